@@ -1,0 +1,127 @@
+package passage
+
+import (
+	"slices"
+	"time"
+)
+
+// Action is what a step does to its object; each passage names its own.
+type Action string
+
+// State is how far a step has come, as recorded in the cluster.
+type State string
+
+const (
+	// Pending is a step that has not started; an empty State means the same.
+	Pending State = "Pending"
+	// Running is a step that has started and has not settled.
+	Running State = "Running"
+	// Done is a step that reached what it was for, or had nothing to do.
+	Done State = "Done"
+	// Failed is a step that gave up; it starts again only when a person asks.
+	Failed State = "Failed"
+	// Skipped is a step that is listed and left alone. What has started is never
+	// Skipped, or it would no longer be counted among what is running.
+	Skipped State = "Skipped"
+)
+
+func (s State) pending() bool { return s == "" || s == Pending }
+
+// Settled reports whether nothing more is expected of the step.
+func (s State) Settled() bool { return s == Done || s == Failed || s == Skipped }
+
+// running holds for states we do not know as well: waiting for such a step is
+// safe, starting it might start it twice.
+func (s State) running() bool { return !s.pending() && !s.Settled() }
+
+// Step is one change to one object, with its reason.
+type Step struct {
+	Object Object `json:"object"`
+	Action Action `json:"action"`
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	// Reason says why the step is there or, once that is the question, why it
+	// was skipped or has failed.
+	Reason Reason `json:"reason,omitzero"`
+	// Priority orders disruptive steps: lower ones go first.
+	Priority int `json:"priority,omitempty"`
+	// Disruptive steps go in batches; the others all go at once, before them.
+	Disruptive bool `json:"disruptive"`
+	// Batch is the batch that the step was started in. On a pending step it is a
+	// forecast, made anew each time. Zero is outside any batch.
+	Batch int   `json:"batch,omitempty"`
+	State State `json:"state"`
+	// Progress tells how far a running step is, such as "2/3 ready".
+	Progress  string    `json:"progress,omitempty"`
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+}
+
+// Plan is everything that one passage would do to get its subject to its target.
+type Plan struct {
+	Passage string `json:"passage"`
+	// Subject is the resource that started the passage.
+	Subject Object `json:"subject"`
+	// Target is what everything moves to: a revision, a generation, a mode.
+	Target string `json:"target,omitempty"`
+	// Moves is the kind that is being moved, and so what totals count; empty
+	// counts every step. Namespaces relabelled on the way are steps as well, but
+	// nobody asks how many of those are left.
+	Moves string `json:"moves,omitempty"`
+	// Hold is the first gate that keeps the plan from starting anything.
+	Hold  *Reason `json:"hold,omitempty"`
+	Steps []Step  `json:"steps"`
+}
+
+// Changes reports whether anything is left to do, now or once the hold is lifted.
+func (p Plan) Changes() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !s.State.Settled() })
+}
+
+// Counts are steps by state.
+type Counts struct {
+	// Total is what is to be moved, so skipped steps are not in it.
+	Total   int `json:"total"`
+	Pending int `json:"pending"`
+	Running int `json:"running"`
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	Skipped int `json:"skipped"`
+}
+
+// Counts counts the steps of the kind that the plan moves.
+func (p Plan) Counts() Counts {
+	var c Counts
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		if p.Moves != "" && step.Object.Kind != p.Moves {
+			continue
+		}
+		switch {
+		case step.State.pending():
+			c.Pending++
+		case step.State == Done:
+			c.Done++
+		case step.State == Failed:
+			c.Failed++
+		case step.State == Skipped:
+			c.Skipped++
+		default:
+			c.Running++
+		}
+	}
+	c.Total = c.Pending + c.Running + c.Done + c.Failed
+	return c
+}
+
+// Failures lists the failed steps of every kind, the most recent first.
+func (p Plan) Failures() []Step {
+	var failed []Step
+	for i := range p.Steps {
+		if p.Steps[i].State == Failed {
+			failed = append(failed, p.Steps[i])
+		}
+	}
+	slices.SortStableFunc(failed, func(a, b Step) int { return b.EndedAt.Compare(a.EndedAt) })
+	return failed
+}

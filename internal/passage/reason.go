@@ -1,0 +1,44 @@
+package passage
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Code is a reason that programs may compare: one CamelCase word, as in a condition.
+type Code string
+
+// Reason says why, once for programs and once for people.
+type Reason struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+}
+
+// String is the reason on one line.
+func (r Reason) String() string {
+	if r.Message == "" {
+		return string(r.Code)
+	}
+	return string(r.Code) + ": " + r.Message
+}
+
+// maxMessage bounds what reaches status and events: an API server's refusal can
+// quote a whole object.
+const maxMessage = 1024
+
+// Because makes a reason, its message cut to a length that status can carry.
+func Because(code Code, format string, args ...any) Reason {
+	return Reason{Code: code, Message: shorten(fmt.Sprintf(format, args...), maxMessage)}
+}
+
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const ellipsis = "..."
+	end := limit - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
