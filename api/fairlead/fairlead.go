@@ -1,0 +1,5 @@
+// Package fairlead holds the names that every passage shares.
+package fairlead
+
+// AnnotationPaused set to "true" on the resource that starts a passage pauses that passage.
+const AnnotationPaused = "fairlead.dev/paused"

@@ -1,0 +1,51 @@
+package v1
+
+// ConditionType is the type of an entry in status.conditions.
+type ConditionType string
+
+// Conditions of the resources in this group.
+const (
+	// ConditionReconciled tells whether what the spec asks for has been written to the cluster.
+	ConditionReconciled ConditionType = "Reconciled"
+	// ConditionReady tells whether the control plane serves: on an Istio, the one of its active revision.
+	ConditionReady ConditionType = "Ready"
+	// ConditionInUse tells whether anything refers to the revision or tag.
+	ConditionInUse ConditionType = "InUse"
+)
+
+// Reason is the machine-readable reason of a condition.
+type Reason string
+
+// Reasons of Reconciled.
+const (
+	ReasonReconciled        Reason = "Reconciled"
+	ReasonReconcileError    Reason = "ReconcileError"
+	ReasonVersionNotFound   Reason = "VersionNotFound"
+	ReasonNamespaceNotFound Reason = "NamespaceNotFound"
+	// ReasonNameAlreadyExists is set on the younger of a revision and a tag that share a name.
+	ReasonNameAlreadyExists Reason = "NameAlreadyExists"
+	// ReasonRefNotFound means that a tag's targetRef names nothing that exists.
+	ReasonRefNotFound Reason = "RefNotFound"
+)
+
+// Reasons of Ready.
+const (
+	ReasonIstiodReady            Reason = "IstiodReady"
+	ReasonIstiodNotReady         Reason = "IstiodNotReady"
+	ReasonReadinessCheckFailed   Reason = "ReadinessCheckFailed"
+	ReasonActiveRevisionNotFound Reason = "ActiveRevisionNotFound"
+)
+
+// Reasons of InUse.
+const (
+	ReasonReferencedByWorkloads   Reason = "ReferencedByWorkloads"
+	ReasonReferencedByTag         Reason = "ReferencedByTag"
+	ReasonNotReferencedByAnything Reason = "NotReferencedByAnything"
+	ReasonUsageCheckFailed        Reason = "UsageCheckFailed"
+)
+
+// State sums the conditions up in one word: Healthy, or the reason that keeps it from being so.
+type State string
+
+// StateHealthy means that every condition is as it should be.
+const StateHealthy State = "Healthy"

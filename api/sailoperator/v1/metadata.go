@@ -1,0 +1,39 @@
+package v1
+
+// Labels by which namespaces and pods choose their control plane.
+const (
+	// LabelRevision on a namespace or pod names the revision, or the tag, that injects its sidecars.
+	LabelRevision = "istio.io/rev"
+	// LabelInjection on a namespace chooses the revision or tag called "default", or switches injection off.
+	LabelInjection = "istio-injection"
+	// LabelSidecarInject on a pod switches injection on or off for this pod alone.
+	LabelSidecarInject = "sidecar.istio.io/inject"
+)
+
+// Values of LabelInjection.
+const (
+	InjectionEnabled  = "enabled"
+	InjectionDisabled = "disabled"
+)
+
+// DefaultRevision is the name that LabelInjection stands for. A revision of this name is installed without one.
+const DefaultRevision = "default"
+
+// AnnotationRevision is put on a pod by the injector: the revision, never the tag, that its sidecar came from.
+const AnnotationRevision = "istio.io/rev"
+
+// Annotations on a Deployment that change how it is migrated.
+const (
+	// AnnotationSkipMigration set to "true" keeps the workload where it is.
+	AnnotationSkipMigration = "sailoperator.io/skip-migration"
+	// AnnotationReadinessTimeout replaces batched.readinessTimeout for this workload.
+	AnnotationReadinessTimeout = "sailoperator.io/readiness-timeout"
+	// AnnotationMigrationBatch is an integer priority: lower ones migrate first.
+	AnnotationMigrationBatch = "sailoperator.io/migration-batch"
+)
+
+// AnnotationRestartedAt in a pod template is how kubectl, and Fairlead, restart a workload.
+const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// FinalizerUninstall keeps an IstioRevision or IstioRevisionTag until what was installed for it is gone.
+const FinalizerUninstall = "fairlead.dev/uninstall"

@@ -1,0 +1,28 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of the types in this package.
+var GroupVersion = schema.GroupVersion{Group: "sailoperator.io", Version: "v1"}
+
+// The kinds of this group.
+const (
+	IstioKind            = "Istio"
+	IstioRevisionKind    = "IstioRevision"
+	IstioRevisionTagKind = "IstioRevisionTag"
+)
+
+// AddToScheme makes a scheme know the types in this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&Istio{}, &IstioList{},
+		&IstioRevision{}, &IstioRevisionList{},
+		&IstioRevisionTag{}, &IstioRevisionTagList{},
+	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
