@@ -1,0 +1,82 @@
+// Command localkube runs a real Kubernetes on one machine, from Go modules
+// alone: no containers, no downloads, nothing outside 127.0.0.1.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
+	"github.com/fairlead/fairlead/localkube/internal/program"
+)
+
+func main() {
+	// A component's arguments are its own and are not read here.
+	if len(os.Args) > 3 && os.Args[1] == "component" {
+		os.Exit(program.Run(os.Args[2], os.Args[4:]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+		if text := err.Error(); text != "" {
+			fmt.Fprintln(os.Stderr, "error: "+text)
+		}
+		var usage usageError
+		if errors.As(err, &usage) {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+// usageError is a command that was typed wrongly: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "localkube",
+		Short:         "A real Kubernetes (and Istio) on one machine, from Go modules",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.SetOut(os.Stdout)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(
+		newUpCommand(), newDownCommand(), newStatusCommand(),
+		newServeCommand(), newIstiodCommand(), newChartsCommand(), newKubectlCommand(),
+		newSuperviseCommand(),
+	)
+	return root
+}
+
+// dirFlag adds --dir, and reads it when the command runs.
+func dirFlag(cmd *cobra.Command) func() (clusterdir.Dir, error) {
+	var path string
+	cmd.Flags().StringVar(&path, "dir", "", "directory of the cluster")
+	return func() (clusterdir.Dir, error) {
+		dir, err := clusterdir.At(path)
+		if err != nil {
+			return dir, usageError{err}
+		}
+		return dir, nil
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unknown argument %q: `%s --help` tells what there is", args[0], cmd.CommandPath())}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+// Package cluster gives tests a real Kubernetes, through bin/localkube.
+//
+// A test binary shares one cluster between its tests: its TestMain calls Run,
+// and each test calls Shared and keeps to a Namespace, or a Name, of its own.
+// With LOCALKUBE_DIR set to the directory of a running cluster, that one is
+// used and left running.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// DirVariable names the environment variable of a cluster to reuse.
+const DirVariable = "LOCALKUBE_DIR"
+
+// Options of a cluster of one's own.
+type Options struct {
+	Profile string // cluster (the default) or hub
+	Nodes   int
+}
+
+// Cluster is a running Kubernetes.
+type Cluster struct {
+	Dir    string
+	config *rest.Config
+}
+
+var shared struct {
+	once    sync.Once
+	cluster *Cluster
+	err     error
+	owned   bool
+}
+
+// Run runs a test binary's tests and then stops what Shared started.
+func Run(m *testing.M) int {
+	code := m.Run()
+	if shared.owned {
+		if err := down(shared.cluster.Dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+		_ = os.RemoveAll(shared.cluster.Dir)
+	}
+	return code
+}
+
+// Shared is the one cluster of this test binary, started on first use.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	shared.once.Do(func() { shared.cluster, shared.err = startShared() })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster
+}
+
+func startShared() (*Cluster, error) {
+	if dir := os.Getenv(DirVariable); dir != "" {
+		return open(dir)
+	}
+	dir, err := os.MkdirTemp("", "localkube-")
+	if err != nil {
+		return nil, err
+	}
+	shared.owned = true
+	shared.cluster = &Cluster{Dir: dir}
+	return up(dir, Options{})
+}
+
+// Start gives the test a cluster of its own, stopped when the test ends.
+func Start(t testing.TB, options Options) *Cluster {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		if err := down(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := up(dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Config is the administrator's, with a copy for each caller.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Kubeconfig is the path of the administrator's.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
+
+func up(dir string, options Options) (*Cluster, error) {
+	// Tied to this process, so that a test binary that is killed leaves nothing behind.
+	args := []string{"up", "--dir", dir, "--until-exit-of", strconv.Itoa(os.Getpid())}
+	if options.Profile != "" {
+		args = append(args, "--profile", options.Profile)
+	}
+	if options.Nodes > 0 {
+		args = append(args, "--nodes", strconv.Itoa(options.Nodes))
+	}
+	if _, err := Localkube(args...); err != nil {
+		return nil, err
+	}
+	return open(dir)
+}
+
+func open(dir string) (*Cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	if err != nil {
+		return nil, fmt.Errorf("open the cluster in %s: %w", dir, err)
+	}
+	config.QPS, config.Burst = 1000, 2000 // tests wait for the cluster, not for their own client
+	return &Cluster{Dir: dir, config: config}, nil
+}
+
+func down(dir string) error {
+	_, err := Localkube("down", "--dir", dir)
+	return err
+}
+
+// Localkube runs bin/localkube and returns what it printed.
+func Localkube(args ...string) (string, error) {
+	binary, err := Binary("localkube")
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return output.String(), fmt.Errorf("localkube %s: %w\n%s", strings.Join(args, " "), err, output.String())
+	}
+	return output.String(), nil
+}
+
+// Binary is the path of a program that make put into bin.
+func Binary(name string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%w: `make build localkube` builds it", err)
+	}
+	return path, nil
+}
+
+// Root of the repository, found from wherever a test runs.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(data, []byte("module github.com/fairlead/fairlead\n")) {
+			return dir, nil
+		}
+		if filepath.Dir(dir) == dir {
+			return "", errors.New("not inside the repository of Fairlead")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
