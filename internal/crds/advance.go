@@ -1,0 +1,110 @@
+package crds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// job is one CRD and how far it has come.
+type job struct {
+	want    *apiextensionsv1.CustomResourceDefinition
+	result  Result
+	done    bool
+	waiting string // for what, while not done
+	err     error
+}
+
+// end closes the job. Without an error of its own it shares that of another.
+func (j *job) end(err error) {
+	j.done, j.err = true, err
+	if j.result.Outcome == "" {
+		j.result.Outcome = Failed
+		if err != nil {
+			j.result.Message = err.Error()
+		}
+	}
+}
+
+// advance takes one look at a CRD and one step. The error is one that stops all
+// jobs; what concerns this one alone is left in it.
+func (in *installer) advance(ctx context.Context, j *job) error {
+	live, err := in.crds.Get(ctx, j.want.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		live = nil
+	case err != nil:
+		return in.classify(j, "get", err)
+	}
+
+	outcome, message := decide(live, j.want, in.takeOver)
+	if outcome.writes() {
+		applied, err := in.apply(ctx, live, j.want, outcome)
+		if changedMeanwhile(err) {
+			j.waiting = err.Error()
+			return nil
+		}
+		if err != nil {
+			return in.classify(j, verb(live), err)
+		}
+		if live != nil && live.ResourceVersion == applied.ResourceVersion {
+			outcome, message = Unchanged, ""
+		}
+		live = applied
+	}
+	// What this install has done is not forgotten on finding it done.
+	if j.result.Outcome == "" || outcome != Unchanged {
+		j.result.Outcome, j.result.Message = outcome, message
+	}
+	switch outcome {
+	case NotOwned:
+		j.end(&NotOwnedError{CRD: j.want.Name, Ownership: message})
+	case Unchanged, NewerInCluster:
+		j.done, j.waiting = established(live)
+	case Deleting:
+		j.waiting = message
+	default:
+		// After a write comes another look: somebody else may have written too.
+		_, j.waiting = established(live)
+	}
+	return nil
+}
+
+// classify tells what concerns one CRD from what concerns them all.
+func (in *installer) classify(j *job, verb string, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsForbidden(err):
+		j.end(&NotPermittedError{Verb: verb, CRDs: []string{j.want.Name}, Err: err})
+		return nil
+	case errors.As(err, &status) && !apierrors.IsUnauthorized(err):
+		j.end(fmt.Errorf("%s CRD %s: %w", verb, j.want.Name, err))
+		return nil
+	}
+	return fmt.Errorf("%s CRD %s at the API server %s: %w", verb, j.want.Name, in.server, err)
+}
+
+func verb(live *apiextensionsv1.CustomResourceDefinition) string {
+	if live == nil {
+		return "create"
+	}
+	return "patch"
+}
+
+// established tells whether the API server serves the CRD, and if not, why.
+func established(crd *apiextensionsv1.CustomResourceDefinition) (bool, string) {
+	waiting := "the API server has not established it yet"
+	for _, c := range crd.Status.Conditions {
+		switch {
+		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
+			return true, ""
+		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
+			waiting = "its names are not accepted: " + c.Message
+		}
+	}
+	return false, waiting
+}

@@ -1,0 +1,104 @@
+package crds
+
+import (
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// crdBuilder makes CRDs of the made-up group harbour.test.
+type crdBuilder struct {
+	crd apiextensionsv1.CustomResourceDefinition
+}
+
+func makeCRD(plural string) *crdBuilder {
+	kind := strings.ToUpper(plural[:1]) + plural[1:len(plural)-1]
+	return &crdBuilder{crd: apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".harbour.test", Annotations: map[string]string{}, Labels: map[string]string{}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "harbour.test",
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
+			Scope: apiextensionsv1.ClusterScoped,
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object",
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"name": {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"Fair Lead"`)}},
+						}},
+					},
+				}},
+			}},
+		},
+	}}
+}
+
+func (b *crdBuilder) Obj() *apiextensionsv1.CustomResourceDefinition { return b.crd.DeepCopy() }
+
+func (b *crdBuilder) Schema(version int) *crdBuilder {
+	mark(&b.crd, version)
+	return b
+}
+
+func (b *crdBuilder) Field(name string) *crdBuilder {
+	b.crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	return b
+}
+
+func (b *crdBuilder) Version(name string) *crdBuilder {
+	b.crd.Spec.Versions[0].Name = name
+	return b
+}
+
+func (b *crdBuilder) ShortName(name string) *crdBuilder {
+	b.crd.Spec.Names.ShortNames = []string{name}
+	return b
+}
+
+func (b *crdBuilder) Label(key, value string) *crdBuilder {
+	b.crd.Labels[key] = value
+	return b
+}
+
+func (b *crdBuilder) Annotation(key, value string) *crdBuilder {
+	b.crd.Annotations[key] = value
+	return b
+}
+
+func (b *crdBuilder) Webhook() *crdBuilder {
+	url := "https://127.0.0.1:9443/convert"
+	b.crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &url},
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+	return b
+}
+
+// Served fills in what an API server adds.
+func (b *crdBuilder) Served() *crdBuilder {
+	b.crd.UID, b.crd.ResourceVersion, b.crd.Generation = "6f1c2a54", "812", 1
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(&b.crd)
+	return b
+}
+
+func (b *crdBuilder) Manager(names ...string) *crdBuilder {
+	for _, name := range names {
+		fields := &metav1.FieldsV1{}
+		fields.SetRawString(`{"f:spec":{"f:group":{}}}`)
+		b.crd.ManagedFields = append(b.crd.ManagedFields, metav1.ManagedFieldsEntry{Manager: name, FieldsV1: fields})
+	}
+	return b
+}
+
+func (b *crdBuilder) Deleting() *crdBuilder {
+	now := metav1.NewTime(time.Unix(0, 0))
+	b.crd.DeletionTimestamp = &now
+	return b
+}

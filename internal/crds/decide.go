@@ -1,0 +1,131 @@
+package crds
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// SchemaVersionAnnotation marks a CRD as Fairlead's and tells its schema version.
+const SchemaVersionAnnotation = "fairlead.dev/schema-version"
+
+// Outcome is what an install did with one CRD.
+type Outcome string
+
+const (
+	Created        Outcome = "Created"
+	Updated        Outcome = "Updated"
+	Repaired       Outcome = "Repaired"
+	TakenOver      Outcome = "TakenOver"
+	Unchanged      Outcome = "Unchanged"
+	NewerInCluster Outcome = "NewerInCluster"
+	NotOwned       Outcome = "NotOwned"
+	// Failed is a CRD of which nothing is known but the error.
+	Failed Outcome = "Failed"
+	// Deleting is a CRD that is on its way out and can only be waited for.
+	Deleting Outcome = "Deleting"
+)
+
+// writes tells whether the outcome is reached by applying the CRD.
+func (o Outcome) writes() bool {
+	switch o {
+	case Created, Updated, Repaired, TakenOver:
+		return true
+	}
+	return false
+}
+
+// decide says what is to be done about a CRD, given the one in the cluster (nil
+// if there is none) and the one this binary brings.
+func decide(live, want *apiextensionsv1.CustomResourceDefinition, takeOver bool) (Outcome, string) {
+	if live == nil {
+		return Created, ""
+	}
+	if live.DeletionTimestamp != nil {
+		return Deleting, "it is being deleted"
+	}
+	have, marked := schemaVersion(live)
+	if !marked {
+		if takeOver {
+			return TakenOver, "it was " + ownership(live)
+		}
+		return NotOwned, "it is " + ownership(live)
+	}
+	mine, _ := schemaVersion(want)
+	switch {
+	case have > mine:
+		return NewerInCluster, newer(live, want, have, mine)
+	case have < mine:
+		return Updated, fmt.Sprintf("from schema version %d to %d", have, mine)
+	case !same(live, want):
+		return Repaired, fmt.Sprintf("it differed from schema version %d", mine)
+	}
+	return Unchanged, ""
+}
+
+// schemaVersion reads the mark. One that cannot be read is no mark: whoever wrote
+// it, it was not any Fairlead.
+func schemaVersion(crd *apiextensionsv1.CustomResourceDefinition) (int, bool) {
+	version, err := strconv.Atoi(crd.Annotations[SchemaVersionAnnotation])
+	return version, err == nil && version > 0
+}
+
+// same tells whether the cluster has all that is wanted, and no other schema.
+func same(live, want *apiextensionsv1.CustomResourceDefinition) bool {
+	for key, value := range want.Annotations {
+		if live.Annotations[key] != value {
+			return false
+		}
+	}
+	for key, value := range want.Labels {
+		if live.Labels[key] != value {
+			return false
+		}
+	}
+	have, wanted := live.Spec.DeepCopy(), want.Spec.DeepCopy()
+	if wanted.Conversion == nil {
+		have.Conversion = nil
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(have)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(wanted)
+	return equality.Semantic.DeepEqual(have, wanted)
+}
+
+func newer(live, want *apiextensionsv1.CustomResourceDefinition, have, mine int) string {
+	message := fmt.Sprintf("the cluster has schema version %d, newer than %d of this Fairlead, and keeps it", have, mine)
+	var gone []string
+	for _, v := range want.Spec.Versions {
+		if v.Served && !slices.ContainsFunc(live.Spec.Versions, func(l apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return l.Served && l.Name == v.Name
+		}) {
+			gone = append(gone, v.Name)
+		}
+	}
+	if len(gone) > 0 {
+		message += "; it no longer serves " + strings.Join(gone, ", ") + ", so use a newer Fairlead"
+	}
+	return message
+}
+
+// ownership says whose a CRD is, as far as it tells.
+func ownership(crd *apiextensionsv1.CustomResourceDefinition) string {
+	var managers []string
+	for _, entry := range crd.ManagedFields {
+		if entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	slices.Sort(managers)
+	text := "managed by " + strings.Join(slices.Compact(managers), ", ")
+	if len(managers) == 0 {
+		text = "managed by someone unknown"
+	}
+	if release := crd.Annotations["meta.helm.sh/release-name"]; release != "" {
+		text += fmt.Sprintf(" (Helm release %s/%s)", crd.Annotations["meta.helm.sh/release-namespace"], release)
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+package crds
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+// Options of an install.
+type Options struct {
+	// TakeOver adopts CRDs that someone else has installed.
+	TakeOver bool
+	// Timeout bounds the whole install, Established included. The default is a
+	// minute.
+	Timeout time.Duration
+	Log     logr.Logger
+}
+
+// Result is what became of one CRD.
+type Result struct {
+	Name    string
+	Outcome Outcome
+	Message string
+}
+
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=istios.sailoperator.io;istiorevisions.sailoperator.io;istiorevisiontags.sailoperator.io,verbs=get;create;patch
+
+// Install brings the cluster up to Fairlead's CRDs and waits until all of them
+// are served. It writes only what differs. CRDs that cannot be installed do not
+// hold up the others: the results tell of all, the error joins what went wrong.
+func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, error) {
+	crds, err := All()
+	if err != nil {
+		return nil, err
+	}
+	return install(ctx, cfg, crds, opts)
+}
+
+func install(ctx context.Context, cfg *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition, opts Options) ([]Result, error) {
+	if opts.Timeout == 0 {
+		opts.Timeout = time.Minute
+	}
+	cfg = rest.CopyConfig(cfg)
+	if cfg.QPS == 0 {
+		// The default would make a dozen CRDs queue behind each other.
+		cfg.QPS = -1
+	}
+	client, err := apiextensions.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to install CRDs: %w", err)
+	}
+	in := &installer{server: cfg.Host, crds: client.CustomResourceDefinitions(), takeOver: opts.TakeOver}
+	jobs := make([]*job, len(crds))
+	for i, crd := range crds {
+		jobs[i] = &job{want: crd, result: Result{Name: crd.Name}}
+	}
+
+	bounded, cancel := context.WithTimeout(ctx, opts.Timeout)
+	defer cancel()
+	in.run(bounded, jobs)
+
+	results := make([]Result, len(jobs))
+	for i, job := range jobs {
+		results[i] = job.result
+		tell(opts.Log, job.result)
+	}
+	// When it was the caller who gave up, that is the whole story.
+	if ctx.Err() != nil {
+		return results, fmt.Errorf("install CRDs: %w", context.Cause(ctx))
+	}
+	return results, failures(jobs)
+}
+
+// installer works towards a set of CRDs, looking at each again and again until
+// it is there or cannot be. Another installer may do the same at the same time.
+type installer struct {
+	server   string
+	crds     apiextensions.CustomResourceDefinitionInterface
+	takeOver bool
+}
+
+func (in *installer) run(ctx context.Context, jobs []*job) {
+	pause := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.5, Cap: time.Second, Steps: 20}
+	for {
+		open := 0
+		for _, job := range jobs {
+			if job.done {
+				continue
+			}
+			if err := in.advance(ctx, job); err != nil {
+				if ctx.Err() != nil && job.waiting != "" {
+					expire(jobs, ctx.Err())
+				} else {
+					giveUp(jobs, err)
+				}
+				return
+			}
+			if !job.done {
+				open++
+			}
+		}
+		if open == 0 {
+			return
+		}
+		timer := time.NewTimer(pause.Step())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			expire(jobs, ctx.Err())
+			return
+		}
+	}
+}
+
+// expire ends all open jobs because time is up, and says what each waited for.
+func expire(jobs []*job, cause error) {
+	for _, job := range jobs {
+		if !job.done {
+			job.end(fmt.Errorf("CRD %s is not ready: %s: %w", job.want.Name, cmp.Or(job.waiting, "it was not looked at"), cause))
+		}
+	}
+}
+
+// giveUp ends all open jobs because of one error, which is reported once.
+func giveUp(jobs []*job, err error) {
+	for _, job := range jobs {
+		if !job.done {
+			job.end(err)
+			err = nil
+		}
+	}
+}
+
+// failures joins what went wrong, with one word for all that was not permitted.
+func failures(jobs []*job) error {
+	var errs []error
+	denied := map[string]*NotPermittedError{}
+	for _, job := range jobs {
+		if refusal, ok := job.err.(*NotPermittedError); ok {
+			if first := denied[refusal.Verb]; first != nil {
+				first.CRDs = append(first.CRDs, refusal.CRDs...)
+				continue
+			}
+			denied[refusal.Verb] = refusal
+		}
+		if job.err != nil {
+			errs = append(errs, job.err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func tell(log logr.Logger, r Result) {
+	level := 0
+	if r.Outcome == Unchanged {
+		level = 1
+	}
+	log.V(level).Info("custom resource definition", "name", r.Name, "outcome", r.Outcome, "message", r.Message)
+}

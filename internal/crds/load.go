@@ -1,0 +1,95 @@
+package crds
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+//go:embed schema.lock
+var schemaLock []byte
+
+// generatorAnnotation names the tool that wrote a manifest. It says nothing to a
+// cluster, and a new tool alone must not cause a write.
+const generatorAnnotation = "controller-gen.kubebuilder.io/version"
+
+// All returns Fairlead's CRDs by name, each marked with its schema version.
+func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	crds, err := load(manifests)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := parseLock(schemaLock)
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range crds {
+		locked, ok := versions[crd.Name]
+		if !ok {
+			return nil, fmt.Errorf("schema.lock does not know CRD %s: run go generate ./internal/crds", crd.Name)
+		}
+		mark(crd, locked.version)
+	}
+	return crds, nil
+}
+
+// Print writes Fairlead's CRDs as YAML documents that kubectl can apply.
+func Print(w io.Writer) error {
+	crds, err := All()
+	if err != nil {
+		return err
+	}
+	for _, crd := range crds {
+		body, err := manifest(crd)
+		if err != nil {
+			return err
+		}
+		text, err := yaml.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("write CRD %s as YAML: %w", crd.Name, err)
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return fmt.Errorf("print CRD %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+func load(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	paths, err := fs.Glob(files, "manifests/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("find CRD manifests: %w", err)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, path := range paths {
+		text, err := fs.ReadFile(files, path)
+		if err != nil {
+			return nil, fmt.Errorf("read CRD manifest: %w", err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, crd); err != nil {
+			return nil, fmt.Errorf("read CRD manifest %s: %w", path, err)
+		}
+		delete(crd.Annotations, generatorAnnotation)
+		crds = append(crds, crd)
+	}
+	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return cmp.Compare(a.Name, b.Name) })
+	return crds, nil
+}
+
+func mark(crd *apiextensionsv1.CustomResourceDefinition, version int) {
+	if crd.Annotations == nil {
+		crd.Annotations = map[string]string{}
+	}
+	crd.Annotations[SchemaVersionAnnotation] = strconv.Itoa(version)
+}

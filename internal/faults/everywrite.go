@@ -1,0 +1,128 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// CrashAtEveryWrite kills the process of the scenario at each of its writes,
+// once before the write arrives and once after, and demands that the restarted
+// process ends where an undisturbed one does.
+func CrashAtEveryWrite(t testing.TB, s Scenario) {
+	t.Helper()
+	DisturbEveryWrite(t, s, CutBefore(), CutAfter())
+}
+
+// DisturbEveryWrite runs the scenario undisturbed, then once for each of its
+// writes and each action, with that action happening to that write. A process
+// that is cut off, or gives up with an error, is started again undisturbed. All
+// runs must end in the same state.
+func DisturbEveryWrite(t testing.TB, s Scenario, actions ...Action) {
+	t.Helper()
+	s = s.withDefaults()
+
+	plain := s.tell(t, nil)
+	if plain.err != nil {
+		t.Fatalf("undisturbed run: %v\n%s", plain.err, plain.story())
+	}
+	writes := len(plain.lives[0])
+	if writes == 0 {
+		t.Fatalf("the undisturbed run wrote nothing, so there is nothing to disturb")
+	}
+	if again := plain.lives[1]; len(again) > 0 && !s.RestartWrites {
+		t.Errorf("started again with nothing left to do, the process wrote:\n%s", again)
+	}
+
+	for k := 1; k <= writes; k++ {
+		for _, action := range actions {
+			title := fmt.Sprintf("%s write %d of %d", action, k, writes)
+			run := s.tell(t, &Rule{Match: s.Counted, Nth: k, Action: action})
+			if run.err != nil {
+				t.Errorf("%s: %v\n%s", title, run.err, run.story())
+				continue
+			}
+			if !run.disturbed {
+				t.Logf("%s: this time there were fewer writes, and none was disturbed", title)
+			}
+			if diff := cmp.Diff(plain.end, run.end); diff != "" {
+				t.Errorf("%s: the end state differs (-undisturbed +disturbed):\n%s\n%s", title, diff, run.story())
+			}
+		}
+	}
+}
+
+// telling is how one run of a scenario went.
+type telling struct {
+	lives     []Log // the writes of the process's first life, and of its second
+	disturbed bool
+	end       map[string]string
+	err       error
+}
+
+func (t telling) story() string {
+	var b strings.Builder
+	for i, log := range t.lives {
+		fmt.Fprintf(&b, "writes of run %d:\n%s\n", i+1, log)
+	}
+	return b.String()
+}
+
+// tell runs the scenario once in a world of its own. Without a rule the process
+// is started a second time when it has settled, to see that it leaves all as is.
+func (s Scenario) tell(t testing.TB, rule *Rule) (run telling) {
+	t.Helper()
+	w := s.Setup(t)
+	defer w.teardown()
+
+	in := New().Counting(s.Counted)
+	if rule != nil {
+		in.Add(*rule)
+	}
+	err := s.live(w, in, &run)
+	run.disturbed = in.Fired()
+	again := rule == nil
+	if err != nil {
+		var exit exitError
+		gaveUp := run.disturbed && errors.As(err, &exit)
+		if again = gaveUp || errors.Is(err, ErrCut); !again {
+			run.err = err
+			return run
+		}
+	}
+	if again {
+		if err := s.live(w, New().Counting(s.Counted), &run); err != nil {
+			run.err = fmt.Errorf("started again: %w", err)
+			return run
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), s.Timeout)
+	defer cancel()
+	if run.end, err = w.Snapshot(ctx); err != nil {
+		run.err = fmt.Errorf("take a snapshot of the end state: %w", err)
+	}
+	return run
+}
+
+// live is one life of the process, from its start until it is gone.
+func (s Scenario) live(w World, in *Injector, run *telling) error {
+	p := start(w, s.Config, in)
+	err := p.settle(w, s.Timeout, s.Quiet)
+
+	ctx, cancel := context.WithTimeout(context.Background(), s.Timeout)
+	defer cancel()
+	stopErr := p.end(ctx)
+	run.lives = append(run.lives, in.Log())
+	if stopErr != nil {
+		return stopErr
+	}
+	if err == nil {
+		err = w.invariant(ctx)
+	}
+	return err
+}

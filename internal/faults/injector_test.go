@@ -1,0 +1,311 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// server stands for the far end of the line. It says yes to everything and
+// remembers what reached it; what a real API server makes of a request is not
+// the subject here.
+type server struct {
+	*httptest.Server
+	hold chan struct{} // when set, writes are answered once it is closed
+
+	mu      sync.Mutex
+	arrived []string
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) serve(w http.ResponseWriter, req *http.Request) {
+	r := describe(req)
+	s.mu.Lock()
+	s.arrived = append(s.arrived, r.Verb)
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if Watch(r) {
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-req.Context().Done()
+		return
+	}
+	if r.Writes() && s.hold != nil {
+		<-s.hold
+	}
+	json.NewEncoder(w).Encode(corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: "cart", Namespace: "shop"},
+	})
+}
+
+func (s *server) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.arrived...)
+}
+
+func (s *server) configMaps(t *testing.T, in *Injector) typedcorev1.ConfigMapInterface {
+	t.Helper()
+	cfg := &rest.Config{Host: s.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	clients, err := kubernetes.NewForConfig(in.Config(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clients.CoreV1().ConfigMaps("shop")
+}
+
+func cart() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cart", Namespace: "shop"}}
+}
+
+func TestRefusals(t *testing.T) {
+	tests := map[string]struct {
+		action Action
+		is     func(error) bool
+		log    string
+	}{
+		"conflict":          {Conflict(), apierrors.IsConflict, "409 (injected)"},
+		"too many requests": {TooManyRequests(0), apierrors.IsTooManyRequests, "429 (injected)"},
+		"internal error":    {InternalError(), apierrors.IsInternalError, "500 (injected)"},
+		"expired":           {Expired(), apierrors.IsResourceExpired, "410 (injected)"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			in := New(Rule{Match: To("configmaps", "update"), Nth: 2, Action: tc.action})
+			cms := s.configMaps(t, in)
+			for i, refused := range []bool{false, true, false} {
+				_, err := cms.Update(t.Context(), cart(), metav1.UpdateOptions{})
+				if refused && !tc.is(err) || !refused && err != nil {
+					t.Errorf("update %d: refused should be %v, got %v", i+1, refused, err)
+				}
+			}
+			if got := len(s.seen()); got != 2 {
+				t.Errorf("%d updates reached the server, want 2", got)
+			}
+			if got := in.Log()[1].Result; got != tc.log {
+				t.Errorf("the log says %q, want %q", got, tc.log)
+			}
+		})
+	}
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	s := newServer(t)
+	in := New(Rule{Match: Write, Nth: 1, Action: TooManyRequests(time.Second)})
+	begin := time.Now()
+	if _, err := s.configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took < time.Second {
+		t.Errorf("the client came back after %s", took)
+	}
+	if got := in.Log().Count(Write); got != 2 {
+		t.Errorf("%d attempts, want 2:\n%s", got, in.Log())
+	}
+}
+
+func TestCut(t *testing.T) {
+	tests := map[string]struct {
+		action  Action
+		arrived []string
+		log     string
+	}{
+		"before": {CutBefore(), []string{"update"}, "never sent, the process was cut off here"},
+		"after":  {CutAfter(), []string{"update", "update"}, "200, but the process was cut off before it heard"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			in := New(Rule{Match: Write, Nth: 2, Action: tc.action})
+			cms := s.configMaps(t, in)
+			if _, err := cms.Update(t.Context(), cart(), metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if closed(in.Dead()) {
+				t.Error("dead too early")
+			}
+			if _, err := cms.Update(t.Context(), cart(), metav1.UpdateOptions{}); !errors.Is(err, ErrCut) {
+				t.Errorf("the second update got %v, want ErrCut", err)
+			}
+			if !closed(in.Dead()) {
+				t.Error("not dead after the cut")
+			}
+			if _, err := cms.Get(t.Context(), "cart", metav1.GetOptions{}); !errors.Is(err, ErrCut) {
+				t.Errorf("a read after the cut got %v, want ErrCut", err)
+			}
+			if diff := cmp.Diff(tc.arrived, s.seen()); diff != "" {
+				t.Errorf("reached the server (-want +got):\n%s", diff)
+			}
+			if got := in.Log()[1].Result; got != tc.log {
+				t.Errorf("the log says %q, want %q", got, tc.log)
+			}
+		})
+	}
+}
+
+func TestCutSeversWatches(t *testing.T) {
+	s := newServer(t)
+	in := New()
+	w, err := s.configMaps(t, in).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	in.Cut()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		select {
+		case _, open := <-w.ResultChan():
+			if !open {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatal("the watch is still open")
+		}
+	}
+}
+
+func TestWriteUnderWayArrivesDespiteTheCut(t *testing.T) {
+	s := newServer(t)
+	s.hold = make(chan struct{})
+	in := New()
+	cms := s.configMaps(t, in)
+	ctx, kill := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() {
+		_, err := cms.Update(ctx, cart(), metav1.UpdateOptions{})
+		result <- err
+	}()
+	eventually(t, "the write to arrive", func() bool { return len(s.seen()) == 1 })
+
+	in.Cut()
+	kill()
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := in.Drain(short); err == nil {
+		t.Error("drained while a write is under way")
+	}
+	close(s.hold)
+	if err := in.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-result; err == nil {
+		t.Error("the dead process heard of its last write")
+	}
+	if got := in.Log()[0].Result; got != "200" {
+		t.Errorf("the log says %q, want 200", got)
+	}
+}
+
+func TestCutAmongConcurrentWrites(t *testing.T) {
+	s := newServer(t)
+	in := New(Rule{Match: Write, Nth: 10, Action: CutBefore()})
+	cms := s.configMaps(t, in)
+	var writers sync.WaitGroup
+	for range 40 {
+		writers.Go(func() { cms.Update(t.Context(), cart(), metav1.UpdateOptions{}) })
+	}
+	writers.Wait()
+	if got := len(s.seen()); got != 9 {
+		t.Errorf("%d writes reached the server, want 9", got)
+	}
+	if got := len(in.Log()); got != 10 {
+		t.Errorf("%d writes in the log, want 10:\n%s", got, in.Log())
+	}
+}
+
+func TestDelay(t *testing.T) {
+	t.Run("holds back, then lets go", func(t *testing.T) {
+		in := New(Rule{Match: Write, Action: Delay(100 * time.Millisecond)})
+		begin := time.Now()
+		if _, err := newServer(t).configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took < 100*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+	})
+	t.Run("ends with the caller's patience", func(t *testing.T) {
+		in := New(Rule{Match: Write, Action: Delay(time.Hour)})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := newServer(t).configMaps(t, in).Update(ctx, cart(), metav1.UpdateOptions{})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("ends with the process", func(t *testing.T) {
+		in := New(Rule{Match: Write, Action: Delay(time.Hour)})
+		time.AfterFunc(50*time.Millisecond, in.Cut)
+		_, err := newServer(t).configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{})
+		if !errors.Is(err, ErrCut) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestRulesCompose(t *testing.T) {
+	in := New(
+		Rule{Match: Write, Action: Delay(50 * time.Millisecond)},
+		Rule{Match: Write, Nth: 1, Action: Conflict()},
+	)
+	begin := time.Now()
+	_, err := newServer(t).configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{})
+	if !apierrors.IsConflict(err) || time.Since(begin) < 50*time.Millisecond {
+		t.Errorf("want a delayed conflict, got %v after %s", err, time.Since(begin))
+	}
+}
+
+func TestCounts(t *testing.T) {
+	s := newServer(t)
+	in := New()
+	cms := s.configMaps(t, in)
+	cms.Create(t.Context(), cart(), metav1.CreateOptions{})
+	cms.Update(t.Context(), cart(), metav1.UpdateOptions{})
+	cms.Get(t.Context(), "cart", metav1.GetOptions{})
+	cms.Update(t.Context(), cart(), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	if diff := cmp.Diff(map[string]int{"configmaps": 2}, in.Log().ByKind()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	want := "  1  create configmaps shop/cart -> 200\n  2  update configmaps shop/cart -> 200"
+	if diff := cmp.Diff(want, in.Log().String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

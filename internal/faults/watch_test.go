@@ -1,0 +1,112 @@
+package faults
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+// An informer must not miss anything, however its watch is disturbed.
+func TestInformerSurvives(t *testing.T) {
+	const json, protobuf = "application/json", "application/vnd.kubernetes.protobuf"
+	tests := map[string]struct {
+		contentType string
+		rules       []Rule
+		watches     int32 // that the informer needs at least
+	}{
+		"nothing": {
+			contentType: json, watches: 1,
+		},
+		"a watch that is dropped in every phase": {
+			contentType: json, watches: 4,
+			rules: []Rule{
+				{Match: Watch, Nth: 1, Action: DropWatch(1)},
+				{Match: Watch, Nth: 2, Action: DropWatch(1)},
+				{Match: Watch, Nth: 3, Action: DropWatch(2)},
+			},
+		},
+		"the same in protobuf": {
+			contentType: protobuf, watches: 4,
+			rules: []Rule{
+				{Match: Watch, Nth: 1, Action: DropWatch(1)},
+				{Match: Watch, Nth: 2, Action: DropWatch(1)},
+				{Match: Watch, Nth: 3, Action: DropWatch(2)},
+			},
+		},
+		"a watch that does not last": {
+			contentType: json, watches: 3,
+			rules: []Rule{
+				{Match: Watch, Nth: 1, Action: DropWatchAfter(20 * time.Millisecond)},
+				{Match: Watch, Nth: 2, Action: DropWatchAfter(20 * time.Millisecond)},
+			},
+		},
+		"a watch that cannot be resumed": {
+			contentType: json, watches: 3,
+			rules: []Rule{
+				{Match: Watch, Nth: 1, Action: DropWatch(2)},
+				{Match: Watch, Nth: 2, Action: Expired()},
+			},
+		},
+		"a watch that is refused": {
+			contentType: json, watches: 3,
+			rules: []Rule{
+				{Match: Watch, Nth: 1, Action: TooManyRequests(time.Second)},
+				{Match: Watch, Nth: 2, Action: InternalError()},
+			},
+		},
+	}
+	c := cluster.Shared(t)
+	admin, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := c.Namespace(t)
+			var watches atomic.Int32
+			count := Rule{Match: func(r Request) bool {
+				if Watch(r) {
+					watches.Add(1)
+				}
+				return false
+			}}
+			in := New(append(tc.rules, count)...)
+			cfg := rest.CopyConfig(c.Config())
+			cfg.ContentType = tc.contentType
+			clients, err := kubernetes.NewForConfig(in.Config(cfg))
+			if err != nil {
+				t.Fatal(err)
+			}
+			factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(namespace))
+			lister := factory.Core().V1().Secrets().Lister()
+			factory.Core().V1().Secrets().Informer()
+			ctx, stop := context.WithCancel(t.Context())
+			factory.Start(ctx.Done())
+			t.Cleanup(func() { stop(); factory.Shutdown() })
+
+			create := func(name string) {
+				dish := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
+				if _, err := admin.CoreV1().Secrets(namespace).Create(t.Context(), dish, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the informer to know of "+name, func() bool {
+					_, err := lister.Secrets(namespace).Get(name)
+					return err == nil
+				})
+			}
+			create("soup")
+			eventually(t, "the disturbance to have happened", func() bool { return watches.Load() >= tc.watches })
+			create("cake")
+		})
+	}
+}
