@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead/fairlead/internal/version"
+)
+
+type result struct {
+	code     int
+	out, err string
+}
+
+func run(args ...string) result {
+	var out, errs bytes.Buffer
+	code := Main(Streams{Out: &out, Err: &errs}, args)
+	return result{code, out.String(), errs.String()}
+}
+
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestUsageErrors(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
+	cases := map[string]struct {
+		args string
+		want string
+	}{
+		"unknown command":          {"fly", `unknown command "fly" for "fairlead"`},
+		"unknown flag":             {"plan istio default --loud", "unknown flag: --loud"},
+		"unknown output":           {"plan istio default -o xml", "must be one of json|yaml|wide"},
+		"wide is not for programs": {"version -o wide", "must be one of json|yaml"},
+		"no arguments":             {"plan", "fairlead plan takes TYPE and NAME, such as `fairlead plan istio default`; got 0 arguments"},
+		"no name":                  {"status istio", "got 1 arguments"},
+		"too many arguments":       {"pause istio a b", "got 3 arguments"},
+		"version takes none":       {"version now", `unknown command "now" for "fairlead version"`},
+		"unknown passage":          {"operator --passages=flight", `unknown passage "flight": the known ones are revision`},
+		"open plain metrics":       {"operator --metrics-insecure-bind-address=:8080", "is not a loopback address"},
+		"bad log level":            {"operator --log-level=loud", "is not one of debug, info, warn, error"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(strings.Fields(c.args)...)
+			if got.code != exitUsage {
+				t.Errorf("exit code %d", got.code)
+			}
+			if !strings.HasPrefix(got.err, "error: ") || strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, c.want) {
+				t.Errorf("stderr is %q, want one line with %q", got.err, c.want)
+			}
+			if got.out != "" {
+				t.Errorf("stdout is %q", got.out)
+			}
+		})
+	}
+}
+
+func TestKubeconfigErrors(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := func(server string) string {
+		return `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: k, cluster: {server: "` + server + `"}}], ` +
+			`users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: k, user: u}}]}`
+	}
+	broken := writeFile(t, "clusters: [\n")
+	unreachable := writeFile(t, kubeconfig("https://"+nobody))
+	absent := filepath.Join(t.TempDir(), "absent")
+	t.Setenv("KUBECONFIG", absent)
+
+	cases := map[string]struct {
+		args []string
+		want string
+	}{
+		"does not parse":           {[]string{"plan", "istio", "default", "--kubeconfig", broken}, broken},
+		"does not parse, operator": {[]string{"operator", "--kubeconfig", broken}, broken},
+		"does not parse, CRDs":     {[]string{"crds", "install", "--kubeconfig", broken}, broken},
+		"does not exist":           {[]string{"plan", "istio", "default", "--kubeconfig", absent}, absent},
+		"none at all":              {[]string{"plan", "istio", "default"}, "no cluster to talk to: name a kubeconfig with --kubeconfig or $KUBECONFIG"},
+		"none at all, operator":    {[]string{"operator"}, "no cluster to talk to"},
+		"no such context":          {[]string{"plan", "istio", "default", "--kubeconfig", unreachable, "--context", "moon"}, `context "moon" does not exist`},
+		"nobody listens":           {[]string{"plan", "istio", "default", "--kubeconfig", unreachable}, "reach the API server https://" + nobody},
+		"nobody listens, CRDs":     {[]string{"crds", "install", "--kubeconfig", unreachable}, nobody},
+		"nobody listens, pause":    {[]string{"pause", "istio", "default", "--kubeconfig", unreachable}, nobody},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(c.args...)
+			if got.code != exitFailed {
+				t.Errorf("exit code %d", got.code)
+			}
+			if !strings.HasPrefix(got.err, "error: ") || strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, c.want) {
+				t.Errorf("stderr is %q, want one line with %q", got.err, c.want)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	want := version.Get()
+	if got := run("version"); got.code != exitOK || !strings.HasPrefix(got.out, "fairlead "+want.Version+" (commit ") {
+		t.Errorf("%+v", got)
+	}
+	for format, decode := range map[string]func([]byte, any) error{
+		"json": json.Unmarshal,
+		"yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) },
+	} {
+		got := run("version", "-o", format)
+		var decoded version.Info
+		if err := decode([]byte(got.out), &decoded); err != nil || decoded != want {
+			t.Errorf("%s: %v: %q", format, err, got.out)
+		}
+	}
+}
+
+func TestCompletionAndHelp(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := run("completion", shell); got.code != exitOK || !strings.Contains(got.out, "fairlead") {
+			t.Errorf("completion %s: exit code %d, %d bytes", shell, got.code, len(got.out))
+		}
+	}
+	got := run("--help")
+	if got.code != exitOK {
+		t.Errorf("help: exit code %d", got.code)
+	}
+	for _, command := range []string{"plan", "status", "pause", "resume", "crds", "operator", "version", "completion"} {
+		if !strings.Contains(got.out, "\n  "+command+" ") {
+			t.Errorf("help does not tell of %s", command)
+		}
+	}
+	if got := run("__complete", "plan", "-o", ""); !strings.Contains(got.out, "json\nyaml\nwide\n") {
+		t.Errorf("-o completes to %q", got.out)
+	}
+}
+
+func TestCRDsPrint(t *testing.T) {
+	got := run("crds", "print")
+	if got.code != exitOK || got.err != "" {
+		t.Fatalf("exit code %d, %s", got.code, got.err)
+	}
+	for _, name := range []string{"istios.sailoperator.io", "istiorevisions.sailoperator.io", "istiorevisiontags.sailoperator.io"} {
+		if !strings.Contains(got.out, "name: "+name+"\n") {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}

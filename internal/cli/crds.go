@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/internal/crds"
+)
+
+func newCRDsCommand(c *connection, streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "crds",
+		Short: "Show or install Fairlead's custom resource definitions",
+	}
+	cmd.AddCommand(newCRDsPrintCommand(streams), newCRDsInstallCommand(c, streams))
+	return cmd
+}
+
+func newCRDsPrintCommand(streams Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "print",
+		Short:   "Print the CRDs as YAML",
+		Example: "  fairlead crds print | kubectl apply --server-side -f -",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return crds.Print(streams.Out) },
+	}
+}
+
+func newCRDsInstallCommand(c *connection, streams Streams) *cobra.Command {
+	var format output
+	options := crds.Options{Timeout: time.Minute}
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Install or upgrade the CRDs, and wait until they are served",
+		Long: `Install or upgrade the CRDs, and wait until they are served.
+
+A cluster that has a newer schema keeps it. CRDs that somebody else installed are left alone.`,
+		Example: "  fairlead crds install",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := c.config()
+			if err != nil {
+				return err
+			}
+			results, installErr := crds.Install(cmd.Context(), config, options)
+			told := make([]crdResult, 0, len(results))
+			for _, r := range results {
+				told = append(told, crdResult(r))
+			}
+			if encoded, err := format.encode(streams.Out, told); err != nil {
+				return err
+			} else if !encoded {
+				printCRDResults(streams.Out, told)
+			}
+			return installErr
+		},
+	}
+	cmd.Flags().BoolVar(&options.TakeOver, "take-over", options.TakeOver, "adopt CRDs that somebody else installed")
+	cmd.Flags().DurationVar(&options.Timeout, "timeout", options.Timeout, "how long to wait for all of them")
+	format.addFlag(cmd, outputJSON, outputYAML)
+	return cmd
+}
+
+type crdResult struct {
+	Name    string       `json:"name"`
+	Outcome crds.Outcome `json:"outcome"`
+	Message string       `json:"message,omitempty"`
+}
+
+func printCRDResults(w io.Writer, results []crdResult) {
+	var rows [][]string
+	for _, r := range results {
+		rows = append(rows, []string{r.Name, string(r.Outcome), r.Message})
+	}
+	table(w, columns, []string{"CRD", "OUTCOME", "MESSAGE"}, rows)
+}

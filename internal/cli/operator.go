@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/internal/operator"
+)
+
+func newOperatorCommand(c *connection, streams Streams) *cobra.Command {
+	options := operator.DefaultOptions()
+	cmd := &cobra.Command{
+		Use:   "operator",
+		Short: "Run the operator in the foreground",
+		Long: `Run the operator in the foreground, inside a cluster or outside of one.
+
+Everything it serves is bound to free ports of 127.0.0.1 unless a flag says otherwise; the log tells which.`,
+		Example: "  fairlead operator --kubeconfig ~/.kube/config --log-format text",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := options.Validate(); err != nil {
+				return usageErrorf("%v", err)
+			}
+			config, err := c.config()
+			if err != nil {
+				return err
+			}
+			log := operator.NewLogger(streams.Err, options.LogFormat, options.LogLevel)
+			return operator.Run(cmd.Context(), config, options, log)
+		},
+	}
+	options.AddFlags(cmd.Flags())
+	complete := cobra.FixedCompletions(operator.Names(), cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("passages", complete); err != nil {
+		panic(err)
+	}
+	return cmd
+}

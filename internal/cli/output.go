@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// output is the format that -o asks for.
+type output string
+
+const (
+	outputText output = ""
+	outputWide output = "wide"
+	outputJSON output = "json"
+	outputYAML output = "yaml"
+)
+
+// addFlag registers -o with the formats that a command knows besides its usual text.
+func (o *output) addFlag(cmd *cobra.Command, formats ...output) {
+	names := make([]string, 0, len(formats))
+	for _, f := range formats {
+		names = append(names, string(f))
+	}
+	list := strings.Join(names, "|")
+	cmd.Flags().VarP(outputValue{o, formats, list}, "output", "o", "output format: "+list)
+	complete := cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
+		panic(err)
+	}
+}
+
+type outputValue struct {
+	*output
+	formats []output
+	list    string
+}
+
+func (v outputValue) String() string {
+	if v.output == nil {
+		return ""
+	}
+	return string(*v.output)
+}
+
+func (v outputValue) Type() string { return "format" }
+
+func (v outputValue) Set(text string) error {
+	if !slices.Contains(v.formats, output(text)) {
+		return fmt.Errorf("must be one of %s", v.list)
+	}
+	*v.output = output(text)
+	return nil
+}
+
+// encode prints for programs; it reports false when the format is one for people.
+func (o output) encode(w io.Writer, value any) (bool, error) {
+	switch o {
+	case outputJSON:
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return true, encoder.Encode(value)
+	case outputYAML:
+		text, err := yaml.Marshal(value)
+		if err != nil {
+			return true, err
+		}
+		_, err = w.Write(text)
+		return true, err
+	}
+	return false, nil
+}
+
+// columns is how wide people's output is, unless they ask for -o wide.
+const columns = 100
+
+const (
+	gap = 3
+	// readable is how narrow the last column may get before the others are cut.
+	readable = 24
+)
+
+// table prints rows under a header. When they would be wider than limit, the last column, which explains the others,
+// goes over several lines; only then are other cells cut. No limit leaves every row on one line.
+func table(w io.Writer, limit int, header []string, rows [][]string) {
+	widths := make([]int, len(header))
+	all := append([][]string{header}, rows...)
+	for _, row := range all {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	last := len(header) - 1
+	if limit > 0 {
+		narrow(widths, limit-gap*last)
+	}
+	for _, row := range all {
+		for i, line := range wrap(row[last], widths[last]) {
+			var text strings.Builder
+			for column, cell := range row[:last] {
+				if i > 0 {
+					cell = ""
+				}
+				cell = cut(cell, widths[column])
+				text.WriteString(cell + strings.Repeat(" ", widths[column]-utf8.RuneCountInString(cell)+gap))
+			}
+			text.WriteString(line)
+			fmt.Fprintln(w, strings.TrimRight(text.String(), " "))
+		}
+	}
+}
+
+// narrow makes the widths fit into room.
+func narrow(widths []int, room int) {
+	last := len(widths) - 1
+	excess := -room
+	for _, width := range widths {
+		excess += width
+	}
+	if give := min(excess, widths[last]-readable); give > 0 {
+		widths[last] -= give
+		excess -= give
+	}
+	for ; excess > 0; excess-- {
+		widest := 0
+		for i := range widths[:last] {
+			if widths[i] > widths[widest] {
+				widest = i
+			}
+		}
+		widths[widest]--
+	}
+}
+
+// wrap breaks text between words, or within one that is wider than a line.
+func wrap(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		runes := []rune(word)
+		for len(runes) > 0 {
+			line := &lines[len(lines)-1]
+			used := utf8.RuneCountInString(*line)
+			switch {
+			case used == 0:
+				n := min(width, len(runes))
+				*line, runes = string(runes[:n]), runes[n:]
+			case used+1+len(runes) <= width:
+				*line, runes = *line+" "+string(runes), nil
+			default:
+				lines = append(lines, "")
+			}
+		}
+	}
+	return lines
+}
+
+func cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return string(runes[:width-1]) + "…"
+}
+
+// orDash fills a cell that would otherwise read as a hole in the table.
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

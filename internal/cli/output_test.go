@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func istio(name string) passage.Object {
+	return passage.Object{APIVersion: "sailoperator.io/v1", Kind: "Istio", Name: name}
+}
+
+func step(action, name string, state passage.State, message string) passage.Step {
+	return passage.Step{
+		Object: passage.Object{APIVersion: "sailoperator.io/v1", Kind: "IstioRevision", Name: name},
+		Action: passage.Action(action),
+		To:     "v1.24.0",
+		State:  state,
+		Reason: passage.Because("Why", "%s", message),
+	}
+}
+
+func planOf(hold *passage.Reason, steps ...passage.Step) passage.Plan {
+	return passage.Plan{Passage: "revision", Subject: istio("default"), Target: "default-v1-24-0", Hold: hold, Steps: steps}
+}
+
+func code(err error) int {
+	return exitCode(err, true)
+}
+
+func TestPrintPlan(t *testing.T) {
+	cases := map[string]struct {
+		plan passage.Plan
+		want string
+		code int
+	}{
+		"a change": {
+			planOf(nil, step("create", "default-v1-24-0", passage.Pending, "Istio default asks for v1.24.0")),
+			`Istio default to default-v1-24-0: 1 change.
+
+ACTION   OBJECT                          FROM   TO        STATE     WHY
+create   IstioRevision default-v1-24-0   -      v1.24.0   Pending   Istio default asks for v1.24.0
+`, exitUnfinished,
+		},
+		"a change that is held": {
+			planOf(passage.Hold("Paused", "paused by hand"), step("create", "r", passage.Pending, "asked for")),
+			`Held: paused by hand
+Istio default to default-v1-24-0: 1 change.
+
+ACTION   OBJECT            FROM   TO        STATE     WHY
+create   IstioRevision r   -      v1.24.0   Pending   asked for
+`, exitUnfinished,
+		},
+		"nothing to do, though not all is ready": {
+			planOf(nil, step("run", "r", passage.Running, "not installed")),
+			`Nothing to do for Istio default but to wait.
+
+ACTION   OBJECT            FROM   TO        STATE     WHY
+run      IstioRevision r   -      v1.24.0   Running   not installed
+`, exitOK,
+		},
+		"nothing to do": {
+			planOf(nil, step("run", "r", passage.Done, "serves")),
+			"Nothing to do for Istio default.\n", exitOK,
+		},
+		"a long story": {
+			planOf(nil, step("create", "default-v1-24-0", passage.Pending, "once upon a time there was an Istio that asked for v1.24.0")),
+			`Istio default to default-v1-24-0: 1 change.
+
+ACTION   OBJECT                          FROM   TO        STATE     WHY
+create   IstioRevision default-v1-24-0   -      v1.24.0   Pending   once upon a time there was an
+                                                                    Istio that asked for v1.24.0
+`, exitUnfinished,
+		},
+		"something stands in the way": {
+			planOf(nil, step("create", "r", passage.Failed, "the name is taken")),
+			`Istio default cannot go on.
+
+ACTION   OBJECT            FROM   TO        STATE    WHY
+create   IstioRevision r   -      v1.24.0   Failed   the name is taken
+`, exitFailed,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			printPlan(&out, outputText, c.plan)
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Error(diff)
+			}
+			if got := code(planExit(c.plan)); got != c.code {
+				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+		})
+	}
+}
+
+func TestPrintStatus(t *testing.T) {
+	condition := metav1.Condition{
+		Type: "Ready", Status: "False", Reason: "IstiodNotReady", Message: "not installed",
+		LastTransitionTime: metav1.NewTime(now.Add(-90 * time.Second)),
+	}
+	cases := map[string]struct {
+		account account
+		want    string
+		code    int
+	}{
+		"in progress": {
+			account{
+				Plan:       planOf(nil, step("run", "default-v1-24-0", passage.Running, "not installed")),
+				Generation: 2, ObservedGeneration: 2, Conditions: []metav1.Condition{condition},
+			},
+			`Istio default to default-v1-24-0: InProgress
+0 of 1 done, 1 running
+
+ACTION   OBJECT                          FROM   TO        STATE     WHY
+run      IstioRevision default-v1-24-0   -      v1.24.0   Running   not installed
+
+CONDITION   STATUS   REASON           SINCE   MESSAGE
+Ready       False    IstiodNotReady   90s     not installed
+`, exitUnfinished,
+		},
+		"done": {
+			account{Plan: planOf(nil, step("run", "r", passage.Done, "serves")), Generation: 1, ObservedGeneration: 1},
+			`Istio default to default-v1-24-0: Completed
+1 of 1 done
+
+ACTION   OBJECT            FROM   TO        STATE   WHY
+run      IstioRevision r   -      v1.24.0   Done    serves
+`, exitOK,
+		},
+		"done, but the operator has not said so": {
+			account{Plan: planOf(nil, step("run", "r", passage.Done, "serves")), Generation: 2, ObservedGeneration: 1},
+			`Istio default to default-v1-24-0: Completed
+1 of 1 done
+The operator has not reported on the latest spec yet: is it running?
+
+ACTION   OBJECT            FROM   TO        STATE   WHY
+run      IstioRevision r   -      v1.24.0   Done    serves
+`, exitUnfinished,
+		},
+		"failed": {
+			account{Plan: planOf(nil, step("create", "r", passage.Failed, "taken")), Generation: 1, ObservedGeneration: 1},
+			`Istio default to default-v1-24-0: CompletedWithFailures
+0 of 1 done, 1 failed
+
+ACTION   OBJECT            FROM   TO        STATE    WHY
+create   IstioRevision r   -      v1.24.0   Failed   taken
+`, exitFailed,
+		},
+		"paused": {
+			account{
+				Plan:       planOf(passage.Hold("Paused", "paused by hand"), step("create", "r", passage.Pending, "asked for")),
+				Generation: 1, ObservedGeneration: 1,
+			},
+			`Istio default to default-v1-24-0: Held
+0 of 1 done: paused by hand
+
+ACTION   OBJECT            FROM   TO        STATE     WHY
+create   IstioRevision r   -      v1.24.0   Pending   asked for
+`, exitUnfinished,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			report := newStatusReport(c.account, now)
+			printStatus(&out, outputText, report)
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Error(diff)
+			}
+			if got := code(statusExit(report)); got != c.code {
+				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+		})
+	}
+}
+
+func TestTablesFit(t *testing.T) {
+	long := strings.Repeat("ä very long story, ", 20)
+	plan := planOf(nil,
+		step("create", strings.Repeat("long", 20), passage.Pending, long),
+		step("create", "short", passage.Pending, "short"))
+	var out bytes.Buffer
+	printPlan(&out, outputText, plan)
+	for line := range strings.Lines(out.String()) {
+		if width := utf8.RuneCountInString(strings.TrimRight(line, "\n")); width > columns {
+			t.Errorf("%d columns: %s", width, line)
+		}
+	}
+	out.Reset()
+	printPlan(&out, outputWide, plan)
+	if !strings.Contains(out.String(), strings.TrimSpace(long)) {
+		t.Error("-o wide cuts as well")
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	cases := map[string]struct {
+		err     error
+		started bool
+		want    int
+	}{
+		"nothing wrong":            {nil, true, exitOK},
+		"failed":                   {errors.New("x"), true, exitFailed},
+		"before it started":        {errors.New("x"), false, exitUsage},
+		"usage, found out later":   {usageErrorf("x"), true, exitUsage},
+		"a code of its own, quiet": {exitError{code: exitUnfinished}, true, exitUnfinished},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := exitCode(c.err, c.started); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+func newPlanCommand(c *connection, streams Streams) *cobra.Command {
+	var format output
+	cmd := &cobra.Command{
+		Use:   "plan TYPE NAME",
+		Short: "Show what the operator does about a resource, without doing it",
+		Long: `Show what the operator does about a resource, without doing it.
+
+It is the same plan that the operator makes from the same state of the cluster.
+Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.`,
+		Example: "  fairlead plan istio default\n  fairlead plan istio default -o json",
+		Args:    exactlyTypeAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cluster, err := c.connect()
+			if err != nil {
+				return err
+			}
+			resource, err := cluster.resolve(args[0], args[1])
+			if err != nil {
+				return err
+			}
+			account, err := cluster.account(cmd.Context(), resource)
+			if err != nil {
+				return err
+			}
+			if encoded, err := format.encode(streams.Out, account.Plan); err != nil {
+				return err
+			} else if !encoded {
+				printPlan(streams.Out, format, account.Plan)
+			}
+			return planExit(account.Plan)
+		},
+	}
+	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	return cmd
+}
+
+func planExit(plan passage.Plan) error {
+	if len(plan.Failures()) > 0 {
+		return exitError{code: exitFailed}
+	}
+	if len(pending(plan)) > 0 {
+		return exitError{code: exitUnfinished}
+	}
+	return nil
+}
+
+func pending(plan passage.Plan) []passage.Step {
+	var steps []passage.Step
+	for _, s := range plan.Steps {
+		if s.State == passage.Pending {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+func printPlan(w io.Writer, format output, plan passage.Plan) {
+	if plan.Hold != nil {
+		fmt.Fprintf(w, "Held: %s\n", plan.Hold.Message)
+	}
+	var open []passage.Step
+	for _, s := range plan.Steps {
+		if s.State != passage.Done && s.State != passage.Skipped {
+			open = append(open, s)
+		}
+	}
+	changes := len(pending(plan))
+	switch {
+	case len(plan.Failures()) > 0:
+		fmt.Fprintf(w, "%s cannot go on.\n", plan.Subject)
+	case changes > 0:
+		fmt.Fprintf(w, "%s to %s: %s.\n", plan.Subject, plan.Target, count(changes, "change"))
+	case len(open) > 0:
+		fmt.Fprintf(w, "Nothing to do for %s but to wait.\n", plan.Subject)
+	default:
+		fmt.Fprintf(w, "Nothing to do for %s.\n", plan.Subject)
+	}
+	if len(open) > 0 {
+		fmt.Fprintln(w)
+		printSteps(w, format, open)
+	}
+}
+
+func printSteps(w io.Writer, format output, steps []passage.Step) {
+	var rows [][]string
+	for _, s := range steps {
+		rows = append(rows, []string{
+			string(s.Action), s.Object.String(), orDash(s.From), orDash(s.To), string(s.State), s.Reason.Message,
+		})
+	}
+	limit := columns
+	if format == outputWide {
+		limit = 0
+	}
+	table(w, limit, []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

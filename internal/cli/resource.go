@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision"
+)
+
+// account is all that can be told about a resource that starts a passage.
+type account struct {
+	Plan passage.Plan
+	// Generation of the spec, and the one that the operator has last reported on.
+	Generation, ObservedGeneration int64
+	Conditions                     []metav1.Condition
+}
+
+// starters are the kinds that start a passage.
+func starters() map[schema.GroupKind]func(context.Context, client.Reader, client.ObjectKey) (account, error) {
+	return map[schema.GroupKind]func(context.Context, client.Reader, client.ObjectKey) (account, error){
+		v1.GroupVersion.WithKind(v1.IstioKind).GroupKind(): accountOfIstio,
+	}
+}
+
+func accountOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey) (account, error) {
+	observed, err := revision.Observe(ctx, reader, key.Name)
+	if err != nil {
+		return account{}, err
+	}
+	return account{
+		Plan:               revision.Plan(observed),
+		Generation:         observed.Istio.Generation,
+		ObservedGeneration: observed.Istio.Status.ObservedGeneration,
+		Conditions:         observed.Istio.Status.Conditions,
+	}, nil
+}
+
+// resource is one that a passage starts from, as TYPE NAME name it.
+type resource struct {
+	mapping *meta.RESTMapping
+	key     client.ObjectKey
+}
+
+// String names the resource as kubectl would: istio.sailoperator.io/default.
+func (r resource) String() string {
+	kind := strings.ToLower(r.mapping.GroupVersionKind.Kind)
+	return kind + "." + r.mapping.GroupVersionKind.Group + "/" + r.key.Name
+}
+
+func exactlyTypeAndName(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		return nil
+	}
+	return usageErrorf("%s takes TYPE and NAME, such as `%s istio default`; got %d arguments",
+		cmd.CommandPath(), cmd.CommandPath(), len(args))
+}
+
+// resolve understands TYPE as kubectl does: kind, singular, plural or short name, with or without version and group.
+func (c *cluster) resolve(kind, name string) (resource, error) {
+	mapping, err := mappingFor(c.mapper, kind)
+	if meta.IsNoMatchError(err) {
+		return resource{}, usageErrorf("the cluster has no resource type %q; if it is one of Fairlead's, "+
+			"its CRDs are not installed: `fairlead crds install`", kind)
+	}
+	if err != nil {
+		return resource{}, fmt.Errorf("look up resource type %q: %w", kind, err)
+	}
+	if _, ok := starters()[mapping.GroupVersionKind.GroupKind()]; !ok {
+		var known []string
+		for gk := range maps.Keys(starters()) {
+			known = append(known, gk.Kind)
+		}
+		slices.Sort(known)
+		return resource{}, usageErrorf("no passage starts from %s; those that start one are %s",
+			mapping.GroupVersionKind.Kind, strings.Join(known, ", "))
+	}
+	r := resource{mapping: mapping, key: client.ObjectKey{Name: name}}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		r.key.Namespace = c.namespace
+	}
+	return r, nil
+}
+
+func mappingFor(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) {
+	full, group := schema.ParseResourceArg(strings.ToLower(kind))
+	if full != nil {
+		if gvk, err := mapper.KindFor(*full); err == nil {
+			return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		}
+	}
+	gvk, err := mapper.KindFor(group.WithVersion(""))
+	if err != nil {
+		return nil, err
+	}
+	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+func (c *cluster) account(ctx context.Context, r resource) (account, error) {
+	tell := starters()[r.mapping.GroupVersionKind.GroupKind()]
+	told, err := tell(ctx, c.client, r.key)
+	if apierrors.IsNotFound(err) {
+		return account{}, errors.New(r.String() + " does not exist")
+	}
+	return told, err
+}

@@ -1,0 +1,64 @@
+// Package cli is the command line.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Streams are where a command reads from and writes to.
+type Streams struct {
+	Out, Err io.Writer
+}
+
+// Main runs the command line and returns the exit code.
+func Main(streams Streams, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	// The first signal asks to stop; with the handler gone, a second one ends the process at once.
+	context.AfterFunc(ctx, stop)
+
+	root, started := newRoot(streams)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && err.Error() != "" {
+		fmt.Fprintln(streams.Err, "error:", oneLine(err))
+	}
+	return exitCode(err, *started)
+}
+
+func newRoot(streams Streams) (root *cobra.Command, started *bool) {
+	started = new(bool)
+	root = &cobra.Command{
+		Use:   "fairlead",
+		Short: "Moves what is running to where it should run next, with nobody noticing",
+		Long: `Fairlead moves what is running to where it should run next, with nobody noticing.
+
+Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
+3 there are changes (plan) or still in progress (status).`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// Flags and arguments are in order when this runs.
+		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
+	}
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+
+	c := newConnection()
+	c.addFlags(root.PersistentFlags())
+	root.AddCommand(
+		newPlanCommand(c, streams),
+		newStatusCommand(c, streams),
+		newPauseCommand(c, streams),
+		newResumeCommand(c, streams),
+		newCRDsCommand(c, streams),
+		newOperatorCommand(c, streams),
+		newVersionCommand(streams),
+	)
+	return root, started
+}

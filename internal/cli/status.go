@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// statusReport is what `status` prints: the view that everything draws, and what the operator last wrote.
+type statusReport struct {
+	passage.View
+	// Reported is false while the operator has not seen the latest spec.
+	Reported   bool               `json:"reported"`
+	Conditions []metav1.Condition `json:"conditions"`
+}
+
+func newStatusCommand(c *connection, streams Streams) *cobra.Command {
+	var format output
+	cmd := &cobra.Command{
+		Use:   "status TYPE NAME",
+		Short: "Show how far the operator is with a resource",
+		Long: `Show how far the operator is with a resource.
+
+Exit codes: 0 done, 1 failed, 3 still in progress.`,
+		Example: "  fairlead status istio default\n  fairlead status istio default -o json",
+		Args:    exactlyTypeAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cluster, err := c.connect()
+			if err != nil {
+				return err
+			}
+			resource, err := cluster.resolve(args[0], args[1])
+			if err != nil {
+				return err
+			}
+			account, err := cluster.account(cmd.Context(), resource)
+			if err != nil {
+				return err
+			}
+			report := newStatusReport(account, time.Now())
+			if encoded, err := format.encode(streams.Out, report); err != nil {
+				return err
+			} else if !encoded {
+				printStatus(streams.Out, format, report)
+			}
+			return statusExit(report)
+		},
+	}
+	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	return cmd
+}
+
+func newStatusReport(a account, now time.Time) statusReport {
+	return statusReport{
+		View:       passage.NewView(passage.Next(a.Plan, passage.Batching{}, now), now),
+		Reported:   a.ObservedGeneration == a.Generation,
+		Conditions: append([]metav1.Condition{}, a.Conditions...),
+	}
+}
+
+func statusExit(r statusReport) error {
+	switch {
+	case r.State == passage.CompletedWithFailures || r.State == passage.Stopped:
+		return exitError{code: exitFailed}
+	case r.State == passage.Completed && r.Reported:
+		return nil
+	}
+	return exitError{code: exitUnfinished}
+}
+
+func printStatus(w io.Writer, format output, r statusReport) {
+	title := r.Subject.String()
+	if r.Target != "" {
+		title += " to " + r.Target
+	}
+	fmt.Fprintf(w, "%s: %s\n", title, r.State)
+	fmt.Fprintln(w, r.Headline)
+	if !r.Reported {
+		fmt.Fprintln(w, "The operator has not reported on the latest spec yet: is it running?")
+	}
+	if len(r.Steps) > 0 {
+		fmt.Fprintln(w)
+		printSteps(w, format, r.Steps)
+	}
+	if len(r.Conditions) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, c := range r.Conditions {
+		age := duration.HumanDuration(r.At.Sub(c.LastTransitionTime.Time))
+		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, age, c.Message})
+	}
+	limit := columns
+	if format == outputWide {
+		limit = 0
+	}
+	table(w, limit, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+}

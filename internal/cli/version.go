@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/internal/version"
+)
+
+func newVersionCommand(streams Streams) *cobra.Command {
+	var format output
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show which build of Fairlead this is",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			build := version.Get()
+			if encoded, err := format.encode(streams.Out, build); encoded {
+				return err
+			}
+			fmt.Fprintf(streams.Out, "fairlead %s (commit %s, %s, %s)\n",
+				build.Version, build.Commit, build.GoVersion, build.Platform)
+			return nil
+		},
+	}
+	format.addFlag(cmd, outputJSON, outputYAML)
+	return cmd
+}

@@ -1,0 +1,64 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+const (
+	leaseName = "fairlead"
+	// Exists in every cluster, hubs included, whatever the kubeconfig's own namespace is: two people who start an
+	// operator by hand against one cluster must meet at the same lease.
+	leaseNamespaceOutside = "kube-system"
+	ownNamespaceFile      = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+)
+
+// A leader that is killed is replaced after at most the lease plus one retry with its jitter: 12s + 2.2*1.5s. One that
+// leaves releases the lease, and is replaced after at most one such retry.
+const (
+	leaseDuration = 12 * time.Second
+	renewDeadline = 8 * time.Second
+	retryPeriod   = 1500 * time.Millisecond
+)
+
+// newLock makes the lease itself because the manager's own records events through the old events API, and the operator
+// would need a permission for that alone.
+func newLock(restConfig *rest.Config, options Options, log logr.Logger) (resourcelock.Interface, error) {
+	if !options.LeaderElection {
+		return nil, nil
+	}
+	namespace, err := leaseNamespace(options.LeaderElectionNamespace, ownNamespaceFile)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this operator: %w", err)
+	}
+	identity := host + "_" + string(uuid.NewUUID())
+	log.Info("taking part in leader election", "lease", namespace+"/"+leaseName, "identity", identity)
+	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
+		resourcelock.ResourceLockConfig{Identity: identity}, restConfig, renewDeadline)
+}
+
+func leaseNamespace(asked, ownFile string) (string, error) {
+	if asked != "" {
+		return asked, nil
+	}
+	own, err := os.ReadFile(ownFile)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return leaseNamespaceOutside, nil
+	case err != nil:
+		return "", fmt.Errorf("find the namespace of the lease: %w", err)
+	}
+	return strings.TrimSpace(string(own)), nil
+}

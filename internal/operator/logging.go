@@ -1,0 +1,35 @@
+package operator
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// What --log-format and --log-level accept.
+var (
+	LogFormats = []string{"json", "text"}
+	LogLevels  = []string{"debug", "info", "warn", "error"}
+)
+
+// NewLogger writes structured lines to w; format and level are validated ones.
+func NewLogger(w io.Writer, format, level string) logr.Logger {
+	var threshold slog.Level
+	if err := threshold.UnmarshalText([]byte(level)); err != nil {
+		threshold = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: threshold}
+	if format == "text" {
+		return logr.FromSlogHandler(slog.NewTextHandler(w, options))
+	}
+	return logr.FromSlogHandler(slog.NewJSONHandler(w, options))
+}
+
+// adoptLogger makes the libraries that log through globals of their own speak through ours.
+func adoptLogger(log logr.Logger) {
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+}

@@ -1,0 +1,115 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Options are what the flags of `fairlead operator` set.
+type Options struct {
+	Passages                []string
+	InstallCRDs             bool
+	LeaderElection          bool
+	LeaderElectionNamespace string
+
+	HealthProbeBindAddress     string
+	MetricsBindAddress         string
+	MetricsInsecureBindAddress string
+
+	LogFormat string
+	LogLevel  string
+}
+
+// noListener as a bind address switches that listener off.
+const noListener = "0"
+
+// A free port of the loopback interface: several operators can run on one machine, and none is reachable from outside
+// it unless somebody says so.
+const loopbackAnyPort = "127.0.0.1:0"
+
+// DefaultOptions suit an operator that is started by hand with nothing but a kubeconfig.
+func DefaultOptions() Options {
+	return Options{
+		InstallCRDs:            true,
+		LeaderElection:         true,
+		HealthProbeBindAddress: loopbackAnyPort,
+		MetricsBindAddress:     loopbackAnyPort,
+		LogFormat:              LogFormats[0],
+		LogLevel:               "info",
+	}
+}
+
+// AddFlags registers a flag for every option; what the options hold already is the default.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.Passages, "passages", o.Passages,
+		"passages to run, comma-separated (default all: "+strings.Join(Names(), ",")+")")
+	flags.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs,
+		"install and upgrade the CRDs before starting")
+	flags.BoolVar(&o.LeaderElection, "leader-elect", o.LeaderElection,
+		"let only one of several operators act at a time")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace,
+		"namespace of the lease; operators exclude each other only when they share it\n"+
+			"(default the operator's own namespace, outside a cluster "+leaseNamespaceOutside+")")
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
+		"address of /healthz and /readyz; "+noListener+" switches them off")
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
+		"address of /metrics over TLS, for callers with a token that may get /metrics; "+noListener+" switches it off")
+	flags.StringVar(&o.MetricsInsecureBindAddress, "metrics-insecure-bind-address", o.MetricsInsecureBindAddress,
+		"address of /metrics without TLS or token, on a loopback interface only")
+	flags.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of "+strings.Join(LogFormats, ", "))
+	flags.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of "+strings.Join(LogLevels, ", "))
+}
+
+// Validate refuses options that cannot work, each with its remedy.
+func (o Options) Validate() error {
+	_, unknownPassage := selectPassages(Passages(), o.Passages)
+	return errors.Join(
+		unknownPassage,
+		validateAddress("--health-probe-bind-address", o.HealthProbeBindAddress),
+		validateAddress("--metrics-bind-address", o.MetricsBindAddress),
+		validateLoopback("--metrics-insecure-bind-address", o.MetricsInsecureBindAddress),
+		oneOf("--log-format", o.LogFormat, LogFormats),
+		oneOf("--log-level", o.LogLevel, LogLevels),
+	)
+}
+
+func validateAddress(flag, address string) error {
+	if disabled(address) {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("%s %q is not HOST:PORT", flag, address)
+	}
+	return nil
+}
+
+func validateLoopback(flag, address string) error {
+	if disabled(address) {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%s %q is not HOST:PORT", flag, address)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%s %q is not a loopback address: unprotected metrics stay on this machine; "+
+		"use 127.0.0.1:PORT, or --metrics-bind-address to serve others", flag, address)
+}
+
+func oneOf(flag, value string, allowed []string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s %q is not one of %s", flag, value, strings.Join(allowed, ", "))
+}
+
+func disabled(address string) bool {
+	return address == "" || address == noListener
+}

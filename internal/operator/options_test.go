@@ -1,0 +1,82 @@
+package operator
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+func TestValidate(t *testing.T) {
+	cases := map[string]struct {
+		args string
+		want string
+	}{
+		"defaults":                         {"", ""},
+		"a known passage":                  {"--passages=revision", ""},
+		"an unknown passage":               {"--passages=revision,flight", `unknown passage "flight": the known ones are revision`},
+		"an empty passage":                 {"--passages=revision,,", `unknown passage "": the known ones are revision`},
+		"everything off":                   {"--metrics-bind-address=0 --health-probe-bind-address=0", ""},
+		"all interfaces":                   {"--metrics-bind-address=:8443 --health-probe-bind-address=:8081", ""},
+		"an address without a port":        {"--metrics-bind-address=8443", `--metrics-bind-address "8443" is not HOST:PORT`},
+		"a probe address without a port":   {"--health-probe-bind-address=localhost", `--health-probe-bind-address "localhost" is not HOST:PORT`},
+		"plain metrics on loopback":        {"--metrics-insecure-bind-address=127.0.0.1:0", ""},
+		"plain metrics on localhost":       {"--metrics-insecure-bind-address=localhost:8080", ""},
+		"plain metrics on IPv6 loopback":   {"--metrics-insecure-bind-address=[::1]:8080", ""},
+		"plain metrics on all interfaces":  {"--metrics-insecure-bind-address=:8080", "is not a loopback address"},
+		"plain metrics on 0.0.0.0":         {"--metrics-insecure-bind-address=0.0.0.0:8080", "is not a loopback address"},
+		"plain metrics on a name":          {"--metrics-insecure-bind-address=metrics.example:80", "is not a loopback address"},
+		"plain metrics without a port":     {"--metrics-insecure-bind-address=127.0.0.1", "is not HOST:PORT"},
+		"an unknown log format":            {"--log-format=xml", `--log-format "xml" is not one of json, text`},
+		"an unknown log level":             {"--log-level=loud", `--log-level "loud" is not one of debug, info, warn, error`},
+		"everything that is wrong is told": {"--log-format=xml --passages=x", "unknown passage"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			options := DefaultOptions()
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			options.AddFlags(flags)
+			if err := flags.Parse(strings.Fields(c.args)); err != nil {
+				t.Fatal(err)
+			}
+			err := options.Validate()
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.want != "" && err == nil:
+				t.Error("accepted")
+			case c.want != "" && !strings.Contains(err.Error(), c.want):
+				t.Errorf("got %q, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSelectPassages(t *testing.T) {
+	known := []Passage{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	cases := map[string]struct {
+		asked []string
+		want  []string
+	}{
+		"none asked for means all":        {nil, []string{"a", "b", "c"}},
+		"the order is theirs, not ours":   {[]string{"c", "a"}, []string{"a", "c"}},
+		"asked for twice, it is run once": {[]string{"b", "b"}, []string{"b"}},
+		"one":                             {[]string{"b"}, []string{"b"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			selected, err := selectPassages(known, c.asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, p := range selected {
+				names = append(names, p.Name)
+			}
+			if diff := cmp.Diff(c.want, names); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package operator
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+
+	"github.com/fairlead/fairlead/internal/version"
+)
+
+const shutdownTimeout = 5 * time.Second
+
+// readiness holds what the operator still waits for; nothing means ready.
+type readiness struct{ waiting atomic.Pointer[string] }
+
+func (r *readiness) waitingFor(what string) { r.waiting.Store(&what) }
+func (r *readiness) ready()                 { r.waiting.Store(nil) }
+
+func (r *readiness) check(*http.Request) error {
+	if what := r.waiting.Load(); what != nil {
+		return errors.New("waiting for " + *what)
+	}
+	return nil
+}
+
+// servers are the listeners that options ask for. They are the operator's own rather than the manager's because they
+// must answer before there is a manager: an operator that waits for its API server is alive, and not ready.
+func servers(config *rest.Config, options Options, ready *readiness, log logr.Logger) ([]*manager.Server, error) {
+	var all []*manager.Server
+	add := func(name, address string, handler http.Handler, wrap func(net.Listener) (net.Listener, error)) error {
+		if disabled(address) {
+			return nil
+		}
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return fmt.Errorf("serve %s: %w", name, err)
+		}
+		if wrap != nil {
+			if listener, err = wrap(listener); err != nil {
+				return fmt.Errorf("serve %s: %w", name, err)
+			}
+		}
+		timeout := shutdownTimeout
+		all = append(all, &manager.Server{
+			Name:            name,
+			Listener:        listener,
+			Server:          &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second},
+			ShutdownTimeout: &timeout,
+		})
+		return nil
+	}
+
+	metrics := metricsHandler()
+	protected, err := protect(config, metrics, log)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		add("health probes", options.HealthProbeBindAddress, probesHandler(ready), nil),
+		add("metrics", options.MetricsBindAddress, protected, selfSigned),
+		add("insecure metrics", options.MetricsInsecureBindAddress, metrics, nil),
+	)
+	if err != nil {
+		for _, s := range all {
+			_ = s.Listener.Close()
+		}
+		return nil, err
+	}
+	return all, nil
+}
+
+func probesHandler(ready *readiness) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
+	readyz := &healthz.Handler{Checks: map[string]healthz.Checker{"startup": ready.check}}
+	mux.Handle("/readyz", http.StripPrefix("/readyz", readyz))
+	mux.Handle("/readyz/", http.StripPrefix("/readyz", readyz))
+	return mux
+}
+
+func metricsHandler() http.Handler {
+	build := prometheus.NewRegistry()
+	build.MustRegister(version.Get().Collector())
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(
+		prometheus.Gatherers{build, ctrlmetrics.Registry},
+		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError},
+	))
+	return mux
+}
+
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// protect lets only those in whose token may get /metrics.
+func protect(config *rest.Config, handler http.Handler, log logr.Logger) (http.Handler, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("protect metrics: %w", err)
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("protect metrics: %w", err)
+	}
+	return filter(log, handler)
+}
+
+// selfSigned encrypts; who may read is decided by the token, not by the certificate.
+func selfSigned(listener net.Listener) (net.Listener, error) {
+	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("generate a certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("load the generated certificate: %w", err)
+	}
+	return tls.NewListener(listener, &tls.Config{
+		Certificates: []tls.Certificate{pair},
+		MinVersion:   tls.VersionTLS12,
+	}), nil
+}
+
+// syncedRunnable runs on every replica, leading or not, once the manager has synced its caches.
+type syncedRunnable func()
+
+func (f syncedRunnable) Start(context.Context) error { f(); return nil }
+
+func (syncedRunnable) NeedLeaderElection() bool { return false }

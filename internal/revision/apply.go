@@ -1,0 +1,70 @@
+package revision
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// apply carries out steps, all of which write the revision that the Istio asks for.
+func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
+	for _, step := range steps {
+		want := desiredRevision(o.Istio)
+		err := r.client.Apply(ctx, configurationOf(want), client.FieldOwner(FieldOwner), client.ForceOwnership)
+		if err != nil {
+			err = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
+			if apierrors.IsInvalid(err) {
+				return reconcile.TerminalError(err)
+			}
+			return err
+		}
+		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
+			"from", step.From, "to", step.To, "reason", step.Reason.String())
+		r.recorder.Eventf(o.Istio, want, corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
+			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
+	}
+	return nil
+}
+
+var eventReasons = map[passage.Action]string{
+	ActionCreate: "RevisionCreated",
+	ActionUpdate: "RevisionUpdated",
+	ActionAdopt:  "RevisionAdopted",
+}
+
+// revisionConfiguration is the part of an IstioRevision that this passage owns.
+type revisionConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Spec                                   v1.IstioRevisionSpec `json:"spec"`
+}
+
+func (*revisionConfiguration) IsApplyConfiguration() {}
+
+func configurationOf(revision *v1.IstioRevision) *revisionConfiguration {
+	metadata := metav1ac.ObjectMeta().WithName(revision.Name)
+	for _, owner := range revision.OwnerReferences {
+		// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
+		metadata.WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID).
+			WithController(*owner.Controller))
+	}
+	return &revisionConfiguration{
+		TypeMetaApplyConfiguration:   typeMeta(v1.IstioRevisionKind),
+		ObjectMetaApplyConfiguration: metadata,
+		Spec:                         revision.Spec,
+	}
+}
+
+func typeMeta(kind string) metav1ac.TypeMetaApplyConfiguration {
+	return *metav1ac.TypeMeta().WithKind(kind).WithAPIVersion(v1.GroupVersion.String())
+}

@@ -1,0 +1,115 @@
+package revision
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+var epoch = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+type istioBuilder struct{ *v1.Istio }
+
+func makeIstio(name string) istioBuilder {
+	return istioBuilder{&v1.Istio{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Generation: 1},
+		Spec: v1.IstioSpec{
+			Version:        "v1.24.0",
+			Namespace:      "istio-system",
+			UpdateStrategy: v1.IstioUpdateStrategy{Type: v1.UpdateStrategyInPlace},
+		},
+	}}
+}
+
+func (b istioBuilder) version(version string) istioBuilder { b.Spec.Version = version; return b }
+
+func (b istioBuilder) revisionBased() istioBuilder {
+	b.Spec.UpdateStrategy.Type = v1.UpdateStrategyRevisionBased
+	return b
+}
+
+func (b istioBuilder) values(values v1.Values) istioBuilder { b.Spec.Values = values; return b }
+
+func (b istioBuilder) profile(profile string) istioBuilder { b.Spec.Profile = profile; return b }
+
+func (b istioBuilder) paused(value string) istioBuilder {
+	b.Annotations = map[string]string{fairlead.AnnotationPaused: value}
+	return b
+}
+
+func (b istioBuilder) deleting() istioBuilder {
+	b.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
+	return b
+}
+
+func (b istioBuilder) active(revision string) istioBuilder {
+	b.Status.ActiveRevisionName = revision
+	return b
+}
+
+type revisionBuilder struct{ Revision }
+
+// makeRevision is a revision as this passage writes it.
+func makeRevision(name, version string) revisionBuilder {
+	spec := v1.IstioRevisionSpec{Version: version, Namespace: "istio-system"}
+	return revisionBuilder{Revision{
+		IstioRevision: &v1.IstioRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
+			Spec:       spec,
+		},
+		Written: spec,
+	}}
+}
+
+func (b revisionBuilder) of(istio string) revisionBuilder {
+	b.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.IstioKind, Name: istio,
+		UID: types.UID("uid-of-" + istio), Controller: ptr.To(true),
+	}}
+	return b
+}
+
+func (b revisionBuilder) values(values v1.Values) revisionBuilder {
+	b.Spec.Values, b.Written.Values = values, values.DeepCopy()
+	return b
+}
+
+// extended is a revision whose values somebody else added to.
+func (b revisionBuilder) extended(values v1.Values) revisionBuilder {
+	b.Spec.Values = values
+	return b
+}
+
+func (b revisionBuilder) deleting() revisionBuilder {
+	b.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
+	return b
+}
+
+func (b revisionBuilder) generation(generation int64) revisionBuilder {
+	b.Generation = generation
+	return b
+}
+
+func (b revisionBuilder) condition(kind v1.ConditionType, status metav1.ConditionStatus, reason v1.Reason, message string) revisionBuilder {
+	b.Status.Conditions = append(b.Status.Conditions, metav1.Condition{
+		Type: string(kind), Status: status, Reason: string(reason), Message: message, ObservedGeneration: 1,
+	})
+	return b
+}
+
+func (b revisionBuilder) ready() revisionBuilder {
+	return b.condition(v1.ConditionReady, metav1.ConditionTrue, v1.ReasonIstiodReady, "")
+}
+
+func observed(istio istioBuilder, revisions ...revisionBuilder) Observed {
+	o := Observed{Istio: istio.Istio}
+	for _, r := range revisions {
+		o.Revisions = append(o.Revisions, r.Revision)
+	}
+	return o
+}

@@ -1,0 +1,89 @@
+package revision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// Observed is what the passage sees of one Istio.
+type Observed struct {
+	Istio *v1.Istio
+	// Revisions are all in the cluster, by name, because any of them may hold a name that the Istio wants.
+	Revisions []Revision
+}
+
+// Revision is an IstioRevision and the part of its spec that this passage wrote. Others may have added fields; those
+// are theirs, and server-side apply would not remove them.
+type Revision struct {
+	*v1.IstioRevision
+	Written v1.IstioRevisionSpec
+}
+
+// Observe reads an Istio and what stands behind it.
+func Observe(ctx context.Context, reader client.Reader, name string) (Observed, error) {
+	istio := &v1.Istio{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, istio); err != nil {
+		return Observed{}, fmt.Errorf("get Istio %s: %w", name, err)
+	}
+	var list v1.IstioRevisionList
+	if err := reader.List(ctx, &list); err != nil {
+		return Observed{}, fmt.Errorf("list IstioRevisions: %w", err)
+	}
+	observed := Observed{Istio: istio}
+	for i := range list.Items {
+		revision := &list.Items[i]
+		written, err := writtenBy(FieldOwner, revision)
+		if err != nil {
+			return Observed{}, fmt.Errorf("see what was written to IstioRevision %s: %w", revision.Name, err)
+		}
+		observed.Revisions = append(observed.Revisions, Revision{IstioRevision: revision, Written: written})
+	}
+	slices.SortFunc(observed.Revisions, func(a, b Revision) int { return strings.Compare(a.Name, b.Name) })
+	return observed, nil
+}
+
+func writtenBy(owner string, revision *v1.IstioRevision) (v1.IstioRevisionSpec, error) {
+	var written v1.IstioRevision
+	specOnly := &v1.IstioRevision{
+		ObjectMeta: metav1.ObjectMeta{ManagedFields: revision.ManagedFields},
+		Spec:       revision.Spec,
+	}
+	err := managedfields.ExtractInto(specOnly, typed.DeducedParseableType, owner, &written, "")
+	return written.Spec, err
+}
+
+func (o Observed) beingDeleted() bool { return !o.Istio.DeletionTimestamp.IsZero() }
+
+// revision finds one by name, whoever it belongs to.
+func (o Observed) revision(name string) *Revision {
+	for i := range o.Revisions {
+		if o.Revisions[i].Name == name {
+			return &o.Revisions[i]
+		}
+	}
+	return nil
+}
+
+// own are the revisions that belong to the Istio.
+func (o Observed) own() []Revision {
+	var own []Revision
+	for _, r := range o.Revisions {
+		if metav1.IsControlledBy(r, o.Istio) {
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
+func isIstio(owner *metav1.OwnerReference) bool {
+	return owner != nil && owner.Kind == v1.IstioKind && strings.HasPrefix(owner.APIVersion, v1.GroupVersion.Group+"/")
+}

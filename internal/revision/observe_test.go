@@ -1,0 +1,56 @@
+package revision
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+func TestWrittenBy(t *testing.T) {
+	fields := func(owner, json string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: owner, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "sailoperator.io/v1",
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(json),
+		}
+	}
+	revision := &v1.IstioRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", ManagedFields: []metav1.ManagedFieldsEntry{
+			fields("somebody", `{"f:spec":{"f:values":{"f:pilot":{"f:image":{}}}}}`),
+			fields(FieldOwner, `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}},"f:spec":{"f:namespace":{},`+
+				`"f:values":{"f:pilot":{"f:replicaCount":{},"f:tolerations":{}},"f:dropped":{}},"f:version":{}}}`),
+		}},
+		Spec: v1.IstioRevisionSpec{
+			Version:   "v1.24.0",
+			Namespace: "istio-system",
+			Values: v1.Values{
+				"dropped": nil,
+				"pilot": map[string]any{
+					"replicaCount": int64(2),
+					"tolerations":  []any{map[string]any{"key": "a"}},
+					"image":        "theirs",
+				},
+			},
+		},
+	}
+	got, err := writtenBy(FieldOwner, revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := revision.Spec.DeepCopy()
+	delete(want.Values["pilot"].(map[string]any), "image")
+	if diff := cmp.Diff(*want, got); diff != "" {
+		t.Error(diff)
+	}
+
+	revision.ManagedFields = nil
+	got, err = writtenBy(FieldOwner, revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(v1.IstioRevisionSpec{}, got); diff != "" {
+		t.Errorf("of a revision made by others nothing is ours: %s", diff)
+	}
+}

@@ -1,0 +1,225 @@
+package revision
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// What a step can be.
+const (
+	// ActionResolve finds the exact version that spec.version stands for.
+	ActionResolve passage.Action = "resolve"
+	// ActionCreate writes a revision that is not there.
+	ActionCreate passage.Action = "create"
+	// ActionUpdate writes a revision that differs from what the Istio asks for.
+	ActionUpdate passage.Action = "update"
+	// ActionAdopt puts a revision that is as the Istio asks, but belongs to nobody, under the Istio.
+	ActionAdopt passage.Action = "adopt"
+	// ActionRun waits for the control plane of a revision that is as the Istio asks.
+	ActionRun passage.Action = "run"
+)
+
+// Why a plan is held, and why its steps are there.
+const (
+	CodePaused          passage.Code = "Paused"
+	CodeBeingDeleted    passage.Code = "BeingDeleted"
+	CodeRevisionMissing passage.Code = "RevisionMissing"
+	CodeRevisionDiffers passage.Code = "RevisionDiffers"
+	CodeRevisionOrphan  passage.Code = "RevisionOrphaned"
+	CodeNameInDeletion  passage.Code = "NameInDeletion"
+)
+
+// Plan decides what to do about an Istio.
+func Plan(o Observed) passage.Plan {
+	plan := passage.Plan{
+		Passage: Name,
+		Subject: object(v1.IstioKind, o.Istio.Name),
+		Hold:    passage.FirstHold(o, whileBeingDeleted, whilePaused),
+		Steps:   []passage.Step{},
+	}
+	if o.beingDeleted() {
+		return plan
+	}
+	if reason := unresolvable(o.Istio.Spec.Version); reason != nil {
+		plan.Steps = append(plan.Steps, passage.Step{
+			Object: plan.Subject,
+			Action: ActionResolve,
+			From:   o.Istio.Spec.Version,
+			Reason: *reason,
+			State:  passage.Failed,
+		})
+		return plan
+	}
+	want := desiredRevision(o.Istio)
+	plan.Target = want.Name
+	plan.Steps = append(plan.Steps, revisionStep(o, want))
+	return plan
+}
+
+func whileBeingDeleted(o Observed) *passage.Reason {
+	if !o.beingDeleted() {
+		return nil
+	}
+	return passage.Hold(CodeBeingDeleted, "Istio %s is being deleted, and its revisions with it", o.Istio.Name)
+}
+
+func whilePaused(o Observed) *passage.Reason {
+	if o.Istio.Annotations[fairlead.AnnotationPaused] != "true" {
+		return nil
+	}
+	return passage.Hold(CodePaused, "paused by the annotation %s; go on with `fairlead resume istio %s`",
+		fairlead.AnnotationPaused, o.Istio.Name)
+}
+
+// unresolvable says why a version cannot be told exactly, or nil for one that is exact.
+func unresolvable(version string) *passage.Reason {
+	const remedy = "and there is no source of charts to look for one; set an exact version such as v1.24.0"
+	switch {
+	case version == "":
+		return passage.Hold(passage.Code(v1.ReasonVersionNotFound),
+			"spec.version is empty, which asks for the newest version, %s", remedy)
+	case strings.HasSuffix(version, "-latest") && strings.Count(version, ".") == 1:
+		return passage.Hold(passage.Code(v1.ReasonVersionNotFound),
+			"spec.version %s asks for the newest patch, %s", version, remedy)
+	}
+	return nil
+}
+
+func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
+	step := passage.Step{
+		Object: object(v1.IstioRevisionKind, want.Name),
+		To:     want.Spec.Version,
+		State:  passage.Pending,
+	}
+	have := o.revision(want.Name)
+	if have == nil {
+		step.Action = ActionCreate
+		step.Reason = passage.Because(CodeRevisionMissing, "Istio %s asks for %s", o.Istio.Name, want.Spec.Version)
+		return step
+	}
+	step.From = have.Spec.Version
+
+	owner := metav1.GetControllerOf(have)
+	switch {
+	case isIstio(owner) && owner.Name == o.Istio.Name && owner.UID != o.Istio.UID:
+		step.Action, step.State = ActionCreate, passage.Running
+		step.Reason = passage.Because(CodeNameInDeletion,
+			"IstioRevision %s belongs to an earlier Istio %s, and is made again when it has been removed", have.Name, owner.Name)
+	case owner != nil && owner.UID != o.Istio.UID:
+		step.Action, step.State = ActionCreate, passage.Failed
+		step.Reason = passage.Because(passage.Code(v1.ReasonNameAlreadyExists),
+			"IstioRevision %s belongs to %s %s; give one of the two another name", have.Name, owner.Kind, owner.Name)
+	case !have.DeletionTimestamp.IsZero():
+		step.Action, step.State = ActionCreate, passage.Running
+		step.Reason = passage.Because(CodeNameInDeletion,
+			"IstioRevision %s is made again when the deletion of its namesake has finished", have.Name)
+	case owner == nil && !equality.Semantic.DeepEqual(have.Spec, want.Spec):
+		step.Action, step.State = ActionCreate, passage.Failed
+		step.Reason = passage.Because(passage.Code(v1.ReasonNameAlreadyExists),
+			"IstioRevision %s exists, differs from what Istio %s asks for in %s, and was not made by it; "+
+				"delete it, make it agree, or give the Istio another name",
+			have.Name, o.Istio.Name, differences(have.Spec, want.Spec))
+	case owner == nil:
+		step.Action = ActionAdopt
+		step.Reason = passage.Because(CodeRevisionOrphan,
+			"IstioRevision %s is as Istio %s asks, and belongs to nobody", have.Name, o.Istio.Name)
+	case !equality.Semantic.DeepEqual(have.Written, want.Spec):
+		step.Action, step.Disruptive = ActionUpdate, true
+		step.Reason = passage.Because(CodeRevisionDiffers,
+			"Istio %s asks for another %s", o.Istio.Name, differences(have.Written, want.Spec))
+	default:
+		readiness := revisionReadiness(have.IstioRevision)
+		step.Action, step.State, step.From = ActionRun, passage.Running, ""
+		step.Reason = passage.Because(passage.Code(readiness.reason), "%s", readiness.message)
+		if readiness.ready {
+			step.State = passage.Done
+		}
+	}
+	return step
+}
+
+// desiredRevision is the active revision as the Istio asks for it; spec.version is an exact one.
+func desiredRevision(istio *v1.Istio) *v1.IstioRevision {
+	values := istio.Spec.Values.DeepCopy()
+	if istio.Spec.Profile != "" {
+		if values == nil {
+			values = v1.Values{}
+		}
+		// Istio's charts know profiles themselves, by this value.
+		values["profile"] = istio.Spec.Profile
+	}
+	return &v1.IstioRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: revisionName(istio),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1.GroupVersion.String(),
+				Kind:       v1.IstioKind,
+				Name:       istio.Name,
+				UID:        istio.UID,
+				Controller: ptr.To(true),
+			}},
+		},
+		Spec: v1.IstioRevisionSpec{
+			Version:   istio.Spec.Version,
+			Namespace: istio.Spec.Namespace,
+			Values:    values,
+		},
+	}
+}
+
+func revisionName(istio *v1.Istio) string {
+	if istio.Spec.UpdateStrategy.Type == v1.UpdateStrategyRevisionBased {
+		return istio.Name + "-" + strings.ReplaceAll(istio.Spec.Version, ".", "-")
+	}
+	return istio.Name
+}
+
+// differences names the fields, not their contents: values can be long, and are nobody's business in an event.
+func differences(have, want v1.IstioRevisionSpec) string {
+	var fields []string
+	add := func(differ bool, field string) {
+		if differ {
+			fields = append(fields, field)
+		}
+	}
+	add(have.Version != want.Version, "spec.version")
+	add(have.Namespace != want.Namespace, "spec.namespace")
+	add(!equality.Semantic.DeepEqual(have.Values, want.Values), "spec.values")
+	return strings.Join(fields, ", ")
+}
+
+type readiness struct {
+	ready   bool
+	reason  v1.Reason
+	message string
+}
+
+func revisionReadiness(revision *v1.IstioRevision) readiness {
+	condition := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionReady))
+	switch {
+	case condition == nil:
+		return readiness{reason: v1.ReasonIstiodNotReady, message: fmt.Sprintf(
+			"IstioRevision %s is not installed: no control plane charts have been applied for it", revision.Name)}
+	case condition.ObservedGeneration < revision.Generation:
+		return readiness{reason: v1.ReasonIstiodNotReady, message: fmt.Sprintf(
+			"IstioRevision %s has changed, and its control plane has not followed yet", revision.Name)}
+	case condition.Status != metav1.ConditionTrue:
+		return readiness{reason: v1.Reason(condition.Reason), message: fmt.Sprintf(
+			"IstioRevision %s: %s", revision.Name, condition.Message)}
+	}
+	return readiness{ready: true, reason: v1.ReasonIstiodReady, message: fmt.Sprintf(
+		"the control plane of IstioRevision %s serves", revision.Name)}
+}
+
+func object(kind, name string) passage.Object {
+	return passage.Object{APIVersion: v1.GroupVersion.String(), Kind: kind, Name: name}
+}

@@ -1,0 +1,175 @@
+package revision
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// inShort tells a plan on one line per step: state, what, from, to, why.
+func inShort(plan passage.Plan) []string {
+	var lines []string
+	if plan.Hold != nil {
+		lines = append(lines, "hold "+string(plan.Hold.Code))
+	}
+	for _, s := range plan.Steps {
+		lines = append(lines, fmt.Sprintf("%s %s %s %q->%q %s", s.State, s.Action, s.Object, s.From, s.To, s.Reason.Code))
+	}
+	return lines
+}
+
+func TestPlan(t *testing.T) {
+	pilot := func(replicas int64) v1.Values {
+		return v1.Values{"pilot": map[string]any{"replicaCount": replicas}}
+	}
+	cases := map[string]struct {
+		in   Observed
+		want []string
+	}{
+		"in place, nothing there": {
+			observed(makeIstio("default")),
+			[]string{`Pending create IstioRevision default ""->"v1.24.0" RevisionMissing`},
+		},
+		"revision based, nothing there": {
+			observed(makeIstio("default").revisionBased()),
+			[]string{`Pending create IstioRevision default-v1-24-0 ""->"v1.24.0" RevisionMissing`},
+		},
+		"a release candidate has dots after its dash too": {
+			observed(makeIstio("default").revisionBased().version("v1.25.0-rc.1")),
+			[]string{`Pending create IstioRevision default-v1-25-0-rc-1 ""->"v1.25.0-rc.1" RevisionMissing`},
+		},
+		"revision based, the next version comes beside the old one": {
+			observed(makeIstio("default").revisionBased().version("v1.26.0"),
+				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready()),
+			[]string{`Pending create IstioRevision default-v1-26-0 ""->"v1.26.0" RevisionMissing`},
+		},
+		"in place, the next version replaces the old one": {
+			observed(makeIstio("default").version("v1.26.0"), makeRevision("default", "v1.24.0").of("default").ready()),
+			[]string{`Pending update IstioRevision default "v1.24.0"->"v1.26.0" RevisionDiffers`},
+		},
+		"other values": {
+			observed(makeIstio("default").values(pilot(2)), makeRevision("default", "v1.24.0").of("default").values(pilot(1))),
+			[]string{`Pending update IstioRevision default "v1.24.0"->"v1.24.0" RevisionDiffers`},
+		},
+		"values that went": {
+			observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").values(pilot(1))),
+			[]string{`Pending update IstioRevision default "v1.24.0"->"v1.24.0" RevisionDiffers`},
+		},
+		"no values and empty values are the same": {
+			observed(makeIstio("default").values(v1.Values{}), makeRevision("default", "v1.24.0").of("default").ready()),
+			[]string{`Done run IstioRevision default ""->"v1.24.0" IstiodReady`},
+		},
+		"values that somebody else added are theirs": {
+			observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").extended(pilot(3)).ready()),
+			[]string{`Done run IstioRevision default ""->"v1.24.0" IstiodReady`},
+		},
+		"written, not installed": {
+			observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default")),
+			[]string{`Running run IstioRevision default ""->"v1.24.0" IstiodNotReady`},
+		},
+		"ready, but for what it was before": {
+			observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").generation(2).ready()),
+			[]string{`Running run IstioRevision default ""->"v1.24.0" IstiodNotReady`},
+		},
+		"not ready for a reason of its own": {
+			observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").
+				condition(v1.ConditionReady, metav1.ConditionFalse, v1.ReasonReadinessCheckFailed, "timeout")),
+			[]string{`Running run IstioRevision default ""->"v1.24.0" ReadinessCheckFailed`},
+		},
+		"no version": {
+			observed(makeIstio("default").version("")),
+			[]string{`Failed resolve Istio default ""->"" VersionNotFound`},
+		},
+		"the newest patch": {
+			observed(makeIstio("default").version("v1.24-latest")),
+			[]string{`Failed resolve Istio default "v1.24-latest"->"" VersionNotFound`},
+		},
+		"an exact version that happens to end in latest": {
+			observed(makeIstio("default").version("v1.24.0-latest")),
+			[]string{`Pending create IstioRevision default ""->"v1.24.0-latest" RevisionMissing`},
+		},
+		"the name belongs to another Istio": {
+			observed(makeIstio("a").revisionBased(), makeRevision("a-v1-24-0", "v1.24.0").of("a-v1-24-0")),
+			[]string{`Failed create IstioRevision a-v1-24-0 "v1.24.0"->"v1.24.0" NameAlreadyExists`},
+		},
+		"the name belongs to an Istio of the same name that is gone": {
+			observed(makeIstio("default"), func() revisionBuilder {
+				r := makeRevision("default", "v1.24.0").of("default")
+				r.OwnerReferences[0].UID = "of-an-earlier-life"
+				return r
+			}()),
+			[]string{`Running create IstioRevision default "v1.24.0"->"v1.24.0" NameInDeletion`},
+		},
+		"a revision made by hand that differs is left alone": {
+			observed(makeIstio("default"), makeRevision("default", "v1.23.0")),
+			[]string{`Failed create IstioRevision default "v1.23.0"->"v1.24.0" NameAlreadyExists`},
+		},
+		"an orphan that is as the Istio asks is adopted": {
+			observed(makeIstio("default"), makeRevision("default", "v1.24.0")),
+			[]string{`Pending adopt IstioRevision default "v1.24.0"->"v1.24.0" RevisionOrphaned`},
+		},
+		"a namesake is still being deleted": {
+			observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").deleting()),
+			[]string{`Running create IstioRevision default "v1.24.0"->"v1.24.0" NameInDeletion`},
+		},
+		"paused": {
+			observed(makeIstio("default").paused("true")),
+			[]string{"hold Paused", `Pending create IstioRevision default ""->"v1.24.0" RevisionMissing`},
+		},
+		"only the value true pauses": {
+			observed(makeIstio("default").paused("false")),
+			[]string{`Pending create IstioRevision default ""->"v1.24.0" RevisionMissing`},
+		},
+		"being deleted": {
+			observed(makeIstio("default").deleting()),
+			[]string{"hold BeingDeleted"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, inShort(Plan(c.in))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDesiredRevision(t *testing.T) {
+	given := v1.Values{"pilot": map[string]any{"env": map[string]any{"A": "b"}}}
+	istio := makeIstio("default").values(given).profile("ambient")
+	got := desiredRevision(istio.Istio)
+	want := v1.IstioRevisionSpec{
+		Version:   "v1.24.0",
+		Namespace: "istio-system",
+		Values:    v1.Values{"pilot": map[string]any{"env": map[string]any{"A": "b"}}, "profile": "ambient"},
+	}
+	if diff := cmp.Diff(want, got.Spec); diff != "" {
+		t.Error(diff)
+	}
+	if _, leaked := given["profile"]; leaked {
+		t.Error("the Istio's own values were changed")
+	}
+	if !metav1.IsControlledBy(got, istio) {
+		t.Error("the revision does not belong to the Istio")
+	}
+}
+
+func TestPlanMessagesNameTheRemedy(t *testing.T) {
+	plan := Plan(observed(makeIstio("default").version("v1.24-latest")))
+	want := "spec.version v1.24-latest asks for the newest patch, and there is no source of charts to look for one; " +
+		"set an exact version such as v1.24.0"
+	if diff := cmp.Diff(want, plan.Steps[0].Reason.Message); diff != "" {
+		t.Error(diff)
+	}
+	plan = Plan(observed(makeIstio("default"), makeRevision("default", "v1.23.0")))
+	want = "IstioRevision default exists, differs from what Istio default asks for in spec.version, and was not made by it; " +
+		"delete it, make it agree, or give the Istio another name"
+	if diff := cmp.Diff(want, plan.Steps[0].Reason.Message); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,172 @@
+package revision
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// report writes the status, if it says anything new.
+func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, failure error) error {
+	status := statusOf(o, plan, failure, r.now())
+	if equality.Semantic.DeepEqual(o.Istio.Status, status) {
+		return nil
+	}
+	err := r.client.Status().Apply(ctx, statusConfigurationOf(o.Istio.Name, status),
+		client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
+	}
+	return nil
+}
+
+// statusOf is the status as it should read after a plan, and after the failure of applying it, if there was one.
+func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.IstioStatus {
+	status := *o.Istio.Status.DeepCopy()
+	status.ObservedGeneration = o.Istio.Generation
+	status.ActiveRevisionName = activeRevision(o, plan)
+	status.Revisions = summary(o.own())
+
+	conditions := []metav1.Condition{reconciled(plan, failure), ready(o, status.ActiveRevisionName)}
+	status.State = v1.StateHealthy
+	for i := len(conditions) - 1; i >= 0; i-- {
+		if conditions[i].Status != metav1.ConditionTrue {
+			status.State = v1.State(conditions[i].Reason)
+		}
+	}
+	for _, condition := range conditions {
+		condition.ObservedGeneration = o.Istio.Generation
+		condition.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+// activeRevision is the one that the Istio asks for, once it is there; until then it stays what it was.
+func activeRevision(o Observed, plan passage.Plan) string {
+	for _, r := range o.own() {
+		if r.Name == plan.Target {
+			return r.Name
+		}
+	}
+	for _, r := range o.own() {
+		if r.Name == o.Istio.Status.ActiveRevisionName {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+func summary(own []Revision) *v1.RevisionSummary {
+	sum := &v1.RevisionSummary{Total: int32(len(own))}
+	for _, r := range own {
+		if revisionReadiness(r.IstioRevision).ready {
+			sum.Ready++
+		}
+		if meta.IsStatusConditionTrue(r.Status.Conditions, string(v1.ConditionInUse)) {
+			sum.InUse++
+		}
+	}
+	return sum
+}
+
+func reconciled(plan passage.Plan, failure error) metav1.Condition {
+	condition := func(status metav1.ConditionStatus, reason passage.Reason) metav1.Condition {
+		return metav1.Condition{
+			Type:    string(v1.ConditionReconciled),
+			Status:  status,
+			Reason:  string(reason.Code),
+			Message: reason.Message,
+		}
+	}
+	if failure != nil {
+		return condition(metav1.ConditionFalse, failureReason(failure))
+	}
+	var unwritten *passage.Step
+	for i := range plan.Steps {
+		if plan.Steps[i].Action != ActionRun {
+			unwritten = &plan.Steps[i]
+			break
+		}
+	}
+	switch {
+	case plan.Hold != nil && unwritten != nil:
+		return condition(metav1.ConditionFalse, passage.Because(plan.Hold.Code, "%s; what waits is to %s %s: %s",
+			plan.Hold.Message, unwritten.Action, unwritten.Object, unwritten.Reason.Message))
+	case plan.Hold != nil:
+		return condition(metav1.ConditionTrue, *plan.Hold)
+	case unwritten != nil:
+		return condition(metav1.ConditionFalse, unwritten.Reason)
+	}
+	return condition(metav1.ConditionTrue, passage.Because(passage.Code(v1.ReasonReconciled),
+		"IstioRevision %s is as the spec asks", plan.Target))
+}
+
+// failureReason quotes the API server only where it says the same thing every time: a status that changes with each
+// attempt would be written with each attempt.
+func failureReason(err error) passage.Reason {
+	code := passage.Code(v1.ReasonReconcileError)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		return passage.Because(code, "%v", err)
+	}
+	kind := string(apierrors.ReasonForError(err))
+	if kind == "" {
+		kind = "no answer from the API server"
+	}
+	return passage.Because(code, "writing the revision failed (%s) and will be tried again; details are in the operator's log", kind)
+}
+
+func ready(o Observed, active string) metav1.Condition {
+	condition := metav1.Condition{Type: string(v1.ConditionReady), Status: metav1.ConditionFalse}
+	revision := o.revision(active)
+	if revision == nil {
+		condition.Reason = string(v1.ReasonActiveRevisionNotFound)
+		condition.Message = "no IstioRevision has been written for this Istio; the condition Reconciled says why"
+		return condition
+	}
+	readiness := revisionReadiness(revision.IstioRevision)
+	if readiness.ready {
+		condition.Status = metav1.ConditionTrue
+	}
+	condition.Reason, condition.Message = string(readiness.reason), readiness.message
+	return condition
+}
+
+// statusConfiguration is the part of an Istio's status that this passage owns.
+type statusConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Status                                 v1.IstioStatus `json:"status"`
+}
+
+func (*statusConfiguration) IsApplyConfiguration() {}
+
+func statusConfigurationOf(name string, status v1.IstioStatus) *statusConfiguration {
+	own := v1.IstioStatus{
+		ObservedGeneration: status.ObservedGeneration,
+		State:              status.State,
+		ActiveRevisionName: status.ActiveRevisionName,
+		Revisions:          status.Revisions,
+	}
+	for _, condition := range status.Conditions {
+		switch v1.ConditionType(condition.Type) {
+		case v1.ConditionReconciled, v1.ConditionReady:
+			own.Conditions = append(own.Conditions, condition)
+		}
+	}
+	return &statusConfiguration{
+		TypeMetaApplyConfiguration:   typeMeta(v1.IstioKind),
+		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(name),
+		Status:                       own,
+	}
+}

@@ -1,0 +1,238 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+func probe(t testing.TB, address, path string) (int, string) {
+	t.Helper()
+	response, err := http.Get("http://" + address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// forward answers on a listener with what listens at target.
+func forward(t testing.TB, listener net.Listener, target string) {
+	t.Helper()
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", target)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(far, near); far.Close() }()
+			go func() { _, _ = io.Copy(near, far); near.Close() }()
+		}
+	}()
+}
+
+func TestUnreachableServer(t *testing.T) {
+	c := cluster.Shared(t)
+	namespace := c.Namespace(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	path := elsewhere(t, c, address)
+
+	p := startOperator(t, path, "--leader-election-namespace", namespace)
+	line := p.logged(t, 10*time.Second, "reach the API server failed, will be tried again")
+	if text := fmt.Sprint(line["err"]); !strings.Contains(text, "https://"+address) || !strings.Contains(text, "connection refused") {
+		t.Errorf("the log does not say which server, or why: %v", line)
+	}
+	probes := p.address(t, "health probes")
+	if code, _ := probe(t, probes, "/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz says %d", code)
+	}
+	if code, _ := probe(t, probes, "/readyz"); code != http.StatusInternalServerError {
+		t.Errorf("/readyz says %d", code)
+	}
+	if _, body := probe(t, probes, "/readyz/startup"); !strings.Contains(body, "waiting for the API server") {
+		t.Errorf("/readyz/startup says %q", body)
+	}
+
+	t.Log("the server comes")
+	listener, err = net.Listen("tcp", address)
+	if err != nil {
+		t.Skipf("somebody else took the port meanwhile: %v", err)
+	}
+	server, err := url.Parse(c.Config().Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward(t, listener, server.Host)
+	p.ready(t)
+	p.leading(t)
+	if code, _ := probe(t, probes, "/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz says %d", code)
+	}
+	if code := p.stop(t); code != 0 {
+		t.Errorf("ended with %d", code)
+	}
+}
+
+func TestUnreachableServerAndSignal(t *testing.T) {
+	path := kubeconfig(t, "https://127.0.0.1:1", nil, "none")
+	p := startOperator(t, path)
+	p.logged(t, 10*time.Second, "reach the API server failed, will be tried again")
+	if code := p.stop(t); code != 0 {
+		t.Errorf("ended with %d", code)
+	}
+	if got := fairlead(t, "status", "istio", "default", "--kubeconfig", path); got.code != 1 ||
+		!strings.HasPrefix(got.stderr, "error: reach the API server https://127.0.0.1:1: ") {
+		t.Errorf("status: %+v", got)
+	}
+}
+
+// elsewhere is the administrator's kubeconfig with another address of the server.
+func elsewhere(t testing.TB, c *cluster.Cluster, address string) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range config.Clusters {
+		entry.Server = "https://" + address
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestOperatorRefusesToStart(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(broken, []byte("clusters: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	absent := filepath.Join(t.TempDir(), "absent")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	good := kubeconfig(t, "https://127.0.0.1:1", nil, "none")
+
+	cases := map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"a kubeconfig that does not parse": {[]string{"--kubeconfig", broken}, 1, broken},
+		"a kubeconfig that is not there":   {[]string{"--kubeconfig", absent}, 1, absent},
+		"no kubeconfig":                    {nil, 1, "no cluster to talk to"},
+		"an unknown passage":               {[]string{"--passages", "flight"}, 2, `unknown passage "flight": the known ones are revision`},
+		"an unknown flag":                  {[]string{"--chart-dir", "x"}, 2, "unknown flag: --chart-dir"},
+		"plain metrics for everybody":      {[]string{"--metrics-insecure-bind-address", "0.0.0.0:0"}, 2, "is not a loopback address"},
+		"a port that is taken": {
+			[]string{"--kubeconfig", good, "--metrics-bind-address", taken.Addr().String()}, 1,
+			"serve metrics: listen tcp " + taken.Addr().String() + ": bind: address already in use",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := fairlead(t, append([]string{"operator"}, c.args...)...)
+			lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
+			last := lines[len(lines)-1]
+			if got.code != c.code || !strings.HasPrefix(last, "error: ") || !strings.Contains(last, c.want) {
+				t.Errorf("want exit code %d and %q, got %+v", c.code, c.want, got)
+			}
+		})
+	}
+}
+
+func TestWithoutCRDs(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Profile: "hub"})
+	admin := administrator(t, c.Config())
+
+	p := startOperator(t, c.Kubeconfig(), "--install-crds=false")
+	line := p.logged(t, 20*time.Second, "find the kinds of passage revision failed, will be tried again")
+	if !strings.Contains(fmt.Sprint(line["err"]), "install the CRDs with `fairlead crds install`") {
+		t.Errorf("the log does not say what to do: %v", line)
+	}
+	if code, _ := probe(t, p.address(t, "health probes"), "/readyz"); code != http.StatusInternalServerError {
+		t.Errorf("/readyz says %d", code)
+	}
+	if got := fairlead(t, "plan", "istio", "default", "--kubeconfig", c.Kubeconfig()); got.code != 2 ||
+		!strings.Contains(got.stderr, "`fairlead crds install`") {
+		t.Errorf("plan: %+v", got)
+	}
+
+	if got := fairlead(t, "crds", "install", "--kubeconfig", c.Kubeconfig()); got.code != 0 || !strings.Contains(got.stdout, "Created") {
+		t.Errorf("crds install: %+v", got)
+	}
+	p.leading(t)
+	create(t, admin, makeIstio("default", "v1.24.0"))
+	reported(t, admin, "default", "IstiodNotReady")
+}
+
+func TestMetrics(t *testing.T) {
+	c := cluster.Shared(t)
+	installCRDs(t, c.Config())
+	i := install(t, c)
+	i.allowScraper(t)
+	p := startOperator(t, c.Kubeconfig(), "--leader-election-namespace", i.namespace,
+		"--metrics-insecure-bind-address", "127.0.0.1:0")
+	p.ready(t)
+
+	server := "https://" + p.address(t, "metrics")
+	cases := map[string]struct {
+		token string
+		want  int
+	}{
+		"no token":                     {"", http.StatusUnauthorized},
+		"a token without permission":   {i.token(t, "default"), http.StatusForbidden},
+		"a token with the reader role": {i.token(t, "scraper"), http.StatusOK},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			eventually(t, 10*time.Second, func(ctx context.Context) error {
+				code, body, err := scrape(ctx, server, c.token)
+				if err != nil {
+					return err
+				}
+				if code != c.want || strings.Contains(body, "fairlead_build_info") != (c.want == http.StatusOK) {
+					return fmt.Errorf("status %d: %.200s", code, body)
+				}
+				return nil
+			})
+		})
+	}
+	if code, body, err := scrape(t.Context(), server, "nonsense"); err != nil || code < 400 || strings.Contains(body, "fairlead") {
+		t.Errorf("a token that means nothing: %d %v", code, err)
+	}
+	if code, body := probe(t, p.address(t, "insecure metrics"), "/metrics"); code != http.StatusOK ||
+		!strings.Contains(body, "fairlead_build_info{") || !strings.Contains(body, "rest_client_requests_total{") {
+		t.Errorf("plain metrics: %d", code)
+	}
+}

@@ -1,0 +1,283 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+func getRevision(t testing.TB, c client.Client, name string) *v1.IstioRevision {
+	t.Helper()
+	var revision v1.IstioRevision
+	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &revision); err != nil {
+		t.Fatal(err)
+	}
+	return &revision
+}
+
+func notInstalled(revision string) string {
+	return fmt.Sprintf("IstioRevision %s is not installed: no control plane charts have been applied for it", revision)
+}
+
+func TestRevisionBased(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	istio := revisionBased(makeIstio(name, "v1.24.0"))
+	istio.Spec.Values = v1.Values{"pilot": map[string]any{"replicaCount": int64(2)}, "list": []any{"a", "b"}}
+	create(t, w.Client, istio)
+
+	first := name + "-v1-24-0"
+	istio = reported(t, w, name, "IstiodNotReady")
+	says(t, istio, v1.ConditionReconciled, "True", "Reconciled", "IstioRevision "+first+" is as the spec asks")
+	says(t, istio, v1.ConditionReady, "False", "IstiodNotReady", notInstalled(first))
+	if istio.Status.ActiveRevisionName != first {
+		t.Errorf("active revision is %q", istio.Status.ActiveRevisionName)
+	}
+	revision := getRevision(t, w, first)
+	want := v1.IstioRevisionSpec{Version: "v1.24.0", Namespace: "istio-system", Values: istio.Spec.Values}
+	if diff := cmp.Diff(want, revision.Spec); diff != "" {
+		t.Error(diff)
+	}
+	if !metav1.IsControlledBy(revision, istio) {
+		t.Errorf("the revision belongs to %+v", revision.OwnerReferences)
+	}
+	if owner := revision.ManagedFields[0]; owner.Manager != "fairlead/revision" || owner.Operation != "Apply" {
+		t.Errorf("the revision was written by %s (%s)", owner.Manager, owner.Operation)
+	}
+	eventually(t, 5*time.Second, func(ctx context.Context) error { return eventTold(ctx, w, istio, "RevisionCreated") })
+
+	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
+	istio = reported(t, w, name, "IstiodNotReady")
+	if diff := cmp.Diff(&v1.RevisionSummary{Total: 2}, istio.Status.Revisions); diff != "" {
+		t.Error(diff)
+	}
+	if istio.Status.ActiveRevisionName != name+"-v1-26-0" {
+		t.Errorf("active revision is %q", istio.Status.ActiveRevisionName)
+	}
+	if again := getRevision(t, w, first); again.ResourceVersion != revision.ResourceVersion {
+		t.Error("the old revision was written to")
+	}
+}
+
+func eventTold(ctx context.Context, c client.Reader, istio *v1.Istio, reason string) error {
+	var events eventsv1.EventList
+	if err := c.List(ctx, &events, client.InNamespace("default")); err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		if e.Regarding.UID == istio.UID && e.Reason == reason && e.ReportingController == "fairlead.dev/revision" {
+			return nil
+		}
+	}
+	return fmt.Errorf("no event %s among %d", reason, len(events.Items))
+}
+
+func TestInPlace(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	istio := makeIstio(name, "v1.24.0")
+	istio.Spec.Values = v1.Values{"pilot": map[string]any{"replicaCount": int64(2)}, "going": "away"}
+	create(t, w.Client, istio)
+	reported(t, w, name, "IstiodNotReady")
+
+	t.Log("somebody adds a value of their own to the revision")
+	revision := getRevision(t, w, name)
+	revision.Spec.Values["theirs"] = "kept"
+	if err := w.Update(t.Context(), revision, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	reported(t, w, name, "IstiodNotReady")
+	if got := fairlead(t, "plan", "istio", name, "--kubeconfig", w.Kubeconfig()); got.code != 0 {
+		t.Errorf("a value that somebody else added is planned away: %+v", got)
+	}
+
+	change(t, w, name, func(istio *v1.Istio) {
+		istio.Spec.Version = "v1.26.0"
+		delete(istio.Spec.Values, "going")
+	})
+	istio = reported(t, w, name, "IstiodNotReady")
+	want := v1.IstioRevisionSpec{
+		Version:   "v1.26.0",
+		Namespace: "istio-system",
+		Values:    v1.Values{"pilot": map[string]any{"replicaCount": int64(2)}, "theirs": "kept"},
+	}
+	if diff := cmp.Diff(want, getRevision(t, w, name).Spec); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(&v1.RevisionSummary{Total: 1}, istio.Status.Revisions); diff != "" {
+		t.Error(diff)
+	}
+
+	t.Log("somebody overwrites what the Istio asks for")
+	revision = getRevision(t, w, name)
+	revision.Spec.Version = "v1.20.0"
+	if err := w.Update(t.Context(), revision, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, func(context.Context) error {
+		if got := getRevision(t, w, name).Spec.Version; got != "v1.26.0" {
+			return fmt.Errorf("the revision is at %s", got)
+		}
+		return nil
+	})
+}
+
+func TestReadinessIsPassedOn(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	create(t, w.Client, makeIstio(name, "v1.24.0"))
+	reported(t, w, name, "IstiodNotReady")
+
+	revision := getRevision(t, w, name)
+	for _, kind := range []v1.ConditionType{v1.ConditionReady, v1.ConditionInUse} {
+		revision.Status.Conditions = append(revision.Status.Conditions, metav1.Condition{
+			Type: string(kind), Status: "True", Reason: "Test", ObservedGeneration: 1, LastTransitionTime: metav1.Now(),
+		})
+	}
+	if err := w.Status().Update(t.Context(), revision); err != nil {
+		t.Fatal(err)
+	}
+	istio := reported(t, w, name, v1.StateHealthy)
+	if diff := cmp.Diff(&v1.RevisionSummary{Total: 1, Ready: 1, InUse: 1}, istio.Status.Revisions); diff != "" {
+		t.Error(diff)
+	}
+	if got := fairlead(t, "status", "istio", name, "--kubeconfig", w.Kubeconfig()); got.code != 0 {
+		t.Errorf("status of a healthy Istio: %+v", got)
+	}
+}
+
+func TestVersionThatCannotBeResolved(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	create(t, w.Client, makeIstio(name, "v1.24-latest"))
+
+	istio := reported(t, w, name, "VersionNotFound")
+	says(t, istio, v1.ConditionReconciled, "False", "VersionNotFound",
+		"spec.version v1.24-latest asks for the newest patch, and there is no source of charts to look for one; "+
+			"set an exact version such as v1.24.0")
+	if got := fairlead(t, "status", "istio", name, "--kubeconfig", w.Kubeconfig()); got.code != 1 {
+		t.Errorf("status: %+v", got)
+	}
+
+	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.24.0" })
+	reported(t, w, name, "IstiodNotReady")
+}
+
+func TestNameThatIsTaken(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	blocker := create(t, w.Client, &v1.IstioRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1.IstioRevisionSpec{Version: "v1.23.0"},
+	})
+	create(t, w.Client, makeIstio(name, "v1.24.0"))
+	reported(t, w, name, "NameAlreadyExists")
+	if got := getRevision(t, w, name); got.ResourceVersion != blocker.ResourceVersion {
+		t.Error("a revision that is not ours was written to")
+	}
+
+	t.Log("the blocker goes")
+	if err := w.Delete(t.Context(), blocker); err != nil {
+		t.Fatal(err)
+	}
+	reported(t, w, name, "IstiodNotReady")
+}
+
+func TestRefusedByTheServer(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	// The name of the revision would be longer than the API server takes.
+	istio := revisionBased(makeIstio(name, "v1.24.0-alpha.abcdefghijklmnopqrstuvwxyz"))
+	create(t, w.Client, istio)
+	reported(t, w, name, "ReconcileError")
+
+	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.24.0" })
+	reported(t, w, name, "IstiodNotReady")
+}
+
+func TestPauseAndResume(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	istio := makeIstio(name, "v1.24.0")
+	istio.Annotations = map[string]string{"fairlead.dev/paused": "true"}
+	create(t, w.Client, istio)
+
+	istio = reported(t, w, name, "Paused")
+	says(t, istio, v1.ConditionReconciled, "False", "Paused",
+		"paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio "+name+"`; "+
+			"what waits is to create IstioRevision "+name+": Istio "+name+" asks for v1.24.0")
+	if err := w.Get(t.Context(), client.ObjectKey{Name: name}, &v1.IstioRevision{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a paused Istio has a revision: %v", err)
+	}
+
+	kubeconfig := w.Kubeconfig()
+	if got := fairlead(t, "resume", "istio", name, "--kubeconfig", kubeconfig); got.code != 0 ||
+		got.stdout != "istio.sailoperator.io/"+name+" resumed\n" {
+		t.Errorf("resume: %+v", got)
+	}
+	reported(t, w, name, "IstiodNotReady")
+
+	for _, want := range []string{"paused", "is paused already"} {
+		if got := fairlead(t, "pause", "istio", name, "--kubeconfig", kubeconfig); got.code != 0 ||
+			got.stdout != "istio.sailoperator.io/"+name+" "+want+"\n" {
+			t.Errorf("pause: %+v", got)
+		}
+	}
+	eventually(t, 5*time.Second, func(ctx context.Context) error {
+		var istio v1.Istio
+		if err := w.Get(ctx, client.ObjectKey{Name: name}, &istio); err != nil {
+			return err
+		}
+		for _, c := range istio.Status.Conditions {
+			if c.Type == "Reconciled" && c.Reason == "Paused" && c.Status == "True" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", istio.Status.Conditions)
+	})
+}
+
+func TestDeletion(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	istio := create(t, w.Client, makeIstio(name, "v1.24.0"))
+	reported(t, w, name, "IstiodNotReady")
+
+	t.Log("a revision that somebody deletes comes back")
+	gone := getRevision(t, w, name)
+	if err := w.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, func(ctx context.Context) error {
+		var revision v1.IstioRevision
+		if err := w.Get(ctx, client.ObjectKey{Name: name}, &revision); err != nil {
+			return err
+		}
+		if revision.UID == gone.UID {
+			return errors.New("it has not gone")
+		}
+		return nil
+	})
+
+	t.Log("with its Istio, it goes for good")
+	if err := w.Delete(t.Context(), istio); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, func(ctx context.Context) error {
+		err := w.Get(ctx, client.ObjectKey{Name: name}, &v1.IstioRevision{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the revision is still there: %v", err)
+		}
+		return nil
+	})
+}
