@@ -1,0 +1,78 @@
+# The two commands of the README are `make demo` and `make test`.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w \
+	-X github.com/fairlead/fairlead/internal/version.Version=$(VERSION) \
+	-X github.com/fairlead/fairlead/internal/version.Commit=$(COMMIT)
+
+GO_TOOL := go tool -modfile=tools/go.mod
+# Each a module of its own, so that Kubernetes and Istio stay out of Fairlead's dependencies.
+MODULES := . localkube localkube/istiod
+
+##@ Use
+
+.PHONY: help
+help: ## Show the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/fairlead
+	@mkdir -p bin
+	go build -trimpath -ldflags "$(LDFLAGS)" -o bin/fairlead ./cmd/fairlead
+
+.PHONY: localkube
+localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minutes)
+	@mkdir -p bin
+	@test -x bin/localkube || echo "building Kubernetes and Istio from their Go modules: about 12 minutes on 2 cores, once"
+	cd localkube && go build -trimpath -ldflags "-s -w" -o ../bin/localkube .
+	cd localkube/istiod && go build -trimpath -ldflags "-s -w" -o ../../bin/localkube-istiod .
+
+.PHONY: demo
+demo: build localkube ## See Fairlead at work on a Kubernetes of its own
+	@go run ./test/demo
+
+##@ Develop
+
+.PHONY: test
+test: build localkube verify lint ## Run everything: generated code, lint, unit tests, tests against localkube
+	cd localkube && go test $$(go list -deps=false ./internal/... | grep -v /component)
+	go test -timeout 20m ./...
+
+.PHONY: unit
+unit: ## Run only the tests that need no cluster
+	go test ./api/... ./internal/passage/... ./internal/revision/... ./internal/version/... ./internal/cli/...
+
+.PHONY: bench
+bench: ## Measure
+	go test -run '^$$' -bench . -benchmem ./internal/...
+
+.PHONY: lint
+lint: ## gofmt, go vet and staticcheck
+	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+		test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
+	go vet ./...
+	$(GO_TOOL) staticcheck ./...
+	cd localkube && go vet . ./internal/... && go tool -modfile=../tools/go.mod staticcheck . ./internal/...
+
+.PHONY: generate
+generate: ## Regenerate deepcopy, CRDs, RBAC and golden files
+	$(GO_TOOL) controller-gen object crd paths=./api/... output:crd:dir=internal/crds/manifests
+	$(GO_TOOL) controller-gen rbac:roleName=fairlead paths=./internal/... output:rbac:dir=charts/fairlead/generated
+	go generate ./internal/...
+	go test ./internal/passage -run Story -update
+
+.PHONY: verify
+verify: ## Fail when what is committed differs from what is generated
+	@hack/verify.sh
+
+.PHONY: tidy
+tidy: ## Tidy every module
+	for module in $(MODULES) tools; do (cd $$module && go mod tidy); done
+
+.PHONY: clean
+clean: ## Delete what was built
+	rm -rf bin

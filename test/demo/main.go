@@ -1,0 +1,246 @@
+// Command demo shows Fairlead at work on a Kubernetes of its own: `make demo`.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/test/chart"
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// demo is the stage: a cluster, and what runs beside it.
+type demo struct {
+	dir        string
+	kubeconfig string
+	bin        string
+	root       string
+}
+
+func run(ctx context.Context) error {
+	root, err := cluster.Root()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "fairlead-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	d := &demo{dir: dir, kubeconfig: filepath.Join(dir, "kube", "kubeconfig"), bin: filepath.Join(root, "bin"), root: root}
+
+	d.title("A real Kubernetes, on this machine only")
+	defer d.end()
+	if err := d.show(ctx, "localkube", "up", "--dir", d.path("kube"), "--until-exit-of", fmt.Sprint(os.Getpid())); err != nil {
+		return err
+	}
+
+	d.title("Fairlead's CRDs")
+	if err := d.show(ctx, "fairlead", "crds", "install"); err != nil {
+		return err
+	}
+
+	d.title("One resource, and what it would do")
+	sample := filepath.Join("docs", "samples", "istio.yaml")
+	if err := d.show(ctx, "localkube", "kubectl", "apply", "-f", sample); err != nil {
+		return err
+	}
+	if err := d.show(ctx, "fairlead", "plan", "istio", "default"); err != nil {
+		return err
+	}
+
+	d.title("The operator, with the chart's permissions and no others")
+	operator, err := d.startOperator(ctx)
+	if err != nil {
+		return err
+	}
+	defer operator.end()
+
+	d.title("What it did")
+	if err := d.awaitReport(ctx); err != nil {
+		return err
+	}
+	for _, command := range [][]string{
+		{"fairlead", "status", "istio", "default"},
+		{"localkube", "kubectl", "get", "istios,istiorevisions"},
+		{"fairlead", "plan", "istio", "default"},
+	} {
+		if err := d.show(ctx, command...); err != nil {
+			return err
+		}
+	}
+
+	d.title("A mistake is refused where it is made")
+	err = d.show(ctx, "localkube", "kubectl", "patch", "istio", "default", "--type=merge", "-p",
+		`{"spec":{"updateStrategy":{"workloadMigration":{"batched":{"batchSize":0}}}}}`)
+	if err != nil {
+		return err
+	}
+	return d.linger(ctx)
+}
+
+func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
+
+func (d *demo) title(text string) {
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		text = "\033[1m" + text + "\033[0m"
+	} else {
+		text = "== " + text
+	}
+	fmt.Printf("\n%s\n\n", text)
+}
+
+// show runs a program of bin as a user would, with what it prints. An exit code
+// is part of the show; only a program that cannot run at all is an error.
+func (d *demo) show(ctx context.Context, command ...string) error {
+	fmt.Println("$ " + strings.ReplaceAll(strings.Join(command, " "), d.dir, "$DIR"))
+	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, command[0]), command[1:]...)
+	cmd.Dir, cmd.Env = d.root, append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	fmt.Println()
+	return ctx.Err()
+}
+
+func (d *demo) client() (client.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", d.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{})
+}
+
+// process is the operator, beside us.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+func (p *process) end() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
+// startOperator applies the chart's RBAC and runs the operator as its
+// ServiceAccount: what the chart does not allow, it cannot do here either.
+func (d *demo) startOperator(ctx context.Context) (*process, error) {
+	const namespace = "fairlead-system"
+	c, err := d.client()
+	if err != nil {
+		return nil, err
+	}
+	err = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if err != nil {
+		return nil, err
+	}
+	release, err := chart.Render("fairlead", namespace, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := release.Apply(ctx, c, "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
+		return nil, err
+	}
+	token, err := release.Token(ctx, c, "fairlead")
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := d.kubeconfigOf(token)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(d.path("operator.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	args := []string{"operator", "--kubeconfig", kubeconfig, "--leader-election-namespace", namespace}
+	fmt.Println("$ fairlead " + strings.ReplaceAll(strings.Join(args, " "), d.dir, "$DIR") + " &")
+	// Not CommandContext: it is asked to stop, so that it lets go of its lease.
+	cmd := exec.Command(filepath.Join(d.bin, "fairlead"), args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches us first
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	go func() { _ = cmd.Wait(); close(p.ended) }()
+	return p, nil
+}
+
+// kubeconfigOf is the administrator's, with a token instead of the certificate.
+func (d *demo) kubeconfigOf(token string) (string, error) {
+	config, err := clientcmd.LoadFromFile(d.kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	for _, user := range config.AuthInfos {
+		user.ClientCertificateData, user.ClientKeyData, user.Token = nil, nil, token
+	}
+	path := d.path("operator.kubeconfig")
+	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// awaitReport waits until the operator has said something of the sample.
+func (d *demo) awaitReport(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, "localkube"), "kubectl", "wait", "istio/default",
+		"--for=condition=Reconciled", "--timeout=60s")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		log, _ := os.ReadFile(d.path("operator.log"))
+		return fmt.Errorf("the operator has not reported: %w\n%s\n%s", err, output, log)
+	}
+	return nil
+}
+
+// linger leaves the stage open to whoever watches.
+func (d *demo) linger(ctx context.Context) error {
+	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
+		return nil
+	}
+	d.title("The cluster is yours until you press Ctrl-C")
+	fmt.Printf("  export KUBECONFIG=%s\n  bin/localkube kubectl get istios\n", d.kubeconfig)
+	<-ctx.Done()
+	return nil
+}
+
+func (d *demo) end() {
+	fmt.Println("\nstopping the cluster and deleting its data")
+	cmd := exec.Command(filepath.Join(d.bin, "localkube"), "down", "--dir", d.path("kube"), "--delete")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, output)
+	}
+}
