@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/component-base/version/verflag"
+	"github.com/spf13/pflag"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
 	"github.com/fairlead/fairlead/localkube/internal/program"
@@ -21,6 +23,8 @@ func main() {
 	if len(os.Args) > 3 && os.Args[1] == "component" {
 		os.Exit(program.Run(os.Args[2], os.Args[4:]))
 	}
+	// Kubernetes declares flags for whatever program it is linked into; this one has its own.
+	pflag.CommandLine = pflag.NewFlagSet("localkube", pflag.ContinueOnError)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newRootCommand().ExecuteContext(ctx); err != nil {
@@ -48,6 +52,7 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 		Args:          noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			verflag.PrintAndExitIfRequested() // the flag comes with Kubernetes
 			return cmd.Help()
 		},
 	}
