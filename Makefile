@@ -42,8 +42,8 @@ demo: build localkube ## See Fairlead at work on a Kubernetes of its own
 
 .PHONY: test
 test: build localkube verify lint ## Run everything: generated code, lint, unit tests, tests against localkube
-	cd localkube && go test $(LOCALKUBE_LIGHT)
-	go test -timeout 20m ./...
+	cd localkube && go test -count=1 $(LOCALKUBE_LIGHT)
+	go test -count=1 -timeout 20m ./...
 
 .PHONY: unit
 unit: ## Run only the tests that need no cluster

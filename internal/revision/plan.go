@@ -28,16 +28,6 @@ const (
 	ActionRun passage.Action = "run"
 )
 
-// Why a plan is held, and why its steps are there.
-const (
-	CodePaused          passage.Code = "Paused"
-	CodeBeingDeleted    passage.Code = "BeingDeleted"
-	CodeRevisionMissing passage.Code = "RevisionMissing"
-	CodeRevisionDiffers passage.Code = "RevisionDiffers"
-	CodeRevisionOrphan  passage.Code = "RevisionOrphaned"
-	CodeNameInDeletion  passage.Code = "NameInDeletion"
-)
-
 // Plan decides what to do about an Istio.
 func Plan(o Observed) passage.Plan {
 	plan := passage.Plan{
@@ -65,18 +55,26 @@ func Plan(o Observed) passage.Plan {
 	return plan
 }
 
+func because(reason v1.Reason, format string, args ...any) passage.Reason {
+	return passage.Because(passage.Code(reason), format, args...)
+}
+
+func hold(reason v1.Reason, format string, args ...any) *passage.Reason {
+	return passage.Hold(passage.Code(reason), format, args...)
+}
+
 func whileBeingDeleted(o Observed) *passage.Reason {
 	if !o.beingDeleted() {
 		return nil
 	}
-	return passage.Hold(CodeBeingDeleted, "Istio %s is being deleted, and its revisions with it", o.Istio.Name)
+	return hold(v1.ReasonBeingDeleted, "Istio %s is being deleted, and its revisions with it", o.Istio.Name)
 }
 
 func whilePaused(o Observed) *passage.Reason {
 	if o.Istio.Annotations[fairlead.AnnotationPaused] != "true" {
 		return nil
 	}
-	return passage.Hold(CodePaused, "paused by the annotation %s; go on with `fairlead resume istio %s`",
+	return hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istio %s`",
 		fairlead.AnnotationPaused, o.Istio.Name)
 }
 
@@ -85,10 +83,10 @@ func unresolvable(version string) *passage.Reason {
 	const remedy = "and there is no source of charts to look for one; set an exact version such as v1.24.0"
 	switch {
 	case version == "":
-		return passage.Hold(passage.Code(v1.ReasonVersionNotFound),
+		return hold(v1.ReasonVersionNotFound,
 			"spec.version is empty, which asks for the newest version, %s", remedy)
 	case strings.HasSuffix(version, "-latest") && strings.Count(version, ".") == 1:
-		return passage.Hold(passage.Code(v1.ReasonVersionNotFound),
+		return hold(v1.ReasonVersionNotFound,
 			"spec.version %s asks for the newest patch, %s", version, remedy)
 	}
 	return nil
@@ -103,7 +101,7 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	have := o.revision(want.Name)
 	if have == nil {
 		step.Action = ActionCreate
-		step.Reason = passage.Because(CodeRevisionMissing, "Istio %s asks for %s", o.Istio.Name, want.Spec.Version)
+		step.Reason = because(v1.ReasonRevisionMissing, "Istio %s asks for %s", o.Istio.Name, want.Spec.Version)
 		return step
 	}
 	step.From = have.Spec.Version
@@ -112,34 +110,34 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	switch {
 	case isIstio(owner) && owner.Name == o.Istio.Name && owner.UID != o.Istio.UID:
 		step.Action, step.State = ActionCreate, passage.Running
-		step.Reason = passage.Because(CodeNameInDeletion,
+		step.Reason = because(v1.ReasonNameInDeletion,
 			"IstioRevision %s belongs to an earlier Istio %s, and is made again when it has been removed", have.Name, owner.Name)
 	case owner != nil && owner.UID != o.Istio.UID:
 		step.Action, step.State = ActionCreate, passage.Failed
-		step.Reason = passage.Because(passage.Code(v1.ReasonNameAlreadyExists),
+		step.Reason = because(v1.ReasonNameAlreadyExists,
 			"IstioRevision %s belongs to %s %s; give one of the two another name", have.Name, owner.Kind, owner.Name)
 	case !have.DeletionTimestamp.IsZero():
 		step.Action, step.State = ActionCreate, passage.Running
-		step.Reason = passage.Because(CodeNameInDeletion,
+		step.Reason = because(v1.ReasonNameInDeletion,
 			"IstioRevision %s is made again when the deletion of its namesake has finished", have.Name)
 	case owner == nil && !equality.Semantic.DeepEqual(have.Spec, want.Spec):
 		step.Action, step.State = ActionCreate, passage.Failed
-		step.Reason = passage.Because(passage.Code(v1.ReasonNameAlreadyExists),
+		step.Reason = because(v1.ReasonNameAlreadyExists,
 			"IstioRevision %s exists, differs from what Istio %s asks for in %s, and was not made by it; "+
 				"delete it, make it agree, or give the Istio another name",
 			have.Name, o.Istio.Name, differences(have.Spec, want.Spec))
 	case owner == nil:
 		step.Action = ActionAdopt
-		step.Reason = passage.Because(CodeRevisionOrphan,
+		step.Reason = because(v1.ReasonRevisionOrphaned,
 			"IstioRevision %s is as Istio %s asks, and belongs to nobody", have.Name, o.Istio.Name)
 	case !equality.Semantic.DeepEqual(have.Written, want.Spec):
 		step.Action, step.Disruptive = ActionUpdate, true
-		step.Reason = passage.Because(CodeRevisionDiffers,
+		step.Reason = because(v1.ReasonRevisionDiffers,
 			"Istio %s asks for another %s", o.Istio.Name, differences(have.Written, want.Spec))
 	default:
 		readiness := revisionReadiness(have.IstioRevision)
 		step.Action, step.State, step.From = ActionRun, passage.Running, ""
-		step.Reason = passage.Because(passage.Code(readiness.reason), "%s", readiness.message)
+		step.Reason = because(readiness.reason, "%s", readiness.message)
 		if readiness.ready {
 			step.State = passage.Done
 		}

@@ -108,7 +108,7 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 	case unwritten != nil:
 		return condition(metav1.ConditionFalse, unwritten.Reason)
 	}
-	return condition(metav1.ConditionTrue, passage.Because(passage.Code(v1.ReasonReconciled),
+	return condition(metav1.ConditionTrue, because(v1.ReasonReconciled,
 		"IstioRevision %s is as the spec asks", plan.Target))
 }
 

@@ -26,6 +26,15 @@ const (
 	ReasonNameAlreadyExists Reason = "NameAlreadyExists"
 	// ReasonRefNotFound means that a tag's targetRef names nothing that exists.
 	ReasonRefNotFound Reason = "RefNotFound"
+	// ReasonPaused means that fairlead.dev/paused holds everything that is not written yet.
+	ReasonPaused Reason = "Paused"
+	// ReasonBeingDeleted means that nothing more is written because the resource is on its way out.
+	ReasonBeingDeleted Reason = "BeingDeleted"
+	// What is still to be written for an Istio, and why.
+	ReasonRevisionMissing  Reason = "RevisionMissing"
+	ReasonRevisionDiffers  Reason = "RevisionDiffers"
+	ReasonRevisionOrphaned Reason = "RevisionOrphaned"
+	ReasonNameInDeletion   Reason = "NameInDeletion"
 )
 
 // Reasons of Ready.
