@@ -41,6 +41,8 @@ func TestUsageErrors(t *testing.T) {
 		want string
 	}{
 		"unknown command":          {"fly", `unknown command "fly" for "fairlead"`},
+		"unknown crds command":     {"crds fly", `unknown command "fly" for "fairlead crds"`},
+		"unknown shell":            {"completion fly", `unknown command "fly" for "fairlead completion"`},
 		"unknown flag":             {"plan istio default --loud", "unknown flag: --loud"},
 		"unknown output":           {"plan istio default -o xml", "must be one of json|yaml|wide"},
 		"wide is not for programs": {"version -o wide", "must be one of json|yaml"},

@@ -10,10 +10,10 @@ import (
 )
 
 func newCRDsCommand(c *connection, streams Streams) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "crds",
 		Short: "Show or install Fairlead's custom resource definitions",
-	}
+	})
 	cmd.AddCommand(newCRDsPrintCommand(streams), newCRDsInstallCommand(c, streams))
 	return cmd
 }

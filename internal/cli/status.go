@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -64,9 +66,16 @@ func newStatusReport(a account, now time.Time) statusReport {
 	}
 }
 
+// refused means that the operator tried, and that only a change of the spec can help.
+func (r statusReport) refused() bool {
+	condition := meta.FindStatusCondition(r.Conditions, string(v1.ConditionReconciled))
+	return r.Reported && condition != nil && condition.Status == metav1.ConditionFalse &&
+		condition.Reason == string(v1.ReasonRefused)
+}
+
 func statusExit(r statusReport) error {
 	switch {
-	case r.State == passage.CompletedWithFailures || r.State == passage.Stopped:
+	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.refused():
 		return exitError{code: exitFailed}
 	case r.State == passage.Completed && r.Reported:
 		return nil

@@ -48,6 +48,12 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 			j.waiting = err.Error()
 			return nil
 		}
+		if outcome == TakenOver && apierrors.IsInvalid(err) {
+			j.end(fmt.Errorf("take over CRD %s, whose stored versions are %v: %w: move its objects to a version that Fairlead serves, "+
+				"or leave it to its owner and start the operator with --install-crds=false",
+				j.want.Name, live.Status.StoredVersions, err))
+			return nil
+		}
 		if err != nil {
 			return in.classify(j, verb(live), err)
 		}

@@ -5,11 +5,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -19,13 +17,8 @@ import (
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
 	for _, step := range steps {
 		want := desiredRevision(o.Istio)
-		err := r.client.Apply(ctx, configurationOf(want), client.FieldOwner(FieldOwner), client.ForceOwnership)
-		if err != nil {
-			err = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
-			if apierrors.IsInvalid(err) {
-				return reconcile.TerminalError(err)
-			}
-			return err
+		if err := r.write(ctx, o, want); err != nil {
+			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"from", step.From, "to", step.To, "reason", step.Reason.String())
@@ -33,6 +26,17 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 	}
 	return nil
+}
+
+// write applies a revision as it was decided on: one that has changed since, or that somebody else has made meanwhile,
+// is a conflict and is looked at again.
+func (r *reconciler) write(ctx context.Context, o Observed, want *v1.IstioRevision) error {
+	configuration, options := configurationOf(want), []client.ApplyOption{client.FieldOwner(FieldOwner)}
+	if have := o.revision(want.Name); have != nil {
+		configuration.WithResourceVersion(have.ResourceVersion)
+		options = append(options, client.ForceOwnership)
+	}
+	return r.client.Apply(ctx, configuration, options...)
 }
 
 var eventReasons = map[passage.Action]string{

@@ -38,7 +38,7 @@ func Caches() []client.Object {
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios,verbs=list;watch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the passage to the manager.
 func Setup(mgr ctrl.Manager) error {
@@ -80,6 +80,9 @@ type reconciler struct {
 	now      func() time.Time
 }
 
+// conflictPause lets the cache see what somebody else has just written.
+const conflictPause = 100 * time.Millisecond
+
 // Reconcile observes, plans, applies and reports one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	observed, err := Observe(ctx, r.client, request.Name)
@@ -96,6 +99,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	plan := Plan(observed)
 	decision := passage.Next(plan, passage.Batching{}, r.now())
 	applyErr := r.apply(ctx, observed, decision.Start)
+	if apierrors.IsConflict(applyErr) {
+		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
+		ctrl.LoggerFrom(ctx).V(1).Info("decided on what has changed meanwhile", "why", applyErr.Error())
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
 	if len(decision.Start) > 0 && applyErr == nil {
 		if observed, err = Observe(ctx, r.client, request.Name); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -105,6 +113,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
 		return ctrl.Result{}, errors.Join(applyErr, err)
+	}
+	if apierrors.IsInvalid(applyErr) {
+		return ctrl.Result{}, reconcile.TerminalError(applyErr)
 	}
 	if applyErr != nil {
 		return ctrl.Result{}, applyErr

@@ -51,7 +51,11 @@ func Plan(o Observed) passage.Plan {
 	}
 	want := desiredRevision(o.Istio)
 	plan.Target = want.Name
-	plan.Steps = append(plan.Steps, revisionStep(o, want))
+	step := revisionStep(o, want)
+	if reason := unnameable(o.Istio, want.Name); reason != nil {
+		step.State, step.Reason = passage.Failed, *reason
+	}
+	plan.Steps = append(plan.Steps, step)
 	return plan
 }
 
@@ -90,6 +94,16 @@ func unresolvable(version string) *passage.Reason {
 			"spec.version %s asks for the newest patch, %s", version, remedy)
 	}
 	return nil
+}
+
+// unnameable says why a revision cannot have its name, or nil for one that can.
+func unnameable(istio *v1.Istio, name string) *passage.Reason {
+	if len(name) <= v1.MaxRevisionNameLength {
+		return nil
+	}
+	return hold(v1.ReasonRevisionNameTooLong, "IstioRevision %s would have a name of %d characters, of at most %d: "+
+		"use a spec.version that is shorter than %s, or a shorter name for Istio %s",
+		name, len(name), v1.MaxRevisionNameLength, istio.Spec.Version, istio.Name)
 }
 
 func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {

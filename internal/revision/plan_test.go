@@ -43,6 +43,14 @@ func TestPlan(t *testing.T) {
 			observed(makeIstio("default").revisionBased().version("v1.25.0-rc.1")),
 			[]string{`Pending create IstioRevision default-v1-25-0-rc-1 ""->"v1.25.0-rc.1" RevisionMissing`},
 		},
+		"name and version that do not fit together": {
+			observed(makeIstio("abcdefghijklmnopqrstuvwxyz0123456789").revisionBased().version("v1.25.0-rc.1")),
+			[]string{`Failed create IstioRevision abcdefghijklmnopqrstuvwxyz0123456789-v1-25-0-rc-1 ""->"v1.25.0-rc.1" RevisionNameTooLong`},
+		},
+		"name and version that just fit": {
+			observed(makeIstio("abcdefghijklmnopqrstuvwxyz0123456789").revisionBased().version("v1.255.0")),
+			[]string{`Pending create IstioRevision abcdefghijklmnopqrstuvwxyz0123456789-v1-255-0 ""->"v1.255.0" RevisionMissing`},
+		},
 		"revision based, the next version comes beside the old one": {
 			observed(makeIstio("default").revisionBased().version("v1.26.0"),
 				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready()),

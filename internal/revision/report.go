@@ -116,7 +116,10 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 // attempt would be written with each attempt.
 func failureReason(err error) passage.Reason {
 	code := passage.Code(v1.ReasonReconcileError)
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+	switch {
+	case apierrors.IsInvalid(err):
+		return because(v1.ReasonRefused, "%v; nothing more is tried until the spec changes", err)
+	case apierrors.IsForbidden(err):
 		return passage.Because(code, "%v", err)
 	}
 	kind := string(apierrors.ReasonForError(err))

@@ -58,6 +58,7 @@ func TestInvalidObjectsAreRefused(t *testing.T) {
 		"version without patch":        {istio(`{version: v1.24}`), "spec.version", "such as v1.24.0"},
 		"version in words":             {istio(`{version: latest}`), "spec.version", "such as v1.24.0"},
 		"version that makes no name":   {istio(`{version: v1.24.0-RC_1}`), "spec.version", "such as v1.24.0"},
+		"version with zeros ahead":     {istio(`{version: v1.24.0-01}`), "spec.version", "such as v1.24.0"},
 		"version empty":                {istio(`{version: ""}`), "spec.version", "such as v1.24.0"},
 		"namespace that cannot be":     {istio(`{namespace: Istio_System}`), "spec.namespace", "should match"},
 		"namespace empty":              {istio(`{namespace: ""}`), "spec.namespace", "should match"},

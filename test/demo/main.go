@@ -54,21 +54,21 @@ func run(ctx context.Context) error {
 
 	d.title("A real Kubernetes, on this machine only")
 	defer d.end()
-	if err := d.show(ctx, "localkube", "up", "--dir", d.path("kube"), "--until-exit-of", fmt.Sprint(os.Getpid())); err != nil {
+	if err := d.show(ctx, done, "localkube", "up", "--dir", d.path("kube"), "--until-exit-of", fmt.Sprint(os.Getpid())); err != nil {
 		return err
 	}
 
 	d.title("Fairlead's CRDs")
-	if err := d.show(ctx, "fairlead", "crds", "install"); err != nil {
+	if err := d.show(ctx, done, "fairlead", "crds", "install"); err != nil {
 		return err
 	}
 
 	d.title("One resource, and what it would do")
 	sample := filepath.Join("docs", "samples", "istio.yaml")
-	if err := d.show(ctx, "localkube", "kubectl", "apply", "-f", sample); err != nil {
+	if err := d.show(ctx, done, "localkube", "kubectl", "apply", "-f", sample); err != nil {
 		return err
 	}
-	if err := d.show(ctx, "fairlead", "plan", "istio", "default"); err != nil {
+	if err := d.show(ctx, unfinished, "fairlead", "plan", "istio", "default"); err != nil {
 		return err
 	}
 
@@ -83,18 +83,15 @@ func run(ctx context.Context) error {
 	if err := d.awaitReport(ctx); err != nil {
 		return err
 	}
-	for _, command := range [][]string{
-		{"fairlead", "status", "istio", "default"},
-		{"localkube", "kubectl", "get", "istios,istiorevisions"},
-		{"fairlead", "plan", "istio", "default"},
-	} {
-		if err := d.show(ctx, command...); err != nil {
-			return err
-		}
+	if err := d.show(ctx, unfinished, "fairlead", "status", "istio", "default"); err != nil {
+		return err
+	}
+	if err := d.show(ctx, done, "localkube", "kubectl", "get", "istios,istiorevisions"); err != nil {
+		return err
 	}
 
 	d.title("A mistake is refused where it is made")
-	err = d.show(ctx, "localkube", "kubectl", "patch", "istio", "default", "--type=merge", "-p",
+	err = d.show(ctx, refused, "localkube", "kubectl", "patch", "istio", "default", "--type=merge", "-p",
 		`{"spec":{"updateStrategy":{"workloadMigration":{"batched":{"batchSize":0}}}}}`)
 	if err != nil {
 		return err
@@ -113,9 +110,16 @@ func (d *demo) title(text string) {
 	fmt.Printf("\n%s\n\n", text)
 }
 
-// show runs a program of bin as a user would, with what it prints. An exit code
-// is part of the show; only a program that cannot run at all is an error.
-func (d *demo) show(ctx context.Context, command ...string) error {
+// Exit codes that are part of the show.
+const (
+	done       = 0
+	refused    = 1
+	unfinished = 3
+)
+
+// show runs a program of bin as a user would, with what it prints, and goes no
+// further when it ends in another way than it should.
+func (d *demo) show(ctx context.Context, want int, command ...string) error {
 	fmt.Println("$ " + strings.ReplaceAll(strings.Join(command, " "), d.dir, "$DIR"))
 	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, command[0]), command[1:]...)
 	cmd.Dir, cmd.Env = d.root, append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
@@ -126,6 +130,9 @@ func (d *demo) show(ctx context.Context, command ...string) error {
 		return err
 	}
 	fmt.Println()
+	if got := cmd.ProcessState.ExitCode(); got != want && ctx.Err() == nil {
+		return fmt.Errorf("%s ended with %d instead of %d", strings.Join(command, " "), got, want)
+	}
 	return ctx.Err()
 }
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -193,16 +196,83 @@ func TestNameThatIsTaken(t *testing.T) {
 	reported(t, w, name, "IstiodNotReady")
 }
 
-func TestRefusedByTheServer(t *testing.T) {
+func TestRevisionNameTooLong(t *testing.T) {
 	w := startWorld(t)
 	name := uniqueName(t)
-	// The name of the revision would be longer than the API server takes.
-	istio := revisionBased(makeIstio(name, "v1.24.0-alpha.abcdefghijklmnopqrstuvwxyz"))
-	create(t, w.Client, istio)
-	reported(t, w, name, "ReconcileError")
+	create(t, w.Client, revisionBased(makeIstio(name, "v1.24.0-alpha.abcdefghijklmnopqrstuvwxyz")))
+	reported(t, w, name, "RevisionNameTooLong")
+	for _, verb := range []string{"status", "plan"} {
+		got := fairlead(t, verb, "istio", name, "--kubeconfig", w.Kubeconfig(), "-o", "wide")
+		if got.code != 1 || !strings.Contains(got.stdout, "use a spec.version that is shorter than v1.24.0-alpha.abcdefghijklmnopqrstuvwxyz") {
+			t.Errorf("%s: %+v", verb, got)
+		}
+	}
 
 	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.24.0" })
 	reported(t, w, name, "IstiodNotReady")
+}
+
+// A policy of the cluster is the API server's word, which nobody can know beforehand.
+func TestRefusedByTheServer(t *testing.T) {
+	w := startWorld(t)
+	name := uniqueName(t)
+	refuseRevisions(t, w.Client, name)
+	create(t, w.Client, makeIstio(name, "v1.24.0"))
+
+	var istio v1.Istio
+	eventually(t, 20*time.Second, func(ctx context.Context) error {
+		return isReported(ctx, w, name, "Refused", &istio)
+	})
+	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
+	for _, part := range []string{"IstioRevision " + name, "not in this cluster", "until the spec changes"} {
+		if !strings.Contains(condition.Message, part) {
+			t.Errorf("%q is not in %q", part, condition.Message)
+		}
+	}
+	if strings.Contains(condition.Message, "terminal error") {
+		t.Errorf("words of the machinery: %q", condition.Message)
+	}
+	if got := fairlead(t, "status", "istio", name, "--kubeconfig", w.Kubeconfig()); got.code != 1 {
+		t.Errorf("status: %+v", got)
+	}
+}
+
+// refuseRevisions lets the API server refuse one IstioRevision as invalid.
+func refuseRevisions(t testing.TB, c client.Client, name string) {
+	t.Helper()
+	create(t, c, &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{v1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"istiorevisions"},
+					},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{
+				Expression: fmt.Sprintf("object.metadata.name != %q", name),
+				Message:    "not in this cluster",
+			}},
+		},
+	})
+	create(t, c, &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        name,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	})
+	// A policy takes a moment to be in force.
+	eventually(t, 20*time.Second, func(ctx context.Context) error {
+		probe := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.IstioRevisionSpec{Version: "v1.24.0", Namespace: "istio-system"}}
+		err := c.Create(ctx, probe, client.DryRunAll)
+		if !apierrors.IsInvalid(err) {
+			return fmt.Errorf("the policy is not in force: %v", err)
+		}
+		return nil
+	})
 }
 
 func TestPauseAndResume(t *testing.T) {

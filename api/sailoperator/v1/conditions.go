@@ -30,6 +30,10 @@ const (
 	ReasonPaused Reason = "Paused"
 	// ReasonBeingDeleted means that nothing more is written because the resource is on its way out.
 	ReasonBeingDeleted Reason = "BeingDeleted"
+	// ReasonRefused means that the API server will not take what the spec asks for until the spec changes.
+	ReasonRefused Reason = "Refused"
+	// ReasonRevisionNameTooLong means that name and version of an Istio together do not fit a revision's name.
+	ReasonRevisionNameTooLong Reason = "RevisionNameTooLong"
 	// What is still to be written for an Istio, and why.
 	ReasonRevisionMissing  Reason = "RevisionMissing"
 	ReasonRevisionDiffers  Reason = "RevisionDiffers"

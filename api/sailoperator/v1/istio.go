@@ -40,7 +40,7 @@ type IstioSpec struct {
 	// Version of Istio: an exact one such as v1.24.0, or v1.24-latest for the newest patch there is of 1.24.
 	// Left out: the newest version there is.
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^v(0|[1-9][0-9]{0,8})[.](0|[1-9][0-9]{0,8})([.](0|[1-9][0-9]{0,8})(-[0-9a-z]+([.-][0-9a-z]+)*)?|-latest)$')",message="must be an exact version such as v1.24.0 or v1.25.0-rc.1, or the newest patch of one such as v1.24-latest"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v(0|[1-9][0-9]{0,8})[.](0|[1-9][0-9]{0,8})([.](0|[1-9][0-9]{0,8})(-(0|[1-9][0-9]*|[0-9]*[a-z][0-9a-z]*)([.-](0|[1-9][0-9]*|[0-9]*[a-z][0-9a-z]*))*)?|-latest)$')",message="must be an exact version such as v1.24.0 or v1.25.0-rc.1, or the newest patch of one such as v1.24-latest"
 	// +optional
 	Version string `json:"version,omitempty"`
 

@@ -36,7 +36,7 @@ type IstioRevision struct {
 type IstioRevisionSpec struct {
 	// Exact version of Istio, such as v1.24.0.
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^v(0|[1-9][0-9]{0,8})[.](0|[1-9][0-9]{0,8})[.](0|[1-9][0-9]{0,8})(-[0-9a-z]+([.-][0-9a-z]+)*)?$')",message="must be an exact version such as v1.24.0 or v1.25.0-rc.1"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v(0|[1-9][0-9]{0,8})[.](0|[1-9][0-9]{0,8})[.](0|[1-9][0-9]{0,8})(-(0|[1-9][0-9]*|[0-9]*[a-z][0-9a-z]*)([.-](0|[1-9][0-9]*|[0-9]*[a-z][0-9a-z]*))*)?$')",message="must be an exact version such as v1.24.0 or v1.25.0-rc.1"
 	// +required
 	Version string `json:"version"`
 

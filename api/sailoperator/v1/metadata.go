@@ -37,3 +37,7 @@ const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // FinalizerUninstall keeps an IstioRevision or IstioRevisionTag until what was installed for it is gone.
 const FinalizerUninstall = "fairlead.dev/uninstall"
+
+// MaxRevisionNameLength is what the schema of IstioRevision allows: longer names do not fit istiod's Service and Helm
+// release.
+const MaxRevisionNameLength = 46
