@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,6 +114,10 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 			worlds:     1,
 			complaints: "the undisturbed run wrote nothing",
 		},
+		"one that only the first time has something to write": {
+			run: once(write), worlds: 3,
+			complaints: "cut before write 1 of 1: nothing was disturbed",
+		},
 		"one that fails without being disturbed": {
 			run:        func(context.Context, *rest.Config) error { return errors.New("no bread") },
 			worlds:     1,
@@ -152,6 +157,17 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 				t.Errorf("%d worlds made and %d removed, want %d", made, removed, tc.worlds)
 			}
 		})
+	}
+}
+
+// once is a process that works in its first life, and has nothing to do in any later one.
+func once(run func(context.Context, *rest.Config) error) func(context.Context, *rest.Config) error {
+	var lives atomic.Int32
+	return func(ctx context.Context, cfg *rest.Config) error {
+		if lives.Add(1) > 1 {
+			return nil
+		}
+		return run(ctx, cfg)
 	}
 }
 

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -31,11 +30,11 @@ const (
 
 // newLock makes the lease itself because the manager's own records events through the old events API, and the operator
 // would need a permission for that alone.
-func newLock(restConfig *rest.Config, options Options, log logr.Logger) (resourcelock.Interface, error) {
+func newLock(restConfig *rest.Config, options Options, felt *pulse, log logr.Logger) (resourcelock.Interface, error) {
 	if !options.LeaderElection {
 		return nil, nil
 	}
-	namespace, err := leaseNamespace(options.LeaderElectionNamespace, ownNamespaceFile)
+	namespace, err := leaseNamespace(options.LeaderElectionNamespace, inside(restConfig, rest.InClusterConfig), ownNamespaceFile)
 	if err != nil {
 		return nil, err
 	}
@@ -45,20 +44,31 @@ func newLock(restConfig *rest.Config, options Options, log logr.Logger) (resourc
 	}
 	identity := host + "_" + string(uuid.NewUUID())
 	log.Info("taking part in leader election", "lease", namespace+"/"+leaseName, "identity", identity)
-	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
 		resourcelock.ResourceLockConfig{Identity: identity}, restConfig, renewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the lease %s/%s: %w", namespace, leaseName, err)
+	}
+	return felt.through(lock), nil
 }
 
-func leaseNamespace(asked, ownFile string) (string, error) {
+// inside tells an operator that runs in the cluster it talks to from one that was handed the kubeconfig of another
+// cluster, be it in a pod: the namespace of that pod means nothing there.
+func inside(config *rest.Config, surrounding func() (*rest.Config, error)) bool {
+	own, err := surrounding()
+	return err == nil && own.Host == config.Host
+}
+
+func leaseNamespace(asked string, inside bool, ownFile string) (string, error) {
 	if asked != "" {
 		return asked, nil
 	}
-	own, err := os.ReadFile(ownFile)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+	if !inside {
 		return leaseNamespaceOutside, nil
-	case err != nil:
-		return "", fmt.Errorf("find the namespace of the lease: %w", err)
+	}
+	own, err := os.ReadFile(ownFile)
+	if err != nil {
+		return "", fmt.Errorf("find the namespace of the lease: %w; name it with --leader-election-namespace", err)
 	}
 	return strings.TrimSpace(string(own)), nil
 }

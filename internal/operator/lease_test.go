@@ -4,24 +4,40 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"k8s.io/client-go/rest"
 )
 
 func TestLeaseNamespace(t *testing.T) {
 	dir := t.TempDir()
-	inside := filepath.Join(dir, "namespace")
-	if err := os.WriteFile(inside, []byte("fairlead-system\n"), 0o600); err != nil {
+	mounted := filepath.Join(dir, "namespace")
+	if err := os.WriteFile(mounted, []byte("fairlead-system\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	outside := filepath.Join(dir, "absent")
-	cases := map[string]struct{ asked, file, want string }{
-		"asked for":         {"mine", inside, "mine"},
-		"inside a cluster":  {"", inside, "fairlead-system"},
-		"outside a cluster": {"", outside, "kube-system"},
+	absent := filepath.Join(dir, "absent")
+	nowhere := func() (*rest.Config, error) { return nil, rest.ErrNotInCluster }
+	pod := func() (*rest.Config, error) { return &rest.Config{Host: "https://10.96.0.1:443"}, nil }
+
+	cases := map[string]struct {
+		asked       string
+		server      string
+		surrounding func() (*rest.Config, error)
+		file        string
+		want        string
+		fails       bool
+	}{
+		"asked for, in a pod":                         {"mine", "https://10.96.0.1:443", pod, mounted, "mine", false},
+		"asked for, outside a cluster":                {"mine", "https://192.0.2.1:6443", nowhere, absent, "mine", false},
+		"in a pod of the cluster":                     {"", "https://10.96.0.1:443", pod, mounted, "fairlead-system", false},
+		"in a pod, with another cluster's kubeconfig": {"", "https://192.0.2.1:6443", pod, mounted, "kube-system", false},
+		"outside a cluster":                           {"", "https://192.0.2.1:6443", nowhere, absent, "kube-system", false},
+		"a file like a pod's, but no pod":             {"", "https://192.0.2.1:6443", nowhere, mounted, "kube-system", false},
+		"in a pod that does not know its namespace":   {"", "https://10.96.0.1:443", pod, absent, "", true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := leaseNamespace(c.asked, c.file)
-			if err != nil || got != c.want {
+			got, err := leaseNamespace(c.asked, inside(&rest.Config{Host: c.server}, c.surrounding), c.file)
+			if got != c.want || (err != nil) != c.fails {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})

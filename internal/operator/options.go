@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -54,7 +55,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"let only one of several operators act at a time")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace,
 		"namespace of the lease; operators exclude each other only when they share it\n"+
-			"(default the operator's own namespace, outside a cluster "+leaseNamespaceOutside+")")
+			"(default the operator's own namespace, outside the cluster "+leaseNamespaceOutside+")")
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
 		"address of /healthz and /readyz; "+noListener+" switches them off")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
@@ -82,19 +83,29 @@ func validateAddress(flag, address string) error {
 	if disabled(address) {
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return fmt.Errorf("%s %q is not HOST:PORT", flag, address)
+	_, err := hostOf(flag, address)
+	return err
+}
+
+// hostOf is the host of HOST:PORT.
+func hostOf(flag, address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("%s %q is not HOST:PORT", flag, address)
 	}
-	return nil
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%s %q has no port from 0 to 65535", flag, address)
+	}
+	return host, nil
 }
 
 func validateLoopback(flag, address string) error {
 	if disabled(address) {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(address)
+	host, err := hostOf(flag, address)
 	if err != nil {
-		return fmt.Errorf("%s %q is not HOST:PORT", flag, address)
+		return err
 	}
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil

@@ -43,7 +43,8 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 
 	ready := &readiness{}
 	ready.waitingFor("the API server")
-	listening, err := servers(restConfig, options, ready, log)
+	felt := &pulse{server: restConfig.Host}
+	listening, err := servers(restConfig, options, ready, felt, log)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	}
 	group.Go(func() error {
 		defer stop()
-		return runPassages(ctx, restConfig, options, passages, ready, log)
+		return runPassages(ctx, restConfig, options, passages, ready, felt, log)
 	})
 	err = group.Wait()
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -66,7 +67,9 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	return nil
 }
 
-func runPassages(ctx context.Context, restConfig *rest.Config, options Options, passages []Passage, ready *readiness, log logr.Logger) error {
+func runPassages(ctx context.Context, restConfig *rest.Config, options Options, passages []Passage, ready *readiness,
+	felt *pulse, log logr.Logger,
+) error {
 	if err := persist(ctx, log, startBackoff(), "reach the API server", reachServer(restConfig)); err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func runPassages(ctx context.Context, restConfig *rest.Config, options Options, 
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(restConfig, options, scheme, log)
+	mgr, err := newManager(restConfig, options, scheme, felt, log)
 	if err != nil {
 		return err
 	}
@@ -116,20 +119,24 @@ func runPassages(ctx context.Context, restConfig *rest.Config, options Options, 
 		case <-ctx.Done():
 		}
 	}()
-	return start(ctx, mgr, ready)
+	return start(ctx, mgr, ready, felt)
 }
 
 // start runs the manager. A manager that is told to stop while its caches cannot sync, because a permission is missing,
 // waits for them for ever; it holds no lease and has started nothing, so it is left behind.
-func start(ctx context.Context, mgr ctrl.Manager, ready *readiness) error {
+func start(ctx context.Context, mgr ctrl.Manager, ready *readiness, felt *pulse) error {
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	select {
 	case err := <-ended:
-		if err != nil {
-			return fmt.Errorf("run the passages: %w", err)
+		if err == nil {
+			return nil
 		}
-		return nil
+		// The manager only says that it does not lead any more.
+		if lost := felt.lost(time.Now()); lost != nil {
+			return lost
+		}
+		return fmt.Errorf("run the passages: %w", err)
 	case <-ctx.Done():
 	}
 	if err := ready.check(nil); err != nil {
@@ -138,8 +145,8 @@ func start(ctx context.Context, mgr ctrl.Manager, ready *readiness) error {
 	return <-ended
 }
 
-func newManager(restConfig *rest.Config, options Options, scheme *runtime.Scheme, log logr.Logger) (ctrl.Manager, error) {
-	lock, err := newLock(restConfig, options, log)
+func newManager(restConfig *rest.Config, options Options, scheme *runtime.Scheme, felt *pulse, log logr.Logger) (ctrl.Manager, error) {
+	lock, err := newLock(restConfig, options, felt, log)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (r *readiness) check(*http.Request) error {
 
 // servers are the listeners that options ask for. They are the operator's own rather than the manager's because they
 // must answer before there is a manager: an operator that waits for its API server is alive, and not ready.
-func servers(config *rest.Config, options Options, ready *readiness, log logr.Logger) ([]*manager.Server, error) {
+func servers(config *rest.Config, options Options, ready *readiness, felt *pulse, log logr.Logger) ([]*manager.Server, error) {
 	var all []*manager.Server
 	add := func(name, address string, handler http.Handler, wrap func(net.Listener) (net.Listener, error)) error {
 		if disabled(address) {
@@ -71,7 +71,7 @@ func servers(config *rest.Config, options Options, ready *readiness, log logr.Lo
 		return nil, err
 	}
 	err = errors.Join(
-		add("health probes", options.HealthProbeBindAddress, probesHandler(ready), nil),
+		add("health probes", options.HealthProbeBindAddress, probesHandler(ready, felt), nil),
 		add("metrics", options.MetricsBindAddress, protected, selfSigned),
 		add("insecure metrics", options.MetricsInsecureBindAddress, metrics, nil),
 	)
@@ -84,10 +84,13 @@ func servers(config *rest.Config, options Options, ready *readiness, log logr.Lo
 	return all, nil
 }
 
-func probesHandler(ready *readiness) http.Handler {
+func probesHandler(ready *readiness, felt *pulse) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
-	readyz := &healthz.Handler{Checks: map[string]healthz.Checker{"startup": ready.check}}
+	readyz := &healthz.Handler{Checks: map[string]healthz.Checker{
+		"startup":    ready.check,
+		"api-server": func(*http.Request) error { return felt.check(time.Now()) },
+	}}
 	mux.Handle("/readyz", http.StripPrefix("/readyz", readyz))
 	mux.Handle("/readyz/", http.StripPrefix("/readyz", readyz))
 	return mux

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 func get(t *testing.T, handler http.Handler, path string) (int, string) {
@@ -21,7 +22,8 @@ func get(t *testing.T, handler http.Handler, path string) (int, string) {
 
 func TestProbes(t *testing.T) {
 	ready := &readiness{}
-	probes := probesHandler(ready)
+	felt := &pulse{server: "https://192.0.2.1:6443"}
+	probes := probesHandler(ready, felt)
 
 	ready.waitingFor("the API server")
 	if code, _ := get(t, probes, "/healthz"); code != http.StatusOK {
@@ -37,6 +39,17 @@ func TestProbes(t *testing.T) {
 	ready.ready()
 	if code, _ := get(t, probes, "/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz says %d when ready", code)
+	}
+
+	felt.asked(time.Now().Add(-time.Minute))
+	if code, _ := get(t, probes, "/readyz"); code != http.StatusInternalServerError {
+		t.Errorf("/readyz says %d although the API server is silent", code)
+	}
+	if _, body := get(t, probes, "/readyz/api-server"); !strings.Contains(body, "has not answered for 1m0s") {
+		t.Errorf("/readyz/api-server does not say what is wrong: %q", body)
+	}
+	if code, _ := get(t, probes, "/healthz"); code != http.StatusOK {
+		t.Errorf("restarting it would not help, but /healthz says %d", code)
 	}
 }
 

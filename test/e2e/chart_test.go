@@ -10,10 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead/fairlead/internal/operator"
@@ -161,17 +163,80 @@ func TestChartOptions(t *testing.T) {
 	}
 }
 
+func TestChartPodLabels(t *testing.T) {
+	var deployment appsv1.Deployment
+	rendered(t, map[string]any{"podLabels": map[string]any{"team": "mesh"}}).find(t, "Deployment", "fairlead", &deployment)
+	labels := deployment.Spec.Template.Labels
+	if labels["team"] != "mesh" || labels["app.kubernetes.io/name"] != "fairlead" {
+		t.Errorf("%v", labels)
+	}
+}
+
+// TestChartNames lets the API server judge the names that a release comes to.
+func TestChartNames(t *testing.T) {
+	c := cluster.Shared(t)
+	admin := administrator(t, c.Config())
+	namespace := c.Namespace(t)
+	longest := strings.Repeat("r", 53)
+	cases := map[string]struct {
+		release string
+		values  map[string]any
+		service string
+	}{
+		"a release of our name":       {"fairlead", nil, "fairlead-metrics"},
+		"a release of another name":   {"mover", nil, "mover-fairlead-metrics"},
+		"the longest name of all":     {longest, nil, longest + "-f-metrics"},
+		"a name with dots":            {"mesh.v2", nil, "mesh-v2-fairlead-metrics"},
+		"a name that starts as digit": {"2nd", nil, "fairlead-2nd-metrics"},
+		"a name cut at a dash": {
+			longest[:45], map[string]any{"nameOverride": "movement-of-meshes"}, longest[:45] + "-movement-metrics",
+		},
+		"the longest override": {
+			"fairlead", map[string]any{"fullnameOverride": longest + "rr"}, longest + "rr-metrics",
+		},
+		"the longest name override": {
+			longest[:9], map[string]any{"nameOverride": longest + "rrrrrrrrrr"}, longest[:9] + "-" + longest[:45] + "-metrics",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, err := renderChart(tc.release, namespace, tc.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var service corev1.Service
+			r.find(t, "Service", "-metrics", &service)
+			if service.Name != tc.service {
+				t.Errorf("the Service is named %s", service.Name)
+			}
+			for _, object := range r.Objects {
+				if err := admin.Create(t.Context(), object.DeepCopy(), client.DryRunAll); err != nil {
+					t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
+				}
+			}
+		})
+	}
+}
+
 func TestChartRefusesValues(t *testing.T) {
 	cases := map[string]struct {
 		values map[string]any
 		want   string
 	}{
-		"a misspelt one":       {map[string]any{"replica": 3}, "replica"},
-		"a misspelt inner one": {map[string]any{"image": map[string]any{"tags": "x"}}, "tags"},
-		"an unknown passage":   {map[string]any{"passages": []any{"flight"}}, "passages"},
-		"a privileged port":    {map[string]any{"metrics": map[string]any{"port": 443}}, "port"},
-		"an unknown level":     {map[string]any{"log": map[string]any{"level": "loud"}}, "level"},
-		"half a digest":        {map[string]any{"image": map[string]any{"digest": "sha256:12"}}, "digest"},
+		"a misspelt one":                  {map[string]any{"replica": 3}, "replica"},
+		"a misspelt inner one":            {map[string]any{"image": map[string]any{"tags": "x"}}, "tags"},
+		"an unknown passage":              {map[string]any{"passages": []any{"flight"}}, "passages"},
+		"a privileged port":               {map[string]any{"metrics": map[string]any{"port": 443}}, "port"},
+		"an unknown level":                {map[string]any{"log": map[string]any{"level": "loud"}}, "level"},
+		"a name that leaves no room":      {map[string]any{"fullnameOverride": strings.Repeat("x", 56)}, "fullnameOverride"},
+		"a name that no Service can have": {map[string]any{"fullnameOverride": "my.fairlead"}, "fullnameOverride"},
+		"a label that pods are selected by": {
+			map[string]any{"podLabels": map[string]any{"app.kubernetes.io/name": "mine"}}, "app.kubernetes.io/name",
+		},
+		"the other one": {
+			map[string]any{"podLabels": map[string]any{"team": "a", "app.kubernetes.io/instance": "mine"}}, "app.kubernetes.io/instance",
+		},
+		"half a digest": {map[string]any{"image": map[string]any{"digest": "sha256:12"}}, "digest"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,41 +35,111 @@ func probe(t testing.TB, address, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// forward answers on a listener with what listens at target.
-func forward(t testing.TB, listener net.Listener, target string) {
+// wire leads from a port of this machine to a server. Until it is plugged in whoever calls is refused, and nobody else
+// can take the port; afterwards it can be cut, and mended.
+type wire struct {
+	address string
+	target  string
+	socket  int
+
+	mu    sync.Mutex
+	cut   bool
+	lines []net.Conn
+}
+
+func newWire(t testing.TB, c *cluster.Cluster) *wire {
 	t.Helper()
-	t.Cleanup(func() { listener.Close() })
+	server, err := url.Parse(c.Config().Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A socket that is bound but does not listen keeps the port and refuses connections.
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.CloseOnExec(socket)
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := bound.(*syscall.SockaddrInet4).Port
+	return &wire{address: fmt.Sprintf("127.0.0.1:%d", port), target: server.Host, socket: socket}
+}
+
+func (w *wire) plugIn(t testing.TB) {
+	t.Helper()
+	if err := syscall.Listen(w.socket, 128); err != nil {
+		t.Fatal(err)
+	}
+	again, err := syscall.Dup(w.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(again), w.address)
+	listener, err := net.FileListener(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		listener.Close()
+		w.setCut(true)
+	})
 	go func() {
 		for {
 			near, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			far, err := net.Dial("tcp", target)
+			far, err := net.Dial("tcp", w.target)
 			if err != nil {
 				near.Close()
 				continue
 			}
 			go func() { _, _ = io.Copy(far, near); far.Close() }()
 			go func() { _, _ = io.Copy(near, far); near.Close() }()
+			w.hold(near, far)
 		}
 	}()
+}
+
+func (w *wire) hold(lines ...net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, lines...)
+	w.hangUp()
+}
+
+func (w *wire) setCut(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	w.hangUp()
+}
+
+func (w *wire) hangUp() {
+	if !w.cut {
+		return
+	}
+	for _, line := range w.lines {
+		line.Close()
+	}
+	w.lines = nil
 }
 
 func TestUnreachableServer(t *testing.T) {
 	c := cluster.Shared(t)
 	namespace := c.Namespace(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
-	path := elsewhere(t, c, address)
+	wire := newWire(t, c)
+	path := elsewhere(t, c, wire.address)
 
 	p := startOperator(t, path, "--leader-election-namespace", namespace)
 	line := p.logged(t, 10*time.Second, "reach the API server failed, will be tried again")
-	if text := fmt.Sprint(line["err"]); !strings.Contains(text, "https://"+address) || !strings.Contains(text, "connection refused") {
+	if text := fmt.Sprint(line["err"]); !strings.Contains(text, "https://"+wire.address) || !strings.Contains(text, "connection refused") {
 		t.Errorf("the log does not say which server, or why: %v", line)
 	}
 	probes := p.address(t, "health probes")
@@ -81,15 +154,7 @@ func TestUnreachableServer(t *testing.T) {
 	}
 
 	t.Log("the server comes")
-	listener, err = net.Listen("tcp", address)
-	if err != nil {
-		t.Skipf("somebody else took the port meanwhile: %v", err)
-	}
-	server, err := url.Parse(c.Config().Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forward(t, listener, server.Host)
+	wire.plugIn(t)
 	p.ready(t)
 	p.leading(t)
 	if code, _ := probe(t, probes, "/readyz"); code != http.StatusOK {
@@ -154,6 +219,8 @@ func TestOperatorRefusesToStart(t *testing.T) {
 		"an unknown passage":               {[]string{"--passages", "flight"}, 2, `unknown passage "flight": the known ones are revision`},
 		"an unknown flag":                  {[]string{"--chart-dir", "x"}, 2, "unknown flag: --chart-dir"},
 		"plain metrics for everybody":      {[]string{"--metrics-insecure-bind-address", "0.0.0.0:0"}, 2, "is not a loopback address"},
+		"a port out of range":              {[]string{"--metrics-bind-address", ":65536"}, 2, "has no port from 0 to 65535"},
+		"a port that is not a number":      {[]string{"--health-probe-bind-address", "127.0.0.1:probes"}, 2, "has no port from 0 to 65535"},
 		"a port that is taken": {
 			[]string{"--kubeconfig", good, "--metrics-bind-address", taken.Addr().String()}, 1,
 			"serve metrics: listen tcp " + taken.Addr().String() + ": bind: address already in use",

@@ -1,6 +1,11 @@
 package e2e_test
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -80,5 +85,61 @@ func TestLeaderElection(t *testing.T) {
 	}
 	if holder() != "" {
 		t.Errorf("with nobody left, the lease is held by %s", holder())
+	}
+}
+
+// TestServerGoesAway cuts a leader and one that stands by off from their API server, and gives it back to the latter.
+func TestServerGoesAway(t *testing.T) {
+	c := cluster.Shared(t)
+	installCRDs(t, c.Config())
+	namespace := c.Namespace(t)
+	start := func() (*process, *wire) {
+		wire := newWire(t, c)
+		wire.plugIn(t)
+		p := startOperator(t, elsewhere(t, c, wire.address), "--leader-election-namespace", namespace)
+		p.ready(t)
+		return p, wire
+	}
+	says := func(p *process, path string, want int, text string) {
+		t.Helper()
+		address := p.address(t, "health probes")
+		eventually(t, 20*time.Second, func(context.Context) error {
+			if code, body := probe(t, address, path); code != want || !strings.Contains(body, text) {
+				return fmt.Errorf("%s says %d: %s", path, code, body)
+			}
+			return nil
+		})
+	}
+
+	leader, first := start()
+	leader.leading(t)
+	other, second := start()
+	says(leader, "/readyz", http.StatusOK, "")
+	says(other, "/readyz", http.StatusOK, "")
+
+	first.setCut(true)
+	second.setCut(true)
+	cut := time.Now()
+	if code := leader.exitCode(t, 20*time.Second); code != 1 {
+		t.Errorf("the leader ended with %d", code)
+	}
+	t.Logf("cut off, the leader ended after %s", time.Since(cut).Round(100*time.Millisecond))
+	if time.Since(cut) > 12*time.Second {
+		t.Error("that is later than another one may take the lease")
+	}
+	want := regexp.MustCompile(`(?m)^error: lost the lease ` + namespace + `/fairlead: the API server https://` + first.address +
+		` could not be reached for \d+s; start the operator again \(a Deployment does\)$`)
+	if !want.MatchString(leader.lines.String()) {
+		t.Error("the leader did not say why it ended")
+	}
+	says(other, "/readyz", http.StatusInternalServerError, "")
+	says(other, "/readyz/api-server", http.StatusInternalServerError, "the API server https://"+second.address+" has not answered for ")
+	says(other, "/healthz", http.StatusOK, "")
+
+	second.setCut(false)
+	other.leading(t)
+	says(other, "/readyz", http.StatusOK, "")
+	if code := other.stop(t); code != 0 {
+		t.Errorf("the other ended with %d", code)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,7 +75,7 @@ func (i *installation) token(t testing.TB, account string) string {
 }
 
 // start runs the operator as the chart's pods would, but bound to this machine.
-func (i *installation) start(t testing.TB, kubeconfig string) *process {
+func (i *installation) start(t testing.TB, kubeconfig string, extra ...string) *process {
 	t.Helper()
 	var deployment appsv1.Deployment
 	i.release.find(t, "Deployment", "fairlead", &deployment)
@@ -83,6 +84,7 @@ func (i *installation) start(t testing.TB, kubeconfig string) *process {
 		"--health-probe-bind-address=127.0.0.1:0",
 		"--metrics-bind-address=127.0.0.1:0",
 	)
+	args = append(args, extra...)
 	// An API server that cannot stream lists makes the operator list, so that permission must be there too.
 	return startOperatorWith(t, environment(t, "KUBE_FEATURE_WatchListClient=false"), args)
 }
@@ -99,7 +101,8 @@ func (i *installation) removeCRDs(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	// The API server first deletes what is of these kinds, and looks again only every few seconds whether it is gone.
+	eventually(t, 90*time.Second, func(ctx context.Context) error {
 		for _, crd := range all {
 			err := i.Get(ctx, client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{})
 			if !apierrors.IsNotFound(err) {
@@ -110,7 +113,7 @@ func (i *installation) removeCRDs(t testing.TB) {
 	})
 }
 
-// story is all that an operator does: it installs its CRDs, takes the lead, makes a revision, reports, records an event
+// story is all that an operator does: it installs its CRDs, takes the lead, makes a revision, reports, records events
 // and answers who may see its metrics. It ends early when the operator is refused anything.
 func (i *installation) story(t testing.TB) (*recorder, *process, error) {
 	t.Helper()
@@ -151,6 +154,15 @@ func (i *installation) story(t testing.TB) (*recorder, *process, error) {
 		step("see an event", func(ctx context.Context) error {
 			return eventTold(ctx, i, istio, "RevisionCreated")
 		}),
+		// The second time that the same thing happens, it is not told by a new event but by a change of the first.
+		step("see it told again", func(ctx context.Context) error {
+			missing := eventRepeated(ctx, i, istio, "RevisionCreated")
+			if missing == nil {
+				return nil
+			}
+			revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-24-0"}}
+			return errors.Join(missing, client.IgnoreNotFound(i.Delete(ctx, revision)))
+		}),
 		step("scrape its metrics", func(ctx context.Context) error {
 			code, body, err := scrape(ctx, "https://"+metrics, scraper)
 			if err != nil || code != http.StatusOK || !strings.Contains(body, "fairlead_build_info") {
@@ -159,6 +171,19 @@ func (i *installation) story(t testing.TB) (*recorder, *process, error) {
 			return nil
 		}),
 	)
+}
+
+func eventRepeated(ctx context.Context, c client.Reader, istio *v1.Istio, reason string) error {
+	var events eventsv1.EventList
+	if err := c.List(ctx, &events, client.InNamespace("default")); err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		if e.Regarding.UID == istio.UID && e.Reason == reason && e.Series != nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("no event %s has become a series", reason)
 }
 
 // scrape reads metrics without checking the certificate, which the operator signs itself: it is the token that counts.

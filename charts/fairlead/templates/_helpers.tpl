@@ -1,15 +1,23 @@
 {{- define "fairlead.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimAll "-" -}}
 {{- end -}}
 
+{{/*
+The Service is the strictest of all that is named after this: at most 63 characters with "-metrics" behind it, no dot,
+and a letter in front. A release may have dots in its name, and begin with a digit.
+*/}}
 {{- define "fairlead.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
-{{- else if contains (include "fairlead.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name (include "fairlead.name" .) | trunc 63 | trimSuffix "-" -}}
+{{- $name := include "fairlead.name" . -}}
+{{- $full := .Values.fullnameOverride -}}
+{{- if not $full -}}
+{{- $full = .Release.Name | replace "." "-" -}}
+{{- if regexMatch "^[0-9]" $full -}}
+{{- $full = printf "%s-%s" $name $full -}}
+{{- else if not (contains $name $full) -}}
+{{- $full = printf "%s-%s" $full $name -}}
 {{- end -}}
+{{- end -}}
+{{- $full | trunc 55 | trimAll "-" -}}
 {{- end -}}
 
 {{/* Cluster-scoped names carry the namespace, so that releases in two namespaces do not fight over one role. */}}
