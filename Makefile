@@ -9,6 +9,12 @@ LDFLAGS := -s -w \
 	-X github.com/fairlead/fairlead/internal/version.Version=$(VERSION) \
 	-X github.com/fairlead/fairlead/internal/version.Commit=$(COMMIT)
 
+# Kubernetes takes its version from the linker; without one, Helm and kubectl take it for a pre-release.
+KUBE_VERSION = $(shell cd localkube && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+KUBE_LDFLAGS = -s -w \
+	-X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION) \
+	-X k8s.io/client-go/pkg/version.gitVersion=$(KUBE_VERSION)
+
 GO_TOOL := go tool -modfile=tools/go.mod
 # Each a module of its own, so that Kubernetes and Istio stay out of Fairlead's dependencies.
 MODULES := . localkube localkube/istiod
@@ -31,7 +37,7 @@ build: ## Build bin/fairlead
 localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minutes)
 	@mkdir -p bin
 	@test -x bin/localkube || echo "building Kubernetes and Istio from their Go modules: about 12 minutes on 2 cores, once"
-	cd localkube && go build -trimpath -ldflags "-s -w" -o ../bin/localkube .
+	cd localkube && go build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o ../bin/localkube .
 	cd localkube/istiod && go build -trimpath -ldflags "-s -w" -o ../../bin/localkube-istiod .
 
 .PHONY: demo
@@ -59,6 +65,7 @@ lint: ## gofmt, go vet and staticcheck
 		test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet ./...
 	$(GO_TOOL) staticcheck ./...
+	cd localkube/istiod && go vet ./...
 	cd localkube && go vet ./... && go tool -modfile=../tools/go.mod staticcheck $(LOCALKUBE_LIGHT)
 
 .PHONY: generate

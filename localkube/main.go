@@ -11,8 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/version/verflag"
 	"github.com/spf13/pflag"
+	"k8s.io/component-base/version"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
 	"github.com/fairlead/fairlead/localkube/internal/program"
@@ -48,11 +48,11 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "localkube",
 		Short:         "A real Kubernetes (and Istio) on one machine, from Go modules",
+		Version:       "with Kubernetes " + version.Get().GitVersion,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			verflag.PrintAndExitIfRequested() // the flag comes with Kubernetes
 			return cmd.Help()
 		},
 	}

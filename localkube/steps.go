@@ -44,7 +44,7 @@ func (s *steps) done(what string) {
 	} else {
 		fmt.Fprintln(s.out, what)
 	}
-	s.current, s.since = "waiting", time.Now()
+	s.current = ""
 }
 
 func (s *steps) animate() {
@@ -67,6 +67,7 @@ func (s *steps) finish() {
 	close(s.stop)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.current = "" // for an animation that is just about to show it
 	if s.terminal {
 		fmt.Fprint(s.out, "\r\033[K")
 	}

@@ -87,7 +87,7 @@ func up(ctx context.Context, dir clusterdir.Dir, wish clusterdir.Wish, until int
 			return err
 		}
 	}
-	if err := client.Start(ctx, steps.done); err != nil {
+	if err := client.Start(ctx, supervisor.Progress{Doing: steps.doing, Done: steps.done}); err != nil {
 		// A first start that fails leaves nothing running behind.
 		if !running {
 			return errors.Join(err, client.Stop(context.WithoutCancel(ctx)))

@@ -11,7 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"sync"
+	"strings"
 	"time"
 )
 
@@ -23,24 +23,26 @@ type Resolve func(ctx context.Context, address netip.AddrPort) (local string, ok
 type Proxy struct {
 	Resolve Resolve
 	Log     *slog.Logger
+
+	tunnels tunnels
 }
 
 // ServeHTTP connects the caller to the local process that plays the address it asked for.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
-		http.Error(w, "only CONNECT is served here", http.StatusMethodNotAllowed)
+		refuse(w, http.StatusMethodNotAllowed, "only CONNECT is served here")
 		return
 	}
 	local, err := p.target(r.Context(), r.Host)
 	if err != nil {
 		p.Log.Warn("refused", "address", r.Host, "why", err.Error())
-		http.Error(w, err.Error(), http.StatusForbidden)
+		refuse(w, http.StatusForbidden, err.Error())
 		return
 	}
 	upstream, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(r.Context(), "tcp", local)
 	if err != nil {
 		p.Log.Warn("local process does not answer", "address", r.Host, "local", local, "why", err.Error())
-		http.Error(w, fmt.Sprintf("the local process behind %s does not answer: %v", r.Host, err), http.StatusBadGateway)
+		refuse(w, http.StatusBadGateway, fmt.Sprintf("the local process behind %s does not answer: %v", r.Host, err))
 		return
 	}
 	defer upstream.Close()
@@ -54,7 +56,21 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(downstream, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	join(downstream, buffered, upstream)
+	t := &tunnel{asked: r.Host, local: local, downstream: downstream, upstream: upstream}
+	defer p.tunnels.add(t)()
+	t.carry(buffered)
+}
+
+// refuse says why in the status line: that is all that the API server repeats
+// to whoever sent the request.
+func refuse(w http.ResponseWriter, code int, why string) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, why, code)
+		return
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", code, strings.ReplaceAll(why, "\n", " "))
 }
 
 // target decides where an address leads: loopback to itself, what a local
@@ -75,26 +91,4 @@ func (p *Proxy) target(ctx context.Context, hostPort string) (string, error) {
 		return "", fmt.Errorf("no local process plays %s: put one there with `localkube serve`", hostPort)
 	}
 	return local, nil
-}
-
-// join copies both ways until both sides have said all they had to say.
-func join(downstream net.Conn, fromDownstream io.Reader, upstream net.Conn) {
-	var both sync.WaitGroup
-	both.Go(func() {
-		_, _ = io.Copy(upstream, fromDownstream)
-		closeWrite(upstream)
-	})
-	both.Go(func() {
-		_, _ = io.Copy(downstream, upstream)
-		closeWrite(downstream)
-	})
-	both.Wait()
-}
-
-func closeWrite(c net.Conn) {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-		return
-	}
-	_ = c.Close()
 }

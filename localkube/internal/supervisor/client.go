@@ -148,8 +148,11 @@ func (c *Client) Start(ctx context.Context, progress Progress) error {
 			return nil
 		case m.Error != "":
 			return errors.New(m.Error)
+		case m.Doing != "":
+			progress.Doing(m.Doing)
+		default:
+			progress.Done(m.Step)
 		}
-		progress(m.Step)
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 
 // message is a line of the answer to a request that takes its time.
 type message struct {
+	Doing string `json:"doing,omitempty"`
 	Step  string `json:"step,omitempty"`
 	Error string `json:"error,omitempty"`
 	Done  bool   `json:"done,omitempty"`
@@ -50,9 +51,12 @@ func (s *Supervisor) control() http.Handler {
 
 func (s *Supervisor) serveStart(w http.ResponseWriter, r *http.Request) {
 	tell := lines(w)
-	err := s.start(r.Context(), func(step string) {
-		s.log.Info(step)
-		tell(message{Step: step})
+	err := s.start(r.Context(), Progress{
+		Doing: func(what string) { tell(message{Doing: what}) },
+		Done: func(what string) {
+			s.log.Info(what)
+			tell(message{Step: what})
+		},
 	})
 	if err != nil {
 		s.log.Error("start", "err", err)
@@ -78,7 +82,9 @@ func (s *Supervisor) serveServe(w http.ResponseWriter, r *http.Request) {
 	})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
+	s.egress.Recheck(r.Context())
 }
 
 func (s *Supervisor) serveIstiod(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,8 @@ import (
 // moves a little when the clock is set.
 const birthTolerance = 2000
 
-// createdAt is when a process began; with its pid it names that process and no later one.
+// createdAt is when a process began; with its pid it names that process and no
+// later one. One that has ended has no birth, even if nobody has noticed its end.
 func createdAt(pid int32) int64 {
 	p, err := process.NewProcess(pid)
 	if err != nil {
@@ -25,7 +26,15 @@ func createdAt(pid int32) int64 {
 	if err != nil {
 		return 0
 	}
+	if status, err := p.Status(); err == nil && slices.Contains(status, process.Zombie) {
+		return 0
+	}
 	return created
+}
+
+// sameBirth tells whether two readings can be of one process; a process that is not there has none.
+func sameBirth(a, b int64) bool {
+	return a != 0 && b != 0 && max(a-b, b-a) <= birthTolerance
 }
 
 // isOurs tells whether the recorded process still lives and is the one that
@@ -35,14 +44,7 @@ func isOurs(dir clusterdir.Dir, r clusterdir.Record) bool {
 		return false
 	}
 	p, err := process.NewProcess(r.PID)
-	if err != nil {
-		return false
-	}
-	created, err := p.CreateTime()
-	if err != nil || max(created-r.Created, r.Created-created) > birthTolerance {
-		return false
-	}
-	if status, err := p.Status(); err == nil && slices.Contains(status, process.Zombie) {
+	if err != nil || !sameBirth(createdAt(r.PID), r.Created) {
 		return false
 	}
 	args, err := p.CmdlineSlice()

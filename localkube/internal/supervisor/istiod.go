@@ -275,7 +275,7 @@ func (s *Supervisor) reviveIstiods(ctx context.Context, client kubernetes.Interf
 			return fmt.Errorf("start istiod of revision %s: %w", i.Revision, err)
 		}
 		if before.State == clusterdir.Dead {
-			progress(fmt.Sprintf("%s started again (it was %s)", before.Name, before.Detail))
+			progress.Done(startedText(before))
 		}
 	}
 	return nil

@@ -145,6 +145,12 @@ func (c *child) stop(grace time.Duration) {
 	}
 }
 
+func (c *child) whenEnded() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
 func (c *child) alive() bool { return c.Record().State == clusterdir.Running }
 
 // howItEnded says in words what the operating system says in numbers.

@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead/fairlead/localkube/internal/pki"
 )
 
-// Progress is told of each step as it is finished.
-type Progress func(step string)
+// Progress is told what is being waited for, and of each step that is done.
+type Progress struct{ Doing, Done func(what string) }
 
 // start brings every component up that is not, and returns when the cluster
 // can be used. It heals as well as starts: what runs is left alone.
@@ -30,7 +30,7 @@ func (s *Supervisor) start(ctx context.Context, progress Progress) error {
 	err := s.startOnce(ctx, progress)
 	// Somebody took a port between our look and the component's: take others.
 	if errors.Is(err, errPortTaken) && !s.currentSettings().PinnedPort {
-		progress("a port was taken by another process meanwhile: choosing others")
+		progress.Done("a port was taken by another process meanwhile: choosing others")
 		for _, c := range slices.Concat(s.istiodChildren(), s.children) {
 			c.stop(time.Second)
 		}
@@ -46,7 +46,8 @@ func (s *Supervisor) startOnce(ctx context.Context, progress Progress) error {
 	settings := s.currentSettings()
 	all := component.Of(settings.Profile)
 	store, loops := all[:2], all[2:]
-	if err := s.startChildren(progress, store...); err != nil {
+
+	if err := s.startChildren(progress, store); err != nil {
 		return err
 	}
 	config, err := pki.AdminConfig(s.dir)
@@ -57,72 +58,60 @@ func (s *Supervisor) startOnce(ctx context.Context, progress Progress) error {
 	if err != nil {
 		return err
 	}
-	if err := s.waitFor(ctx, "the API server to be ready", store, func(ctx context.Context) error {
-		return ready(ctx, client)
-	}); err != nil {
+	if err := s.waitFor(ctx, progress, store, s.untilServed(client)); err != nil {
 		return err
 	}
-	progress("API server ready on " + config.Host)
+	progress.Done("API server ready on " + config.Host)
 
-	if settings.Profile == clusterdir.Cluster {
-		if err := s.waitFor(ctx, "the cluster to take its first objects", store, func(ctx context.Context) error {
-			return s.prepareForPods(ctx, client)
-		}); err != nil {
-			return err
-		}
-	}
-	if err := s.startChildren(progress, loops...); err != nil {
+	if err := s.startChildren(progress, loops); err != nil {
 		return err
 	}
-	wait := func(what string, try func(context.Context) error) error { return s.waitFor(ctx, what, all, try) }
-	if settings.Profile == clusterdir.Hub {
-		err = wait("namespaces to get their service account", func(ctx context.Context) error {
-			return defaultServiceAccount(ctx, client)
-		})
-	} else {
-		err = awaitPods(client, settings.Nodes, wait)
-	}
-	if err != nil {
+	if err := s.waitFor(ctx, progress, all, untilUsable(client, settings)); err != nil {
 		return err
 	}
 	if settings.Nodes > 0 {
-		progress(fmt.Sprintf("%d node(s) ready, and a Deployment became ready", settings.Nodes))
+		progress.Done(fmt.Sprintf("%d node(s) ready, and a Deployment became ready", settings.Nodes))
 	}
 	return s.reviveIstiods(ctx, client, progress)
 }
 
-// prepareForPods comes before the controllers: what it makes takes effect while
-// they start.
-func (s *Supervisor) prepareForPods(ctx context.Context, client kubernetes.Interface) error {
-	if err := applyPodPolicy(ctx, client); err != nil {
-		return err
-	}
-	if s.child(component.Kwok).alive() {
-		return nil
-	}
-	return freeNodes(ctx, client)
+// condition is tried until it holds.
+type condition struct {
+	what string
+	try  func(context.Context) error
 }
 
-// awaitPods returns when a Deployment can become ready.
-func awaitPods(client kubernetes.Interface, nodes int, wait func(what string, try func(context.Context) error) error) error {
+// untilServed has the API answer, and in it what should take effect while the
+// controllers start.
+func (s *Supervisor) untilServed(client kubernetes.Interface) []condition {
+	served := []condition{{"the API server", func(ctx context.Context) error { return ready(ctx, client) }}}
+	if s.currentSettings().Profile == clusterdir.Hub {
+		return served
+	}
+	served = append(served, condition{"its first objects", func(ctx context.Context) error { return applyPodPolicy(ctx, client) }})
+	if !s.child(component.Kwok).alive() {
+		served = append(served, condition{"the nodes to be free", func(ctx context.Context) error { return freeNodes(ctx, client) }})
+	}
+	return served
+}
+
+// untilUsable has the cluster do what it is for.
+func untilUsable(client kubernetes.Interface, settings clusterdir.Settings) []condition {
+	if settings.Profile == clusterdir.Hub {
+		return []condition{{"namespaces to get their service account", func(ctx context.Context) error {
+			return defaultServiceAccount(ctx, client)
+		}}}
+	}
 	probe := fmt.Sprintf("%s-%x", probeLabel, time.Now().UnixNano())
-	for _, step := range []struct {
-		what string
-		try  func(context.Context) error
-	}{
-		{"the nodes to be made", func(ctx context.Context) error { return ensureNodes(ctx, client, nodes) }},
+	return []condition{
+		{"the nodes", func(ctx context.Context) error { return ensureNodes(ctx, client, settings.Nodes) }},
 		{"a Deployment to become ready", func(ctx context.Context) error { return probeDeployment(ctx, client, probe) }},
 		{"the annotations of pods to be checked", func(ctx context.Context) error { return podPolicyWorks(ctx, client) }},
 		{"the probe to be removed", func(ctx context.Context) error { return removeProbes(ctx, client) }},
-	} {
-		if err := wait(step.what, step.try); err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
-func (s *Supervisor) startChildren(progress Progress, names ...string) error {
+func (s *Supervisor) startChildren(progress Progress, names []string) error {
 	for _, name := range names {
 		c := s.child(name)
 		if c.alive() {
@@ -133,13 +122,16 @@ func (s *Supervisor) startChildren(progress Progress, names ...string) error {
 		if err := c.start(); err != nil {
 			return err
 		}
-		if before.State == clusterdir.Dead {
-			progress(fmt.Sprintf("%s started again (it was %s)", name, before.Detail))
-		} else {
-			progress(name + " started")
-		}
+		progress.Done(startedText(before))
 	}
 	return nil
+}
+
+func startedText(before clusterdir.Record) string {
+	if before.State == clusterdir.Dead {
+		return fmt.Sprintf("%s started again (it was %s)", before.Name, before.Detail)
+	}
+	return before.Name + " started"
 }
 
 // patience with a cluster that starts on a busy machine.
@@ -147,25 +139,42 @@ const patience = 90 * time.Second
 
 var errPortTaken = errors.New("address already in use")
 
-// waitFor tries until it succeeds, and gives up at once when one of the
-// components that it needs dies. Others may be dead still, to be healed later.
-func (s *Supervisor) waitFor(ctx context.Context, what string, needs []string, try func(context.Context) error) error {
+// waitFor has one condition after the other hold, and gives up at once when one
+// of the components that they need dies. Others may be dead still, to be healed
+// later.
+func (s *Supervisor) waitFor(ctx context.Context, progress Progress, needs []string, conditions []condition) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return nil
-		}
-		if died := s.firstDead(needs); died != nil {
-			return s.deathOf(*died)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waited for %s: %w (logs are in %s)", what, err, s.dir.Log("*"))
-		case <-time.After(50 * time.Millisecond):
+	for _, name := range needs {
+		ended := s.child(name).whenEnded()
+		go func() {
+			select {
+			case <-ended:
+				cancel() // a try that hangs on it
+			case <-ctx.Done():
+			}
+		}()
+	}
+	for _, c := range conditions {
+		progress.Doing("waiting for " + c.what)
+		for {
+			err := c.try(ctx)
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+			if died := s.firstDead(needs); died != nil {
+				return s.deathOf(*died)
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("waited for %s: %w (logs are in %s)", c.what, err, s.dir.Log("*"))
+			}
 		}
 	}
+	return nil
 }
 
 func (s *Supervisor) firstDead(names []string) *clusterdir.Record {

@@ -41,6 +41,7 @@ type Supervisor struct {
 	// starting lets one start, or the stop, happen at a time.
 	starting sync.Mutex
 	quit     context.CancelFunc
+	egress   *egress.Proxy
 
 	mu       sync.Mutex
 	settings clusterdir.Settings
@@ -168,12 +169,12 @@ func (s *Supervisor) listen(ctx context.Context) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	proxy := &egress.Proxy{Resolve: egress.ByService(client, s.serves), Log: s.log.With("part", "egress")}
+	s.egress = &egress.Proxy{Resolve: egress.ByService(client, s.serves), Log: s.log.With("part", "egress")}
 
 	var servers []*http.Server
 	for socket, handler := range map[string]http.Handler{
 		clusterdir.ControlSocket: s.control(),
-		clusterdir.EgressSocket:  proxy,
+		clusterdir.EgressSocket:  s.egress,
 	} {
 		_ = os.Remove(socket) // of a supervisor that was killed; the lock says it is gone
 		listener, err := net.Listen("unix", socket)
@@ -197,8 +198,7 @@ func (s *Supervisor) listen(ctx context.Context) (stop func(), err error) {
 
 // endWith ends the cluster when the process that it was started for is gone.
 func (s *Supervisor) endWith(ctx context.Context, pid int32) {
-	born := createdAt(pid)
-	for createdAt(pid) == born && born != 0 {
+	for born := createdAt(pid); sameBirth(createdAt(pid), born); {
 		select {
 		case <-ctx.Done():
 			return

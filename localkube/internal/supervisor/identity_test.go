@@ -1,0 +1,122 @@
+package supervisor
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
+)
+
+func TestIsOurs(t *testing.T) {
+	dir := newDir(t)
+	ours := follower(t, dir)
+	tests := map[string]struct {
+		change func(*clusterdir.Record)
+		dir    clusterdir.Dir
+		want   bool
+	}{
+		"as it was recorded":        {want: true},
+		"born when the clock moved": {change: func(r *clusterdir.Record) { r.Created += 500 }, want: true},
+		"born at another time":      {change: func(r *clusterdir.Record) { r.Created -= 60_000 }},
+		"another process":           {change: func(r *clusterdir.Record) { r.PID = int32(os.Getpid()); r.Created = createdAt(r.PID) }},
+		"no process":                {change: func(r *clusterdir.Record) { r.PID = 0 }},
+		"known to have stopped":     {change: func(r *clusterdir.Record) { r.State = clusterdir.Stopped }},
+		"of another directory":      {dir: newDir(t)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			record := ours
+			if test.change != nil {
+				test.change(&record)
+			}
+			of := dir
+			if test.dir != "" {
+				of = test.dir
+			}
+			if got := isOurs(of, record); got != test.want {
+				t.Errorf("is ours: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestEndLeftovers(t *testing.T) {
+	dir := newDir(t)
+	ours := follower(t, dir)
+	strange := follower(t, newDir(t)) // the pid of a process of ours, used again
+	strange.Name = "kube-apiserver"
+	if err := dir.SaveRecords([]clusterdir.Record{ours, strange}); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	EndLeftovers(dir, 200*time.Millisecond)
+	if took := time.Since(begun); took < 200*time.Millisecond || took > 5*time.Second {
+		t.Errorf("took %s, want the grace and little more", took)
+	}
+	waitUntil(t, "what was left of the cluster is gone", func() bool { return !isOurs(dir, ours) })
+	if !Alive(strange.PID) {
+		t.Error("a process of somebody else was ended")
+	}
+}
+
+func TestEndLeftoversOfUnreadableRecords(t *testing.T) {
+	dir := newDir(t)
+	if err := os.WriteFile(filepath.Join(string(dir), "processes.json"), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	EndLeftovers(dir, time.Second)
+	killIfOurs(dir, Self)
+}
+
+func TestAlive(t *testing.T) {
+	if !Alive(int32(os.Getpid())) {
+		t.Error("this process is not alive")
+	}
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if Alive(int32(ended.Process.Pid)) {
+		t.Error("a process that has ended is alive")
+	}
+	unnoticed := exec.Command("true")
+	if err := unnoticed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unnoticed.Wait() })
+	waitUntil(t, "a process whose end nobody noticed counts as ended", func() bool { return !Alive(int32(unnoticed.Process.Pid)) })
+}
+
+func newDir(t *testing.T) clusterdir.Dir {
+	t.Helper()
+	dir := clusterdir.Dir(t.TempDir())
+	if err := dir.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.SaveSettings(clusterdir.Settings{Profile: clusterdir.Cluster}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// follower is the record of a process that has a file of the directory among its arguments.
+func follower(t *testing.T, dir clusterdir.Dir) clusterdir.Record {
+	t.Helper()
+	log := dir.Log("etcd")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("tail", "-f", log)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	pid := int32(cmd.Process.Pid)
+	return clusterdir.Record{Name: "etcd", PID: pid, Created: createdAt(pid), State: clusterdir.Running}
+}

@@ -1,0 +1,303 @@
+//go:build linux
+
+package localkube_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// One directory through its life. A hub will do, and is up sooner.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	config := func() string {
+		data, err := os.ReadFile(filepath.Join(dir, "kubeconfig"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+
+	t.Run("two start it at once and there is one", func(t *testing.T) {
+		var both sync.WaitGroup
+		var results [2]result
+		for i := range results {
+			cmd := command(t, upArgs(dir, "--profile", "hub")...)
+			both.Go(func() { results[i] = runCommand(t, cmd) })
+		}
+		both.Wait()
+		var told int
+		for _, r := range results {
+			if r.code != 0 {
+				t.Errorf("up: %s", r)
+			}
+			told += strings.Count(r.stdout, "already running")
+		}
+		if told != 1 {
+			t.Errorf("%d were told that it runs already, want one: %s%s", told, results[0], results[1])
+		}
+		s, code := statusOf(t, dir)
+		if code != 0 || len(processesOf(t, dir)) != len(s.Components) {
+			t.Errorf("status is %+v, and processes are %v", s, processesOf(t, dir))
+		}
+	})
+	client := clientOf(t, configOf(t, dir))
+	createConfigMap(t, client, metav1.NamespaceDefault, configMap("note"))
+	first := config()
+
+	t.Run("up on a running one says so", func(t *testing.T) {
+		before, _ := statusOf(t, dir)
+		r := up(t, dir)
+		if want := "already running: " + filepath.Join(dir, "kubeconfig") + "\n"; r.stdout != want {
+			t.Errorf("up says %q, want %q", r.stdout, want)
+		}
+		after, _ := statusOf(t, dir)
+		for name, pid := range before.pids() {
+			if after.pids()[name] != pid {
+				t.Errorf("%s was started again", name)
+			}
+		}
+	})
+
+	t.Run("kubectl is interrupted like kubectl", func(t *testing.T) {
+		cmd := command(t, "kubectl", "--kubeconfig", filepath.Join(dir, "kubeconfig"), "get", "configmaps", "--watch")
+		watched, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(watched)
+		if !lines.Scan() {
+			t.Fatalf("watch shows nothing: %v", lines.Err())
+		}
+		kill(t, cmd.Process.Pid, syscall.SIGINT)
+		for lines.Scan() { // until it has ended
+		}
+		if _ = cmd.Wait(); cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT {
+			t.Errorf("ended otherwise: %s", cmd.ProcessState)
+		}
+	})
+
+	t.Run("down and up keep data, address and what is served", func(t *testing.T) {
+		succeed(t, "serve", "--dir", dir, "--service", "shop/hook:443", "--to", "127.0.0.1:9443")
+		r := succeed(t, "down", "--dir", dir)
+		if !strings.Contains(r.stdout, "stopped: "+dir) {
+			t.Errorf("down: %s", r)
+		}
+		stopped := localkube(t, "status", "--dir", dir)
+		if stopped.code != 1 || !strings.Contains(stopped.stdout, ": stopped\n") || !strings.Contains(stopped.stderr, "not running: `localkube up --dir "+dir+"`") {
+			t.Errorf("status of a stopped one: %s", stopped)
+		}
+		again := succeed(t, "down", "--dir", dir)
+		if !strings.Contains(again.stdout, "nothing to stop") {
+			t.Errorf("down again: %s", again)
+		}
+		up(t, dir)
+		if config() != first {
+			t.Error("the kubeconfig has changed, so that copies of it are stale")
+		}
+		isKept(t, client, metav1.NamespaceDefault, "note")
+		s, _ := statusOf(t, dir)
+		if len(s.Serves) != 1 || s.Serves[0].Service != "hook" || s.Serves[0].To != "127.0.0.1:9443" {
+			t.Errorf("served is %+v, want what was before", s.Serves)
+		}
+	})
+
+	t.Run("a pid that is used again is nobody of ours", func(t *testing.T) {
+		stranger := bystander(t)
+		succeed(t, "down", "--dir", dir)
+		records, err := json.Marshal([]map[string]any{
+			{"name": "localkube", "pid": stranger.Process.Pid, "created": 1, "state": "running", "log": "none"},
+			{"name": "etcd", "pid": stranger.Process.Pid, "created": 1, "state": "running", "log": "none"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := func() {
+			if err := os.WriteFile(filepath.Join(dir, "processes.json"), records, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write()
+		up(t, dir)
+		succeed(t, "down", "--dir", dir)
+		write()
+		succeed(t, "down", "--dir", dir)
+		if !lives(stranger) {
+			t.Error("a process of somebody else was killed")
+		}
+	})
+
+	t.Run("what cannot be read of its processes is no hindrance, and a terminal shows progress", func(t *testing.T) {
+		if err := os.WriteFile(filepath.Join(dir, "processes.json"), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		shown := onTerminal(t, command(t, upArgs(dir)...))
+		for _, want := range []string{
+			"✓\x1b[0m kube-apiserver started\r\n",
+			" waiting for the API server 0.", // with the time it takes
+			"✓\x1b[0m ready in ",
+		} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("the terminal does not show %q:\n%q", want, shown)
+			}
+		}
+		isKept(t, client, metav1.NamespaceDefault, "note")
+	})
+
+	t.Run("delete leaves what is not its own", func(t *testing.T) {
+		notes := filepath.Join(dir, "notes.txt")
+		if err := os.WriteFile(notes, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := succeed(t, "down", "--dir", dir, "--delete")
+		if !strings.Contains(r.stdout, "deleted: "+dir) {
+			t.Errorf("down --delete: %s", r)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) != 1 || entries[0].Name() != "notes.txt" {
+			t.Errorf("left are %v, %v, want notes.txt alone", entries, err)
+		}
+		if r := localkube(t, "status", "--dir", dir); r.code != 1 || !strings.Contains(r.stderr, "no cluster was ever started") {
+			t.Errorf("status of a deleted one: %s", r)
+		}
+	})
+}
+
+func TestNeverStarted(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "none")
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"down":          {args: []string{"down", "--dir", dir}, says: "nothing to stop: no cluster was ever started in " + dir},
+		"down --delete": {args: []string{"down", "--dir", dir, "--delete"}, says: "nothing to stop"},
+		"status":        {args: []string{"status", "--dir", dir}, code: 1, says: "`localkube up --dir " + dir + "` starts one"},
+		"status -o":     {args: []string{"status", "--dir", dir, "-o", "json"}, code: 1, says: "no cluster was ever started in " + dir},
+		"serve":         {args: []string{"serve", "--dir", dir, "--service", "a/b:443", "--to", "127.0.0.1:9443"}, code: 1, says: "`localkube up --dir " + dir + "` starts it"},
+		"istiod":        {args: []string{"istiod", "--dir", dir, "--revision", "a"}, code: 1, says: "`localkube up --dir " + dir + "` starts it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := localkube(t, test.args...)
+			if r.code != test.code || !strings.Contains(r.stdout+r.stderr, test.says) {
+				t.Errorf("%s\nwant exit code %d and %q", r, test.code, test.says)
+			}
+		})
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the directory was made: %v", err)
+	}
+}
+
+// A cluster that was started for a process ends with it.
+func TestUntilExitOf(t *testing.T) {
+	t.Parallel()
+	dir, owner := newDir(t), bystander(t)
+	succeed(t, "up", "--dir", dir, "--profile", "hub", "--until-exit-of", strconv.Itoa(owner.Process.Pid))
+	if err := owner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = owner.Wait()
+	noProcessesWithin(t, 10*time.Second, dir)
+	s, code := statusOf(t, dir)
+	if code != 1 || s.Running {
+		t.Errorf("exit code is %d and status %+v, want it stopped", code, s)
+	}
+	for _, c := range s.Components {
+		if c.State != "stopped" {
+			t.Errorf("%s is %s, want it stopped in good order", c.Name, c.State)
+		}
+	}
+}
+
+// Whoever interrupts a start finds nothing left of it.
+func TestInterruptedStart(t *testing.T) {
+	t.Parallel()
+	for name, interrupt := range map[string]func(t *testing.T, dir string, up int){
+		"by Ctrl-C": func(t *testing.T, _ string, up int) { kill(t, up, syscall.SIGINT) },
+		"by down": func(t *testing.T, dir string, _ int) {
+			if r := succeed(t, "down", "--dir", dir); r.took > 10*time.Second {
+				t.Errorf("down took %s", r.took)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := newDir(t)
+			cmd := command(t, upArgs(dir)...)
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			steps, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for lines := bufio.NewScanner(steps); lines.Scan(); {
+				if lines.Text() == "kube-apiserver started" {
+					interrupt(t, dir, cmd.Process.Pid)
+				}
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 1 || stderr.Len() == 0 {
+				t.Errorf("up ended with exit code %d: %s", code, &stderr)
+			}
+			noProcessesWithin(t, 5*time.Second, dir)
+			if r := localkube(t, "status", "--dir", dir); r.code != 1 || !strings.Contains(r.stdout, ": stopped\n") {
+				t.Errorf("status: %s", r)
+			}
+		})
+	}
+}
+
+// down ends a localkube that hangs, too.
+func TestDownOfOneThatHangs(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	up(t, dir, "--profile", "hub")
+	s, _ := statusOf(t, dir)
+	kill(t, s.component(t, "localkube").PID, syscall.SIGSTOP)
+	kill(t, s.component(t, "etcd").PID, syscall.SIGSTOP)
+	begun := time.Now()
+	succeed(t, "down", "--dir", dir)
+	noProcessesWithin(t, 10*time.Second-time.Since(begun), dir)
+}
+
+// kubectl must not take localkube's commands for its plugins.
+func TestKubectlPluginsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	plugins := t.TempDir()
+	script := "#!/bin/sh\necho the plugin was run\n"
+	for _, name := range []string{"status", "greet"} {
+		if err := os.WriteFile(filepath.Join(plugins, "kubectl-"+name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with := func(args ...string) result {
+		cmd := command(t, args...)
+		cmd.Env = append(os.Environ(), "PATH="+plugins+":"+os.Getenv("PATH"))
+		return runCommand(t, cmd)
+	}
+	if r := with("status", "--dir", t.TempDir()); r.code != 1 || !strings.Contains(r.stderr, "no cluster was ever started") {
+		t.Errorf("localkube status: %s", r)
+	}
+	if r := with("kubectl", "greet"); r.code != 0 || r.stdout != "the plugin was run\n" {
+		t.Errorf("localkube kubectl greet: %s", r)
+	}
+}
