@@ -41,11 +41,7 @@ func newResumeCommand(c *connection, streams Streams) *cobra.Command {
 }
 
 func setPaused(ctx context.Context, c *connection, streams Streams, args []string, pause bool) error {
-	cluster, err := c.connect()
-	if err != nil {
-		return err
-	}
-	resource, err := cluster.resolve(args[0], args[1])
+	cluster, resource, err := c.find(args)
 	if err != nil {
 		return err
 	}

@@ -21,15 +21,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 		Example: "  fairlead plan istio default\n  fairlead plan istio default -o json",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cluster, err := c.connect()
-			if err != nil {
-				return err
-			}
-			resource, err := cluster.resolve(args[0], args[1])
-			if err != nil {
-				return err
-			}
-			account, err := cluster.account(cmd.Context(), resource)
+			account, err := c.accountOf(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

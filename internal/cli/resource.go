@@ -68,6 +68,25 @@ func exactlyTypeAndName(cmd *cobra.Command, args []string) error {
 		cmd.CommandPath(), cmd.CommandPath(), len(args))
 }
 
+// find connects, and understands the two arguments.
+func (c *connection) find(typeAndName []string) (*cluster, resource, error) {
+	cluster, err := c.connect()
+	if err != nil {
+		return nil, resource{}, err
+	}
+	r, err := cluster.resolve(typeAndName[0], typeAndName[1])
+	return cluster, r, err
+}
+
+// accountOf is what plan and status tell from.
+func (c *connection) accountOf(ctx context.Context, typeAndName []string) (account, error) {
+	cluster, r, err := c.find(typeAndName)
+	if err != nil {
+		return account{}, err
+	}
+	return cluster.account(ctx, r)
+}
+
 // resolve understands TYPE as kubectl does: kind, singular, plural or short name, with or without version and group.
 func (c *cluster) resolve(kind, name string) (resource, error) {
 	mapping, err := mappingFor(c.mapper, kind)

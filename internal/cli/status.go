@@ -33,15 +33,7 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 		Example: "  fairlead status istio default\n  fairlead status istio default -o json",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cluster, err := c.connect()
-			if err != nil {
-				return err
-			}
-			resource, err := cluster.resolve(args[0], args[1])
-			if err != nil {
-				return err
-			}
-			account, err := cluster.account(cmd.Context(), resource)
+			account, err := c.accountOf(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
