@@ -16,6 +16,8 @@ KUBE_LDFLAGS = -s -w \
 	-X k8s.io/client-go/pkg/version.gitVersion=$(KUBE_VERSION)
 
 GO_TOOL := go tool -modfile=tools/go.mod
+# Builds, tests and checks use the same flags, so that Go compiles Kubernetes once for all of them.
+
 # Each a module of its own, so that Kubernetes and Istio stay out of Fairlead's dependencies.
 MODULES := . localkube localkube/istiod
 
@@ -31,18 +33,19 @@ help: ## Show the targets
 .PHONY: build
 build: ## Build bin/fairlead
 	@mkdir -p bin
-	go build -trimpath -ldflags "$(LDFLAGS)" -o bin/fairlead ./cmd/fairlead
+	go build -ldflags "$(LDFLAGS)" -o bin/fairlead ./cmd/fairlead
 
 .PHONY: localkube
 localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minutes)
 	@mkdir -p bin
 	@test -x bin/localkube || echo "building Kubernetes and Istio from their Go modules: about 12 minutes on 2 cores, once"
-	cd localkube && go build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o ../bin/localkube .
-	cd localkube/istiod && go build -trimpath -ldflags "-s -w" -o ../../bin/localkube-istiod .
+	cd localkube && go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/localkube .
+	cd localkube/istiod && go build -ldflags "-s -w" -o ../../bin/localkube-istiod .
 
 .PHONY: demo
 demo: build localkube ## See Fairlead at work on a Kubernetes of its own
-	@go run ./test/demo
+	@go build -o bin/demo ./test/demo
+	@bin/demo
 
 ##@ Develop
 

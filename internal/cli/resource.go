@@ -60,27 +60,38 @@ func (r resource) String() string {
 	return kind + "." + r.mapping.GroupVersionKind.Group + "/" + r.key.Name
 }
 
+// typeAndName reads TYPE NAME, or TYPE/NAME as kubectl prints it.
+func typeAndName(args []string) (kind, name string, ok bool) {
+	if len(args) == 1 {
+		kind, name, _ = strings.Cut(args[0], "/")
+	} else if len(args) == 2 {
+		kind, name = args[0], args[1]
+	}
+	return kind, name, kind != "" && name != ""
+}
+
 func exactlyTypeAndName(cmd *cobra.Command, args []string) error {
-	if len(args) == 2 {
+	if _, _, ok := typeAndName(args); ok {
 		return nil
 	}
-	return usageErrorf("%s takes TYPE and NAME, such as `%s istio default`; got %d arguments",
-		cmd.CommandPath(), cmd.CommandPath(), len(args))
+	return usageErrorf("%s takes TYPE and NAME, such as `%s istio default`, but got %q",
+		cmd.CommandPath(), cmd.CommandPath(), strings.Join(args, " "))
 }
 
 // find connects, and understands the two arguments.
-func (c *connection) find(typeAndName []string) (*cluster, resource, error) {
+func (c *connection) find(args []string) (*cluster, resource, error) {
 	cluster, err := c.connect()
 	if err != nil {
 		return nil, resource{}, err
 	}
-	r, err := cluster.resolve(typeAndName[0], typeAndName[1])
+	kind, name, _ := typeAndName(args)
+	r, err := cluster.resolve(kind, name)
 	return cluster, r, err
 }
 
 // accountOf is what plan and status tell from.
-func (c *connection) accountOf(ctx context.Context, typeAndName []string) (account, error) {
-	cluster, r, err := c.find(typeAndName)
+func (c *connection) accountOf(ctx context.Context, args []string) (account, error) {
+	cluster, r, err := c.find(args)
 	if err != nil {
 		return account{}, err
 	}

@@ -13,9 +13,10 @@ type NotOwnedError struct {
 }
 
 func (e *NotOwnedError) Error() string {
-	return fmt.Sprintf("CRD %s was not installed by Fairlead, %s, and was left as it is: "+
+	return fmt.Sprintf("CRD %s was not installed by Fairlead (it lacks the annotation %s), %s, and was left as it is: "+
 		"adopt it with `fairlead crds install --take-over`, "+
-		"or leave it to its owner and start the operator with --install-crds=false", e.CRD, e.Ownership)
+		"or leave it to its owner and start the operator with --install-crds=false",
+		e.CRD, SchemaVersionAnnotation, e.Ownership)
 }
 
 // NotPermittedError is the API server's refusal to let the caller install CRDs.

@@ -139,7 +139,7 @@ func start(ctx context.Context, mgr ctrl.Manager, ready *readiness, felt *pulse)
 		return fmt.Errorf("run the passages: %w", err)
 	case <-ctx.Done():
 	}
-	if err := ready.check(nil); err != nil {
+	if err := ready.check(); err != nil {
 		return nil
 	}
 	return <-ended

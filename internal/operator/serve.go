@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -31,7 +30,7 @@ type readiness struct{ waiting atomic.Pointer[string] }
 func (r *readiness) waitingFor(what string) { r.waiting.Store(&what) }
 func (r *readiness) ready()                 { r.waiting.Store(nil) }
 
-func (r *readiness) check(*http.Request) error {
+func (r *readiness) check() error {
 	if what := r.waiting.Load(); what != nil {
 		return errors.New("waiting for " + *what)
 	}
@@ -86,13 +85,15 @@ func servers(config *rest.Config, options Options, ready *readiness, felt *pulse
 
 func probesHandler(ready *readiness, felt *pulse) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{}))
-	readyz := &healthz.Handler{Checks: map[string]healthz.Checker{
-		"startup":    ready.check,
-		"api-server": func(*http.Request) error { return felt.check(time.Now()) },
-	}}
-	mux.Handle("/readyz", http.StripPrefix("/readyz", readyz))
-	mux.Handle("/readyz/", http.StripPrefix("/readyz", readyz))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	// Not controller-runtime's handler, which withholds the reason.
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := errors.Join(ready.check(), felt.check(time.Now())); err != nil {
+			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
 	return mux
 }
 

@@ -29,11 +29,11 @@ func TestProbes(t *testing.T) {
 	if code, _ := get(t, probes, "/healthz"); code != http.StatusOK {
 		t.Errorf("an operator that waits for its API server is alive, but /healthz says %d", code)
 	}
-	if code, _ := get(t, probes, "/readyz"); code != http.StatusInternalServerError {
+	if code, _ := get(t, probes, "/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz says %d before it is ready", code)
 	}
-	if _, body := get(t, probes, "/readyz/startup"); !strings.Contains(body, "waiting for the API server") {
-		t.Errorf("/readyz/startup does not say what is missing: %q", body)
+	if _, body := get(t, probes, "/readyz"); !strings.Contains(body, "waiting for the API server") {
+		t.Errorf("/readyz does not say what is missing: %q", body)
 	}
 
 	ready.ready()
@@ -42,11 +42,11 @@ func TestProbes(t *testing.T) {
 	}
 
 	felt.asked(time.Now().Add(-time.Minute))
-	if code, _ := get(t, probes, "/readyz"); code != http.StatusInternalServerError {
+	if code, _ := get(t, probes, "/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz says %d although the API server is silent", code)
 	}
-	if _, body := get(t, probes, "/readyz/api-server"); !strings.Contains(body, "has not answered for 1m0s") {
-		t.Errorf("/readyz/api-server does not say what is wrong: %q", body)
+	if _, body := get(t, probes, "/readyz"); !strings.Contains(body, "has not answered for 1m0s") {
+		t.Errorf("/readyz does not say what is wrong: %q", body)
 	}
 	if code, _ := get(t, probes, "/healthz"); code != http.StatusOK {
 		t.Errorf("restarting it would not help, but /healthz says %d", code)

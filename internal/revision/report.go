@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,7 +28,23 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
 	}
+	if trouble := newTrouble(o.Istio.Status, status); trouble != nil {
+		r.recorder.Eventf(o.Istio, nil, corev1.EventTypeWarning, trouble.Reason, "reconcile", "%s", trouble.Message)
+	}
 	return nil
+}
+
+// newTrouble is what keeps the spec from being carried out, if that was not said before; a pause is no trouble.
+func newTrouble(before, after v1.IstioStatus) *metav1.Condition {
+	was := meta.FindStatusCondition(before.Conditions, string(v1.ConditionReconciled))
+	is := meta.FindStatusCondition(after.Conditions, string(v1.ConditionReconciled))
+	if is == nil || is.Status != metav1.ConditionFalse || is.Reason == string(v1.ReasonPaused) {
+		return nil
+	}
+	if was != nil && was.Reason == is.Reason && was.Message == is.Message {
+		return nil
+	}
+	return is
 }
 
 // statusOf is the status as it should read after a plan, and after the failure of applying it, if there was one.

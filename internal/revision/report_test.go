@@ -150,3 +150,32 @@ func TestStatusIsStable(t *testing.T) {
 		t.Error("what others wrote to the status is claimed as our own")
 	}
 }
+
+func TestNewTrouble(t *testing.T) {
+	status := func(value metav1.ConditionStatus, reason v1.Reason, message string) v1.IstioStatus {
+		return v1.IstioStatus{Conditions: []metav1.Condition{{
+			Type: string(v1.ConditionReconciled), Status: value, Reason: string(reason), Message: message,
+		}}}
+	}
+	missing := status("False", v1.ReasonVersionNotFound, "spec.version is empty")
+	cases := map[string]struct {
+		before, after v1.IstioStatus
+		told          bool
+	}{
+		"first seen":                 {v1.IstioStatus{}, missing, true},
+		"said before":                {missing, missing, false},
+		"another cause":              {missing, status("False", v1.ReasonVersionNotFound, "spec.version v1.24-latest"), true},
+		"another reason":             {missing, status("False", v1.ReasonRefused, "spec.version is empty"), true},
+		"it was well until now":      {status("True", v1.ReasonReconciled, ""), missing, true},
+		"it is well now":             {missing, status("True", v1.ReasonReconciled, ""), false},
+		"somebody asked for a pause": {missing, status("False", v1.ReasonPaused, "paused"), false},
+		"nothing was ever said":      {v1.IstioStatus{}, v1.IstioStatus{}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := newTrouble(c.before, c.after); (got != nil) != c.told {
+				t.Errorf("got %+v, want it told: %t", got, c.told)
+			}
+		})
+	}
+}

@@ -43,18 +43,18 @@ var shared struct {
 	once    sync.Once
 	cluster *Cluster
 	err     error
-	owned   bool
+	dir     string // set when it was started here, and is to be stopped
 }
 
 // Run runs a test binary's tests and then stops what Shared started.
 func Run(m *testing.M) int {
 	code := m.Run()
-	if shared.owned {
-		if err := down(shared.cluster.Dir); err != nil {
+	if dir := shared.dir; dir != "" {
+		if err := down(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}
-		_ = os.RemoveAll(shared.cluster.Dir)
+		_ = os.RemoveAll(dir)
 	}
 	return code
 }
@@ -77,8 +77,7 @@ func startShared() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared.owned = true
-	shared.cluster = &Cluster{Dir: dir}
+	shared.dir = dir
 	return up(dir, Options{})
 }
 

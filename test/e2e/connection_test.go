@@ -146,11 +146,11 @@ func TestUnreachableServer(t *testing.T) {
 	if code, _ := probe(t, probes, "/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz says %d", code)
 	}
-	if code, _ := probe(t, probes, "/readyz"); code != http.StatusInternalServerError {
+	if code, _ := probe(t, probes, "/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz says %d", code)
 	}
-	if _, body := probe(t, probes, "/readyz/startup"); !strings.Contains(body, "waiting for the API server") {
-		t.Errorf("/readyz/startup says %q", body)
+	if _, body := probe(t, probes, "/readyz"); !strings.Contains(body, "waiting for the API server") {
+		t.Errorf("/readyz says %q", body)
 	}
 
 	t.Log("the server comes")
@@ -247,7 +247,7 @@ func TestWithoutCRDs(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(line["err"]), "install the CRDs with `fairlead crds install`") {
 		t.Errorf("the log does not say what to do: %v", line)
 	}
-	if code, _ := probe(t, p.address(t, "health probes"), "/readyz"); code != http.StatusInternalServerError {
+	if code, _ := probe(t, p.address(t, "health probes"), "/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz says %d", code)
 	}
 	if got := fairlead(t, "plan", "istio", "default", "--kubeconfig", c.Kubeconfig()); got.code != 2 ||

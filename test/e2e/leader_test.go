@@ -132,8 +132,8 @@ func TestServerGoesAway(t *testing.T) {
 	if !want.MatchString(leader.lines.String()) {
 		t.Error("the leader did not say why it ended")
 	}
-	says(other, "/readyz", http.StatusInternalServerError, "")
-	says(other, "/readyz/api-server", http.StatusInternalServerError, "the API server https://"+second.address+" has not answered for ")
+	says(other, "/readyz", http.StatusServiceUnavailable, "")
+	says(other, "/readyz", http.StatusServiceUnavailable, "the API server https://"+second.address+" has not answered for ")
 	says(other, "/healthz", http.StatusOK, "")
 
 	second.setCut(false)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -47,6 +48,10 @@ func (s *Supervisor) startOnce(ctx context.Context, progress Progress) error {
 	all := component.Of(settings.Profile)
 	store, loops := all[:2], all[2:]
 
+	if !s.alive(store) {
+		// They have been asking in vain, and would wait ever longer between two tries.
+		s.stopChildren(loops, 2*time.Second)
+	}
 	if err := s.startChildren(progress, store); err != nil {
 		return err
 	}
@@ -109,6 +114,20 @@ func untilUsable(client kubernetes.Interface, settings clusterdir.Settings) []co
 		{"the annotations of pods to be checked", func(ctx context.Context) error { return podPolicyWorks(ctx, client) }},
 		{"the probe to be removed", func(ctx context.Context) error { return removeProbes(ctx, client) }},
 	}
+}
+
+func (s *Supervisor) alive(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !s.child(name).alive() })
+}
+
+func (s *Supervisor) stopChildren(names []string, grace time.Duration) {
+	var all sync.WaitGroup
+	for _, name := range names {
+		if c := s.child(name); c.alive() { // a dead one keeps how it died
+			all.Go(func() { c.stop(grace) })
+		}
+	}
+	all.Wait()
 }
 
 func (s *Supervisor) startChildren(progress Progress, names []string) error {
