@@ -120,7 +120,7 @@ const (
 // show runs a program of bin as a user would, with what it prints, and goes no
 // further when it ends in another way than it should.
 func (d *demo) show(ctx context.Context, want int, command ...string) error {
-	fmt.Println("$ " + strings.ReplaceAll(strings.Join(command, " "), d.dir, "$DIR"))
+	fmt.Println("$ " + d.typed(command))
 	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, command[0]), command[1:]...)
 	cmd.Dir, cmd.Env = d.root, append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
@@ -134,6 +134,18 @@ func (d *demo) show(ctx context.Context, want int, command ...string) error {
 		return fmt.Errorf("%s ended with %d instead of %d", strings.Join(command, " "), got, want)
 	}
 	return ctx.Err()
+}
+
+// typed is a command as it would be typed.
+func (d *demo) typed(command []string) string {
+	words := make([]string, len(command))
+	for i, word := range command {
+		if strings.ContainsAny(word, "{}\" ") {
+			word = "'" + word + "'"
+		}
+		words[i] = strings.ReplaceAll(word, d.dir, "$DIR")
+	}
+	return strings.Join(words, " ")
 }
 
 func (d *demo) client() (client.Client, error) {
@@ -193,7 +205,7 @@ func (d *demo) startOperator(ctx context.Context) (*process, error) {
 	}
 	defer log.Close()
 	args := []string{"operator", "--kubeconfig", kubeconfig, "--leader-election-namespace", namespace}
-	fmt.Println("$ fairlead " + strings.ReplaceAll(strings.Join(args, " "), d.dir, "$DIR") + " &")
+	fmt.Println("$ " + d.typed(append([]string{"fairlead"}, args...)) + " &")
 	// Not CommandContext: it is asked to stop, so that it lets go of its lease.
 	cmd := exec.Command(filepath.Join(d.bin, "fairlead"), args...)
 	cmd.Stdout, cmd.Stderr = log, log
