@@ -38,7 +38,7 @@ build: ## Build bin/fairlead
 .PHONY: localkube
 localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minutes)
 	@mkdir -p bin
-	@test -x bin/localkube || echo "building Kubernetes and Istio from their Go modules: about 12 minutes on 2 cores, once"
+	@test -x bin/localkube || echo "building Kubernetes and Istio from their Go modules: about 10 minutes on 2 cores, once"
 	cd localkube && go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/localkube .
 	cd localkube/istiod && go build -ldflags "-s -w" -o ../../bin/localkube-istiod .
 
