@@ -19,15 +19,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
@@ -89,39 +88,27 @@ func (i *installation) start(t testing.TB, kubeconfig string, extra ...string) *
 	return startOperatorWith(t, environment(t, "KUBE_FEATURE_WatchListClient=false"), args)
 }
 
-// removeCRDs takes the cluster back to where Fairlead has never been.
-func (i *installation) removeCRDs(t testing.TB) {
+// forget takes the cluster back to before anyone used Fairlead. The CRDs stay: an operator that lacks a permission for
+// them is refused whether they are there or not, and an API server may take minutes over CRDs that come and go.
+func (i *installation) forget(t testing.TB) {
 	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, crd := range all {
-		if err := client.IgnoreNotFound(i.Delete(t.Context(), crd)); err != nil {
+	for _, kind := range []client.Object{&v1.Istio{}, &v1.IstioRevision{}} {
+		err := i.DeleteAllOf(t.Context(), kind)
+		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
 	}
-	// The API server first deletes what is of these kinds, and looks again only every few seconds whether it is gone.
-	eventually(t, 90*time.Second, func(ctx context.Context) error {
-		for _, crd := range all {
-			err := i.Get(ctx, client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{})
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("CRD %s: %v", crd.Name, err)
-			}
-		}
-		return nil
-	})
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "fairlead", Namespace: i.namespace}}
+	if err := client.IgnoreNotFound(i.Delete(t.Context(), lease)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // story is all that an operator does: it installs its CRDs, takes the lead, makes a revision, reports, records events
 // and answers who may see its metrics. It ends early when the operator is refused anything.
 func (i *installation) story(t testing.TB) (*recorder, *process, error) {
 	t.Helper()
-	i.removeCRDs(t)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "fairlead", Namespace: i.namespace}}
-	if err := client.IgnoreNotFound(i.Delete(t.Context(), lease)); err != nil {
-		t.Fatal(err)
-	}
+	i.forget(t)
 	line := startRecorder(t, i.config)
 	operator := i.start(t, line.kubeconfigFor(t, i.token(t, "fairlead")))
 	defer operator.stop(t)
@@ -239,7 +226,7 @@ func permissionsOf(rules []rbacv1.PolicyRule) map[permission]bool {
 // TestChartPermissions runs the operator as the chart's ServiceAccount and shows that its permissions are enough, that
 // each of them is used, and that the lack of any rule does not go unnoticed.
 func TestChartPermissions(t *testing.T) {
-	// A cluster of its own, because the CRDs come and go.
+	// A cluster of its own, where the CRDs are not yet.
 	i := install(t, cluster.Start(t, cluster.Options{Profile: "hub"}))
 	i.allowScraper(t)
 
