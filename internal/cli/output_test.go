@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func istio(name string) passage.Object {
+func istioObject(name string) passage.Object {
 	return passage.Object{APIVersion: "sailoperator.io/v1", Kind: "Istio", Name: name}
 }
 
@@ -31,7 +31,7 @@ func step(action, name string, state passage.State, message string) passage.Step
 }
 
 func planOf(hold *passage.Reason, steps ...passage.Step) passage.Plan {
-	return passage.Plan{Passage: "revision", Subject: istio("default"), Target: "default-v1-24-0", Hold: hold, Steps: steps}
+	return passage.Plan{Passage: "revision", Subject: istioObject("default"), Target: "default-v1-24-0", Hold: hold, Steps: steps}
 }
 
 func code(err error) int {

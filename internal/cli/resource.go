@@ -17,7 +17,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision"
+	"github.com/fairlead/fairlead/internal/revision/istio"
 )
 
 // account is all that can be told about a resource that starts a passage.
@@ -36,12 +36,12 @@ func starters() map[schema.GroupKind]func(context.Context, client.Reader, client
 }
 
 func accountOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey) (account, error) {
-	observed, err := revision.Observe(ctx, reader, key.Name)
+	observed, err := istio.Observe(ctx, reader, key.Name)
 	if err != nil {
 		return account{}, err
 	}
 	return account{
-		Plan:               revision.Plan(observed),
+		Plan:               istio.Plan(observed),
 		Generation:         observed.Istio.Generation,
 		ObservedGeneration: observed.Istio.Status.ObservedGeneration,
 		Conditions:         observed.Istio.Status.Conditions,

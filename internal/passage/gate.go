@@ -17,7 +17,7 @@ func FirstHold[In any](in In, gates ...Gate[In]) *Reason {
 }
 
 // Hold is what a gate returns when it holds.
-func Hold(code Code, format string, args ...any) *Reason {
+func Hold[C ~string](code C, format string, args ...any) *Reason {
 	reason := Because(code, format, args...)
 	return &reason
 }

@@ -27,8 +27,8 @@ func (r Reason) String() string {
 const maxMessage = 1024
 
 // Because makes a reason, its message cut to a length that status can carry.
-func Because(code Code, format string, args ...any) Reason {
-	return Reason{Code: code, Message: shorten(fmt.Sprintf(format, args...), maxMessage)}
+func Because[C ~string](code C, format string, args ...any) Reason {
+	return Reason{Code: Code(code), Message: shorten(fmt.Sprintf(format, args...), maxMessage)}
 }
 
 func shorten(text string, limit int) string {

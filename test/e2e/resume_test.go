@@ -52,7 +52,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	line := startRecorder(t, w.Config())
 	again := i.start(t, line.kubeconfigFor(t, i.token(t, "fairlead")), "--metrics-insecure-bind-address=127.0.0.1:0")
 	again.leading(t)
-	lookedAtAll(t, again, "revision", len(states))
+	lookedAtAll(t, again, "istio", len(states))
 
 	for _, c := range line.made(changes) {
 		t.Errorf("with nothing to do, it wrote: %s", c)

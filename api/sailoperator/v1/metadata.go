@@ -35,6 +35,19 @@ const (
 // AnnotationRestartedAt in a pod template is how kubectl, and Fairlead, restart a workload.
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
+// FieldOwner is who writes for the revision passage, in the eyes of server-side apply.
+const FieldOwner = "fairlead/revision"
+
+// LabelPassage with the value PassageRevision is on everything that is installed for a revision or a tag, and on the
+// Helm releases that record it.
+const (
+	LabelPassage    = "fairlead.dev/passage"
+	PassageRevision = "revision"
+)
+
+// AnnotationInactiveSince on an IstioRevision is when its Istio made another one the active one.
+const AnnotationInactiveSince = "fairlead.dev/inactive-since"
+
 // FinalizerUninstall keeps an IstioRevision or IstioRevisionTag until what was installed for it is gone.
 const FinalizerUninstall = "fairlead.dev/uninstall"
 

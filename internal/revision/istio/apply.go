@@ -1,4 +1,4 @@
-package revision
+package istio
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 // write applies a revision as it was decided on: one that has changed since, or that somebody else has made meanwhile,
 // is a conflict and is looked at again.
 func (r *reconciler) write(ctx context.Context, o Observed, want *v1.IstioRevision) error {
-	configuration, options := configurationOf(want), []client.ApplyOption{client.FieldOwner(FieldOwner)}
+	configuration, options := configurationOf(want), []client.ApplyOption{client.FieldOwner(v1.FieldOwner)}
 	if have := o.revision(want.Name); have != nil {
 		configuration.WithResourceVersion(have.ResourceVersion)
 		options = append(options, client.ForceOwnership)

@@ -1,4 +1,4 @@
-package revision
+package istio
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func TestWrittenBy(t *testing.T) {
 	revision := &v1.IstioRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", ManagedFields: []metav1.ManagedFieldsEntry{
 			fields("somebody", `{"f:spec":{"f:values":{"f:pilot":{"f:image":{}}}}}`),
-			fields(FieldOwner, `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}},"f:spec":{"f:namespace":{},`+
+			fields(v1.FieldOwner, `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}},"f:spec":{"f:namespace":{},`+
 				`"f:values":{"f:pilot":{"f:replicaCount":{},"f:tolerations":{}},"f:dropped":{}},"f:version":{}}}`),
 		}},
 		Spec: v1.IstioRevisionSpec{
@@ -35,7 +35,7 @@ func TestWrittenBy(t *testing.T) {
 			},
 		},
 	}
-	got, err := writtenBy(FieldOwner, revision)
+	got, err := writtenBy(v1.FieldOwner, revision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestWrittenBy(t *testing.T) {
 	}
 
 	revision.ManagedFields = nil
-	got, err = writtenBy(FieldOwner, revision)
+	got, err = writtenBy(v1.FieldOwner, revision)
 	if err != nil {
 		t.Fatal(err)
 	}

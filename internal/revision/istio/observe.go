@@ -1,4 +1,4 @@
-package revision
+package istio
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func Observe(ctx context.Context, reader client.Reader, name string) (Observed, 
 	observed := Observed{Istio: istio}
 	for i := range list.Items {
 		revision := &list.Items[i]
-		written, err := writtenBy(FieldOwner, revision)
+		written, err := writtenBy(v1.FieldOwner, revision)
 		if err != nil {
 			return Observed{}, fmt.Errorf("see what was written to IstioRevision %s: %w", revision.Name, err)
 		}

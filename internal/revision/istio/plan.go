@@ -1,4 +1,4 @@
-package revision
+package istio
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ const (
 // Plan decides what to do about an Istio.
 func Plan(o Observed) passage.Plan {
 	plan := passage.Plan{
-		Passage: Name,
+		Passage: v1.PassageRevision,
 		Subject: object(v1.IstioKind, o.Istio.Name),
 		Hold:    passage.FirstHold(o, whileBeingDeleted, whilePaused),
 		Steps:   []passage.Step{},
@@ -59,26 +59,18 @@ func Plan(o Observed) passage.Plan {
 	return plan
 }
 
-func because(reason v1.Reason, format string, args ...any) passage.Reason {
-	return passage.Because(passage.Code(reason), format, args...)
-}
-
-func hold(reason v1.Reason, format string, args ...any) *passage.Reason {
-	return passage.Hold(passage.Code(reason), format, args...)
-}
-
 func whileBeingDeleted(o Observed) *passage.Reason {
 	if !o.beingDeleted() {
 		return nil
 	}
-	return hold(v1.ReasonBeingDeleted, "Istio %s is being deleted, and its revisions with it", o.Istio.Name)
+	return passage.Hold(v1.ReasonBeingDeleted, "Istio %s is being deleted, and its revisions with it", o.Istio.Name)
 }
 
 func whilePaused(o Observed) *passage.Reason {
 	if o.Istio.Annotations[fairlead.AnnotationPaused] != "true" {
 		return nil
 	}
-	return hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istio %s`",
+	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istio %s`",
 		fairlead.AnnotationPaused, o.Istio.Name)
 }
 
@@ -87,10 +79,10 @@ func unresolvable(version string) *passage.Reason {
 	const remedy = "and there is no source of charts to look for one; set an exact version such as v1.24.0"
 	switch {
 	case version == "":
-		return hold(v1.ReasonVersionNotFound,
+		return passage.Hold(v1.ReasonVersionNotFound,
 			"spec.version is empty, which asks for the newest version, %s", remedy)
 	case strings.HasSuffix(version, "-latest") && strings.Count(version, ".") == 1:
-		return hold(v1.ReasonVersionNotFound,
+		return passage.Hold(v1.ReasonVersionNotFound,
 			"spec.version %s asks for the newest patch, %s", version, remedy)
 	}
 	return nil
@@ -101,7 +93,7 @@ func unnameable(istio *v1.Istio, name string) *passage.Reason {
 	if len(name) <= v1.MaxRevisionNameLength {
 		return nil
 	}
-	return hold(v1.ReasonRevisionNameTooLong, "IstioRevision %s would have a name of %d characters, of at most %d: "+
+	return passage.Hold(v1.ReasonRevisionNameTooLong, "IstioRevision %s would have a name of %d characters, of at most %d: "+
 		"use a spec.version that is shorter than %s, or a shorter name for Istio %s",
 		name, len(name), v1.MaxRevisionNameLength, istio.Spec.Version, istio.Name)
 }
@@ -115,7 +107,7 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	have := o.revision(want.Name)
 	if have == nil {
 		step.Action = ActionCreate
-		step.Reason = because(v1.ReasonRevisionMissing, "Istio %s asks for %s", o.Istio.Name, want.Spec.Version)
+		step.Reason = passage.Because(v1.ReasonRevisionMissing, "Istio %s asks for %s", o.Istio.Name, want.Spec.Version)
 		return step
 	}
 	step.From = have.Spec.Version
@@ -124,34 +116,34 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	switch {
 	case isIstio(owner) && owner.Name == o.Istio.Name && owner.UID != o.Istio.UID:
 		step.Action, step.State = ActionCreate, passage.Running
-		step.Reason = because(v1.ReasonNameInDeletion,
+		step.Reason = passage.Because(v1.ReasonNameInDeletion,
 			"IstioRevision %s belongs to an earlier Istio %s, and is made again when it has been removed", have.Name, owner.Name)
 	case owner != nil && owner.UID != o.Istio.UID:
 		step.Action, step.State = ActionCreate, passage.Failed
-		step.Reason = because(v1.ReasonNameAlreadyExists,
+		step.Reason = passage.Because(v1.ReasonNameAlreadyExists,
 			"IstioRevision %s belongs to %s %s; give one of the two another name", have.Name, owner.Kind, owner.Name)
 	case !have.DeletionTimestamp.IsZero():
 		step.Action, step.State = ActionCreate, passage.Running
-		step.Reason = because(v1.ReasonNameInDeletion,
+		step.Reason = passage.Because(v1.ReasonNameInDeletion,
 			"IstioRevision %s is made again when the deletion of its namesake has finished", have.Name)
 	case owner == nil && !equality.Semantic.DeepEqual(have.Spec, want.Spec):
 		step.Action, step.State = ActionCreate, passage.Failed
-		step.Reason = because(v1.ReasonNameAlreadyExists,
+		step.Reason = passage.Because(v1.ReasonNameAlreadyExists,
 			"IstioRevision %s exists, differs from what Istio %s asks for in %s, and was not made by it; "+
 				"delete it, make it agree, or give the Istio another name",
 			have.Name, o.Istio.Name, differences(have.Spec, want.Spec))
 	case owner == nil:
 		step.Action = ActionAdopt
-		step.Reason = because(v1.ReasonRevisionOrphaned,
+		step.Reason = passage.Because(v1.ReasonRevisionOrphaned,
 			"IstioRevision %s is as Istio %s asks, and belongs to nobody", have.Name, o.Istio.Name)
 	case !equality.Semantic.DeepEqual(have.Written, want.Spec):
 		step.Action, step.Disruptive = ActionUpdate, true
-		step.Reason = because(v1.ReasonRevisionDiffers,
+		step.Reason = passage.Because(v1.ReasonRevisionDiffers,
 			"Istio %s asks for another %s", o.Istio.Name, differences(have.Written, want.Spec))
 	default:
 		readiness := revisionReadiness(have.IstioRevision)
 		step.Action, step.State, step.From = ActionRun, passage.Running, ""
-		step.Reason = because(readiness.reason, "%s", readiness.message)
+		step.Reason = passage.Because(readiness.reason, "%s", readiness.message)
 		if readiness.ready {
 			step.State = passage.Done
 		}

@@ -1,18 +1,15 @@
-// Package revision is the passage that keeps control planes: an Istio stands for one or more IstioRevisions, of which
-// one is active.
-package revision
+// Package istio keeps the revisions of an Istio: one that is active, and those before it for as long as they are used.
+package istio
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,46 +21,21 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Name of the passage.
-const Name = "revision"
-
-// FieldOwner is who writes, in the eyes of server-side apply.
-const FieldOwner = "fairlead/" + Name
-
-// Caches are the kinds that the passage reads from the cache.
-func Caches() []client.Object {
-	return []client.Object{&v1.Istio{}, &v1.IstioRevision{}}
-}
-
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios,verbs=list;watch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the passage to the manager.
-func Setup(mgr ctrl.Manager) error {
-	// A plan made from a cache that has not seen our own last write would write it again. The manager's client is not
-	// like this because it would then cache every kind that anybody writes.
-	consistent, err := client.New(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(),
-		Scheme:     mgr.GetScheme(),
-		Mapper:     mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{
-			Reader:                          mgr.GetCache(),
-			EnableReadYourWritesConsistency: ptr.To(true),
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("create a client: %w", err)
-	}
+// Setup adds the controller of Istios to the manager. The client reads from the manager's cache.
+func Setup(mgr ctrl.Manager, consistent client.Client) error {
 	r := &reconciler{
 		client:   consistent,
 		cache:    mgr.GetCache(),
-		recorder: mgr.GetEventRecorder("fairlead.dev/" + Name),
+		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
 		now:      time.Now,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		Named(Name).
+		Named("istio").
 		For(&v1.Istio{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).

@@ -1,4 +1,4 @@
-package revision
+package istio
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 		return nil
 	}
 	err := r.client.Status().Apply(ctx, statusConfigurationOf(o.Istio.Name, status),
-		client.FieldOwner(FieldOwner), client.ForceOwnership)
+		client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
 	}
@@ -125,7 +125,7 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 	case unwritten != nil:
 		return condition(metav1.ConditionFalse, unwritten.Reason)
 	}
-	return condition(metav1.ConditionTrue, because(v1.ReasonReconciled,
+	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonReconciled,
 		"IstioRevision %s is as the spec asks", plan.Target))
 }
 
@@ -135,7 +135,7 @@ func failureReason(err error) passage.Reason {
 	code := passage.Code(v1.ReasonReconcileError)
 	switch {
 	case apierrors.IsInvalid(err):
-		return because(v1.ReasonRefused, "%v; nothing more is tried until the spec changes", err)
+		return passage.Because(v1.ReasonRefused, "%v; nothing more is tried until the spec changes", err)
 	case apierrors.IsForbidden(err):
 		return passage.Because(code, "%v", err)
 	}
