@@ -49,6 +49,9 @@ var shared struct {
 // Run runs a test binary's tests and then stops what Shared started.
 func Run(m *testing.M) int {
 	code := m.Run()
+	if charts.dir != "" {
+		_ = os.RemoveAll(charts.dir)
+	}
 	if dir := shared.dir; dir != "" {
 		if err := down(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -178,4 +181,24 @@ func Root() (string, error) {
 		}
 		dir = filepath.Dir(dir)
 	}
+}
+
+var charts struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// Charts is a directory with Istio's charts, one for all tests of this binary.
+func Charts(t testing.TB) string {
+	t.Helper()
+	charts.once.Do(func() {
+		if charts.dir, charts.err = os.MkdirTemp("", "charts-"); charts.err == nil {
+			_, charts.err = Localkube("charts", "--dir", charts.dir)
+		}
+	})
+	if charts.err != nil {
+		t.Fatal(charts.err)
+	}
+	return charts.dir
 }
