@@ -41,6 +41,7 @@ localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minut
 	@test -x bin/localkube || echo "building Kubernetes and Istio from their Go modules: about 10 minutes on 2 cores, once"
 	cd localkube && go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/localkube .
 	cd localkube/istiod && go build -ldflags "-s -w" -o ../../bin/localkube-istiod .
+	@test -d bin/charts || bin/localkube charts --dir bin/charts
 
 .PHONY: demo
 demo: build localkube ## See Fairlead at work on a Kubernetes of its own
@@ -59,8 +60,9 @@ unit: ## Run only the tests that need no cluster
 	go test ./api/... ./internal/passage/... ./internal/revision/... ./internal/version/... ./internal/cli/...
 
 .PHONY: bench
-bench: ## Measure
+bench: build localkube ## Measure
 	go test -run '^$$' -bench . -benchmem ./internal/...
+	go test -run '^$$' -bench . -timeout 20m ./test/scale
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck
@@ -75,6 +77,7 @@ lint: ## gofmt, go vet and staticcheck
 generate: ## Regenerate deepcopy, CRDs, RBAC and golden files
 	$(GO_TOOL) controller-gen object crd paths=./api/... output:crd:dir=internal/crds/manifests
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead paths=./internal/... output:rbac:dir=charts/fairlead/generated
+	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
 	go generate ./internal/...
 	go test ./internal/passage -run Story -update
 

@@ -81,14 +81,24 @@ func (o output) encode(w io.Writer, value any) (bool, error) {
 // columns is how wide people's output is, unless they ask for -o wide.
 const columns = 100
 
+// width is how wide tables are in this format; zero is without limit.
+func (o output) width() int {
+	if o == outputWide {
+		return 0
+	}
+	return columns
+}
+
 const (
 	gap = 3
-	// readable is how narrow the last column may get before the others are cut.
-	readable = 24
+	// readable is how narrow the last column may get before it goes under the others.
+	readable = 30
+	// indent of what goes under the others.
+	indent = 9
 )
 
 // table prints rows under a header. When they would be wider than limit, the last column, which explains the others,
-// goes over several lines; only then are other cells cut. No limit leaves every row on one line.
+// goes over several lines, or under the others; only then are other cells cut. No limit leaves every row on one line.
 func table(w io.Writer, limit int, header []string, rows [][]string) {
 	widths := make([]int, len(header))
 	all := append([][]string{header}, rows...)
@@ -98,39 +108,61 @@ func table(w io.Writer, limit int, header []string, rows [][]string) {
 		}
 	}
 	last := len(header) - 1
+	others := gap * last
+	for _, width := range widths[:last] {
+		others += width
+	}
+	if limit > 0 && limit-others < min(readable, widths[last]) {
+		stack(w, limit, widths[:last], all)
+		return
+	}
 	if limit > 0 {
-		narrow(widths, limit-gap*last)
+		widths[last] = min(widths[last], limit-others)
 	}
 	for _, row := range all {
 		for i, line := range wrap(row[last], widths[last]) {
-			var text strings.Builder
-			for column, cell := range row[:last] {
-				if i > 0 {
-					cell = ""
-				}
-				cell = cut(cell, widths[column])
-				text.WriteString(cell + strings.Repeat(" ", widths[column]-utf8.RuneCountInString(cell)+gap))
+			cells := row[:last]
+			if i > 0 {
+				cells = make([]string, last)
 			}
-			text.WriteString(line)
-			fmt.Fprintln(w, strings.TrimRight(text.String(), " "))
+			fmt.Fprintln(w, strings.TrimRight(padded(cells, widths)+line, " "))
 		}
 	}
 }
 
+// stack prints the last column under the others.
+func stack(w io.Writer, limit int, widths []int, rows [][]string) {
+	narrow(widths, limit-gap*(len(widths)-1))
+	for i, row := range rows {
+		last := len(row) - 1
+		fmt.Fprintln(w, strings.TrimRight(padded(row[:last], widths), " "))
+		if i == 0 {
+			continue
+		}
+		for _, line := range wrap(row[last], limit-indent) {
+			fmt.Fprintln(w, strings.TrimRight(strings.Repeat(" ", indent)+line, " "))
+		}
+	}
+}
+
+func padded(cells []string, widths []int) string {
+	var text strings.Builder
+	for i, cell := range cells {
+		cell = cut(cell, widths[i])
+		text.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+gap))
+	}
+	return text.String()
+}
+
 // narrow makes the widths fit into room.
 func narrow(widths []int, room int) {
-	last := len(widths) - 1
 	excess := -room
 	for _, width := range widths {
 		excess += width
 	}
-	if give := min(excess, widths[last]-readable); give > 0 {
-		widths[last] -= give
-		excess -= give
-	}
 	for ; excess > 0; excess-- {
 		widest := 0
-		for i := range widths[:last] {
+		for i := range widths {
 			if widths[i] > widths[widest] {
 				widest = i
 			}

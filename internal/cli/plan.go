@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +13,8 @@ import (
 
 func newPlanCommand(c *connection, streams Streams) *cobra.Command {
 	var format output
+	var q question
+	var version string
 	cmd := &cobra.Command{
 		Use:   "plan TYPE NAME",
 		Short: "Show what the operator does about a resource, without doing it",
@@ -18,10 +22,26 @@ func newPlanCommand(c *connection, streams Streams) *cobra.Command {
 
 It is the same plan that the operator makes from the same state of the cluster.
 Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.`,
-		Example: "  fairlead plan istio default\n  fairlead plan istio default -o json",
+		Example: "  fairlead plan istio default\n  fairlead plan istio default --version v1.26.0\n  fairlead plan istio default -o json",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			account, err := c.accountOf(cmd.Context(), args)
+			if cmd.Flags().Changed("version") {
+				q.Version = &version
+			}
+			if q.chartsGiven() {
+				if err := q.Charts.Validate(); err != nil {
+					return usageErrorf("%v", err)
+				}
+			}
+			cluster, r, err := c.find(args)
+			if err != nil {
+				return err
+			}
+			if kind := r.mapping.GroupVersionKind.GroupKind(); !slices.Contains(planned(), kind) {
+				return usageErrorf("there is no plan to show for %s: what the operator does about it follows from the Istio, "+
+					"and `fairlead status %s %s` tells how far it is", kind.Kind, strings.ToLower(kind.Kind), r.key.Name)
+			}
+			account, err := cluster.account(cmd.Context(), r, q)
 			if err != nil {
 				return err
 			}
@@ -29,12 +49,21 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 				return err
 			} else if !encoded {
 				printPlan(streams.Out, format, account.Plan)
+				printNote(streams.Out, account.Note)
 			}
 			return planExit(account.Plan)
 		},
 	}
 	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	cmd.Flags().StringVar(&version, "version", "", "plan as if spec.version of the Istio were this")
+	q.Charts.AddFlags(cmd.Flags())
 	return cmd
+}
+
+func printNote(w io.Writer, note string) {
+	if note != "" {
+		fmt.Fprintf(w, "\n%s\n", note)
+	}
 }
 
 func planExit(plan passage.Plan) error {
@@ -63,7 +92,7 @@ func printPlan(w io.Writer, format output, plan passage.Plan) {
 	}
 	var open []passage.Step
 	for _, s := range plan.Steps {
-		if s.State != passage.Done && s.State != passage.Skipped {
+		if s.State != passage.Done {
 			open = append(open, s)
 		}
 	}
@@ -73,7 +102,7 @@ func printPlan(w io.Writer, format output, plan passage.Plan) {
 		fmt.Fprintf(w, "%s cannot go on.\n", plan.Subject)
 	case changes > 0:
 		fmt.Fprintf(w, "%s to %s: %s.\n", plan.Subject, plan.Target, count(changes, "change"))
-	case len(open) > 0:
+	case plan.Changes():
 		fmt.Fprintf(w, "Nothing to do for %s but to wait.\n", plan.Subject)
 	default:
 		fmt.Fprintf(w, "Nothing to do for %s.\n", plan.Subject)
@@ -91,11 +120,7 @@ func printSteps(w io.Writer, format output, steps []passage.Step) {
 			string(s.Action), s.Object.String(), orDash(s.From), orDash(s.To), string(s.State), s.Reason.Message,
 		})
 	}
-	limit := columns
-	if format == outputWide {
-		limit = 0
-	}
-	table(w, limit, []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
+	table(w, format.width(), []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
 }
 
 func count(n int, what string) string {

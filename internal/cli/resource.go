@@ -17,35 +17,46 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/istio"
+	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// account is all that can be told about a resource that starts a passage.
+// account is all that can be told about a resource of a passage.
 type account struct {
 	Plan passage.Plan
 	// Generation of the spec, and the one that the operator has last reported on.
 	Generation, ObservedGeneration int64
 	Conditions                     []metav1.Condition
+	// References are what uses the resource; nil for a resource that nothing refers to.
+	References []usage.Reference
+	// Note is what the reader should know about how the plan was made.
+	Note string
 }
 
-// starters are the kinds that start a passage.
-func starters() map[schema.GroupKind]func(context.Context, client.Reader, client.ObjectKey) (account, error) {
-	return map[schema.GroupKind]func(context.Context, client.Reader, client.ObjectKey) (account, error){
-		v1.GroupVersion.WithKind(v1.IstioKind).GroupKind(): accountOfIstio,
+// question is what is asked about a resource, beyond its name.
+type question struct {
+	// Version to plan for, instead of the one that the spec asks for.
+	Version *string
+	// Charts are where the operator has its charts from, if that was told.
+	Charts charts.Options
+}
+
+func (q question) chartsGiven() bool { return q.Charts.Dir != "" || q.Charts.Repository != "" }
+
+type teller func(context.Context, client.Reader, client.ObjectKey, question) (account, error)
+
+// starters are the kinds that passages start from.
+func starters() map[schema.GroupKind]teller {
+	return map[schema.GroupKind]teller{
+		v1.GroupVersion.WithKind(v1.IstioKind).GroupKind():            accountOfIstio,
+		v1.GroupVersion.WithKind(v1.IstioRevisionKind).GroupKind():    accountOfRevision,
+		v1.GroupVersion.WithKind(v1.IstioRevisionTagKind).GroupKind(): accountOfTag,
 	}
 }
 
-func accountOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey) (account, error) {
-	observed, err := istio.Observe(ctx, reader, key.Name)
-	if err != nil {
-		return account{}, err
-	}
-	return account{
-		Plan:               istio.Plan(observed),
-		Generation:         observed.Istio.Generation,
-		ObservedGeneration: observed.Istio.Status.ObservedGeneration,
-		Conditions:         observed.Istio.Status.Conditions,
-	}, nil
+// planned are those of the starters whose plans can be told from outside the operator.
+func planned() []schema.GroupKind {
+	return []schema.GroupKind{v1.GroupVersion.WithKind(v1.IstioKind).GroupKind()}
 }
 
 // resource is one that a passage starts from, as TYPE NAME name it.
@@ -90,12 +101,12 @@ func (c *connection) find(args []string) (*cluster, resource, error) {
 }
 
 // accountOf is what plan and status tell from.
-func (c *connection) accountOf(ctx context.Context, args []string) (account, error) {
+func (c *connection) accountOf(ctx context.Context, args []string, q question) (account, error) {
 	cluster, r, err := c.find(args)
 	if err != nil {
 		return account{}, err
 	}
-	return cluster.account(ctx, r)
+	return cluster.account(ctx, r, q)
 }
 
 // resolve understands TYPE as kubectl does: kind, singular, plural or short name, with or without version and group.
@@ -138,9 +149,9 @@ func mappingFor(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) 
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
-func (c *cluster) account(ctx context.Context, r resource) (account, error) {
+func (c *cluster) account(ctx context.Context, r resource, q question) (account, error) {
 	tell := starters()[r.mapping.GroupVersionKind.GroupKind()]
-	told, err := tell(ctx, c.client, r.key)
+	told, err := tell(ctx, c.client, r.key, q)
 	if apierrors.IsNotFound(err) {
 		return account{}, errors.New(r.String() + " does not exist")
 	}

@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 // statusReport is what `status` prints: the view that everything draws, and what the operator last wrote.
@@ -20,6 +21,8 @@ type statusReport struct {
 	// Reported is false while the operator has not seen the latest spec.
 	Reported   bool               `json:"reported"`
 	Conditions []metav1.Condition `json:"conditions"`
+	// References are what uses the resource; absent for one that nothing refers to by name.
+	References []usage.Reference `json:"references,omitzero"`
 }
 
 func newStatusCommand(c *connection, streams Streams) *cobra.Command {
@@ -33,7 +36,7 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 		Example: "  fairlead status istio default\n  fairlead status istio default -o json",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			account, err := c.accountOf(cmd.Context(), args)
+			account, err := c.accountOf(cmd.Context(), args, question{})
 			if err != nil {
 				return err
 			}
@@ -55,6 +58,7 @@ func newStatusReport(a account, now time.Time) statusReport {
 		View:       passage.NewView(passage.Next(a.Plan, passage.Batching{}, now), now),
 		Reported:   a.ObservedGeneration == a.Generation,
 		Conditions: append([]metav1.Condition{}, a.Conditions...),
+		References: a.References,
 	}
 }
 
@@ -89,6 +93,11 @@ func printStatus(w io.Writer, format output, r statusReport) {
 		fmt.Fprintln(w)
 		printSteps(w, format, r.Steps)
 	}
+	printConditions(w, format, r)
+	printReferences(w, format, r.References)
+}
+
+func printConditions(w io.Writer, format output, r statusReport) {
 	if len(r.Conditions) == 0 {
 		return
 	}
@@ -98,9 +107,17 @@ func printStatus(w io.Writer, format output, r statusReport) {
 		age := duration.HumanDuration(r.At.Sub(c.LastTransitionTime.Time))
 		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, age, c.Message})
 	}
-	limit := columns
-	if format == outputWide {
-		limit = 0
+	table(w, format.width(), []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+}
+
+func printReferences(w io.Writer, format output, references []usage.Reference) {
+	if len(references) == 0 {
+		return
 	}
-	table(w, limit, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, ref := range references {
+		rows = append(rows, []string{ref.Kind, orDash(ref.Namespace), ref.Name, ref.By})
+	}
+	table(w, format.width(), []string{"USED BY", "NAMESPACE", "NAME", "THROUGH"}, rows)
 }

@@ -39,6 +39,9 @@ func DisturbEveryWrite(t testing.TB, s Scenario, actions ...Action) {
 	}
 
 	for k := 1; k <= writes; k++ {
+		if s.Pick != nil && !s.Pick(k, plain.lives[0]) {
+			continue
+		}
 		for _, action := range actions {
 			title := fmt.Sprintf("%s write %d of %d", action, k, writes)
 			run := s.tell(t, &Rule{Match: s.Counted, Nth: k, Action: action})

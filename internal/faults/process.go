@@ -52,6 +52,9 @@ func (p *process) end(ctx context.Context) error {
 	return nil
 }
 
+// silentLooks is how often in a row the process must have been found silent.
+const silentLooks = 10
+
 // settle follows the process until it has reached the end state and fallen
 // silent. It returns ErrCut when the process was cut off before that, and an
 // exitError when the process gave up.
@@ -63,12 +66,18 @@ func (p *process) settle(w World, timeout, quiet time.Duration) error {
 	// would hide what is missing.
 	ctx, cancel := context.WithTimeout(context.Background(), timeout+10*time.Second)
 	defer cancel()
+	looks := 0
 	for {
 		if err := w.invariant(ctx); err != nil {
 			return err
 		}
 		missing := w.Settled(ctx)
-		silent := p.in.quietFor(time.Now()) >= quiet
+		looks++
+		if p.in.quietFor(time.Now()) < pollInterval {
+			looks = 0
+		}
+		// On a busy machine the process is as slow as we are: time alone says little.
+		silent := p.in.quietFor(time.Now()) >= quiet && looks >= silentLooks
 		if closed(p.in.Dead()) {
 			return ErrCut
 		}

@@ -20,6 +20,9 @@ type Scenario struct {
 	Setup func(testing.TB) World
 	// Counted is what counts as a write; nil stands for Write.
 	Counted Match
+	// Pick, if set, chooses which writes of the undisturbed run are disturbed,
+	// for stories too long to be told for each of them. The k-th is writes[k-1].
+	Pick func(k int, writes Log) bool
 	// RestartWrites permits a process that is started again, with nothing left
 	// to do, to write. Unless set, that is a failure.
 	RestartWrites bool

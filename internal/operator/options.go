@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/fairlead/fairlead/internal/revision/charts"
 )
 
 // Options are what the flags of `fairlead operator` set.
@@ -24,6 +26,9 @@ type Options struct {
 
 	LogFormat string
 	LogLevel  string
+
+	// Charts say where Istio's charts come from.
+	Charts charts.Options
 }
 
 // noListener as a bind address switches that listener off.
@@ -64,6 +69,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"address of /metrics without TLS or token, on a loopback interface only")
 	flags.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of "+strings.Join(LogFormats, ", "))
 	flags.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of "+strings.Join(LogLevels, ", "))
+	o.Charts.AddFlags(flags)
 }
 
 // Validate refuses options that cannot work, each with its remedy.
@@ -76,6 +82,7 @@ func (o Options) Validate() error {
 		validateLoopback("--metrics-insecure-bind-address", o.MetricsInsecureBindAddress),
 		oneOf("--log-format", o.LogFormat, LogFormats),
 		oneOf("--log-level", o.LogLevel, LogLevels),
+		o.Charts.Validate(),
 	)
 }
 

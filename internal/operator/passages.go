@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/revision"
+	"github.com/fairlead/fairlead/internal/revision/charts"
 )
 
 // Passage is one kind of move that the operator can run.
@@ -17,14 +18,23 @@ type Passage struct {
 	// Caches are the kinds it reads from the cache. They must be served before it starts, nothing else is cached, and
 	// the operator is ready when all of them are synced.
 	Caches []client.Object
-	Setup  func(ctrl.Manager) error
+	Setup  func(ctrl.Manager, Options) error
 }
 
 // Passages are all that exist, in the order in which they start.
 func Passages() []Passage {
 	return []Passage{
-		{Name: revision.Name, Caches: revision.Caches(), Setup: revision.Setup},
+		{Name: revision.Name, Caches: revision.Caches(), Setup: setupRevision},
 	}
+}
+
+func setupRevision(mgr ctrl.Manager, options Options) error {
+	source, err := charts.New(options.Charts)
+	if err != nil {
+		return err
+	}
+	mgr.GetLogger().Info("Istio's charts come from " + source.String())
+	return revision.Setup(mgr, source)
 }
 
 // Names of the passages, as --passages takes them.

@@ -99,7 +99,7 @@ func runPassages(ctx context.Context, restConfig *rest.Config, options Options, 
 				return fmt.Errorf("cache %T for passage %s: %w", kind, p.Name, err)
 			}
 		}
-		if err := p.Setup(mgr); err != nil {
+		if err := p.Setup(mgr, options); err != nil {
 			return fmt.Errorf("set up passage %s: %w", p.Name, err)
 		}
 	}

@@ -3,6 +3,8 @@ package operator
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	sailoperatorv1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -14,5 +16,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	if err := sailoperatorv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register %s: %w", sailoperatorv1.GroupVersion, err)
 	}
+	scheme.AddKnownTypes(appsv1.SchemeGroupVersion, &appsv1.Deployment{}, &appsv1.DeploymentList{})
+	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
 	return scheme, nil
 }

@@ -1,31 +1,85 @@
 // Package revision is the passage that keeps control planes side by side: an Istio stands for one or more
-// IstioRevisions, of which one is active.
+// IstioRevisions, of which one is active, and an IstioRevisionTag is a stable name for one.
 package revision
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/controlplane"
 	"github.com/fairlead/fairlead/internal/revision/istio"
+	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/tag"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 // Name of the passage.
 const Name = v1.PassageRevision
 
-// Caches are the kinds that the passage reads from the cache.
+// Caches are the kinds that the passage reads from the manager's cache.
 func Caches() []client.Object {
-	return []client.Object{&v1.Istio{}, &v1.IstioRevision{}}
+	return []client.Object{&v1.Istio{}, &v1.IstioRevision{}, &v1.IstioRevisionTag{}}
 }
 
 // Setup adds the passage to the manager.
-func Setup(mgr ctrl.Manager) error {
-	// A plan made from a cache that has not seen our own last write would write it again. The manager's client is not
-	// like this because it would then cache every kind that anybody writes.
-	consistent, err := client.New(mgr.GetConfig(), client.Options{
+func Setup(mgr ctrl.Manager, source charts.Source) error {
+	ctx := context.Background()
+	own, err := ownWritesFirst(mgr)
+	if err != nil {
+		return err
+	}
+	surroundings, err := newSurroundings(mgr)
+	if err != nil {
+		return err
+	}
+	users, err := usage.NewTracker(ctx, surroundings.GetCache(), mgr.GetCache())
+	if err != nil {
+		return err
+	}
+	objects, err := upkeep.NewObjects(ctx, surroundings.GetCache(), mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	releases, err := release.New(mgr.GetConfig(), mgr.GetRESTMapper(), mgr.GetLogger())
+	if err != nil {
+		return err
+	}
+	tools := controlplane.Tools{
+		Client:  own,
+		Objects: objects,
+		Keeper:  upkeep.NewKeeper(objects, mgr.GetAPIReader(), releases),
+		Charts:  upkeep.NewCharts(source),
+		Users:   users,
+	}
+	if err := istio.Setup(mgr, own, source, users); err != nil {
+		return fmt.Errorf("watch Istios: %w", err)
+	}
+	if err := controlplane.Setup(mgr, tools); err != nil {
+		return fmt.Errorf("watch IstioRevisions: %w", err)
+	}
+	if err := tag.Setup(mgr, tools); err != nil {
+		return fmt.Errorf("watch IstioRevisionTags: %w", err)
+	}
+	return nil
+}
+
+// ownWritesFirst is a client that reads its own writes: a plan made from a cache that has not seen our last write would
+// write it again. The manager's client is not like this because it would then cache every kind that anybody writes.
+func ownWritesFirst(mgr ctrl.Manager) (client.Client, error) {
+	c, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(),
 		Scheme:     mgr.GetScheme(),
 		Mapper:     mgr.GetRESTMapper(),
@@ -35,7 +89,25 @@ func Setup(mgr ctrl.Manager) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("create a client: %w", err)
+		return nil, fmt.Errorf("create a client: %w", err)
 	}
-	return istio.Setup(mgr, consistent)
+	return c, nil
+}
+
+// newSurroundings caches what is installed, which all carries a label, and the metadata of what may use it.
+func newSurroundings(mgr ctrl.Manager) (cluster.Cluster, error) {
+	surroundings, err := cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
+		o.Scheme = mgr.GetScheme()
+		o.HTTPClient = mgr.GetHTTPClient()
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
+		o.Cache = cache.Options{
+			DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1.LabelPassage: v1.PassageRevision}),
+			ByObject:                    usage.CacheOptions(),
+			ReaderFailOnMissingInformer: true,
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create a cache of what is installed: %w", err)
+	}
+	return surroundings, mgr.Add(surroundings)
 }

@@ -58,42 +58,19 @@ func run(ctx context.Context) error {
 		return err
 	}
 
-	d.title("Fairlead's CRDs")
-	if err := d.show(ctx, done, "fairlead", "crds", "install"); err != nil {
+	d.title("The operator, with the chart's permissions and no others, and with Istio's own charts")
+	if err := d.show(ctx, done, "localkube", "charts", "--dir", d.path("charts")); err != nil {
 		return err
 	}
-
-	d.title("One resource, and what it would do")
-	sample := filepath.Join("docs", "samples", "istio.yaml")
-	if err := d.show(ctx, done, "localkube", "kubectl", "apply", "-f", sample); err != nil {
-		return err
-	}
-	if err := d.show(ctx, unfinished, "fairlead", "plan", "istio", "default"); err != nil {
-		return err
-	}
-
-	d.title("The operator, with the chart's permissions and no others")
 	operator, err := d.startOperator(ctx)
 	if err != nil {
 		return err
 	}
 	defer operator.end()
-
-	d.title("What it did")
-	if err := d.awaitReport(ctx); err != nil {
-		return err
-	}
-	if err := d.show(ctx, unfinished, "fairlead", "status", "istio", "default"); err != nil {
-		return err
-	}
-	if err := d.show(ctx, done, "localkube", "kubectl", "get", "istios,istiorevisions"); err != nil {
-		return err
-	}
-
-	d.title("A mistake is refused where it is made")
-	err = d.show(ctx, refused, "localkube", "kubectl", "patch", "istio", "default", "--type=merge", "-p",
-		`{"spec":{"updateStrategy":{"workloadMigration":{"batched":{"batchSize":0}}}}}`)
-	if err != nil {
+	if err := d.story(ctx); err != nil {
+		if log, readErr := os.ReadFile(d.path("operator.log")); readErr == nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w\nthe operator's log:\n%s", err, log)
+		}
 		return err
 	}
 	return d.linger(ctx)
@@ -134,6 +111,16 @@ func (d *demo) show(ctx context.Context, want int, command ...string) error {
 		return fmt.Errorf("%s ended with %d instead of %d", strings.Join(command, " "), got, want)
 	}
 	return ctx.Err()
+}
+
+// quietly runs a program of bin that is not part of the show.
+func (d *demo) quietly(ctx context.Context, command ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, command[0]), command[1:]...)
+	cmd.Dir, cmd.Env = d.root, append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, output)
+	}
+	return nil
 }
 
 // typed is a command as it would be typed.
@@ -204,7 +191,7 @@ func (d *demo) startOperator(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	defer log.Close()
-	args := []string{"operator", "--kubeconfig", kubeconfig, "--leader-election-namespace", namespace}
+	args := []string{"operator", "--kubeconfig", kubeconfig, "--leader-election-namespace", namespace, "--chart-dir", d.path("charts")}
 	fmt.Println("$ " + d.typed(append([]string{"fairlead"}, args...)) + " &")
 	// Not CommandContext: it is asked to stop, so that it lets go of its lease.
 	cmd := exec.Command(filepath.Join(d.bin, "fairlead"), args...)
@@ -215,7 +202,7 @@ func (d *demo) startOperator(ctx context.Context) (*process, error) {
 	}
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	go func() { _ = cmd.Wait(); close(p.ended) }()
-	return p, nil
+	return p, d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "crd/istiorevisiontags.sailoperator.io", "--timeout=60s")
 }
 
 // kubeconfigOf is the administrator's, with a token instead of the certificate.
@@ -229,20 +216,6 @@ func (d *demo) kubeconfigOf(token string) (string, error) {
 	}
 	path := d.path("operator.kubeconfig")
 	return path, clientcmd.WriteToFile(*config, path)
-}
-
-// awaitReport waits until the operator has said something of the sample.
-func (d *demo) awaitReport(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, "localkube"), "kubectl", "wait", "istio/default",
-		"--for=condition=Reconciled", "--timeout=60s")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
-	if output, err := cmd.CombinedOutput(); err != nil {
-		log, _ := os.ReadFile(d.path("operator.log"))
-		return fmt.Errorf("the operator has not reported: %w\n%s\n%s", err, output, log)
-	}
-	return nil
 }
 
 // linger leaves the stage open to whoever watches.

@@ -56,12 +56,12 @@ type world struct {
 	operator *process
 }
 
-func startWorld(t testing.TB) world {
+func startWorld(t testing.TB, args ...string) world {
 	t.Helper()
 	c := cluster.Shared(t)
 	installCRDs(t, c.Config())
 	w := world{Cluster: c, Client: administrator(t, c.Config())}
-	w.operator = startOperator(t, c.Kubeconfig(), "--leader-election-namespace", c.Namespace(t))
+	w.operator = startOperator(t, c.Kubeconfig(), append(args, "--leader-election-namespace", c.Namespace(t))...)
 	w.operator.leading(t)
 	return w
 }

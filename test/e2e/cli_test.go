@@ -51,7 +51,7 @@ func TestPlanThenStatus(t *testing.T) {
 
 	p := startOperator(t, c.Kubeconfig(), "--leader-election-namespace", c.Namespace(t))
 	p.leading(t)
-	reported(t, admin, name, "IstiodNotReady")
+	reported(t, admin, name, "NamespaceNotFound")
 	if got := command("plan", "istio", name); got.code != 0 || !strings.HasPrefix(got.stdout, "Nothing to do for Istio "+name) {
 		t.Errorf("plan when done: %+v", got)
 	}
@@ -61,7 +61,7 @@ func TestPlanThenStatus(t *testing.T) {
 	}
 	// Long messages go over several lines.
 	words := strings.Join(strings.Fields(status.stdout), " ")
-	for _, want := range []string{"InProgress", "Reconciled", "IstiodNotReady", "no control plane charts have been applied"} {
+	for _, want := range []string{"InProgress", "Reconciled", "NamespaceNotFound", "namespace istio-system does not exist"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("status does not tell of %s:\n%s", want, status.stdout)
 		}
@@ -96,9 +96,10 @@ func TestCommandsRefuse(t *testing.T) {
 		"one that is not there, status": {[]string{"status", "istio", "nowhere"}, 1, "error: istio.sailoperator.io/nowhere does not exist\n"},
 		"one that is not there, pause":  {[]string{"pause", "istio", "nowhere"}, 1, "error: istio.sailoperator.io/nowhere does not exist\n"},
 		"a type that is not there":      {[]string{"plan", "ghost", "x"}, 2, `the cluster has no resource type "ghost"`},
-		"a type that starts no passage": {[]string{"plan", "istiorevision", "x"}, 2, "no passage starts from IstioRevision; those that start one are Istio"},
-		"a short name of such a type":   {[]string{"status", "istiorev", "x"}, 2, "no passage starts from IstioRevision; those that start one are Istio"},
-		"a core type":                   {[]string{"pause", "deploy", "x"}, 2, "no passage starts from Deployment; those that start one are Istio"},
+		"a type without a plan":         {[]string{"plan", "istiorevision", "x"}, 2, "there is no plan to show for IstioRevision"},
+		"a short name":                  {[]string{"status", "istiorev", "x"}, 1, "error: istiorevision.sailoperator.io/x does not exist\n"},
+		"a core type":                   {[]string{"pause", "deploy", "x"}, 2, "no passage starts from Deployment; those that start one are Istio, IstioRevision, IstioRevisionTag"},
+		"charts that are not there":     {[]string{"plan", "istio", "x", "--chart-dir", "nowhere"}, 2, "--chart-dir: stat nowhere: no such file or directory"},
 		"a version that is not served":  {[]string{"plan", "istios.v9.sailoperator.io", "x"}, 2, `the cluster has no resource type "istios.v9.sailoperator.io"`},
 	}
 	for name, tc := range cases {

@@ -217,7 +217,8 @@ func TestOperatorRefusesToStart(t *testing.T) {
 		"a kubeconfig that is not there":   {[]string{"--kubeconfig", absent}, 1, absent},
 		"no kubeconfig":                    {nil, 1, "no cluster to talk to"},
 		"an unknown passage":               {[]string{"--passages", "flight"}, 2, `unknown passage "flight": the known ones are revision`},
-		"an unknown flag":                  {[]string{"--chart-dir", "x"}, 2, "unknown flag: --chart-dir"},
+		"an unknown flag":                  {[]string{"--charts", "x"}, 2, "unknown flag: --charts"},
+		"charts that are not there":        {[]string{"--chart-dir", "x"}, 2, "--chart-dir: stat x: no such file or directory"},
 		"plain metrics for everybody":      {[]string{"--metrics-insecure-bind-address", "0.0.0.0:0"}, 2, "is not a loopback address"},
 		"a port out of range":              {[]string{"--metrics-bind-address", ":65536"}, 2, "has no port from 0 to 65535"},
 		"a port that is not a number":      {[]string{"--health-probe-bind-address", "127.0.0.1:probes"}, 2, "has no port from 0 to 65535"},
@@ -260,7 +261,7 @@ func TestWithoutCRDs(t *testing.T) {
 	}
 	p.leading(t)
 	create(t, admin, makeIstio("default", "v1.24.0"))
-	reported(t, admin, "default", "IstiodNotReady")
+	reported(t, admin, "default", "NamespaceNotFound")
 }
 
 func TestMetrics(t *testing.T) {

@@ -32,7 +32,7 @@ func TestLeaderElection(t *testing.T) {
 		t.Helper()
 		name := uniqueName(t)
 		create(t, admin, makeIstio(name, "v1.24.0"))
-		reported(t, admin, name, "IstiodNotReady")
+		reported(t, admin, name, "NamespaceNotFound")
 	}
 	holder := func() string {
 		t.Helper()

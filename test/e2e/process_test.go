@@ -91,7 +91,8 @@ type process struct {
 
 func startOperator(t testing.TB, kubeconfig string, args ...string) *process {
 	t.Helper()
-	return startOperatorWith(t, environment(t), append([]string{"operator", "--kubeconfig", kubeconfig}, args...))
+	args = append([]string{"operator", "--kubeconfig", kubeconfig, "--chart-dir", cluster.Charts(t)}, args...)
+	return startOperatorWith(t, environment(t), args)
 }
 
 func startOperatorWith(t testing.TB, env, args []string) *process {

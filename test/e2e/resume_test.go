@@ -32,9 +32,9 @@ func TestRestartWritesNothing(t *testing.T) {
 	withValues.Spec.Values = v1.Values{"a": map[string]any{"b": []any{int64(1), 1.5, "x", true}, "empty": map[string]any{}}}
 	withValues.Spec.Profile = "ambient"
 	states := map[*v1.Istio]v1.State{
-		makeIstio(name+"-i", "v1.24.0"): "IstiodNotReady",
-		withValues:                      "IstiodNotReady",
-		makeIstio(name+"-v", ""):        "VersionNotFound",
+		makeIstio(name+"-i", "v1.24.0"): "NamespaceNotFound",
+		withValues:                      "NamespaceNotFound",
+		makeIstio(name+"-v", "v1.25.0"): "VersionNotFound",
 		paused:                          "Paused",
 	}
 	for istio := range states {
@@ -140,11 +140,15 @@ func TestRefusedWritesAreMadeUpFor(t *testing.T) {
 }
 
 // runOperator is an operator within the test, so that faults can be put into its connection.
-func runOperator(ctx context.Context, config *rest.Config) error {
+func runOperator(t testing.TB) func(ctx context.Context, config *rest.Config) error {
+	t.Helper()
 	options := operator.DefaultOptions()
 	options.InstallCRDs, options.LeaderElection = false, false
 	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
-	return operator.Run(ctx, config, options, logr.Discard())
+	options.Charts.Dir = cluster.Charts(t)
+	return func(ctx context.Context, config *rest.Config) error {
+		return operator.Run(ctx, config, options, logr.Discard())
+	}
 }
 
 func threeIstios(t testing.TB, admin client.Client, config *rest.Config) faults.World {
@@ -160,18 +164,18 @@ func threeIstios(t testing.TB, admin client.Client, config *rest.Config) faults.
 
 	write(makeIstio(upgraded, "v1.24.0"))
 	undisturbed(t, config, func(ctx context.Context) error {
-		return isReported(ctx, admin, upgraded, "IstiodNotReady", &v1.Istio{})
+		return isReported(ctx, admin, upgraded, "NamespaceNotFound", &v1.Istio{})
 	})
 	change(t, admin, upgraded, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
 	write(revisionBased(makeIstio(fresh, "v1.24.0")))
-	write(makeIstio(helpless, "v1.24-latest"))
+	write(makeIstio(helpless, "v1.25-latest"))
 
 	return faults.World{
-		Run: runOperator,
+		Run: runOperator(t),
 		Settled: func(ctx context.Context) error {
 			return errors.Join(
-				isReported(ctx, admin, fresh, "IstiodNotReady", &v1.Istio{}),
-				isReported(ctx, admin, upgraded, "IstiodNotReady", &v1.Istio{}),
+				isReported(ctx, admin, fresh, "NamespaceNotFound", &v1.Istio{}),
+				isReported(ctx, admin, upgraded, "NamespaceNotFound", &v1.Istio{}),
 				isReported(ctx, admin, helpless, "VersionNotFound", &v1.Istio{}),
 			)
 		},
@@ -203,7 +207,8 @@ func undisturbed(t testing.TB, config *rest.Config, until func(context.Context) 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- runOperator(ctx, config) }()
+	run := runOperator(t)
+	go func() { ended <- run(ctx, config) }()
 	eventually(t, 20*time.Second, until)
 	stop()
 	if err := <-ended; err != nil {

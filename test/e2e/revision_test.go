@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/cluster"
 )
 
 func getRevision(t testing.TB, c client.Client, name string) *v1.IstioRevision {
@@ -29,7 +32,7 @@ func getRevision(t testing.TB, c client.Client, name string) *v1.IstioRevision {
 }
 
 func notInstalled(revision string) string {
-	return fmt.Sprintf("IstioRevision %s is not installed: no control plane charts have been applied for it", revision)
+	return fmt.Sprintf("IstioRevision %s: namespace istio-system does not exist; create it, and the installation goes on", revision)
 }
 
 func TestRevisionBased(t *testing.T) {
@@ -40,9 +43,9 @@ func TestRevisionBased(t *testing.T) {
 	create(t, w.Client, istio)
 
 	first := name + "-v1-24-0"
-	istio = reported(t, w, name, "IstiodNotReady")
+	istio = reported(t, w, name, "NamespaceNotFound")
 	says(t, istio, v1.ConditionReconciled, "True", "Reconciled", "IstioRevision "+first+" is as the spec asks")
-	says(t, istio, v1.ConditionReady, "False", "IstiodNotReady", notInstalled(first))
+	says(t, istio, v1.ConditionReady, "False", "NamespaceNotFound", notInstalled(first))
 	if istio.Status.ActiveRevisionName != first {
 		t.Errorf("active revision is %q", istio.Status.ActiveRevisionName)
 	}
@@ -60,15 +63,15 @@ func TestRevisionBased(t *testing.T) {
 	eventually(t, 5*time.Second, func(ctx context.Context) error { return eventTold(ctx, w, istio, "RevisionCreated") })
 
 	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
-	istio = reported(t, w, name, "IstiodNotReady")
+	istio = reported(t, w, name, "NamespaceNotFound")
 	if diff := cmp.Diff(&v1.RevisionSummary{Total: 2}, istio.Status.Revisions); diff != "" {
 		t.Error(diff)
 	}
 	if istio.Status.ActiveRevisionName != name+"-v1-26-0" {
 		t.Errorf("active revision is %q", istio.Status.ActiveRevisionName)
 	}
-	if again := getRevision(t, w, first); again.ResourceVersion != revision.ResourceVersion {
-		t.Error("the old revision was written to")
+	if again := getRevision(t, w, first); again.Generation != revision.Generation {
+		t.Error("the spec of the old revision was written to")
 	}
 }
 
@@ -91,7 +94,7 @@ func TestInPlace(t *testing.T) {
 	istio := makeIstio(name, "v1.24.0")
 	istio.Spec.Values = v1.Values{"pilot": map[string]any{"replicaCount": int64(2)}, "going": "away"}
 	create(t, w.Client, istio)
-	reported(t, w, name, "IstiodNotReady")
+	reported(t, w, name, "NamespaceNotFound")
 
 	t.Log("somebody adds a value of their own to the revision")
 	revision := getRevision(t, w, name)
@@ -99,7 +102,7 @@ func TestInPlace(t *testing.T) {
 	if err := w.Update(t.Context(), revision, client.FieldOwner("somebody")); err != nil {
 		t.Fatal(err)
 	}
-	reported(t, w, name, "IstiodNotReady")
+	reported(t, w, name, "NamespaceNotFound")
 	if got := fairlead(t, "plan", "istio", name, "--kubeconfig", w.Kubeconfig()); got.code != 0 {
 		t.Errorf("a value that somebody else added is planned away: %+v", got)
 	}
@@ -108,7 +111,7 @@ func TestInPlace(t *testing.T) {
 		istio.Spec.Version = "v1.26.0"
 		delete(istio.Spec.Values, "going")
 	})
-	istio = reported(t, w, name, "IstiodNotReady")
+	istio = reported(t, w, name, "NamespaceNotFound")
 	want := v1.IstioRevisionSpec{
 		Version:   "v1.26.0",
 		Namespace: "istio-system",
@@ -135,45 +138,24 @@ func TestInPlace(t *testing.T) {
 	})
 }
 
-func TestReadinessIsPassedOn(t *testing.T) {
-	w := startWorld(t)
-	name := uniqueName(t)
-	create(t, w.Client, makeIstio(name, "v1.24.0"))
-	reported(t, w, name, "IstiodNotReady")
-
-	revision := getRevision(t, w, name)
-	for _, kind := range []v1.ConditionType{v1.ConditionReady, v1.ConditionInUse} {
-		revision.Status.Conditions = append(revision.Status.Conditions, metav1.Condition{
-			Type: string(kind), Status: "True", Reason: "Test", ObservedGeneration: 1, LastTransitionTime: metav1.Now(),
-		})
-	}
-	if err := w.Status().Update(t.Context(), revision); err != nil {
-		t.Fatal(err)
-	}
-	istio := reported(t, w, name, v1.StateHealthy)
-	if diff := cmp.Diff(&v1.RevisionSummary{Total: 1, Ready: 1, InUse: 1}, istio.Status.Revisions); diff != "" {
-		t.Error(diff)
-	}
-	if got := fairlead(t, "status", "istio", name, "--kubeconfig", w.Kubeconfig()); got.code != 0 {
-		t.Errorf("status of a healthy Istio: %+v", got)
-	}
-}
-
 func TestVersionThatCannotBeResolved(t *testing.T) {
 	w := startWorld(t)
 	name := uniqueName(t)
-	create(t, w.Client, makeIstio(name, "v1.24-latest"))
+	create(t, w.Client, makeIstio(name, "v1.25-latest"))
 
 	istio := reported(t, w, name, "VersionNotFound")
 	says(t, istio, v1.ConditionReconciled, "False", "VersionNotFound",
-		"spec.version v1.24-latest asks for the newest patch, and there is no source of charts to look for one; "+
-			"set an exact version such as v1.24.0")
+		"spec.version v1.25-latest asks for the newest stable patch of v1.25, and there is none; "+
+			"set spec.version to one that exists, of which the nearest are v1.26.0, v1.24.0, v1.31.1, v1.31.0")
 	if got := fairlead(t, "status", "istio", name, "--kubeconfig", w.Kubeconfig()); got.code != 1 {
 		t.Errorf("status: %+v", got)
 	}
 
-	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.24.0" })
-	reported(t, w, name, "IstiodNotReady")
+	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.31-latest" })
+	reported(t, w, name, "NamespaceNotFound")
+	if got := getRevision(t, w, name).Spec.Version; got != "v1.31.1" {
+		t.Errorf("the newest patch is %s", got)
+	}
 }
 
 func TestNameThatIsTaken(t *testing.T) {
@@ -185,7 +167,7 @@ func TestNameThatIsTaken(t *testing.T) {
 	})
 	create(t, w.Client, makeIstio(name, "v1.24.0"))
 	reported(t, w, name, "NameAlreadyExists")
-	if got := getRevision(t, w, name); got.ResourceVersion != blocker.ResourceVersion {
+	if got := getRevision(t, w, name); got.Generation != blocker.Generation || len(got.OwnerReferences) > 0 {
 		t.Error("a revision that is not ours was written to")
 	}
 
@@ -193,13 +175,20 @@ func TestNameThatIsTaken(t *testing.T) {
 	if err := w.Delete(t.Context(), blocker); err != nil {
 		t.Fatal(err)
 	}
-	reported(t, w, name, "IstiodNotReady")
+	reported(t, w, name, "NamespaceNotFound")
 }
 
 func TestRevisionNameTooLong(t *testing.T) {
-	w := startWorld(t)
+	const long = "v1.24.0-alpha.abcdefghijklmnopqrstuvwxyz"
+	charts := t.TempDir()
+	for _, version := range []string{"v1.24.0", long} {
+		if err := os.Symlink(filepath.Join(cluster.Charts(t), "v1.24.0"), filepath.Join(charts, version)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := startWorld(t, "--chart-dir", charts)
 	name := uniqueName(t)
-	create(t, w.Client, revisionBased(makeIstio(name, "v1.24.0-alpha.abcdefghijklmnopqrstuvwxyz")))
+	create(t, w.Client, revisionBased(makeIstio(name, long)))
 	reported(t, w, name, "RevisionNameTooLong")
 	for _, verb := range []string{"status", "plan"} {
 		got := fairlead(t, verb, "istio", name, "--kubeconfig", w.Kubeconfig(), "-o", "wide")
@@ -209,7 +198,7 @@ func TestRevisionNameTooLong(t *testing.T) {
 	}
 
 	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.24.0" })
-	reported(t, w, name, "IstiodNotReady")
+	reported(t, w, name, "NamespaceNotFound")
 }
 
 // A policy of the cluster is the API server's word, which nobody can know beforehand.
@@ -295,7 +284,7 @@ func TestPauseAndResume(t *testing.T) {
 		got.stdout != "istio.sailoperator.io/"+name+" resumed\n" {
 		t.Errorf("resume: %+v", got)
 	}
-	reported(t, w, name, "IstiodNotReady")
+	reported(t, w, name, "NamespaceNotFound")
 
 	for _, want := range []string{"paused", "is paused already"} {
 		if got := fairlead(t, "pause", "istio", name, "--kubeconfig", kubeconfig); got.code != 0 ||
@@ -321,7 +310,7 @@ func TestDeletion(t *testing.T) {
 	w := startWorld(t)
 	name := uniqueName(t)
 	istio := create(t, w.Client, makeIstio(name, "v1.24.0"))
-	reported(t, w, name, "IstiodNotReady")
+	reported(t, w, name, "NamespaceNotFound")
 
 	t.Log("a revision that somebody deletes comes back")
 	gone := getRevision(t, w, name)

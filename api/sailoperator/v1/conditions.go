@@ -39,6 +39,22 @@ const (
 	ReasonRevisionDiffers  Reason = "RevisionDiffers"
 	ReasonRevisionOrphaned Reason = "RevisionOrphaned"
 	ReasonNameInDeletion   Reason = "NameInDeletion"
+	// What becomes of revisions and tags when another revision is the active one.
+	ReasonFollowsIstio  Reason = "FollowsIstio"
+	ReasonInactive      Reason = "Inactive"
+	ReasonRevisionInUse Reason = "InUse"
+	// ReasonChartsUnavailable means that the source of charts does not answer.
+	ReasonChartsUnavailable Reason = "ChartsUnavailable"
+	// ReasonTemplateError means that the charts cannot be rendered with the values of the spec.
+	ReasonTemplateError Reason = "TemplateError"
+	// ReasonOwnedByOthers means that something to be installed exists, and that somebody else has installed it.
+	ReasonOwnedByOthers Reason = "OwnedByOthers"
+	// What is still to be installed for a revision or tag, and why.
+	ReasonNotInstalled   Reason = "NotInstalled"
+	ReasonReleaseDiffers Reason = "ReleaseDiffers"
+	ReasonReleaseBroken  Reason = "ReleaseBroken"
+	ReasonObjectMissing  Reason = "ObjectMissing"
+	ReasonObjectEdited   Reason = "ObjectEdited"
 )
 
 // Reasons of Ready.

@@ -54,3 +54,13 @@ const FinalizerUninstall = "fairlead.dev/uninstall"
 // MaxRevisionNameLength is what the schema of IstioRevision allows: longer names do not fit istiod's Service and Helm
 // release.
 const MaxRevisionNameLength = 46
+
+// Labels on the Secrets in which Helm records releases, so that the state of each is known from metadata alone.
+const (
+	// LabelFingerprint is a short hash of all that decides what a release installs.
+	LabelFingerprint = "fairlead.dev/fingerprint"
+	// LabelOwner is the kind and the name of the resource that a release belongs to.
+	LabelOwner = "fairlead.dev/owner"
+	// LabelChartVersion is the version of the chart, in the words of where it came from.
+	LabelChartVersion = "fairlead.dev/chart-version"
+)

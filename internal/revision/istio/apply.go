@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,19 +14,38 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// apply carries out steps, all of which write the revision that the Istio asks for.
+// apply carries out steps of a plan.
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
 	for _, step := range steps {
-		want := desiredRevision(o.Istio)
-		if err := r.write(ctx, o, want); err != nil {
+		if err := r.carryOut(ctx, o, step); err != nil {
 			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"from", step.From, "to", step.To, "reason", step.Reason.String())
-		r.recorder.Eventf(o.Istio, want, corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
-			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
+		if reason, told := eventReasons[step.Action]; told {
+			related := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: step.Object.Name}}
+			r.recorder.Eventf(o.Istio, related, corev1.EventTypeNormal, reason, string(step.Action),
+				"%s %s: %s", step.Action, step.Object, step.Reason.Message)
+		}
 	}
 	return nil
+}
+
+func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step) error {
+	have := o.revision(step.Object.Name)
+	switch step.Action {
+	case ActionRetire:
+		retired := have.DeepCopy()
+		retired.Spec = have.Written
+		retired.Annotations = map[string]string{v1.AnnotationInactiveSince: clock(r.now())}
+		return r.write(ctx, o, retired)
+	case ActionPrune:
+		// What has changed since the decision, a use of it perhaps, is a matter for a new one.
+		return client.IgnoreNotFound(r.client.Delete(ctx, have.IstioRevision, client.Preconditions{
+			UID: &have.UID, ResourceVersion: &have.ResourceVersion,
+		}))
+	}
+	return r.write(ctx, o, desiredRevision(o.Istio, step.To))
 }
 
 // write applies a revision as it was decided on: one that has changed since, or that somebody else has made meanwhile,
@@ -43,6 +63,7 @@ var eventReasons = map[passage.Action]string{
 	ActionCreate: "RevisionCreated",
 	ActionUpdate: "RevisionUpdated",
 	ActionAdopt:  "RevisionAdopted",
+	ActionPrune:  "RevisionPruned",
 }
 
 // revisionConfiguration is the part of an IstioRevision that this passage owns.
@@ -56,6 +77,9 @@ func (*revisionConfiguration) IsApplyConfiguration() {}
 
 func configurationOf(revision *v1.IstioRevision) *revisionConfiguration {
 	metadata := metav1ac.ObjectMeta().WithName(revision.Name)
+	if since := revision.Annotations[v1.AnnotationInactiveSince]; since != "" {
+		metadata.WithAnnotations(map[string]string{v1.AnnotationInactiveSince: since})
+	}
 	for _, owner := range revision.OwnerReferences {
 		// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
 		metadata.WithOwnerReferences(metav1ac.OwnerReference().

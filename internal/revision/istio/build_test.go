@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 var epoch = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -30,6 +32,11 @@ func (b istioBuilder) version(version string) istioBuilder { b.Spec.Version = ve
 
 func (b istioBuilder) revisionBased() istioBuilder {
 	b.Spec.UpdateStrategy.Type = v1.UpdateStrategyRevisionBased
+	return b
+}
+
+func (b istioBuilder) grace(seconds int64) istioBuilder {
+	b.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = &seconds
 	return b
 }
 
@@ -106,10 +113,56 @@ func (b revisionBuilder) ready() revisionBuilder {
 	return b.condition(v1.ConditionReady, metav1.ConditionTrue, v1.ReasonIstiodReady, "")
 }
 
+// unused is a revision that nothing uses since the epoch.
+func (b revisionBuilder) unused() revisionBuilder { return b.unusedSince(epoch) }
+
+func (b revisionBuilder) unusedSince(since time.Time) revisionBuilder {
+	b = b.condition(v1.ConditionInUse, metav1.ConditionFalse, v1.ReasonNotReferencedByAnything, "")
+	b.Status.Conditions[len(b.Status.Conditions)-1].LastTransitionTime = metav1.NewTime(since)
+	return b
+}
+
+func (b revisionBuilder) inactive(since time.Time) revisionBuilder {
+	b.Annotations = map[string]string{v1.AnnotationInactiveSince: since.Format(time.RFC3339)}
+	return b
+}
+
+type users map[string]bool
+
+func (u users) Revision(name string) usage.Usage {
+	if u[name] {
+		return usage.Usage{Pods: 1, Names: []string{"Pod shop/cart"}}
+	}
+	return usage.Usage{}
+}
+
+// observed is an Istio with charts of the version that it asks for, among others.
 func observed(istio istioBuilder, revisions ...revisionBuilder) Observed {
-	o := Observed{Istio: istio.Istio}
+	o := Observed{Istio: istio.Istio, Users: users{}, Charts: Charts{Versions: []string{"v1.26.0", "v1.24.0", istio.Spec.Version}}}
 	for _, r := range revisions {
 		o.Revisions = append(o.Revisions, r.Revision)
 	}
+	return o
+}
+
+func (o Observed) charts(versions ...string) Observed { o.Charts.Versions = versions; return o }
+
+func (o Observed) noCharts() Observed {
+	o.Charts = Charts{Err: errors.New("no answer")}
+	return o
+}
+
+func (o Observed) used(names ...string) Observed {
+	for _, name := range names {
+		o.Users.(users)[name] = true
+	}
+	return o
+}
+
+func (o Observed) tagged(name, current string) Observed {
+	tag := v1.IstioRevisionTag{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	tag.Spec.TargetRef = v1.TargetReference{Kind: v1.IstioKind, Name: o.Istio.Name}
+	tag.Status.IstioRevision = current
+	o.Tags = append(o.Tags, tag)
 	return o
 }

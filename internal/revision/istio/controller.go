@@ -4,6 +4,8 @@ package istio
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,27 +21,36 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios,verbs=list;watch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
-// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller of Istios to the manager. The client reads from the manager's cache.
-func Setup(mgr ctrl.Manager, consistent client.Client) error {
+func Setup(mgr ctrl.Manager, consistent client.Client, source charts.Source, users *usage.Tracker) error {
 	r := &reconciler{
 		client:   consistent,
 		cache:    mgr.GetCache(),
+		charts:   source,
+		users:    users,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
 		now:      time.Now,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("istio").
+		WithLogConstructor(upkeep.Logger(mgr, v1.IstioKind)).
 		For(&v1.Istio{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).
 		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1.IstioRevisionTag{}, handler.EnqueueRequestsFromMapFunc(followed),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Complete(r)
 }
@@ -48,6 +59,8 @@ type reconciler struct {
 	client client.Client
 	// cache is read where waiting for our own writes would hold up events.
 	cache    client.Reader
+	charts   charts.Source
+	users    *usage.Tracker
 	recorder events.EventRecorder
 	now      func() time.Time
 }
@@ -57,7 +70,7 @@ const conflictPause = 100 * time.Millisecond
 
 // Reconcile observes, plans, applies and reports one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	observed, err := Observe(ctx, r.client, request.Name)
+	observed, err := r.observe(ctx, request.Name)
 	if apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil
 	}
@@ -68,7 +81,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 
-	plan := Plan(observed)
+	plan := Plan(observed, r.now())
 	decision := passage.Next(plan, passage.Batching{}, r.now())
 	applyErr := r.apply(ctx, observed, decision.Start)
 	if apierrors.IsConflict(applyErr) {
@@ -77,10 +90,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
-		if observed, err = Observe(ctx, r.client, request.Name); err != nil {
+		if observed, err = r.observe(ctx, request.Name); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		plan = Plan(observed)
+		plan = Plan(observed, r.now())
 	}
 
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
@@ -92,10 +105,37 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if applyErr != nil {
 		return ctrl.Result{}, applyErr
 	}
-	if failed := plan.Failures(); len(failed) > 0 && plan.Hold == nil {
-		return ctrl.Result{}, reconcile.TerminalError(errors.New(failed[0].Reason.String()))
+	return ctrl.Result{RequeueAfter: r.lookAgain(observed, plan)}, nil
+}
+
+func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
+	versions, err := r.charts.Versions(ctx)
+	return Observe(ctx, r.client, name, Charts{Versions: versions, Err: err}, r.users)
+}
+
+// lookAgain is when time alone may change the plan: at the end of a grace period, or when there may be newer charts.
+func (r *reconciler) lookAgain(o Observed, plan passage.Plan) time.Duration {
+	var after time.Duration
+	if !exact(o.Istio.Spec.Version) || o.Charts.Err != nil || unresolved(plan) {
+		after = r.charts.Refresh()
 	}
-	return ctrl.Result{}, nil
+	now := r.now()
+	if due, running := nextPruning(o, plan, now); running && (after == 0 || due.Sub(now) < after) {
+		after = due.Sub(now)
+	}
+	return after
+}
+
+func unresolved(plan passage.Plan) bool {
+	return slices.ContainsFunc(plan.Steps, func(s passage.Step) bool { return s.Action == ActionResolve })
+}
+
+// followed is the Istio that a tag follows.
+func followed(_ context.Context, tag client.Object) []ctrl.Request {
+	if ref := tag.(*v1.IstioRevisionTag).Spec.TargetRef; ref.Kind == v1.IstioKind {
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: ref.Name}}}
+	}
+	return nil
 }
 
 // concerned are the Istios that a revision means something to: the one it belongs to, and any that wants its name and
@@ -111,7 +151,7 @@ func (r *reconciler) concerned(ctx context.Context, revision client.Object) []ct
 	}
 	for i := range istios.Items {
 		istio := &istios.Items[i]
-		if unresolvable(istio.Spec.Version) == nil && revisionName(istio) == revision.GetName() {
+		if name := revision.GetName(); name == istio.Name || strings.HasPrefix(name, istio.Name+"-v") {
 			names = append(names, istio.Name)
 		}
 	}

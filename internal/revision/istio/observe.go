@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 // Observed is what the passage sees of one Istio.
@@ -19,6 +20,21 @@ type Observed struct {
 	Istio *v1.Istio
 	// Revisions are all in the cluster, by name, because any of them may hold a name that the Istio wants.
 	Revisions []Revision
+	// Tags are those that follow the Istio, by name.
+	Tags   []v1.IstioRevisionTag
+	Charts Charts
+	Users  Users
+}
+
+// Charts are the versions that can be installed, or why that is not known.
+type Charts struct {
+	Versions []string
+	Err      error
+}
+
+// Users tells who uses a revision.
+type Users interface {
+	Revision(name string) usage.Usage
 }
 
 // Revision is an IstioRevision and the part of its spec that this passage wrote. Others may have added fields; those
@@ -29,7 +45,7 @@ type Revision struct {
 }
 
 // Observe reads an Istio and what stands behind it.
-func Observe(ctx context.Context, reader client.Reader, name string) (Observed, error) {
+func Observe(ctx context.Context, reader client.Reader, name string, charts Charts, users Users) (Observed, error) {
 	istio := &v1.Istio{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, istio); err != nil {
 		return Observed{}, fmt.Errorf("get Istio %s: %w", name, err)
@@ -38,7 +54,7 @@ func Observe(ctx context.Context, reader client.Reader, name string) (Observed, 
 	if err := reader.List(ctx, &list); err != nil {
 		return Observed{}, fmt.Errorf("list IstioRevisions: %w", err)
 	}
-	observed := Observed{Istio: istio}
+	observed := Observed{Istio: istio, Charts: charts, Users: users}
 	for i := range list.Items {
 		revision := &list.Items[i]
 		written, err := writtenBy(v1.FieldOwner, revision)
@@ -48,6 +64,17 @@ func Observe(ctx context.Context, reader client.Reader, name string) (Observed, 
 		observed.Revisions = append(observed.Revisions, Revision{IstioRevision: revision, Written: written})
 	}
 	slices.SortFunc(observed.Revisions, func(a, b Revision) int { return strings.Compare(a.Name, b.Name) })
+
+	var tags v1.IstioRevisionTagList
+	if err := reader.List(ctx, &tags); err != nil {
+		return Observed{}, fmt.Errorf("list IstioRevisionTags: %w", err)
+	}
+	for _, tag := range tags.Items {
+		if ref := tag.Spec.TargetRef; ref.Kind == v1.IstioKind && ref.Name == name {
+			observed.Tags = append(observed.Tags, tag)
+		}
+	}
+	slices.SortFunc(observed.Tags, func(a, b v1.IstioRevisionTag) int { return strings.Compare(a.Name, b.Name) })
 	return observed, nil
 }
 
@@ -82,6 +109,28 @@ func (o Observed) own() []Revision {
 		}
 	}
 	return own
+}
+
+func (o Observed) owns(name string) bool {
+	revision := o.revision(name)
+	return revision != nil && metav1.IsControlledBy(revision, o.Istio)
+}
+
+// satisfied is the version of the active revision if it is one that is asked for, and otherwise empty.
+func (o Observed) satisfied(asked string) string {
+	active := o.revision(o.Istio.Status.ActiveRevisionName)
+	if active == nil || !metav1.IsControlledBy(active, o.Istio) {
+		return ""
+	}
+	version := active.Spec.Version
+	minor, alias := strings.CutSuffix(asked, "-latest")
+	switch {
+	case asked == "", asked == version:
+		return version
+	case alias && !exact(asked) && strings.HasPrefix(version, minor+"."):
+		return version
+	}
+	return ""
 }
 
 func isIstio(owner *metav1.OwnerReference) bool {

@@ -3,6 +3,7 @@ package istio
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/charts"
 )
 
 // What a step can be.
@@ -26,10 +28,16 @@ const (
 	ActionAdopt passage.Action = "adopt"
 	// ActionRun waits for the control plane of a revision that is as the Istio asks.
 	ActionRun passage.Action = "run"
+	// ActionMove waits for a tag that follows the Istio.
+	ActionMove passage.Action = "move"
+	// ActionRetire writes down since when a revision is not the active one any more.
+	ActionRetire passage.Action = "retire"
+	// ActionPrune deletes a revision that is neither active nor used.
+	ActionPrune passage.Action = "prune"
 )
 
 // Plan decides what to do about an Istio.
-func Plan(o Observed) passage.Plan {
+func Plan(o Observed, now time.Time) passage.Plan {
 	plan := passage.Plan{
 		Passage: v1.PassageRevision,
 		Subject: object(v1.IstioKind, o.Istio.Name),
@@ -39,23 +47,29 @@ func Plan(o Observed) passage.Plan {
 	if o.beingDeleted() {
 		return plan
 	}
-	if reason := unresolvable(o.Istio.Spec.Version); reason != nil {
+	version, unresolved := resolve(o)
+	if unresolved != nil {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: plan.Subject,
 			Action: ActionResolve,
 			From:   o.Istio.Spec.Version,
-			Reason: *reason,
+			Reason: *unresolved,
 			State:  passage.Failed,
 		})
 		return plan
 	}
-	want := desiredRevision(o.Istio)
+	want := desiredRevision(o.Istio, version)
 	plan.Target = want.Name
 	step := revisionStep(o, want)
-	if reason := unnameable(o.Istio, want.Name); reason != nil {
+	if reason := unnameable(o.Istio, version, want.Name); reason != nil {
 		step.State, step.Reason = passage.Failed, *reason
 	}
 	plan.Steps = append(plan.Steps, step)
+	if step.State == passage.Failed {
+		return plan
+	}
+	plan.Steps = append(plan.Steps, tagSteps(o, want.Name)...)
+	plan.Steps = append(plan.Steps, retirements(o, want.Name, now)...)
 	return plan
 }
 
@@ -74,28 +88,41 @@ func whilePaused(o Observed) *passage.Reason {
 		fairlead.AnnotationPaused, o.Istio.Name)
 }
 
-// unresolvable says why a version cannot be told exactly, or nil for one that is exact.
-func unresolvable(version string) *passage.Reason {
-	const remedy = "and there is no source of charts to look for one; set an exact version such as v1.24.0"
-	switch {
-	case version == "":
-		return passage.Hold(v1.ReasonVersionNotFound,
-			"spec.version is empty, which asks for the newest version, %s", remedy)
-	case strings.HasSuffix(version, "-latest") && strings.Count(version, ".") == 1:
-		return passage.Hold(v1.ReasonVersionNotFound,
-			"spec.version %s asks for the newest patch, %s", version, remedy)
+// resolve finds the exact version that is asked for, or says why there is none.
+func resolve(o Observed) (string, *passage.Reason) {
+	asked := o.Istio.Spec.Version
+	if runs := o.satisfied(asked); runs != "" && o.Charts.Err != nil {
+		// Not being able to look for something newer is no reason to disturb what runs.
+		return runs, nil
 	}
-	return nil
+	if o.Charts.Err != nil && exact(asked) {
+		// The revision tells itself whether it can be installed.
+		return asked, nil
+	}
+	if o.Charts.Err != nil {
+		return "", passage.Hold(v1.ReasonChartsUnavailable, "%v", o.Charts.Err)
+	}
+	version, err := charts.Resolve(asked, o.Charts.Versions)
+	if err != nil && o.satisfied(asked) == asked && exact(asked) {
+		return asked, nil
+	}
+	if err != nil {
+		return "", passage.Hold(v1.ReasonVersionNotFound, "%v", err)
+	}
+	return version, nil
 }
 
+// exact tells a version from an alias, which has no patch number.
+func exact(version string) bool { return strings.Count(version, ".") >= 2 }
+
 // unnameable says why a revision cannot have its name, or nil for one that can.
-func unnameable(istio *v1.Istio, name string) *passage.Reason {
+func unnameable(istio *v1.Istio, version, name string) *passage.Reason {
 	if len(name) <= v1.MaxRevisionNameLength {
 		return nil
 	}
 	return passage.Hold(v1.ReasonRevisionNameTooLong, "IstioRevision %s would have a name of %d characters, of at most %d: "+
 		"use a spec.version that is shorter than %s, or a shorter name for Istio %s",
-		name, len(name), v1.MaxRevisionNameLength, istio.Spec.Version, istio.Name)
+		name, len(name), v1.MaxRevisionNameLength, version, istio.Name)
 }
 
 func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
@@ -137,9 +164,13 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 		step.Reason = passage.Because(v1.ReasonRevisionOrphaned,
 			"IstioRevision %s is as Istio %s asks, and belongs to nobody", have.Name, o.Istio.Name)
 	case !equality.Semantic.DeepEqual(have.Written, want.Spec):
-		step.Action, step.Disruptive = ActionUpdate, true
+		step.Action = ActionUpdate
 		step.Reason = passage.Because(v1.ReasonRevisionDiffers,
 			"Istio %s asks for another %s", o.Istio.Name, differences(have.Written, want.Spec))
+	case !have.inactiveSince().IsZero():
+		step.Action = ActionUpdate
+		step.Reason = passage.Because(v1.ReasonRevisionDiffers,
+			"IstioRevision %s is the active one again", have.Name)
 	default:
 		readiness := revisionReadiness(have.IstioRevision)
 		step.Action, step.State, step.From = ActionRun, passage.Running, ""
@@ -151,8 +182,8 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	return step
 }
 
-// desiredRevision is the active revision as the Istio asks for it; spec.version is an exact one.
-func desiredRevision(istio *v1.Istio) *v1.IstioRevision {
+// desiredRevision is the active revision as the Istio asks for it, with the exact version that this means today.
+func desiredRevision(istio *v1.Istio, version string) *v1.IstioRevision {
 	values := istio.Spec.Values.DeepCopy()
 	if istio.Spec.Profile != "" {
 		if values == nil {
@@ -163,7 +194,7 @@ func desiredRevision(istio *v1.Istio) *v1.IstioRevision {
 	}
 	return &v1.IstioRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: revisionName(istio),
+			Name: revisionName(istio, version),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1.GroupVersion.String(),
 				Kind:       v1.IstioKind,
@@ -173,16 +204,16 @@ func desiredRevision(istio *v1.Istio) *v1.IstioRevision {
 			}},
 		},
 		Spec: v1.IstioRevisionSpec{
-			Version:   istio.Spec.Version,
+			Version:   version,
 			Namespace: istio.Spec.Namespace,
 			Values:    values,
 		},
 	}
 }
 
-func revisionName(istio *v1.Istio) string {
+func revisionName(istio *v1.Istio, version string) string {
 	if istio.Spec.UpdateStrategy.Type == v1.UpdateStrategyRevisionBased {
-		return istio.Name + "-" + strings.ReplaceAll(istio.Spec.Version, ".", "-")
+		return istio.Name + "-" + strings.ReplaceAll(version, ".", "-")
 	}
 	return istio.Name
 }
@@ -209,13 +240,18 @@ type readiness struct {
 
 func revisionReadiness(revision *v1.IstioRevision) readiness {
 	condition := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionReady))
+	reconciled := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionReconciled))
 	switch {
 	case condition == nil:
 		return readiness{reason: v1.ReasonIstiodNotReady, message: fmt.Sprintf(
-			"IstioRevision %s is not installed: no control plane charts have been applied for it", revision.Name)}
+			"IstioRevision %s has not been looked at yet", revision.Name)}
 	case condition.ObservedGeneration < revision.Generation:
 		return readiness{reason: v1.ReasonIstiodNotReady, message: fmt.Sprintf(
 			"IstioRevision %s has changed, and its control plane has not followed yet", revision.Name)}
+	case condition.Status != metav1.ConditionTrue && reconciled != nil && reconciled.Status == metav1.ConditionFalse:
+		// What keeps it from being installed tells more than that it is not.
+		return readiness{reason: v1.Reason(reconciled.Reason), message: fmt.Sprintf(
+			"IstioRevision %s: %s", revision.Name, reconciled.Message)}
 	case condition.Status != metav1.ConditionTrue:
 		return readiness{reason: v1.Reason(condition.Reason), message: fmt.Sprintf(
 			"IstioRevision %s: %s", revision.Name, condition.Message)}

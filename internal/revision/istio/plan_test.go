@@ -53,8 +53,11 @@ func TestPlan(t *testing.T) {
 		},
 		"revision based, the next version comes beside the old one": {
 			observed(makeIstio("default").revisionBased().version("v1.26.0"),
-				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready()),
-			[]string{`Pending create IstioRevision default-v1-26-0 ""->"v1.26.0" RevisionMissing`},
+				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready()).used("default-v1-24-0"),
+			[]string{
+				`Pending create IstioRevision default-v1-26-0 ""->"v1.26.0" RevisionMissing`,
+				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
+			},
 		},
 		"in place, the next version replaces the old one": {
 			observed(makeIstio("default").version("v1.26.0"), makeRevision("default", "v1.24.0").of("default").ready()),
@@ -89,13 +92,46 @@ func TestPlan(t *testing.T) {
 				condition(v1.ConditionReady, metav1.ConditionFalse, v1.ReasonReadinessCheckFailed, "timeout")),
 			[]string{`Running run IstioRevision default ""->"v1.24.0" ReadinessCheckFailed`},
 		},
-		"no version": {
-			observed(makeIstio("default").version("")),
-			[]string{`Failed resolve Istio default ""->"" VersionNotFound`},
+		"no version: the newest": {
+			observed(makeIstio("default").revisionBased().version("")).charts("v1.26.0", "v1.24.1", "v1.24.0"),
+			[]string{`Pending create IstioRevision default-v1-26-0 ""->"v1.26.0" RevisionMissing`},
 		},
 		"the newest patch": {
-			observed(makeIstio("default").version("v1.24-latest")),
-			[]string{`Failed resolve Istio default "v1.24-latest"->"" VersionNotFound`},
+			observed(makeIstio("default").revisionBased().version("v1.24-latest")).charts("v1.26.0", "v1.24.1", "v1.24.0"),
+			[]string{`Pending create IstioRevision default-v1-24-1 ""->"v1.24.1" RevisionMissing`},
+		},
+		"an alias that has moved makes a new revision": {
+			observed(makeIstio("default").revisionBased().version("v1.24-latest").active("default-v1-24-0"),
+				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready().unused()).charts("v1.24.1", "v1.24.0"),
+			[]string{
+				`Pending create IstioRevision default-v1-24-1 ""->"v1.24.1" RevisionMissing`,
+				`Running prune IstioRevision default-v1-24-0 "v1.24.0"->"" Inactive`,
+			},
+		},
+		"an alias that nothing stands for": {
+			observed(makeIstio("default").version("v1.27-latest")).charts("v1.26.0"),
+			[]string{`Failed resolve Istio default "v1.27-latest"->"" VersionNotFound`},
+		},
+		"a version that there are no charts of": {
+			observed(makeIstio("default")).charts("v1.26.0"),
+			[]string{`Failed resolve Istio default "v1.24.0"->"" VersionNotFound`},
+		},
+		"charts that are gone do not disturb what runs": {
+			observed(makeIstio("default").active("default"), makeRevision("default", "v1.24.0").of("default").ready()).charts("v1.26.0"),
+			[]string{`Done run IstioRevision default ""->"v1.24.0" IstiodReady`},
+		},
+		"no answer from the source of charts: an exact version needs none": {
+			observed(makeIstio("default")).noCharts(),
+			[]string{`Pending create IstioRevision default ""->"v1.24.0" RevisionMissing`},
+		},
+		"no answer from the source of charts: an alias keeps what it stood for": {
+			observed(makeIstio("default").version("v1.24-latest").active("default"),
+				makeRevision("default", "v1.24.0").of("default").ready()).noCharts(),
+			[]string{`Done run IstioRevision default ""->"v1.24.0" IstiodReady`},
+		},
+		"no answer from the source of charts: an alias that stood for nothing": {
+			observed(makeIstio("default").version("v1.24-latest")).noCharts(),
+			[]string{`Failed resolve Istio default "v1.24-latest"->"" ChartsUnavailable`},
 		},
 		"an exact version that happens to end in latest": {
 			observed(makeIstio("default").version("v1.24.0-latest")),
@@ -140,7 +176,7 @@ func TestPlan(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, inShort(Plan(c.in))); diff != "" {
+			if diff := cmp.Diff(c.want, inShort(Plan(c.in, epoch))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -150,7 +186,7 @@ func TestPlan(t *testing.T) {
 func TestDesiredRevision(t *testing.T) {
 	given := v1.Values{"pilot": map[string]any{"env": map[string]any{"A": "b"}}}
 	istio := makeIstio("default").values(given).profile("ambient")
-	got := desiredRevision(istio.Istio)
+	got := desiredRevision(istio.Istio, "v1.24.0")
 	want := v1.IstioRevisionSpec{
 		Version:   "v1.24.0",
 		Namespace: "istio-system",
@@ -168,13 +204,13 @@ func TestDesiredRevision(t *testing.T) {
 }
 
 func TestPlanMessagesNameTheRemedy(t *testing.T) {
-	plan := Plan(observed(makeIstio("default").version("v1.24-latest")))
-	want := "spec.version v1.24-latest asks for the newest patch, and there is no source of charts to look for one; " +
-		"set an exact version such as v1.24.0"
+	plan := Plan(observed(makeIstio("default").version("v1.27-latest")).charts("v1.26.0", "v1.24.0"), epoch)
+	want := "spec.version v1.27-latest asks for the newest stable patch of v1.27, and there is none; " +
+		"set spec.version to one that exists, of which the nearest are v1.26.0, v1.24.0"
 	if diff := cmp.Diff(want, plan.Steps[0].Reason.Message); diff != "" {
 		t.Error(diff)
 	}
-	plan = Plan(observed(makeIstio("default"), makeRevision("default", "v1.23.0")))
+	plan = Plan(observed(makeIstio("default"), makeRevision("default", "v1.23.0")), epoch)
 	want = "IstioRevision default exists, differs from what Istio default asks for in spec.version, and was not made by it; " +
 		"delete it, make it agree, or give the Istio another name"
 	if diff := cmp.Diff(want, plan.Steps[0].Reason.Message); diff != "" {

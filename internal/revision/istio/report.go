@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
 )
 
 // report writes the status, if it says anything new.
@@ -28,23 +29,10 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
 	}
-	if trouble := newTrouble(o.Istio.Status, status); trouble != nil {
+	if trouble := upkeep.NewTrouble(o.Istio.Status.Conditions, status.Conditions); trouble != nil {
 		r.recorder.Eventf(o.Istio, nil, corev1.EventTypeWarning, trouble.Reason, "reconcile", "%s", trouble.Message)
 	}
 	return nil
-}
-
-// newTrouble is what keeps the spec from being carried out, if that was not said before; a pause is no trouble.
-func newTrouble(before, after v1.IstioStatus) *metav1.Condition {
-	was := meta.FindStatusCondition(before.Conditions, string(v1.ConditionReconciled))
-	is := meta.FindStatusCondition(after.Conditions, string(v1.ConditionReconciled))
-	if is == nil || is.Status != metav1.ConditionFalse || is.Reason == string(v1.ReasonPaused) {
-		return nil
-	}
-	if was != nil && was.Reason == is.Reason && was.Message == is.Message {
-		return nil
-	}
-	return is
 }
 
 // statusOf is the status as it should read after a plan, and after the failure of applying it, if there was one.
@@ -111,9 +99,12 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 	}
 	var unwritten *passage.Step
 	for i := range plan.Steps {
-		if plan.Steps[i].Action != ActionRun {
+		switch plan.Steps[i].Action {
+		case ActionRun, ActionMove, ActionRetire, ActionPrune:
+			continue
+		}
+		if unwritten == nil {
 			unwritten = &plan.Steps[i]
-			break
 		}
 	}
 	switch {
@@ -126,24 +117,23 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 		return condition(metav1.ConditionFalse, unwritten.Reason)
 	}
 	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonReconciled,
-		"IstioRevision %s is as the spec asks", plan.Target))
+		"IstioRevision %s is as the spec asks%s", plan.Target, kept(plan)))
 }
 
 // failureReason quotes the API server only where it says the same thing every time: a status that changes with each
 // attempt would be written with each attempt.
 func failureReason(err error) passage.Reason {
-	code := passage.Code(v1.ReasonReconcileError)
 	switch {
 	case apierrors.IsInvalid(err):
 		return passage.Because(v1.ReasonRefused, "%v; nothing more is tried until the spec changes", err)
 	case apierrors.IsForbidden(err):
-		return passage.Because(code, "%v", err)
+		return passage.Because(v1.ReasonReconcileError, "%v", err)
 	}
 	kind := string(apierrors.ReasonForError(err))
 	if kind == "" {
 		kind = "no answer from the API server"
 	}
-	return passage.Because(code, "writing the revision failed (%s) and will be tried again; details are in the operator's log", kind)
+	return passage.Because(v1.ReasonReconcileError, "writing the revision failed (%s) and will be tried again; details are in the operator's log", kind)
 }
 
 func ready(o Observed, active string) metav1.Condition {

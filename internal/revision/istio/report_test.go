@@ -31,8 +31,17 @@ func TestStatus(t *testing.T) {
 			active:     "default",
 			revisions:  v1.RevisionSummary{Total: 1},
 			reconciled: "True Reconciled: IstioRevision default is as the spec asks",
-			ready: "False IstiodNotReady: IstioRevision default is not installed: " +
-				"no control plane charts have been applied for it",
+			ready:      "False IstiodNotReady: IstioRevision default has not been looked at yet",
+		},
+		"what keeps the revision from being installed is told": {
+			in: observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").
+				condition(v1.ConditionReconciled, metav1.ConditionFalse, v1.ReasonNamespaceNotFound, "namespace istio-system does not exist").
+				condition(v1.ConditionReady, metav1.ConditionFalse, v1.ReasonIstiodNotReady, "istiod is not installed")),
+			state:      "NamespaceNotFound",
+			active:     "default",
+			revisions:  v1.RevisionSummary{Total: 1},
+			reconciled: "True Reconciled: IstioRevision default is as the spec asks",
+			ready:      "False NamespaceNotFound: IstioRevision default: namespace istio-system does not exist",
 		},
 		"healthy": {
 			in:         observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").ready()),
@@ -48,21 +57,21 @@ func TestStatus(t *testing.T) {
 					condition(v1.ConditionInUse, metav1.ConditionTrue, v1.ReasonReferencedByWorkloads, ""),
 				makeRevision("default-v1-24-0", "v1.24.0").of("default").
 					condition(v1.ConditionReady, metav1.ConditionFalse, v1.ReasonIstiodNotReady, "0/1 pods are ready"),
-				makeRevision("other", "v1.24.0").of("other").ready()),
+				makeRevision("other", "v1.24.0").of("other").ready()).used("default-v1-23-0"),
 			state:      "IstiodNotReady",
 			active:     "default-v1-24-0",
 			revisions:  v1.RevisionSummary{Total: 2, Ready: 1, InUse: 1},
-			reconciled: "True Reconciled: IstioRevision default-v1-24-0 is as the spec asks",
+			reconciled: "True Reconciled: IstioRevision default-v1-24-0 is as the spec asks; kept while in use: default-v1-23-0",
 			ready:      "False IstiodNotReady: IstioRevision default-v1-24-0: 0/1 pods are ready",
 		},
 		"a version that cannot be resolved leaves the active revision as it was": {
-			in: observed(makeIstio("default").revisionBased().version("").active("default-v1-24-0"),
-				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready()),
+			in: observed(makeIstio("default").revisionBased().version("v1.27.0").active("default-v1-24-0"),
+				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready()).charts("v1.26.0"),
 			state:     "VersionNotFound",
 			active:    "default-v1-24-0",
 			revisions: v1.RevisionSummary{Total: 1, Ready: 1},
-			reconciled: "False VersionNotFound: spec.version is empty, which asks for the newest version, " +
-				"and there is no source of charts to look for one; set an exact version such as v1.24.0",
+			reconciled: "False VersionNotFound: there are no charts of spec.version v1.27.0; " +
+				"set spec.version to the only one that exists, v1.26.0",
 			ready: "True IstiodReady: the control plane of IstioRevision default-v1-24-0 serves",
 		},
 		"the name is taken": {
@@ -111,7 +120,7 @@ func TestStatus(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := statusOf(c.in, Plan(c.in), c.failure, epoch)
+			got := statusOf(c.in, Plan(c.in, epoch), c.failure, epoch)
 			condition := func(text string, i int) string {
 				g := got.Conditions[i]
 				if g.ObservedGeneration != 1 || !g.LastTransitionTime.Time.Equal(epoch) {
@@ -137,9 +146,9 @@ func TestStatus(t *testing.T) {
 func TestStatusIsStable(t *testing.T) {
 	in := observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default"))
 	in.Istio.Status.WorkloadMigration = &v1.WorkloadMigrationStatus{State: "Idle"}
-	first := statusOf(in, Plan(in), nil, epoch)
+	first := statusOf(in, Plan(in, epoch), nil, epoch)
 	in.Istio.Status = first
-	second := statusOf(in, Plan(in), nil, epoch.Add(time.Hour))
+	second := statusOf(in, Plan(in, epoch.Add(time.Hour)), nil, epoch.Add(time.Hour))
 	if diff := cmp.Diff(first, second); diff != "" {
 		t.Errorf("an hour later, with nothing changed, the status reads differently:\n%s", diff)
 	}
@@ -148,34 +157,5 @@ func TestStatusIsStable(t *testing.T) {
 	}
 	if sent := statusConfigurationOf("default", second).Status; sent.WorkloadMigration != nil {
 		t.Error("what others wrote to the status is claimed as our own")
-	}
-}
-
-func TestNewTrouble(t *testing.T) {
-	status := func(value metav1.ConditionStatus, reason v1.Reason, message string) v1.IstioStatus {
-		return v1.IstioStatus{Conditions: []metav1.Condition{{
-			Type: string(v1.ConditionReconciled), Status: value, Reason: string(reason), Message: message,
-		}}}
-	}
-	missing := status("False", v1.ReasonVersionNotFound, "spec.version is empty")
-	cases := map[string]struct {
-		before, after v1.IstioStatus
-		told          bool
-	}{
-		"first seen":                 {v1.IstioStatus{}, missing, true},
-		"said before":                {missing, missing, false},
-		"another cause":              {missing, status("False", v1.ReasonVersionNotFound, "spec.version v1.24-latest"), true},
-		"another reason":             {missing, status("False", v1.ReasonRefused, "spec.version is empty"), true},
-		"it was well until now":      {status("True", v1.ReasonReconciled, ""), missing, true},
-		"it is well now":             {missing, status("True", v1.ReasonReconciled, ""), false},
-		"somebody asked for a pause": {missing, status("False", v1.ReasonPaused, "paused"), false},
-		"nothing was ever said":      {v1.IstioStatus{}, v1.IstioStatus{}, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := newTrouble(c.before, c.after); (got != nil) != c.told {
-				t.Errorf("got %+v, want it told: %t", got, c.told)
-			}
-		})
 	}
 }

@@ -1,0 +1,150 @@
+package charts
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	ociref "oras.land/oras-go/v2/registry"
+)
+
+// DefaultRepository has the charts of Istio's own releases.
+const DefaultRepository = "oci://gcr.io/istio-release/charts"
+
+// Options say where Istio's charts come from; nothing set means DefaultRepository.
+type Options struct {
+	// Dir holds charts as DIR/VERSION/CHART.
+	Dir string
+	// Repository is the URL of a Helm repository (https://...) or of an OCI registry (oci://...).
+	Repository string
+	// CacheDir keeps what was downloaded; empty means a directory of Fairlead's in the user's cache.
+	CacheDir string
+	// CAFile has certificates to trust besides the system's.
+	CAFile string
+	// RegistryConfig has the credentials for an OCI registry; empty means Helm's, then Docker's.
+	RegistryConfig string
+}
+
+// AddFlags registers a flag for every option; what the options hold already is the default.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Dir, "chart-dir", o.Dir,
+		"directory of Istio's charts as DIR/VERSION/CHART, such as DIR/v1.24.0/istiod, instead of a repository")
+	flags.StringVar(&o.Repository, "chart-repository", o.Repository,
+		"Helm repository (https://...) or OCI registry (oci://...) of Istio's charts\n(default "+DefaultRepository+")")
+	flags.StringVar(&o.CacheDir, "chart-cache-dir", o.CacheDir,
+		"directory that keeps downloaded charts (default fairlead/charts in the user's cache directory)")
+	flags.StringVar(&o.CAFile, "chart-ca-file", o.CAFile,
+		"PEM file of CAs to trust besides the system's when downloading charts;\n"+
+			"without it, an OCI registry on this machine is spoken to in plain http")
+	flags.StringVar(&o.RegistryConfig, "chart-registry-config", o.RegistryConfig,
+		"file with the credentials for an OCI registry, as helm registry login writes it\n(default Helm's own, then Docker's)")
+}
+
+// Validate refuses options that cannot work, each with its remedy. It looks at files, and asks nobody over the network.
+func (o Options) Validate() error {
+	if o.Dir != "" {
+		if o.Repository != "" {
+			return fmt.Errorf("charts come from --chart-dir %s or from --chart-repository %s: leave one of the two out",
+				o.Dir, o.Repository)
+		}
+		return validateDir(o.Dir)
+	}
+	_, badURL := o.repository()
+	_, noCache := o.cacheDir()
+	_, badCA := newTransport(o.CAFile)
+	return errors.Join(badURL, noCache, badCA, validateRegistryConfig(o.RegistryConfig))
+}
+
+func validateDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--chart-dir: %w; name a directory that holds charts as VERSION/CHART, such as v1.24.0/istiod", err)
+	case !info.IsDir():
+		return fmt.Errorf("--chart-dir: %s is not a directory; name one that holds charts as VERSION/CHART, such as v1.24.0/istiod", dir)
+	}
+	return nil
+}
+
+func validateRegistryConfig(file string) error {
+	if file == "" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--chart-registry-config: %w; write it with helm registry login --registry-config, or leave the flag out", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("--chart-registry-config: %s is not a file", file)
+	}
+	return nil
+}
+
+func (o Options) cacheDir() (string, error) {
+	if o.CacheDir != "" {
+		return filepath.Abs(o.CacheDir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("nowhere to keep charts: %w; set --chart-cache-dir", err)
+	}
+	return filepath.Join(dir, "fairlead", "charts"), nil
+}
+
+// remoteURL is a --chart-repository that was found to be one.
+type remoteURL struct{ *url.URL }
+
+func (o Options) repository() (remoteURL, error) {
+	text := o.Repository
+	if text == "" {
+		text = DefaultRepository
+	}
+	refuse := func(format string, args ...any) (remoteURL, error) {
+		return remoteURL{}, fmt.Errorf("--chart-repository "+format, args...)
+	}
+	u, err := url.Parse(strings.TrimRight(text, "/"))
+	switch {
+	case err != nil:
+		return refuse("%q is not a URL such as %s", text, DefaultRepository)
+	case u.User != nil:
+		return refuse("of %s has credentials in it, for all to see: leave them out, and use --chart-registry-config with an OCI registry",
+			u.Host)
+	case u.Host == "" || u.RawQuery != "" || u.Fragment != "":
+		return refuse("%q is not a URL such as %s", text, DefaultRepository)
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		return refuse("%s would be asked in plain http, which is for this machine only: use https://%s", text, u.Host+u.Path)
+	}
+	switch u.Scheme {
+	case "https", "http":
+	case "oci":
+		if _, err := ociref.ParseReference(u.Host + u.Path + "/" + istiod); err != nil {
+			return refuse("%s is not the path of charts in a registry, such as %s: %v", text, DefaultRepository, err)
+		}
+	default:
+		return refuse("%q must start with https:// for a Helm repository or oci:// for an OCI registry", text)
+	}
+	return remoteURL{u}, nil
+}
+
+func (u remoteURL) origin(o Options, transport http.RoundTripper) origin {
+	if u.Scheme != "oci" {
+		return &repository{url: u.String(), client: &http.Client{Transport: transport}}
+	}
+	return &registry{
+		path:      u.Host + u.Path,
+		plainHTTP: loopback(u.Hostname()) && o.CAFile == "",
+		config:    o.RegistryConfig,
+		transport: transport,
+	}
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,99 @@
+package charts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	helm "helm.sh/helm/v4/pkg/registry"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+)
+
+// registry is a path in an OCI registry, under which each chart is a repository and each version a tag.
+type registry struct {
+	path      string
+	plainHTTP bool
+	config    string
+	transport http.RoundTripper
+}
+
+func (r *registry) String() string { return "registry oci://" + r.path }
+
+func (r *registry) versions(ctx context.Context) ([]string, error) {
+	client, err := r.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := client.Tags(r.path + "/" + istiod)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	for i, tag := range tags {
+		tags[i] = "v" + tag
+	}
+	return tags, nil
+}
+
+// archive leaves the check of the digest to Helm, which takes nothing from a registry that is not what its manifest says.
+func (r *registry) archive(ctx context.Context, name, version string) ([]byte, error) {
+	client, err := r.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pulled, err := client.Pull(r.path + "/" + name + ":" + strings.TrimPrefix(version, "v"))
+	switch {
+	case errors.Is(err, errdef.ErrNotFound):
+		return nil, missing("it has no such chart; check --chart-repository")
+	case errors.Is(err, content.ErrMismatchedDigest):
+		return nil, errors.New("what was downloaded is not what the digest in the manifest says; none of it is kept; " +
+			"whoever keeps the registry has to put this right")
+	case err != nil:
+		return nil, refusal(err)
+	}
+	return pulled.Chart.Data, nil
+}
+
+func refusal(err error) error {
+	if strings.Contains(err.Error(), "failed to resolve credential") {
+		// What it says beyond that can quote them, and is not for a status.
+		return errors.New("its credentials cannot be read; check --chart-registry-config")
+	}
+	var response *errcode.ErrorResponse
+	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||
+		errors.As(err, &response) && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
+		return fmt.Errorf("%s; check its credentials in --chart-registry-config", steady(err))
+	}
+	return &unreachable{err}
+}
+
+// client is made for each call, because Helm's takes no context: the transport gives it one.
+func (r *registry) client(ctx context.Context) (*helm.Client, error) {
+	options := []helm.ClientOption{
+		helm.ClientOptHTTPClient(&http.Client{Transport: during{ctx, r.transport}}),
+		helm.ClientOptCredentialsFile(r.config),
+		helm.ClientOptEnableCache(true),
+	}
+	if r.plainHTTP {
+		options = append(options, helm.ClientOptPlainHTTP())
+	}
+	client, err := helm.NewClient(options...)
+	if err != nil {
+		return nil, fmt.Errorf("read the credentials for the registry: %w; check --chart-registry-config", err)
+	}
+	return client, nil
+}
+
+// during makes requests end with a context that their sender does not know.
+type during struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+func (d during) RoundTrip(request *http.Request) (*http.Response, error) {
+	return d.next.RoundTrip(request.WithContext(d.ctx))
+}

@@ -1,0 +1,116 @@
+package charts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/repo/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// repository is a Helm repository. Helm's own client for one takes no context, so that it could not be stopped.
+type repository struct {
+	url    string
+	client *http.Client
+}
+
+func (r *repository) String() string { return "repository " + r.url }
+
+func (r *repository) versions(ctx context.Context) ([]string, error) {
+	index, err := r.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var versions []string
+	for _, entry := range index.Entries[istiod] {
+		versions = append(versions, entryVersion(entry))
+	}
+	return versions, nil
+}
+
+func (r *repository) archive(ctx context.Context, name, version string) ([]byte, error) {
+	index, err := r.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range index.Entries[name] {
+		if entryVersion(entry) == version {
+			return r.entryArchive(ctx, entry)
+		}
+	}
+	return nil, missing("its index has no such chart; check --chart-repository")
+}
+
+func (r *repository) entryArchive(ctx context.Context, entry *repo.ChartVersion) ([]byte, error) {
+	if len(entry.URLs) == 0 {
+		return nil, errors.New("its index has no URL for the chart")
+	}
+	want := "sha256:" + strings.TrimPrefix(entry.Digest, "sha256:")
+	if !sha256Digest.MatchString(want) {
+		return nil, errors.New("its index has no SHA-256 digest for the chart, so that a download could not be checked")
+	}
+	url, err := repo.ResolveReferenceURL(r.url, entry.URLs[0])
+	if err != nil {
+		return nil, fmt.Errorf("the URL in its index: %w", err)
+	}
+	archive, err := r.get(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	if got := digestOf(archive); got != want {
+		return nil, fmt.Errorf("what was downloaded has digest %s, but the index says %s; none of it is kept; "+
+			"whoever keeps the repository has to put this right", got, want)
+	}
+	return archive, nil
+}
+
+func (r *repository) index(ctx context.Context) (*repo.IndexFile, error) {
+	url, err := repo.ResolveReferenceURL(r.url, "index.yaml")
+	if err != nil {
+		return nil, err
+	}
+	text, err := r.get(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	index := &repo.IndexFile{}
+	if err := yaml.Unmarshal(text, index); err != nil {
+		return nil, &unreachable{fmt.Errorf("%s is not the index of a Helm repository: %w", url, err)}
+	}
+	if index.APIVersion == "" {
+		return nil, &unreachable{fmt.Errorf("%s is not the index of a Helm repository: it has no apiVersion", url)}
+	}
+	return index, nil
+}
+
+func (r *repository) get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		return nil, &unreachable{err}
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, &unreachable{fmt.Errorf("get %s: %s", url, response.Status)}
+	}
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, &unreachable{fmt.Errorf("get %s: %w", url, err)}
+	}
+	return data, nil
+}
+
+// entryVersion is Fairlead's name for the version of an entry, or "" for one that is of no use.
+func entryVersion(entry *repo.ChartVersion) string {
+	if entry == nil || entry.Metadata == nil || entry.Removed {
+		return ""
+	}
+	return "v" + strings.TrimPrefix(entry.Version, "v")
+}

@@ -1,0 +1,58 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+)
+
+// apply carries out steps of a plan, in their order.
+func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
+	for _, step := range steps {
+		if err := r.carryOut(ctx, o, step); err != nil {
+			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
+		}
+		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
+			"to", step.To, "reason", step.Reason.String())
+		r.recorder.Eventf(o.Revision, nil, corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
+			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
+	}
+	return nil
+}
+
+var eventReasons = map[passage.Action]string{
+	upkeep.ActionInstall:   "Installed",
+	upkeep.ActionUpgrade:   "Upgraded",
+	upkeep.ActionRestore:   "Restored",
+	upkeep.ActionUninstall: "Uninstalled",
+}
+
+func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step) error {
+	if step.Action == upkeep.ActionUninstall {
+		return r.keeper.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
+	}
+	if err := upkeep.Protect(ctx, r.client, o.Revision); err != nil {
+		return err
+	}
+	for _, shared := range []upkeep.Release{o.Base, o.Validator} {
+		if concerns(shared, step) {
+			return r.keeper.Apply(ctx, shared, step)
+		}
+	}
+	return r.keeper.Apply(ctx, o.Istiod, step)
+}
+
+// concerns tells whether a step was made for a release.
+func concerns(rel upkeep.Release, step passage.Step) bool {
+	for _, s := range upkeep.Steps(rel, false) {
+		if s.Object == step.Object {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,209 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/release"
+)
+
+func TestDecideShared(t *testing.T) {
+	type want struct{ Lead, Version, Default string }
+	a := makeRevision("a", "v1.24.0").age(3)
+	b := makeRevision("b", "v1.26.0").age(2)
+	tagged := func(revision string) *v1.IstioRevisionTag {
+		tag := &v1.IstioRevisionTag{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+		tag.Status.IstioRevision = revision
+		return tag
+	}
+	cases := map[string]struct {
+		siblings []Sibling
+		tag      *v1.IstioRevisionTag
+		base     []release.State
+		want     want
+	}{
+		"nobody": {},
+		"one": {
+			siblings: siblings(a),
+			want:     want{"a", "v1.24.0", ""},
+		},
+		"the oldest leads, the newest version counts": {
+			siblings: siblings(b, a),
+			want:     want{"a", "v1.26.0", ""},
+		},
+		"CRDs never step back": {
+			siblings: siblings(a),
+			base:     []release.State{{Namespace: "istio-system", ChartVersion: "v1.26.0"}},
+			want:     want{"a", "v1.26.0", ""},
+		},
+		"ten is more than nine": {
+			siblings: siblings(makeRevision("a", "v1.9.0"), makeRevision("b", "v1.10.0")),
+			want:     want{"a", "v1.10.0", ""},
+		},
+		"what is installed stays where it is": {
+			siblings: siblings(a, makeRevision("c", "v1.24.0").in("mesh")),
+			base:     []release.State{{Namespace: "mesh", ChartVersion: "v1.24.0"}},
+			want:     want{"c", "v1.24.0", ""},
+		},
+		"the revision called default validates": {
+			siblings: siblings(a, makeRevision("default", "v1.24.0").in("mesh")),
+			want:     want{"a", "v1.24.0", "default"},
+		},
+		"the revision tagged default validates": {
+			siblings: siblings(a, b),
+			tag:      tagged("b"),
+			want:     want{"a", "v1.26.0", "b"},
+		},
+		"a tag that points nowhere": {
+			siblings: siblings(a),
+			tag:      tagged(""),
+			want:     want{"a", "v1.24.0", ""},
+		},
+		"one that is going does not count": {
+			siblings: siblings(a.deleting(), b),
+			want:     want{"b", "v1.26.0", ""},
+		},
+		"one that cannot be installed does not count": {
+			siblings: append(siblings(b), Sibling{IstioRevision: makeRevision("default", "v1.31.0").in("missing").IstioRevision}),
+			want:     want{"b", "v1.26.0", ""},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			decided := decideShared(c.siblings, c.tag, c.base)
+			got := want{Version: decided.Version}
+			if decided.Lead != nil {
+				got.Lead = decided.Lead.Name
+			}
+			if decided.Default != nil {
+				got.Default = decided.Default.Name
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStrays(t *testing.T) {
+	here, there := release.State{Namespace: "istio-system"}, release.State{Namespace: "before"}
+	a := makeRevision("a", "v1.24.0").IstioRevision
+	cases := map[string]struct {
+		leads, isDefault  bool
+		decided           shared
+		bases, validators []release.State
+		want              int
+	}{
+		"all is where it belongs":                     {leads: true, isDefault: true, decided: shared{Lead: a, Default: a}, bases: []release.State{here}, validators: []release.State{here}},
+		"the base has moved":                          {leads: true, decided: shared{Lead: a}, bases: []release.State{here, there}, want: 1},
+		"the validator has moved":                     {isDefault: true, decided: shared{Lead: a, Default: a}, validators: []release.State{there}, want: 1},
+		"nobody validates any more":                   {leads: true, decided: shared{Lead: a}, validators: []release.State{here}, want: 1},
+		"nobody validates, but another one leads":     {decided: shared{Lead: a}, validators: []release.State{here}},
+		"what another one looks after is not touched": {decided: shared{Lead: a, Default: a}, bases: []release.State{there}, validators: []release.State{there}},
+		"the last to go takes all along":              {bases: []release.State{here}, validators: []release.State{here}, want: 2},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := strays(&Observed{Leads: c.leads, IsDefault: c.isDefault}, c.decided, c.bases, c.validators); len(got) != c.want {
+				t.Errorf("got %v, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestNameHolder(t *testing.T) {
+	at := func(second int) metav1.Time { return metav1.NewTime(epoch.Add(time.Duration(second) * time.Second)) }
+	cases := map[string]struct {
+		revision, tag     int
+		installed, points bool
+		heldByTag         bool
+	}{
+		"the revision is older":                         {revision: 1, tag: 2, points: true},
+		"the tag is older":                              {revision: 2, tag: 1, installed: true, heldByTag: true},
+		"same second, nothing done yet":                 {revision: 1, tag: 1},
+		"same second, the tag was first":                {revision: 1, tag: 1, points: true, heldByTag: true},
+		"same second, the revision was first":           {revision: 1, tag: 1, installed: true},
+		"same second, both have been installed already": {revision: 1, tag: 1, installed: true, points: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(c.revision)}}
+			tag := &v1.IstioRevisionTag{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(c.tag)}}
+			if c.installed {
+				revision.Finalizers = []string{v1.FinalizerUninstall}
+			}
+			if c.points {
+				tag.Status.IstioRevision = "x"
+			}
+			if got := NameHolder(revision, tag); got != c.heldByTag {
+				t.Errorf("held by the tag: %t", got)
+			}
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	cases := map[string]struct {
+		revision revisionBuilder
+		want     map[string]any
+	}{
+		"nothing set": {
+			makeRevision("a", "v1.24.0"),
+			map[string]any{"revision": "a", "global": map[string]any{"istioNamespace": "istio-system"}},
+		},
+		"the default revision has no name for the charts": {
+			makeRevision("default", "v1.24.0").in("mesh"),
+			map[string]any{"revision": "", "global": map[string]any{"istioNamespace": "mesh"}},
+		},
+		"the user's values stay": {
+			makeRevision("a", "v1.24.0").values(v1.Values{"global": map[string]any{"hub": "h"}, "pilot": map[string]any{"cni": true}}),
+			map[string]any{
+				"revision": "a", "pilot": map[string]any{"cni": true},
+				"global": map[string]any{"hub": "h", "istioNamespace": "istio-system"},
+			},
+		},
+		"a profile is the charts' own business": {
+			makeRevision("a", "v1.24.0").values(v1.Values{"profile": "ambient"}),
+			map[string]any{"revision": "a", "profile": "ambient", "global": map[string]any{"istioNamespace": "istio-system"}},
+		},
+		"the default profile is none": {
+			makeRevision("a", "v1.24.0").values(v1.Values{"profile": "default"}),
+			map[string]any{"revision": "a", "global": map[string]any{"istioNamespace": "istio-system"}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			given := c.revision.Spec.Values.DeepCopy()
+			if diff := cmp.Diff(c.want, Values(c.revision.IstioRevision)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(given, c.revision.Spec.Values); diff != "" {
+				t.Errorf("the revision's own values were changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBaseValues(t *testing.T) {
+	lead := makeRevision("a", "v1.24.0").in("mesh").values(v1.Values{
+		"profile": "nonsense", "compatibilityVersion": "0.1", "platform": "none", "pilot": map[string]any{"cni": true},
+		"base":   map[string]any{"excludedCRDs": []any{"x"}},
+		"global": map[string]any{"imagePullSecrets": []any{"s"}, "profile": "nonsense", "platform": "none"},
+	})
+	given := lead.Spec.Values.DeepCopy()
+	want := map[string]any{
+		"defaultRevision": "",
+		"base":            map[string]any{"excludedCRDs": []any{"x"}},
+		"global":          map[string]any{"imagePullSecrets": []any{"s"}, "istioNamespace": "mesh"},
+	}
+	if diff := cmp.Diff(want, baseValues(lead.IstioRevision)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(given, lead.Spec.Values); diff != "" {
+		t.Errorf("the revision's own values were changed:\n%s", diff)
+	}
+}

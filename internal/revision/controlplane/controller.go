@@ -1,0 +1,141 @@
+// Package controlplane installs the control plane of an IstioRevision from Istio's charts, keeps it as it was
+// installed, tells whether it serves and who uses it, and removes it.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// workers install several control planes at the same time; the shared releases are looked after by one of them.
+const workers = 4
+
+// Tools are what the controller works with.
+type Tools struct {
+	// Client reads its own writes.
+	Client  client.Client
+	Objects *upkeep.Objects
+	Keeper  *upkeep.Keeper
+	Charts  *upkeep.Charts
+	Users   *usage.Tracker
+}
+
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions/status,verbs=patch
+
+// Setup adds the controller of IstioRevisions to the manager.
+func Setup(mgr ctrl.Manager, tools Tools) error {
+	r := &reconciler{
+		client:   tools.Client,
+		cache:    mgr.GetCache(),
+		objects:  tools.Objects,
+		keeper:   tools.Keeper,
+		charts:   tools.Charts,
+		users:    tools.Users,
+		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
+		now:      time.Now,
+	}
+	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.all(ctx) })
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("istiorevision").
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithLogConstructor(upkeep.Logger(mgr, v1.IstioRevisionKind)).
+		For(&v1.IstioRevision{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, upkeep.Deleting,
+		))).
+		// What all revisions share is looked after by one of them.
+		Watches(&v1.IstioRevision{}, all, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				return e.ObjectOld.GetDeletionTimestamp().IsZero() && !e.ObjectNew.GetDeletionTimestamp().IsZero()
+			},
+		})).
+		// A tag may hold, or give up, the name of a revision; the one called default decides who validates.
+		Watches(&v1.IstioRevisionTag{}, all, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WatchesRawSource(tools.Users.Source())
+	return tools.Objects.Watch(b, upkeep.Watch{
+		Kind:          v1.IstioRevisionKind,
+		ReleaseSuffix: istiodSuffix,
+		Unowned:       r.all,
+		Namespace:     r.in,
+	}).Complete(r)
+}
+
+type reconciler struct {
+	client   client.Client
+	cache    client.Reader
+	objects  *upkeep.Objects
+	keeper   *upkeep.Keeper
+	charts   *upkeep.Charts
+	users    *usage.Tracker
+	recorder events.EventRecorder
+	now      func() time.Time
+}
+
+// Reconcile observes, plans, applies and reports one IstioRevision.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	observed, err := r.observe(ctx, request.Name)
+	if err != nil {
+		// Uses of names that no revision has are of no interest.
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	plan := Plan(observed)
+	decision := passage.Next(plan, passage.Batching{}, r.now())
+	applyErr := r.apply(ctx, observed, decision.Start)
+	if apierrors.IsConflict(applyErr) {
+		return ctrl.Result{RequeueAfter: upkeep.ConflictPause}, nil
+	}
+	if len(decision.Start) > 0 && applyErr == nil {
+		if observed, err = r.observe(ctx, request.Name); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		plan = Plan(observed)
+	}
+	if observed.beingDeleted() && applyErr == nil && len(plan.Steps) == 0 {
+		return ctrl.Result{}, upkeep.LetGo(ctx, r.client, observed.Revision)
+	}
+	if err := r.report(ctx, observed, plan, applyErr); err != nil {
+		return ctrl.Result{}, errors.Join(applyErr, err)
+	}
+	return upkeep.Result(plan, applyErr, r.charts.AskAgain())
+}
+
+// all are the requests for every revision.
+func (r *reconciler) all(ctx context.Context) []ctrl.Request {
+	return r.matching(ctx, func(*v1.IstioRevision) bool { return true })
+}
+
+// in are the requests for the revisions of a namespace.
+func (r *reconciler) in(ctx context.Context, namespace string) []ctrl.Request {
+	return r.matching(ctx, func(revision *v1.IstioRevision) bool { return revision.Spec.Namespace == namespace })
+}
+
+func (r *reconciler) matching(ctx context.Context, match func(*v1.IstioRevision) bool) []ctrl.Request {
+	var list v1.IstioRevisionList
+	if err := r.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the IstioRevisions that something concerns")
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
+	}
+	return requests
+}

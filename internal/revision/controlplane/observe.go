@@ -1,0 +1,194 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// Observed is what the passage sees of one IstioRevision.
+type Observed struct {
+	Revision *v1.IstioRevision
+	// Tag is one of the same name, if there is any.
+	Tag *v1.IstioRevisionTag
+	// Namespace tells whether there is one to install into.
+	Namespace bool
+	// Istiod is the release of the control plane.
+	Istiod upkeep.Release
+	// Base is the release that all revisions share. The revision that leads looks after it, the others wait for it.
+	Base  upkeep.Release
+	Leads bool
+	// Validator is looked after by the default revision.
+	Validator upkeep.Release
+	IsDefault bool
+	// Strays are shared releases that this revision has to remove.
+	Strays      []release.State
+	Deployments []appsv1.Deployment
+	Usage       usage.Usage
+}
+
+// reported means that all that the spec asks for has once been installed.
+func (o Observed) reported() bool {
+	return upkeep.Reported(o.Revision.Generation, o.Revision.Status.Conditions)
+}
+
+func (o Observed) beingDeleted() bool { return !o.Revision.DeletionTimestamp.IsZero() }
+
+func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
+	o := Observed{Revision: &v1.IstioRevision{}, Usage: r.users.Revision(name)}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.Revision); err != nil {
+		return o, fmt.Errorf("get IstioRevision %s: %w", name, err)
+	}
+	var err error
+	if o.Tag, err = r.tag(ctx, name); err != nil {
+		return o, err
+	}
+	if o.Namespace, err = r.objects.Namespace(ctx, o.Revision.Spec.Namespace); err != nil {
+		return o, err
+	}
+	if o.Istiod, err = r.observeIstiod(ctx, o.Revision); err != nil {
+		return o, err
+	}
+	if err := r.observeShared(ctx, &o); err != nil {
+		return o, err
+	}
+	o.Deployments, err = r.objects.Deployments(ctx, o.Revision.UID)
+	return o, err
+}
+
+func (r *reconciler) tag(ctx context.Context, name string) (*v1.IstioRevisionTag, error) {
+	var tag v1.IstioRevisionTag
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &tag)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get IstioRevisionTag %s: %w", name, err)
+	}
+	return &tag, nil
+}
+
+func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevision) (upkeep.Release, error) {
+	wanted := release.Spec{
+		Name:      istiodRelease(revision.Name),
+		Namespace: revision.Spec.Namespace,
+		Owner:     metav1.NewControllerRef(revision, v1.GroupVersion.WithKind(v1.IstioRevisionKind)),
+		Values:    Values(revision),
+
+		ChartVersion: revision.Spec.Version,
+	}
+	return r.observeRelease(ctx, wanted, "istiod", revision.DeletionTimestamp.IsZero())
+}
+
+func (r *reconciler) observeRelease(ctx context.Context, wanted release.Spec, chart string, want bool) (upkeep.Release, error) {
+	var unavailable error
+	if want {
+		if wanted.Chart, unavailable = r.charts.Load(ctx, chart, wanted.ChartVersion); unavailable == nil {
+			return r.keeper.Observe(ctx, wanted)
+		}
+	}
+	state, err := r.keeper.State(ctx, wanted.Namespace, wanted.Name)
+	return upkeep.Release{Name: wanted.Name, Namespace: wanted.Namespace, State: state, Err: unavailable}, err
+}
+
+func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
+	siblings, err := r.siblings(ctx)
+	if err != nil {
+		return err
+	}
+	defaultTag, err := r.tag(ctx, v1.DefaultRevision)
+	if err != nil {
+		return err
+	}
+	bases, err := r.objects.Releases(ctx, BaseRelease)
+	if err != nil {
+		return err
+	}
+	validators, err := r.objects.Releases(ctx, ValidatorRelease)
+	if err != nil {
+		return err
+	}
+	decided := decideShared(siblings, defaultTag, bases)
+	o.Leads = decided.Lead != nil && decided.Lead.UID == o.Revision.UID
+	o.IsDefault = decided.Default != nil && decided.Default.UID == o.Revision.UID
+	o.Strays = strays(o, decided, bases, validators)
+	if decided.Lead != nil {
+		o.Base, err = r.observeRelease(ctx, release.Spec{
+			Name:         BaseRelease,
+			Namespace:    decided.Lead.Spec.Namespace,
+			Values:       baseValues(decided.Lead),
+			ChartVersion: decided.Version,
+			// CRDs outlive the releases that bring them, ours and those of others.
+			TakeOwnership: true,
+		}, "base", o.Leads)
+	}
+	if err == nil && o.IsDefault {
+		o.Validator, err = r.observeRelease(ctx, release.Spec{
+			Name:      ValidatorRelease,
+			Namespace: decided.Default.Spec.Namespace,
+			// A webhook that nobody answers any more must not outlive the revision, even if its record is gone.
+			Owner:        metav1.NewControllerRef(decided.Default, v1.GroupVersion.WithKind(v1.IstioRevisionKind)),
+			Values:       validatorValues(decided.Default),
+			ChartVersion: decided.Default.Spec.Version,
+			Only:         validatorTemplates,
+			// There can be only one, and it has been somebody's before.
+			TakeOwnership: true,
+		}, "base", true)
+	}
+	return err
+}
+
+// strays are shared releases in namespaces where they were before, or that nobody needs any more. The last revision
+// to go takes them along.
+func strays(o *Observed, decided shared, bases, validators []release.State) []release.State {
+	var strays []release.State
+	last := decided.Lead == nil
+	for _, state := range bases {
+		if last || o.Leads && state.Namespace != decided.Lead.Spec.Namespace {
+			strays = append(strays, state)
+		}
+	}
+	for _, state := range validators {
+		nobody := decided.Default == nil && (last || o.Leads)
+		if nobody || o.IsDefault && state.Namespace != decided.Default.Spec.Namespace {
+			strays = append(strays, state)
+		}
+	}
+	return strays
+}
+
+// siblings are all revisions, this one included.
+func (r *reconciler) siblings(ctx context.Context) ([]Sibling, error) {
+	var list v1.IstioRevisionList
+	if err := r.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list IstioRevisions: %w", err)
+	}
+	has := r.charts.Has(ctx)
+	var siblings []Sibling
+	for i := range list.Items {
+		revision := &list.Items[i]
+		exists, err := r.objects.Namespace(ctx, revision.Spec.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		tag, err := r.tag(ctx, revision.Name)
+		if err != nil {
+			return nil, err
+		}
+		siblings = append(siblings, Sibling{
+			IstioRevision: revision,
+			Installable: exists && has(revision.Spec.Version) && !paused(revision) &&
+				(tag == nil || !NameHolder(revision, tag)),
+		})
+	}
+	return siblings, nil
+}

@@ -1,0 +1,175 @@
+package controlplane
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+)
+
+// Plan decides what to do about an IstioRevision.
+func Plan(o Observed) passage.Plan {
+	plan := passage.Plan{
+		Passage: v1.PassageRevision,
+		Subject: passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioRevisionKind, Name: o.Revision.Name},
+		Target:  o.Revision.Spec.Version,
+		Steps:   []passage.Step{},
+	}
+	if o.beingDeleted() {
+		plan.Steps = append(plan.Steps, removal(o)...)
+		return plan
+	}
+	plan.Hold = passage.FirstHold(o, whilePaused)
+	if blocker := passage.FirstHold(o, whileNameIsTaken, whileNamespaceIsMissing); blocker != nil {
+		plan.Steps = append(plan.Steps, passage.Step{
+			Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
+			Action: upkeep.ActionInstall,
+			To:     o.Revision.Spec.Version,
+			State:  blockedState(*blocker),
+			Reason: *blocker,
+		})
+		return plan
+	}
+	for _, stray := range o.Strays {
+		plan.Steps = append(plan.Steps, passage.Step{
+			Object: upkeep.Object(stray.Namespace, stray.Name),
+			Action: upkeep.ActionUninstall,
+			State:  passage.Pending,
+			Reason: passage.Because(v1.ReasonReleaseDiffers, "it belongs into another namespace now, or to nobody"),
+		})
+	}
+	if o.Leads {
+		plan.Steps = append(plan.Steps, upkeep.Steps(o.Base, o.reported())...)
+	}
+	// Control planes come after what they share, of their own version or a newer one. One that runs is not held up by it.
+	if !o.Istiod.State.Exists && (len(plan.Steps) > 0 || !covers(o.Base.State, o.Revision.Spec.Version)) || !o.Base.State.Exists {
+		plan.Steps = append(plan.Steps, passage.Step{
+			Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
+			Action: upkeep.ActionInstall,
+			To:     o.Revision.Spec.Version,
+			State:  passage.Running,
+			Reason: passage.Because(v1.ReasonNotInstalled, "it waits for release %s, which brings Istio's CRDs", BaseRelease),
+		})
+		return plan
+	}
+	if o.IsDefault {
+		plan.Steps = append(plan.Steps, upkeep.Steps(o.Validator, o.reported())...)
+	}
+	istiod := upkeep.Steps(o.Istiod, o.reported())
+	plan.Steps = append(plan.Steps, istiod...)
+	if len(istiod) == 0 {
+		plan.Steps = append(plan.Steps, runStep(o))
+	}
+	return plan
+}
+
+// covers tells whether a control plane of a version finds the CRDs that it needs.
+func covers(base release.State, version string) bool {
+	return base.Deployed() && newer(base.ChartVersion, version) == base.ChartVersion
+}
+
+// blockedState tells what a person must solve from what solves itself.
+func blockedState(reason passage.Reason) passage.State {
+	if reason.Code == passage.Code(v1.ReasonNamespaceNotFound) {
+		return passage.Running
+	}
+	return passage.Failed
+}
+
+func paused(revision *v1.IstioRevision) bool {
+	return revision.Annotations[fairlead.AnnotationPaused] == "true"
+}
+
+func whilePaused(o Observed) *passage.Reason {
+	if !paused(o.Revision) {
+		return nil
+	}
+	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istiorevision %s`",
+		fairlead.AnnotationPaused, o.Revision.Name)
+}
+
+func whileNameIsTaken(o Observed) *passage.Reason {
+	if o.Tag == nil || !NameHolder(o.Revision, o.Tag) {
+		return nil
+	}
+	return passage.Hold(v1.ReasonNameAlreadyExists,
+		"the name is already used by IstioRevisionTag %s; delete the tag, or give the Istio or IstioRevision another name", o.Tag.Name)
+}
+
+func whileNamespaceIsMissing(o Observed) *passage.Reason {
+	if o.Namespace {
+		return nil
+	}
+	return passage.Hold(v1.ReasonNamespaceNotFound, "namespace %s does not exist; create it, and the installation goes on",
+		o.Revision.Spec.Namespace)
+}
+
+func removal(o Observed) []passage.Step {
+	step := func(namespace, name, why string) passage.Step {
+		return passage.Step{
+			Object: upkeep.Object(namespace, name),
+			Action: upkeep.ActionUninstall,
+			State:  passage.Pending,
+			Reason: passage.Because(v1.ReasonBeingDeleted, "%s", why),
+		}
+	}
+	var steps []passage.Step
+	if o.Istiod.State.Exists {
+		steps = append(steps, step(o.Istiod.Namespace, o.Istiod.Name,
+			fmt.Sprintf("IstioRevision %s is being deleted", o.Revision.Name)))
+	}
+	for _, stray := range o.Strays {
+		steps = append(steps, step(stray.Namespace, stray.Name, "no other IstioRevision needs it; Istio's CRDs stay"))
+	}
+	return steps
+}
+
+func runStep(o Observed) passage.Step {
+	serves, why := serving(o)
+	step := passage.Step{
+		Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
+		Action: upkeep.ActionRun,
+		To:     o.Revision.Spec.Version,
+		State:  passage.Running,
+		Reason: why,
+	}
+	if serves {
+		step.State = passage.Done
+	}
+	return step
+}
+
+// serving tells whether istiod does what it is there for. Charts that install none, for a control plane elsewhere,
+// have nothing to wait for.
+func serving(o Observed) (bool, passage.Reason) {
+	for _, d := range o.Deployments {
+		if ready, why := deploymentServes(d); !ready {
+			return false, passage.Because(v1.ReasonIstiodNotReady, "Deployment %s/%s %s", d.Namespace, d.Name, why)
+		}
+	}
+	return true, passage.Because(v1.ReasonIstiodReady, "istiod serves")
+}
+
+func deploymentServes(d appsv1.Deployment) (bool, string) {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	s := d.Status
+	switch {
+	case s.ObservedGeneration < d.Generation:
+		return false, "has changed, and its pods have not followed yet"
+	case want == 0:
+		return false, "is scaled to zero"
+	case s.UpdatedReplicas < want:
+		return false, fmt.Sprintf("has %d of %d pods of its latest version", s.UpdatedReplicas, want)
+	case s.AvailableReplicas < want:
+		return false, fmt.Sprintf("has %d of %d pods ready", s.AvailableReplicas, want)
+	}
+	return true, ""
+}

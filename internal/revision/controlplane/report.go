@@ -1,0 +1,89 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+)
+
+// report writes the status, if it says anything new.
+func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, failure error) error {
+	status := statusOf(o, plan, failure, r.now())
+	if equality.Semantic.DeepEqual(o.Revision.Status, status) {
+		return nil
+	}
+	configuration := &statusConfiguration{
+		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionKind).WithAPIVersion(v1.GroupVersion.String()),
+		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(o.Revision.Name).WithUID(o.Revision.UID),
+		Status:                       status,
+	}
+	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of IstioRevision %s: %w", o.Revision.Name, err)
+	}
+	if trouble := upkeep.NewTrouble(o.Revision.Status.Conditions, status.Conditions); trouble != nil {
+		r.recorder.Eventf(o.Revision, nil, corev1.EventTypeWarning, trouble.Reason, "reconcile", "%s", trouble.Message)
+	}
+	return nil
+}
+
+type statusConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Status                                 v1.IstioRevisionStatus `json:"status"`
+}
+
+func (*statusConfiguration) IsApplyConfiguration() {}
+
+func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.IstioRevisionStatus {
+	status := *o.Revision.Status.DeepCopy()
+	status.ObservedGeneration = o.Revision.Generation
+	reconciled := upkeep.Reconciled(plan, failure, fmt.Sprintf("the charts of %s are installed", o.Revision.Spec.Version))
+	conditions := []metav1.Condition{reconciled, ready(o, reconciled), inUse(o)}
+	status.State = v1.StateHealthy
+	for _, condition := range conditions[:2] {
+		if condition.Status != metav1.ConditionTrue && status.State == v1.StateHealthy {
+			status.State = v1.State(condition.Reason)
+		}
+	}
+	for _, condition := range conditions {
+		condition.ObservedGeneration = o.Revision.Generation
+		condition.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+func ready(o Observed, reconciled metav1.Condition) metav1.Condition {
+	condition := metav1.Condition{Type: string(v1.ConditionReady), Status: metav1.ConditionFalse}
+	serves, why := serving(o)
+	switch {
+	case o.beingDeleted():
+		why = passage.Because(v1.ReasonBeingDeleted, "the control plane is being removed")
+	case !o.Istiod.State.Exists:
+		why = passage.Because(v1.ReasonIstiodNotReady, "istiod is not installed; the condition Reconciled says why")
+	case reconciled.Status != metav1.ConditionTrue && !o.Istiod.Stands(o.reported()):
+		// What runs is something else than what is asked for.
+		why = passage.Because(v1.ReasonIstiodNotReady, "istiod is not as the spec asks; the condition Reconciled says why")
+	case serves:
+		condition.Status = metav1.ConditionTrue
+	}
+	condition.Reason, condition.Message = string(why.Code), why.Message
+	return condition
+}
+
+func inUse(o Observed) metav1.Condition {
+	status, reason, message := o.Usage.Condition()
+	return metav1.Condition{Type: string(v1.ConditionInUse), Status: status, Reason: string(reason), Message: message}
+}

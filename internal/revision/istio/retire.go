@@ -1,0 +1,153 @@
+package istio
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// tagSteps are the tags that follow the Istio and are not yet where it is going. They move themselves.
+func tagSteps(o Observed, target string) []passage.Step {
+	var steps []passage.Step
+	for _, tag := range o.Tags {
+		if tag.Status.IstioRevision == target || !tag.DeletionTimestamp.IsZero() {
+			continue
+		}
+		steps = append(steps, passage.Step{
+			Object: object(v1.IstioRevisionTagKind, tag.Name),
+			Action: ActionMove,
+			From:   tag.Status.IstioRevision,
+			To:     target,
+			State:  passage.Running,
+			Reason: passage.Because(v1.ReasonFollowsIstio, "it follows Istio %s, and moves when IstioRevision %s is ready",
+				o.Istio.Name, target),
+		})
+	}
+	return steps
+}
+
+// retirements are what becomes of the revisions that are not the target.
+func retirements(o Observed, target string, now time.Time) []passage.Step {
+	var steps []passage.Step
+	for _, revision := range o.own() {
+		if revision.Name == target {
+			continue
+		}
+		if retire := retirement(o, revision, target); retire != nil {
+			steps = append(steps, *retire)
+		}
+		steps = append(steps, pruning(o, revision, target, now))
+	}
+	return steps
+}
+
+// retirement notes the time: the grace period counts from it, and it must not be forgotten when a process dies.
+func retirement(o Observed, revision Revision, target string) *passage.Step {
+	if !revision.inactiveSince().IsZero() || !revision.DeletionTimestamp.IsZero() || !o.owns(target) {
+		return nil
+	}
+	return &passage.Step{
+		Object: object(v1.IstioRevisionKind, revision.Name),
+		Action: ActionRetire,
+		State:  passage.Pending,
+		Reason: passage.Because(v1.ReasonInactive, "IstioRevision %s is the active one now", target),
+	}
+}
+
+func pruning(o Observed, revision Revision, target string, now time.Time) passage.Step {
+	step := passage.Step{
+		Object: object(v1.IstioRevisionKind, revision.Name),
+		Action: ActionPrune,
+		From:   revision.Spec.Version,
+		State:  passage.Running,
+	}
+	uses := o.Users.Revision(revision.Name)
+	unused := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionInUse))
+	since, due := o.prunable(revision, now)
+	active := o.revision(target)
+	switch {
+	case !revision.DeletionTimestamp.IsZero():
+		step.Reason = passage.Because(v1.ReasonBeingDeleted, "it is being uninstalled")
+	case uses.Used():
+		step.State = passage.Skipped
+		step.Reason = passage.Because(v1.ReasonRevisionInUse, "it stays while it is in use, by %s", uses)
+	case unused == nil || unused.Status != metav1.ConditionFalse:
+		step.Reason = passage.Because(v1.ReasonInactive, "whether it is in use has not been told yet")
+	case active == nil || !revisionReadiness(active.IstioRevision).ready:
+		step.Reason = passage.Because(v1.ReasonInactive, "nothing uses it; it is deleted when IstioRevision %s is ready", target)
+	case now.Before(due):
+		step.Reason = passage.Because(v1.ReasonInactive, "nothing has used it since %s; it is deleted at %s",
+			clock(since), clock(due))
+	default:
+		step.State = passage.Pending
+		step.Reason = passage.Because(v1.ReasonInactive, "nothing has used it since %s, and IstioRevision %s is ready",
+			clock(since), target)
+	}
+	return step
+}
+
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// prunable is since when a revision is both inactive and unused, and when its grace period is over.
+func (o Observed) prunable(revision Revision, now time.Time) (since, due time.Time) {
+	since = revision.inactiveSince()
+	if since.IsZero() {
+		// It is written down in this very plan.
+		since = now
+	}
+	if unused := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionInUse)); unused != nil &&
+		unused.LastTransitionTime.After(since) {
+		since = unused.LastTransitionTime.Time
+	}
+	grace := o.Istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriod()
+	if grace > 0 {
+		// The API keeps whole seconds: it may have happened up to one later than is written down.
+		grace += time.Second
+	}
+	return since, since.Add(grace)
+}
+
+// inactiveSince is zero for a revision that is active, or that nothing was written down for.
+func (r Revision) inactiveSince() time.Time {
+	since, err := time.Parse(time.RFC3339, r.Annotations[v1.AnnotationInactiveSince])
+	if err != nil {
+		return time.Time{}
+	}
+	return since
+}
+
+// kept names the revisions that stay although they are not the target, for the status of the Istio.
+func kept(plan passage.Plan) string {
+	var names []string
+	for _, s := range plan.Steps {
+		if s.Action == ActionPrune && s.State == passage.Skipped {
+			names = append(names, s.Object.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; kept while in use: %s", strings.Join(names, ", "))
+}
+
+// nextPruning is when a grace period ends, if one is running.
+func nextPruning(o Observed, plan passage.Plan, now time.Time) (time.Time, bool) {
+	var next time.Time
+	for _, s := range plan.Steps {
+		if s.Action != ActionPrune || s.State != passage.Running {
+			continue
+		}
+		if revision := o.revision(s.Object.Name); revision != nil {
+			if _, due := o.prunable(*revision, now); due.After(now) && (next.IsZero() || due.Before(next)) {
+				next = due
+			}
+		}
+	}
+	return next, !next.IsZero()
+}

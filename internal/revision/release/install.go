@@ -1,0 +1,93 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Install brings a release to what the spec says, whatever is there of it: nothing, an earlier one, or what a crash has
+// left. It writes nothing when the records say that just this was installed before; Restore is for objects that have
+// been changed since. When the context ends, so does everything that Install has begun.
+func (m *Manager) Install(ctx context.Context, spec Spec) error {
+	done, err := m.busy.take(ctx, spec.key())
+	if err != nil {
+		return err
+	}
+	defer done()
+	objects, err := m.Render(ctx, spec)
+	if err != nil {
+		return err
+	}
+	m.memory.drop(spec.key())
+	state, err := m.install(ctx, spec, objects)
+	if err != nil {
+		return fmt.Errorf("install release %s: %w", spec.key(), err)
+	}
+	m.memory.keep(state, time.Now())
+	return nil
+}
+
+func (m *Manager) install(ctx context.Context, spec Spec, objects []*unstructured.Unstructured) (State, error) {
+	s, err := m.session(ctx, spec.Namespace)
+	if err != nil {
+		return State{}, err
+	}
+	past, err := s.history(spec.Name)
+	if err != nil {
+		return State{}, err
+	}
+	if state, ok := past.installed(spec.Fingerprint()); ok {
+		return state, nil
+	}
+	if err := s.unpack(past); err != nil {
+		return State{}, err
+	}
+	if !spec.TakeOwnership {
+		if err := m.refuse(ctx, objects, past.deployed().objects()); err != nil {
+			return State{}, err
+		}
+	}
+	carryOut := s.helmInstall
+	if len(past) > 0 {
+		carryOut = s.helmUpgrade
+		if past, err = s.mend(past); err != nil {
+			return State{}, err
+		}
+	}
+	made, err := carryOut(spec, objects, past.objects())
+	if slices.ContainsFunc(objects, isCRD) {
+		m.cluster.outdated()
+	}
+	if err != nil {
+		return State{}, err
+	}
+	return stateOf(made), nil
+}
+
+// refuse looks for objects that others have. One that nobody claims, but that has been deployed, has only lost what was
+// stamped on it.
+func (m *Manager) refuse(ctx context.Context, objects, deployed []*unstructured.Unstructured) error {
+	ours := map[identity]bool{}
+	for _, object := range deployed {
+		ours[identify(object)] = true
+	}
+	var conflicts []Conflict
+	for _, object := range objects {
+		live, err := m.glance(ctx, object)
+		if err != nil {
+			return err
+		}
+		if live == nil || belongs(live, object) || holder(live) == nobody && ours[identify(object)] {
+			continue
+		}
+		conflicts = append(conflicts, Conflict{describe(object), holder(live)})
+	}
+	if len(conflicts) > 0 {
+		return &OwnedByOthersError{conflicts}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Manager installs, upgrades, repairs and uninstalls releases. It can be used by many at once; what is done to one
+// release is done one after the other. No other process may write to the same releases.
+type Manager struct {
+	config  *rest.Config
+	http    *http.Client
+	mapper  meta.RESTMapper
+	client  client.Client
+	log     logr.Logger
+	counter *prometheus.CounterVec
+
+	busy     turns
+	memory   memory
+	rendered renderings
+	cluster  abilities
+}
+
+// New makes a Manager for the cluster of the config. The mapper has to learn of new kinds by itself.
+func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager, error) {
+	m := &Manager{
+		config: rest.CopyConfig(config), mapper: mapper, log: log,
+		busy:     turns{taken: map[types.NamespacedName]chan struct{}{}},
+		memory:   memory{last: map[types.NamespacedName]memorised{}},
+		rendered: renderings{of: map[types.NamespacedName]rendering{}},
+	}
+	var err error
+	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	m.client, err = client.New(m.config, client.Options{HTTPClient: m.http, Mapper: mapper, Scheme: kinds})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	if m.counter, err = newCounter(metrics.Registry); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return m, nil
+}
+
+// turns lets one after the other work on the same release. Without it, an operation that is under way would look like
+// one that a crash has left behind.
+type turns struct {
+	mu    sync.Mutex
+	taken map[types.NamespacedName]chan struct{}
+}
+
+// take waits for a turn; done ends it.
+func (t *turns) take(ctx context.Context, key types.NamespacedName) (done func(), err error) {
+	for {
+		t.mu.Lock()
+		others, busy := t.taken[key]
+		if !busy {
+			mine := make(chan struct{})
+			t.taken[key] = mine
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				defer t.mu.Unlock()
+				delete(t.taken, key)
+				close(mine)
+			}, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-others:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for release %s: %w", key, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package release
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// get reads an object as it is now; there may be none.
+func (m *Manager) get(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := m.client.Get(ctx, client.ObjectKeyFromObject(object), live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failed("get", object, err)
+	}
+	return live, nil
+}
+
+// glance reads the metadata of an object; there may be none, nor even its kind.
+func (m *Manager) glance(ctx context.Context, object *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := m.client.Get(ctx, client.ObjectKeyFromObject(object), live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failed("get", object, err)
+	}
+	return live, nil
+}
+
+// put brings an object to the cluster, whatever is there of it.
+func (m *Manager) put(ctx context.Context, desired *unstructured.Unstructured) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var live *unstructured.Unstructured
+		if sharesFields(desired) {
+			var err error
+			if live, err = m.get(ctx, desired); err != nil {
+				return err
+			}
+		}
+		_, err := m.apply(ctx, yielding(desired, live))
+		return err
+	})
+}
+
+// apply writes an object as it is given, and returns what the cluster made of it.
+func (m *Manager) apply(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	applied := desired.DeepCopy()
+	err := m.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
+	if err != nil {
+		return nil, failed("apply", desired, err)
+	}
+	return applied, nil
+}
+
+// remove deletes an object that a release has made, unless it is meant to be kept or belongs to somebody else by now.
+func (m *Manager) remove(ctx context.Context, made *unstructured.Unstructured) error {
+	if outlives(made) {
+		return nil
+	}
+	live, err := m.glance(ctx, made)
+	if err != nil || live == nil || kept(live) {
+		return err
+	}
+	if !belongs(live, made) {
+		m.log.V(1).Info("left an object that belongs to others", "object", describe(made), "holder", holder(live))
+		return nil
+	}
+	err = m.client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return failed("delete", made, err)
+	}
+	return nil
+}

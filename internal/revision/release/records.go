@@ -1,0 +1,191 @@
+package release
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// record is one attempt to install or upgrade a release, and what it may have brought to the cluster.
+type record struct {
+	*helm.Release
+	objects []*unstructured.Unstructured
+}
+
+// history is what is recorded of a release, the oldest first.
+type history []record
+
+func (s *session) history(name string) (history, error) {
+	found, err := s.store.History(name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the records of release %s/%s: %w", s.namespace, name, err)
+	}
+	var past history
+	for _, one := range found {
+		made, ok := one.(*helm.Release)
+		if !ok {
+			return nil, fmt.Errorf("read the records of release %s/%s: one is of an unknown kind, %T", s.namespace, name, one)
+		}
+		past = append(past, record{Release: made})
+	}
+	slices.SortFunc(past, func(a, b record) int { return cmp.Compare(a.Version, b.Version) })
+	return past, nil
+}
+
+// unpack finds the objects of each record.
+func (s *session) unpack(past history) error {
+	for i := range past {
+		objects, err := s.objectsOf(past[i].Release)
+		if err != nil {
+			return fmt.Errorf("read record %d of release %s/%s: %w", past[i].Version, s.namespace, past[i].Name, err)
+		}
+		past[i].objects = objects
+	}
+	return nil
+}
+
+// objectsOf a record are those of its manifest whose kind still exists.
+func (s *session) objectsOf(made *helm.Release) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, document := range releaseutil.SplitManifests(made.Manifest) {
+		found, err := decode(document)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range found {
+			stamp(object, types.NamespacedName{Namespace: made.Namespace, Name: made.Name}, nil)
+			err := s.place([]*unstructured.Unstructured{object}, made.Namespace)
+			if meta.IsNoMatchError(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// installed tells whether the last attempt was to install just this, and was carried through.
+func (h history) installed(fingerprint string) (State, bool) {
+	if len(h) == 0 {
+		return State{}, false
+	}
+	state := stateOf(h[len(h)-1].Release)
+	return state, state.Deployed() && state.Fingerprint == fingerprint
+}
+
+func stateOf(made *helm.Release) State {
+	return State{
+		Name: made.Name, Namespace: made.Namespace, Exists: true,
+		Version: made.Version, Status: made.Info.Status.String(),
+		Fingerprint: made.Labels[v1.LabelFingerprint], ChartVersion: made.Labels[v1.LabelChartVersion],
+	}
+}
+
+// deployed are the records of what was carried through and not replaced since.
+func (h history) deployed() history {
+	return slices.DeleteFunc(slices.Clone(h), func(r record) bool { return r.Info.Status != common.StatusDeployed })
+}
+
+// objects that any of the records knows of.
+func (h history) objects() []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	seen := map[identity]bool{}
+	for _, r := range slices.Backward(h) {
+		for _, object := range r.objects {
+			if id := identify(object); !seen[id] {
+				seen[id] = true
+				all = append(all, object)
+			}
+		}
+	}
+	return all
+}
+
+// split parts the records that still matter from those that can go. The last that was carried through matters, and all
+// after it: they are attempts that failed, and know of objects that nobody else knows of. Of these, one can go when a
+// later one knows all that it knew, so that failing again and again leaves no pile.
+func (h history) split() (matter, obsolete history) {
+	first := 0
+	for i, r := range h {
+		if r.Info.Status == common.StatusDeployed {
+			first = i
+		}
+	}
+	for i, r := range h {
+		covered := slices.ContainsFunc(h[i+1:], func(later record) bool { return later.covers(r) })
+		done := r.Info.Status == common.StatusSuperseded || r.Info.Status != common.StatusDeployed && covered
+		if i < first || done && i < len(h)-1 {
+			obsolete = append(obsolete, r)
+		} else {
+			matter = append(matter, r)
+		}
+	}
+	return matter, obsolete
+}
+
+func (r record) covers(other record) bool {
+	known := map[identity]bool{}
+	for _, object := range r.objects {
+		known[identify(object)] = true
+	}
+	return !slices.ContainsFunc(other.objects, func(object *unstructured.Unstructured) bool { return !known[identify(object)] })
+}
+
+// mend makes a release ready for another attempt. One that was interrupted counts as failed: no other process works
+// on it, and what it has done is known from its record.
+func (s *session) mend(past history) (history, error) {
+	latest := past[len(past)-1]
+	switch latest.Info.Status {
+	case common.StatusDeployed, common.StatusFailed, common.StatusSuperseded:
+	default:
+		latest.SetStatus(common.StatusFailed, fmt.Sprintf("Interrupted while %s", latest.Info.Status))
+		if err := s.store.Update(latest.Release); err != nil {
+			return nil, fmt.Errorf("mark record %d of release %s/%s as failed: %w", latest.Version, s.namespace, latest.Name, err)
+		}
+	}
+	matter, obsolete := past.split()
+	return matter, s.discard(obsolete)
+}
+
+func (s *session) discard(records history) error {
+	for _, r := range records {
+		_, err := s.store.Delete(r.Name, r.Version)
+		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete record %d of release %s/%s: %w", r.Version, s.namespace, r.Name, err)
+		}
+	}
+	return nil
+}
+
+// removalOrder is Helm's, in which webhooks go before what they call.
+func removalOrder(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	rank := func(object *unstructured.Unstructured) int {
+		if at := slices.Index(releaseutil.UninstallOrder, object.GetKind()); at >= 0 {
+			return at
+		}
+		return len(releaseutil.UninstallOrder)
+	}
+	sorted := slices.Clone(objects)
+	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return sorted
+}

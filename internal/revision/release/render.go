@@ -1,0 +1,165 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// rendering is what came of a spec, which can also be a *RenderError.
+type rendering struct {
+	fingerprint string
+	objects     []*unstructured.Unstructured
+	err         error
+}
+
+// renderings are kept one per release.
+type renderings struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]rendering
+}
+
+func (r *renderings) get(key types.NamespacedName, fingerprint string) (rendering, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept, ok := r.of[key]
+	return kept, ok && kept.fingerprint == fingerprint
+}
+
+func (r *renderings) put(key types.NamespacedName, done rendering) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of[key] = done
+}
+
+func (r *renderings) drop(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, key)
+}
+
+// Render gives the objects of a release in the order in which they are installed. They are shared between callers and
+// must not be changed. An error about the chart or its values is a *RenderError.
+func (m *Manager) Render(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error) {
+	key, fingerprint := spec.key(), spec.Fingerprint()
+	done, ok := m.rendered.get(key, fingerprint)
+	if !ok {
+		capabilities, err := m.capabilities(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("render release %s: %w", key, err)
+		}
+		m.count(opRender)
+		objects, err := render(ctx, spec, capabilities)
+		if err != nil {
+			err = &RenderError{err}
+		} else if err := m.place(objects, spec.Namespace); err != nil {
+			return nil, fmt.Errorf("render release %s: %w", key, err)
+		}
+		done = rendering{fingerprint, objects, err}
+		m.rendered.put(key, done)
+	}
+	return slices.Clone(done.objects), done.err
+}
+
+// Forget drops what is kept in memory for a release.
+func (m *Manager) Forget(namespace, name string) {
+	m.rendered.drop(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// render runs the templates as for a first install, without asking the cluster anything: `lookup` finds nothing.
+func render(ctx context.Context, spec Spec, capabilities *common.Capabilities) ([]*unstructured.Unstructured, error) {
+	chart := spec.chart()
+	if wants := chart.Metadata.KubeVersion; wants != "" && !chartutil.IsCompatibleRange(wants, capabilities.KubeVersion.String()) {
+		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", wants, capabilities.KubeVersion.Version)
+	}
+	if err := chartutil.ProcessDependencies(chart, spec.Values); err != nil {
+		return nil, err
+	}
+	options := common.ReleaseOptions{Name: spec.Name, Namespace: spec.Namespace, Revision: 1, IsInstall: true}
+	values, err := util.ToRenderValues(chart, spec.Values, options, capabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Engine{}.RenderWithContext(ctx, chart, values)
+	if err != nil {
+		return nil, err
+	}
+	for name := range files {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(files, name)
+		}
+	}
+	_, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, manifest := range manifests {
+		found, err := decode(manifest.Content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", manifest.Name, err)
+		}
+		objects = append(objects, found...)
+	}
+	for _, object := range objects {
+		stamp(object, spec.key(), spec.controller())
+	}
+	return objects, nil
+}
+
+// decode reads one YAML document: an object, a list of them, or nothing but comments.
+func decode(document string) ([]*unstructured.Unstructured, error) {
+	raw, err := yaml.YAMLToJSON([]byte(document))
+	if err != nil {
+		return nil, err
+	}
+	if string(raw) == "null" {
+		return nil, nil
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(raw); err != nil {
+		return nil, err
+	}
+	if !object.IsList() {
+		return []*unstructured.Unstructured{object}, nil
+	}
+	list, err := object.ToList()
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	return objects, nil
+}
+
+// place puts objects that name no namespace into that of the release, if they can be in one.
+func (m *Manager) place(objects []*unstructured.Unstructured, namespace string) error {
+	for _, object := range objects {
+		if object.GetNamespace() != "" {
+			continue
+		}
+		kind := object.GroupVersionKind()
+		mapping, err := m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return failed("find the kind of", object, err)
+		}
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			object.SetNamespace(namespace)
+		}
+	}
+	return nil
+}

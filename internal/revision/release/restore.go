@@ -1,0 +1,50 @@
+package release
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+)
+
+// Restore makes a live object again what Render said, if it is not. It tells whether that changed anything.
+func (m *Manager) Restore(ctx context.Context, desired *unstructured.Unstructured) (changed bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		changed, err = m.restore(ctx, desired)
+		return err
+	})
+	return changed, err
+}
+
+func (m *Manager) restore(ctx context.Context, desired *unstructured.Unstructured) (bool, error) {
+	m.count(opCompare)
+	live, err := m.get(ctx, desired)
+	if err != nil {
+		return false, err
+	}
+	if live == nil {
+		m.count(opRestore)
+		_, err := m.apply(ctx, desired)
+		return err == nil, err
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return false, nil // it can be made anew when it is gone
+	}
+	if !belongs(live, desired) && holder(live) != nobody {
+		return false, &OwnedByOthersError{[]Conflict{{describe(desired), holder(live)}}}
+	}
+	field, differs := Differs(desired, live)
+	if !differs {
+		return false, nil
+	}
+	m.count(opRestore)
+	applied, err := m.apply(ctx, yielding(desired, live))
+	if err != nil {
+		return false, err
+	}
+	if applied.GetResourceVersion() == live.GetResourceVersion() {
+		m.log.V(1).Info("what looked like a difference is none to the API server", "object", describe(desired), "field", field)
+		return false, nil
+	}
+	return true, nil
+}

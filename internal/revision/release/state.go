@@ -1,0 +1,87 @@
+package release
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// State is what is recorded of a release.
+type State struct {
+	Name, Namespace string
+	Exists          bool
+	// Version counts the attempts to install or upgrade the release.
+	Version int
+	// Status is Helm's: deployed, failed, pending-upgrade, uninstalling and so on.
+	Status       string
+	Fingerprint  string
+	ChartVersion string
+}
+
+// Deployed means that the latest attempt was carried through.
+func (s State) Deployed() bool { return s.Exists && s.Status == string(common.StatusDeployed) }
+
+// StateOf is told by the latest of the Secrets that record one release.
+func StateOf(secrets []metav1.PartialObjectMetadata) State {
+	var latest State
+	for i := range secrets {
+		labels := secrets[i].Labels
+		version, err := strconv.Atoi(labels["version"])
+		if err != nil || version <= latest.Version {
+			continue
+		}
+		latest = State{
+			Name: labels["name"], Namespace: secrets[i].Namespace, Exists: true,
+			Version: version, Status: labels["status"],
+			Fingerprint: labels[v1.LabelFingerprint], ChartVersion: labels[v1.LabelChartVersion],
+		}
+	}
+	return latest
+}
+
+// memoryLasts is how long a cache may take to show what has just been written.
+const memoryLasts = 10 * time.Second
+
+// memory is what this process has done last to each release, until a cache has been seen to show it.
+type memory struct {
+	mu   sync.Mutex
+	last map[types.NamespacedName]memorised
+}
+
+type memorised struct {
+	State
+	at time.Time
+}
+
+func (m *memory) keep(state State, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last[types.NamespacedName{Namespace: state.Namespace, Name: state.Name}] = memorised{state, now}
+}
+
+func (m *memory) drop(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.last, key)
+}
+
+func (m *memory) latest(cached State, now time.Time) State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := types.NamespacedName{Namespace: cached.Namespace, Name: cached.Name}
+	own, ok := m.last[key]
+	if !ok || own.State == cached || !own.Exists && !cached.Exists || now.Sub(own.at) > memoryLasts {
+		delete(m.last, key)
+		return cached
+	}
+	return own.State
+}
+
+// Latest is the state that a cache shows, or what this process has written since.
+func (m *Manager) Latest(cached State) State { return m.memory.latest(cached, time.Now()) }

@@ -1,0 +1,122 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// Uninstall removes a release and what it has installed, but for what is to be kept. Of a release that is not there,
+// there is nothing to remove.
+//
+// Helm's own uninstall would delete what the last record lists, pass over what it cannot look at, and forget the release
+// all the same. This one also deletes what interrupted attempts have left, and forgets the release last.
+func (m *Manager) Uninstall(ctx context.Context, namespace, name string) error {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	done, err := m.busy.take(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer done()
+	m.memory.drop(key)
+	if err := m.uninstall(ctx, key); err != nil {
+		return fmt.Errorf("uninstall release %s: %w", key, err)
+	}
+	m.Forget(namespace, name)
+	m.memory.keep(State{Namespace: namespace, Name: name}, time.Now())
+	return nil
+}
+
+func (m *Manager) uninstall(ctx context.Context, key types.NamespacedName) error {
+	s, err := m.session(ctx, key.Namespace)
+	if err != nil {
+		return err
+	}
+	past, err := s.history(key.Name)
+	if err != nil {
+		return err
+	}
+	var objects []*unstructured.Unstructured
+	if len(past) > 0 {
+		if err := s.unpack(past); err != nil {
+			return err
+		}
+		if err := s.condemn(past[len(past)-1]); err != nil {
+			return err
+		}
+		objects = past.objects()
+	} else if objects, err = m.bereft(ctx, key); err != nil || len(objects) == 0 {
+		return err
+	}
+	m.count(opUninstall)
+	for _, object := range removalOrder(objects) {
+		if err := m.remove(ctx, object); err != nil {
+			return err
+		}
+	}
+	return s.discard(past)
+}
+
+// condemn writes down that a release is going.
+func (s *session) condemn(latest record) error {
+	if latest.Info.Status == common.StatusUninstalling {
+		return nil
+	}
+	latest.Info.Deleted = time.Now()
+	latest.SetStatus(common.StatusUninstalling, "Deletion in progress")
+	// Records go by themselves when their namespace does.
+	if err := s.store.Update(latest.Release); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("mark record %d as uninstalling: %w", latest.Version, err)
+	}
+	return nil
+}
+
+// unbounded are the kinds of charts' objects that do not go with the namespace of their release.
+var unbounded = []schema.GroupVersionKind{
+	admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+	admissionv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
+	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+}
+
+// bereft are objects that say they are of a release of which there is no record, because its namespace has been deleted.
+// A webhook among them would refuse what nobody is there to look at.
+func (m *Manager) bereft(ctx context.Context, key types.NamespacedName) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	for _, kind := range unbounded {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		err := m.client.List(ctx, list, client.MatchingLabels{v1.LabelPassage: v1.PassageRevision, managedByLabel: managedByHelm})
+		if meta.IsNoMatchError(err) {
+			continue // an older cluster
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			if releaseOf(&list.Items[i]) == key {
+				object := &unstructured.Unstructured{}
+				object.SetGroupVersionKind(kind)
+				object.SetName(list.Items[i].Name)
+				stamp(object, key, nil)
+				found = append(found, object)
+			}
+		}
+	}
+	return found, nil
+}

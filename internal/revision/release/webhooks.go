@@ -1,0 +1,70 @@
+package release
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// sharesFields tells whether others must write to objects of this kind: the server behind a webhook puts in the
+// certificates that it can be called with, and lets it fail closed once it can.
+func sharesFields(object *unstructured.Unstructured) bool {
+	kind := object.GroupVersionKind()
+	return kind.Group == "admissionregistration.k8s.io" &&
+		slices.Contains([]string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, kind.Kind)
+}
+
+// yielding is the object to apply over a live one: with what is for others to write as they have written it. It can
+// only be applied to what was looked at, or it would take back what they write meanwhile.
+func yielding(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if live == nil || !sharesFields(desired) {
+		return desired
+	}
+	merged := yieldingFields(desired, live)
+	merged.SetResourceVersion(live.GetResourceVersion())
+	return merged
+}
+
+// yieldingFields keeps the failure policy that each webhook has, and its certificates unless the chart brings some.
+func yieldingFields(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if !sharesFields(desired) {
+		return desired
+	}
+	merged := desired.DeepCopy()
+	has := map[string]map[string]any{}
+	for _, webhook := range webhooks(live) {
+		has[nested(webhook, "name")] = webhook
+	}
+	for _, webhook := range webhooks(merged) {
+		theirs, ok := has[nested(webhook, "name")]
+		if !ok {
+			continue
+		}
+		if policy := nested(theirs, "failurePolicy"); policy != "" {
+			webhook["failurePolicy"] = policy
+		}
+		bundle := nested(theirs, "clientConfig", "caBundle")
+		if bundle != "" && nested(webhook, "clientConfig", "caBundle") == "" {
+			if config, ok := webhook["clientConfig"].(map[string]any); ok {
+				config["caBundle"] = bundle
+			}
+		}
+	}
+	return merged
+}
+
+func webhooks(configuration *unstructured.Unstructured) []map[string]any {
+	var found []map[string]any
+	list, _ := configuration.Object["webhooks"].([]any)
+	for _, item := range list {
+		if webhook, ok := item.(map[string]any); ok {
+			found = append(found, webhook)
+		}
+	}
+	return found
+}
+
+func nested(object map[string]any, path ...string) string {
+	text, _, _ := unstructured.NestedString(object, path...)
+	return text
+}

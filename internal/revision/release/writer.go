@@ -1,0 +1,70 @@
+package release
+
+import (
+	"bytes"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/yaml"
+)
+
+// rendered stands in for Helm's own rendering.
+type rendered []*unstructured.Unstructured
+
+// Run is Helm's hook for changing what it has rendered, which is nothing.
+func (r rendered) Run(*bytes.Buffer) (*bytes.Buffer, error) {
+	documents := &bytes.Buffer{}
+	for _, object := range r {
+		raw, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return nil, fmt.Errorf("write %s as YAML: %w", describe(object), err)
+		}
+		documents.WriteString("---\n")
+		documents.Write(raw)
+	}
+	return documents, nil
+}
+
+// writer carries Helm's wishes to the cluster. Helm's own client is used for what does not write.
+type writer struct {
+	*kube.Client
+	session *session
+	known   []*unstructured.Unstructured
+}
+
+// IsReachable spares the cluster a call before every action.
+func (w *writer) IsReachable() error { return nil }
+
+// Create is an update of nothing.
+func (w *writer) Create(objects kube.ResourceList, _ ...kube.ClientCreateOption) (*kube.Result, error) {
+	return w.Update(nil, objects)
+}
+
+// Update applies the objects one by one, in their order, and then deletes what else is known to have been installed.
+func (w *writer) Update(_, objects kube.ResourceList, _ ...kube.ClientUpdateOption) (*kube.Result, error) {
+	result := &kube.Result{}
+	wanted := map[identity]bool{}
+	err := objects.Visit(func(info *resource.Info, err error) error {
+		if err != nil {
+			return err
+		}
+		object := info.Object.(*unstructured.Unstructured)
+		wanted[identify(object)] = true
+		result.Updated.Append(info)
+		return w.session.put(w.session.ctx, object)
+	})
+	if err != nil {
+		return result, err
+	}
+	for _, object := range removalOrder(w.known) {
+		if wanted[identify(object)] {
+			continue
+		}
+		if err := w.session.remove(w.session.ctx, object); err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}

@@ -1,0 +1,52 @@
+package tag
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+)
+
+// apply carries out steps of a plan, in their order.
+func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
+	for _, step := range steps {
+		if err := r.carryOut(ctx, o, step); err != nil {
+			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
+		}
+		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
+			"to", step.To, "reason", step.Reason.String())
+		r.tell(o, step)
+	}
+	return nil
+}
+
+func (r *reconciler) tell(o Observed, step passage.Step) {
+	to := o.pointsTo()
+	switch {
+	case step.Action == upkeep.ActionUninstall:
+		r.recorder.Eventf(o.Tag, nil, corev1.EventTypeNormal, "Uninstalled", string(step.Action),
+			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
+	case step.Action == upkeep.ActionRestore:
+		r.recorder.Eventf(o.Tag, nil, corev1.EventTypeNormal, "Restored", string(step.Action),
+			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
+	case o.Tag.Status.IstioRevision == "" || o.Tag.Status.IstioRevision == to.Name:
+		r.recorder.Eventf(o.Tag, to, corev1.EventTypeNormal, "TagPoints", string(ActionPoint), "points to IstioRevision %s", to.Name)
+	default:
+		r.recorder.Eventf(o.Tag, to, corev1.EventTypeNormal, "TagMoved", string(ActionPoint),
+			"moved from IstioRevision %s to %s", o.Tag.Status.IstioRevision, to.Name)
+	}
+}
+
+func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step) error {
+	if step.Action == upkeep.ActionUninstall {
+		return r.keeper.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
+	}
+	if err := upkeep.Protect(ctx, r.client, o.Tag); err != nil {
+		return err
+	}
+	return r.keeper.Apply(ctx, o.Release, step)
+}

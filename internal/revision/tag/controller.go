@@ -1,0 +1,128 @@
+// Package tag keeps an IstioRevisionTag: a stable name whose webhook leads to a revision, or to whichever revision of
+// an Istio is the active one.
+package tag
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/controlplane"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags/status,verbs=patch
+
+// Setup adds the controller of IstioRevisionTags to the manager.
+func Setup(mgr ctrl.Manager, tools controlplane.Tools) error {
+	r := &reconciler{
+		client:   tools.Client,
+		cache:    mgr.GetCache(),
+		objects:  tools.Objects,
+		keeper:   tools.Keeper,
+		charts:   tools.Charts,
+		users:    tools.Users,
+		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
+		now:      time.Now,
+	}
+	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("istiorevisiontag").
+		WithLogConstructor(upkeep.Logger(mgr, v1.IstioRevisionTagKind)).
+		For(&v1.IstioRevisionTag{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, upkeep.Deleting,
+		))).
+		Watches(&v1.Istio{}, handler.EnqueueRequestsFromMapFunc(r.ofIstio), changed).
+		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), changed).
+		WatchesRawSource(tools.Users.Source())
+	return tools.Objects.Watch(b, upkeep.Watch{
+		Kind:          v1.IstioRevisionTagKind,
+		ReleaseSuffix: releaseSuffix,
+	}).Complete(r)
+}
+
+type reconciler struct {
+	client   client.Client
+	cache    client.Reader
+	objects  *upkeep.Objects
+	keeper   *upkeep.Keeper
+	charts   *upkeep.Charts
+	users    *usage.Tracker
+	recorder events.EventRecorder
+	now      func() time.Time
+}
+
+// Reconcile observes, plans, applies and reports one IstioRevisionTag.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	observed, err := r.observe(ctx, request.Name)
+	if err != nil {
+		// Uses of names that no tag has are of no interest.
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	plan := Plan(observed)
+	decision := passage.Next(plan, passage.Batching{}, r.now())
+	applyErr := r.apply(ctx, observed, decision.Start)
+	if apierrors.IsConflict(applyErr) {
+		return ctrl.Result{RequeueAfter: upkeep.ConflictPause}, nil
+	}
+	if len(decision.Start) > 0 && applyErr == nil {
+		if observed, err = r.observe(ctx, request.Name); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		plan = Plan(observed)
+	}
+	if observed.beingDeleted() && applyErr == nil && len(plan.Steps) == 0 {
+		return ctrl.Result{}, upkeep.LetGo(ctx, r.client, observed.Tag)
+	}
+	if err := r.report(ctx, observed, plan, applyErr); err != nil {
+		return ctrl.Result{}, errors.Join(applyErr, err)
+	}
+	return upkeep.Result(plan, applyErr, r.charts.AskAgain())
+}
+
+func (r *reconciler) ofIstio(ctx context.Context, istio client.Object) []ctrl.Request {
+	return r.matching(ctx, func(tag *v1.IstioRevisionTag) bool { return follows(tag, istio.GetName()) })
+}
+
+// ofRevision are the tags that a revision means something to: that point to it, should point to it, or want its name.
+func (r *reconciler) ofRevision(ctx context.Context, revision client.Object) []ctrl.Request {
+	name, owner := revision.GetName(), metav1.GetControllerOf(revision)
+	return r.matching(ctx, func(tag *v1.IstioRevisionTag) bool {
+		ref := tag.Spec.TargetRef
+		return tag.Name == name || tag.Status.IstioRevision == name ||
+			ref.Kind == v1.IstioRevisionKind && ref.Name == name ||
+			owner != nil && follows(tag, owner.Name)
+	})
+}
+
+func follows(tag *v1.IstioRevisionTag, istio string) bool {
+	return tag.Spec.TargetRef.Kind == v1.IstioKind && tag.Spec.TargetRef.Name == istio
+}
+
+func (r *reconciler) matching(ctx context.Context, match func(*v1.IstioRevisionTag) bool) []ctrl.Request {
+	var list v1.IstioRevisionTagList
+	if err := r.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the IstioRevisionTags that something concerns")
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,161 @@
+package tag
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/controlplane"
+	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+const releaseSuffix = "-revisiontag"
+
+// Observed is what the passage sees of one IstioRevisionTag.
+type Observed struct {
+	Tag *v1.IstioRevisionTag
+	// Istio is the target of a tag that floats, if it exists.
+	Istio *v1.Istio
+	// Target is the revision to point to, and Current the one that is pointed to; nil where there is none.
+	Target, Current *v1.IstioRevision
+	// Namesake is an IstioRevision that has the name of the tag.
+	Namesake     *v1.IstioRevision
+	NamesakeUses usage.Usage
+	// Release is the one that points to where the tag should point now: to the target if that can be pointed to, and
+	// otherwise to where it has pointed so far.
+	Release upkeep.Release
+	// Strays are releases in namespaces where the tag has pointed before.
+	Strays []release.State
+	Usage  usage.Usage
+}
+
+// reported means that the tag has once pointed to where it should point now.
+func (o Observed) reported() bool {
+	to := o.pointsTo()
+	return to != nil && o.Tag.Status.IstioRevision == to.Name && upkeep.Reported(o.Tag.Generation, o.Tag.Status.Conditions)
+}
+
+func (o Observed) beingDeleted() bool { return !o.Tag.DeletionTimestamp.IsZero() }
+
+// pointsTo is the revision that the webhook should lead to right now.
+func (o Observed) pointsTo() *v1.IstioRevision {
+	if movable(o) == nil {
+		return o.Target
+	}
+	return o.Current
+}
+
+func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
+	o := Observed{Tag: &v1.IstioRevisionTag{}, Usage: r.users.Tag(name)}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.Tag); err != nil {
+		return o, fmt.Errorf("get IstioRevisionTag %s: %w", name, err)
+	}
+	var err error
+	if o.Namesake, err = r.revision(ctx, name); err != nil {
+		return o, err
+	}
+	if o.Namesake != nil {
+		o.NamesakeUses = r.users.Revision(name)
+	}
+	if o.Current, err = r.revision(ctx, o.Tag.Status.IstioRevision); err != nil {
+		return o, err
+	}
+	if err := r.observeTarget(ctx, &o); err != nil {
+		return o, err
+	}
+	return o, r.observeRelease(ctx, &o)
+}
+
+func (r *reconciler) observeTarget(ctx context.Context, o *Observed) error {
+	target := o.Tag.Spec.TargetRef.Name
+	if o.Tag.Spec.TargetRef.Kind == v1.IstioKind {
+		istio := &v1.Istio{}
+		err := r.client.Get(ctx, client.ObjectKey{Name: target}, istio)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("get Istio %s: %w", target, err)
+		}
+		o.Istio, target = istio, istio.Status.ActiveRevisionName
+	}
+	var err error
+	o.Target, err = r.revision(ctx, target)
+	return err
+}
+
+// revision finds one by name, or nil if there is none.
+func (r *reconciler) revision(ctx context.Context, name string) (*v1.IstioRevision, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var revision v1.IstioRevision
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &revision)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get IstioRevision %s: %w", name, err)
+	}
+	return &revision, nil
+}
+
+func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
+	name := o.Tag.Name + releaseSuffix
+	states, err := r.objects.Releases(ctx, name)
+	if err != nil {
+		return err
+	}
+	to := o.pointsTo()
+	if o.beingDeleted() || nameTaken(*o) != nil || to == nil {
+		// Nothing is wanted that is not there already. What a tag without a name has left is in the way of the other.
+		o.Release = upkeep.Release{Name: name}
+		if o.beingDeleted() || nameTaken(*o) != nil {
+			o.Strays = states
+		}
+		return nil
+	}
+	for _, state := range states {
+		if state.Namespace != to.Spec.Namespace {
+			o.Strays = append(o.Strays, state)
+		}
+	}
+	chart, unavailable := r.charts.Load(ctx, "istiod", to.Spec.Version)
+	if unavailable != nil {
+		state, err := r.keeper.State(ctx, to.Spec.Namespace, name)
+		o.Release = upkeep.Release{Name: name, Namespace: to.Spec.Namespace, State: state, Err: unavailable}
+		return err
+	}
+	o.Release, err = r.keeper.Observe(ctx, release.Spec{
+		Name:      name,
+		Namespace: to.Spec.Namespace,
+		Owner:     metav1.NewControllerRef(o.Tag, v1.GroupVersion.WithKind(v1.IstioRevisionTagKind)),
+		Chart:     chart,
+		Values:    values(to, o.Tag.Name),
+		Only:      tagTemplates,
+
+		ChartVersion: to.Spec.Version,
+	})
+	return err
+}
+
+// values render nothing but the tag when they meet tagTemplates.
+func values(revision *v1.IstioRevision, tag string) map[string]any {
+	values := controlplane.Values(revision)
+	values["revisionTags"] = []any{tag}
+	return values
+}
+
+// tagTemplates are the templates of the istiod chart that make a tag, and those that make values of profiles.
+func tagTemplates(template string) bool {
+	name := path.Base(template)
+	return strings.HasPrefix(name, "revision-tags") || strings.HasPrefix(name, "zz") || strings.HasPrefix(name, "_")
+}

@@ -1,0 +1,136 @@
+package tag
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/controlplane"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+)
+
+// ActionPoint leads the tag to another revision.
+const ActionPoint passage.Action = "point"
+
+// Plan decides what to do about an IstioRevisionTag.
+func Plan(o Observed) passage.Plan {
+	plan := passage.Plan{
+		Passage: v1.PassageRevision,
+		Subject: passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioRevisionTagKind, Name: o.Tag.Name},
+		Steps:   []passage.Step{},
+	}
+	if o.Target != nil {
+		plan.Target = o.Target.Name
+	}
+	if o.beingDeleted() {
+		for _, state := range o.Strays {
+			plan.Steps = append(plan.Steps, removal(state.Namespace, state.Name,
+				passage.Because(v1.ReasonBeingDeleted, "IstioRevisionTag %s is being deleted", o.Tag.Name)))
+		}
+		return plan
+	}
+	plan.Hold = passage.FirstHold(o, whilePaused)
+	blocker := passage.FirstHold(o, nameTaken, movable)
+	if blocker != nil {
+		plan.Steps = append(plan.Steps, passage.Step{
+			Object: plan.Subject,
+			Action: ActionPoint,
+			From:   o.Tag.Status.IstioRevision,
+			To:     plan.Target,
+			State:  blockedState(*blocker),
+			Reason: *blocker,
+		})
+	}
+	if o.Release.Namespace != "" {
+		plan.Steps = append(plan.Steps, upkeep.Steps(o.Release, o.reported())...)
+	}
+	// New before old: where the tag was before goes last.
+	for _, state := range o.Strays {
+		why := passage.Because(v1.ReasonReleaseDiffers, "the tag points into namespace %s now", o.Release.Namespace)
+		if blocker != nil {
+			why = *blocker
+		}
+		step := removal(state.Namespace, state.Name, why)
+		if o.Release.Namespace != "" && !o.Release.Installed() {
+			step.State = passage.Running
+		}
+		plan.Steps = append(plan.Steps, step)
+	}
+	return plan
+}
+
+func removal(namespace, name string, why passage.Reason) passage.Step {
+	return passage.Step{
+		Object: upkeep.Object(namespace, name), Action: upkeep.ActionUninstall, State: passage.Pending, Reason: why,
+	}
+}
+
+// blockedState tells what a person must solve from what solves itself.
+func blockedState(reason passage.Reason) passage.State {
+	if reason.Code == passage.Code(v1.ReasonIstiodNotReady) {
+		return passage.Running
+	}
+	return passage.Failed
+}
+
+func whilePaused(o Observed) *passage.Reason {
+	if o.Tag.Annotations[fairlead.AnnotationPaused] != "true" {
+		return nil
+	}
+	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istiorevisiontag %s`",
+		fairlead.AnnotationPaused, o.Tag.Name)
+}
+
+func nameTaken(o Observed) *passage.Reason {
+	if o.Namesake == nil || controlplane.NameHolder(o.Namesake, o.Tag) {
+		return nil
+	}
+	holder := "IstioRevision " + o.Namesake.Name
+	switch {
+	case !o.Namesake.DeletionTimestamp.IsZero():
+		return passage.Hold(v1.ReasonNameAlreadyExists, "the name is still used by %s, which is being removed", holder)
+	case o.NamesakeUses.Used():
+		holder += fmt.Sprintf(" (in use by %s)", o.NamesakeUses)
+	}
+	return passage.Hold(v1.ReasonNameAlreadyExists,
+		"the name is already used by %s; the tag takes it when that is gone, or give the tag another name", holder)
+}
+
+// movable says why the tag cannot point to its target now, or nil if it can. New before old: what is not ready is not
+// pointed to, unless the tag is there already.
+func movable(o Observed) *passage.Reason {
+	ref := o.Tag.Spec.TargetRef
+	switch {
+	case o.Target == nil && ref.Kind == v1.IstioKind && o.Istio != nil:
+		return passage.Hold(v1.ReasonIstiodNotReady, "Istio %s has no active revision yet%s", ref.Name, meanwhile(o))
+	case o.Target == nil:
+		return passage.Hold(v1.ReasonRefNotFound, "%s %s, which spec.targetRef names, does not exist; create it or change the reference%s",
+			ref.Kind, ref.Name, meanwhile(o))
+	case o.Current != nil && o.Current.Name == o.Target.Name:
+		return nil
+	case !ready(o.Target):
+		return passage.Hold(v1.ReasonIstiodNotReady, "IstioRevision %s is not ready%s", o.Target.Name, meanwhile(o))
+	}
+	return nil
+}
+
+func meanwhile(o Observed) string {
+	switch {
+	case o.Tag.Status.IstioRevision == "":
+		return "; until then the tag points nowhere"
+	case o.Current == nil:
+		// Without a webhook they would be let in, without their sidecar.
+		return fmt.Sprintf("; until then the tag still points to IstioRevision %s, which is gone, and pods that use the tag are refused",
+			o.Tag.Status.IstioRevision)
+	}
+	return "; until then the tag still points to IstioRevision " + o.Tag.Status.IstioRevision
+}
+
+func ready(revision *v1.IstioRevision) bool {
+	condition := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionReady))
+	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == revision.Generation
+}

@@ -1,0 +1,79 @@
+package tag
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+)
+
+// report writes the status, if it says anything new.
+func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, failure error) error {
+	status := statusOf(o, plan, failure, r.now())
+	if equality.Semantic.DeepEqual(o.Tag.Status, status) {
+		return nil
+	}
+	configuration := &statusConfiguration{
+		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionTagKind).WithAPIVersion(v1.GroupVersion.String()),
+		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(o.Tag.Name).WithUID(o.Tag.UID),
+		Status:                       status,
+	}
+	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of IstioRevisionTag %s: %w", o.Tag.Name, err)
+	}
+	if trouble := upkeep.NewTrouble(o.Tag.Status.Conditions, status.Conditions); trouble != nil {
+		r.recorder.Eventf(o.Tag, nil, corev1.EventTypeWarning, trouble.Reason, "reconcile", "%s", trouble.Message)
+	}
+	return nil
+}
+
+type statusConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Status                                 v1.IstioRevisionTagStatus `json:"status"`
+}
+
+func (*statusConfiguration) IsApplyConfiguration() {}
+
+func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.IstioRevisionTagStatus {
+	status := *o.Tag.Status.DeepCopy()
+	status.ObservedGeneration = o.Tag.Generation
+	if to := o.pointsTo(); to != nil && o.Release.Installed() {
+		status.IstioRevision, status.IstiodNamespace = to.Name, to.Spec.Namespace
+	}
+	if nameTaken(o) != nil && len(o.Strays) == 0 {
+		status.IstioRevision, status.IstiodNamespace = "", ""
+	}
+	conditions := []metav1.Condition{
+		upkeep.Reconciled(plan, failure, fmt.Sprintf("the tag points to IstioRevision %s", plan.Target)),
+		inUse(o),
+	}
+	status.State = v1.StateHealthy
+	for _, condition := range conditions {
+		if condition.Status != metav1.ConditionTrue && status.State == v1.StateHealthy {
+			status.State = v1.State(condition.Reason)
+		}
+	}
+	for _, condition := range conditions {
+		condition.ObservedGeneration = o.Tag.Generation
+		condition.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+func inUse(o Observed) metav1.Condition {
+	status, reason, message := o.Usage.Condition()
+	return metav1.Condition{Type: string(v1.ConditionInUse), Status: status, Reason: string(reason), Message: message}
+}

@@ -1,0 +1,116 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/release"
+)
+
+// Drift is an object that is not as it was installed.
+type Drift struct {
+	Desired *unstructured.Unstructured
+	// Field is the first that differs; it is empty when the object is gone.
+	Field string
+}
+
+// seen is the trace that our own apply left on an object when it was last compared in full. Whoever changes a field
+// of ours takes it away from us, so that the trace changes with it; a status that is written does not touch it.
+type seen struct {
+	uid    types.UID
+	traces string
+}
+
+type comparisons struct {
+	mu   sync.Mutex
+	last map[objectKey]seen
+}
+
+type objectKey struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+func keyOf(object *unstructured.Unstructured) objectKey {
+	return objectKey{object.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(object)}
+}
+
+// drift compares what was installed with what is there. Only what has been touched since the last time is read.
+func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured) ([]Drift, error) {
+	var drifts []Drift
+	for _, object := range desired {
+		if !k.objects.cached(object.GroupVersionKind()) {
+			continue
+		}
+		have, err := k.objects.get(ctx, object.GroupVersionKind(), client.ObjectKeyFromObject(object))
+		if err != nil {
+			return nil, err
+		}
+		now := traceOf(have)
+		if k.compared.same(keyOf(object), now) {
+			continue
+		}
+		drift, err := k.inspect(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		if drift != nil {
+			drifts = append(drifts, *drift)
+		} else if have != nil {
+			k.compared.remember(keyOf(object), now)
+		}
+	}
+	return drifts, nil
+}
+
+// inspect compares an object in full.
+func (k *Keeper) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(desired.GroupVersionKind())
+	err := k.live.Get(ctx, client.ObjectKeyFromObject(desired), live)
+	if apierrors.IsNotFound(err) {
+		return &Drift{Desired: desired}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", nameOf(desired), err)
+	}
+	if field, differs := release.Differs(desired, live); differs {
+		return &Drift{Desired: desired, Field: field}, nil
+	}
+	return nil, nil
+}
+
+func (c *comparisons) same(key objectKey, now seen) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, known := c.last[key]
+	return known && now.uid != "" && last == now
+}
+
+func (c *comparisons) remember(key objectKey, now seen) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[key] = now
+}
+
+func traceOf(object *metav1.PartialObjectMetadata) seen {
+	if object == nil {
+		return seen{}
+	}
+	trace := seen{uid: object.UID}
+	for _, entry := range object.ManagedFields {
+		if entry.Manager == v1.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil {
+			trace.traces += entry.FieldsV1.String()
+		}
+	}
+	return trace
+}

@@ -1,0 +1,39 @@
+package upkeep
+
+import (
+	"errors"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/release"
+)
+
+const (
+	// ConflictPause lets the cache see what somebody else has just written.
+	ConflictPause = 100 * time.Millisecond
+	// blockerPause is how often it is worth looking whether somebody else has given up what they hold.
+	blockerPause = time.Minute
+)
+
+// Result is when to look again at what a plan has left, and whether an error is worth trying again.
+func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Result, error) {
+	switch {
+	case errors.As(failure, new(*release.OwnedByOthersError)):
+		return ctrl.Result{RequeueAfter: blockerPause}, nil
+	case release.Refused(failure), errors.As(failure, new(*release.RenderError)):
+		return ctrl.Result{}, reconcile.TerminalError(failure)
+	case failure != nil:
+		return ctrl.Result{}, failure
+	}
+	for _, step := range plan.Steps {
+		switch v1.Reason(step.Reason.Code) {
+		case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable:
+			return ctrl.Result{RequeueAfter: askAgain}, nil
+		}
+	}
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,115 @@
+package usage
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// alive are the pods that can use anything. Metadata tells no phase, so the API server is asked for these alone: it
+// sends a deletion when a pod ends.
+var alive = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+)
+
+// via is the label that a choice was made with.
+type via uint8
+
+const (
+	viaRevisionLabel via = iota + 1
+	viaInjectionLabel
+	viaSidecarLabel
+)
+
+// choice is the revision or tag that labels choose. The zero value is none.
+type choice struct {
+	name string
+	via  via
+}
+
+func (c choice) String() string {
+	switch c.via {
+	case viaRevisionLabel:
+		return "label " + v1.LabelRevision + "=" + c.name
+	case viaInjectionLabel:
+		return "label " + v1.LabelInjection + "=" + v1.InjectionEnabled
+	case viaSidecarLabel:
+		return "label " + v1.LabelSidecarInject + "=true"
+	}
+	return ""
+}
+
+// policy is what a namespace says. One that decides leaves no choice to the labels of its pods, even if it decides for
+// nothing: that is how Istio's webhooks select.
+type policy struct {
+	choice
+	decides bool
+}
+
+func policyOf(labels map[string]string) policy {
+	if injection, ok := labels[v1.LabelInjection]; ok {
+		if injection != v1.InjectionEnabled {
+			return policy{decides: true}
+		}
+		return policy{choice{v1.DefaultRevision, viaInjectionLabel}, true}
+	}
+	if revision, ok := labels[v1.LabelRevision]; ok {
+		return policy{choiceOf(revision), true}
+	}
+	return policy{}
+}
+
+func choiceOf(revision string) choice {
+	if revision == "" {
+		return choice{}
+	}
+	return choice{revision, viaRevisionLabel}
+}
+
+// pod is what a pod says. The zero value says nothing.
+type pod struct {
+	// chosen counts where the namespace leaves the choice to its pods.
+	chosen choice
+	// injected is the revision that the sidecar came from. It counts whatever the labels say: without its control
+	// plane the pod would be on its own.
+	injected string
+}
+
+func podOf(labels, annotations map[string]string) pod {
+	return pod{chosen: podChoice(labels), injected: annotations[v1.AnnotationRevision]}
+}
+
+func podChoice(labels map[string]string) choice {
+	inject := labels[v1.LabelSidecarInject]
+	if inject == "false" {
+		return choice{}
+	}
+	if revision, ok := labels[v1.LabelRevision]; ok {
+		return choiceOf(revision)
+	}
+	switch {
+	case inject == "true":
+		return choice{v1.DefaultRevision, viaSidecarLabel}
+	case labels[v1.LabelInjection] == v1.InjectionEnabled:
+		return choice{v1.DefaultRevision, viaInjectionLabel}
+	}
+	return choice{}
+}
+
+// tag is which revisions a tag refers to. The zero value refers to none.
+type tag struct {
+	// fixed is where the spec says that it stays.
+	fixed string
+	// current is where it points to. It lags behind the spec of a tag that waits for its target.
+	current string
+}
+
+func tagOf(t *v1.IstioRevisionTag) tag {
+	refers := tag{current: t.Status.IstioRevision}
+	if t.Spec.TargetRef.Kind == v1.IstioRevisionKind {
+		refers.fixed = t.Spec.TargetRef.Name
+	}
+	return refers
+}

@@ -1,0 +1,78 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// pause is how often, at most, a controller hears that others use a name than before. A rollout of a thousand pods
+// would otherwise write a thousand statuses.
+const pause = 5 * time.Second
+
+// Source is for a controller of revisions or tags. It asks for a reconcile of every name whose use changed: at once
+// when the name came into use or out of it, otherwise after a pause in which changes gather.
+func (t *Tracker) Source() source.Source { return &uses{t} }
+
+// uses is one controller's view on the tracker.
+type uses struct{ tracker *Tracker }
+
+var _ source.SyncingSource = &uses{}
+
+func (u *uses) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	u.tracker.subscribe(ctx, queue)
+	return nil
+}
+
+func (u *uses) WaitForSync(ctx context.Context) error {
+	err := u.tracker.waitForSync(ctx)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil // told to stop, which is no failure
+	}
+	return err
+}
+
+func (u *uses) String() string { return "uses of revisions and tags" }
+
+func (t *Tracker) subscribe(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	s := &subscription{queue: queue, due: map[string]time.Time{}}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.subscriptions[s] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.subscriptions, s)
+	})
+}
+
+// subscription paces what one controller is told.
+type subscription struct {
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// due is when a name was last told of or, if in the future, will be.
+	due map[string]time.Time
+}
+
+func (s *subscription) tell(c change, now time.Time) {
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: c.name}}
+	if due := s.due[c.name]; c.turned || now.Sub(due) >= pause {
+		s.due[c.name] = now
+		s.queue.Add(request)
+	} else {
+		if !due.After(now) {
+			due = due.Add(pause)
+			s.due[c.name] = due
+		}
+		// Also when it has been asked for before: a queue forgets a later date when it gives the request out for
+		// another reason, and this change would be lost. Asking twice costs nothing, the queue keeps the earlier.
+		s.queue.AddAfter(request, due.Sub(now))
+	}
+	if !c.used {
+		delete(s.due, c.name)
+	}
+}

@@ -1,0 +1,159 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// +kubebuilder:rbac:groups="",resources=namespaces;pods,verbs=list;watch
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch
+
+// Tracker keeps account of uses as events come in. What an event costs does not depend on the size of the cluster.
+type Tracker struct {
+	mu            sync.RWMutex
+	ledger        *ledger
+	subscriptions map[*subscription]struct{}
+
+	feeds []feed
+}
+
+// feed is one kind of thing that the Tracker hears of.
+type feed struct {
+	kind   string
+	synced toolscache.DoneChecker
+}
+
+// NewTracker follows namespaces and pods in a cache that has the CacheOptions, and tags where they are cached. It does
+// not wait for them.
+func NewTracker(ctx context.Context, informers, tags cache.Informers) (*Tracker, error) {
+	t := newTracker()
+	handlers := t.handlers()
+	for _, f := range []struct {
+		from   cache.Informers
+		kind   string
+		object client.Object
+	}{
+		{informers, kindNamespace, metadataOf(kindNamespace)},
+		{informers, kindPod, metadataOf(kindPod)},
+		{tags, v1.IstioRevisionTagKind, &v1.IstioRevisionTag{}},
+	} {
+		informer, err := f.from.GetInformer(ctx, f.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("cache each %s to see what it uses: %w", f.kind, err)
+		}
+		registration, err := informer.AddEventHandler(handlers[f.kind])
+		if err != nil {
+			return nil, fmt.Errorf("follow each %s to see what it uses: %w", f.kind, err)
+		}
+		t.feeds = append(t.feeds, feed{f.kind, registration.HasSyncedChecker()})
+	}
+	return t, nil
+}
+
+func newTracker() *Tracker {
+	return &Tracker{ledger: newLedger(), subscriptions: map[*subscription]struct{}{}}
+}
+
+// HasSynced tells whether all that existed when the Tracker started has been taken into account.
+func (t *Tracker) HasSynced() bool { return len(t.awaited()) == 0 }
+
+// awaited are the kinds that have not been listed yet.
+func (t *Tracker) awaited() []string {
+	var kinds []string
+	for _, f := range t.feeds {
+		if !toolscache.IsDone(f.synced) {
+			kinds = append(kinds, f.kind)
+		}
+	}
+	return kinds
+}
+
+func (t *Tracker) waitForSync(ctx context.Context) error {
+	for _, f := range t.feeds {
+		select {
+		case <-f.synced.Done():
+		case <-ctx.Done():
+			return fmt.Errorf("see who uses revisions and tags: nothing heard yet of kind %s: %w",
+				strings.Join(t.awaited(), ", "), context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// Revision is who uses the revision of that name: by label, by annotation or as a tag.
+func (t *Tracker) Revision(name string) Usage { return t.usage(name, asRevision) }
+
+// Tag is who uses the tag of that name: by label.
+func (t *Tracker) Tag(name string) Usage { return t.usage(name, asTag) }
+
+func (t *Tracker) usage(name string, as view) Usage {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.ledger.usage(name, as)
+}
+
+// References are all that use the revision of that name.
+func (t *Tracker) References(name string) []Reference { return t.references(name, asRevision) }
+
+// TagReferences are all that use the tag of that name.
+func (t *Tracker) TagReferences(name string) []Reference { return t.references(name, asTag) }
+
+func (t *Tracker) references(name string, as view) []Reference {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.ledger.references(name, as)
+}
+
+func (t *Tracker) handlers() map[string]toolscache.ResourceEventHandler {
+	return map[string]toolscache.ResourceEventHandler{
+		kindNamespace: t.handler(
+			func(object any) []change { return t.ledger.enterNamespace(object.(metav1.Object)) },
+			func(key toolscache.ObjectName) []change { return t.ledger.setNamespace(key.Name, policy{}) },
+		),
+		kindPod: t.handler(
+			func(object any) []change { return t.ledger.enterPod(object.(metav1.Object)) },
+			func(key toolscache.ObjectName) []change { return t.ledger.setPod(key.Namespace, key.Name, pod{}) },
+		),
+		v1.IstioRevisionTagKind: t.handler(
+			func(object any) []change { return t.ledger.enterTag(object.(*v1.IstioRevisionTag)) },
+			func(key toolscache.ObjectName) []change { return t.ledger.setTag(key.Name, tag{}) },
+		),
+	}
+}
+
+func (t *Tracker) handler(enter func(object any) []change, remove func(toolscache.ObjectName) []change) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { t.update(func() []change { return enter(object) }) },
+		UpdateFunc: func(_, object any) { t.update(func() []change { return enter(object) }) },
+		DeleteFunc: func(object any) {
+			key, err := toolscache.DeletionHandlingObjectToName(object)
+			if err != nil {
+				utilruntime.HandleError(fmt.Errorf("see what was deleted: %w", err))
+				return
+			}
+			t.update(func() []change { return remove(key) })
+		},
+	}
+}
+
+// update writes to the ledger and tells who listens, in one go: whoever is told finds the change in the ledger.
+func (t *Tracker) update(write func() []change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range write() {
+		for s := range t.subscriptions {
+			s.tell(c, time.Now())
+		}
+	}
+}

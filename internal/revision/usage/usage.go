@@ -1,0 +1,92 @@
+// Package usage knows who uses a revision or a tag.
+//
+// Rules decide what each namespace, pod and tag refers to, and a ledger keeps account of it by name. A Tracker feeds the
+// ledger with the events of metadata-only caches, for the operator; Survey fills one from an API server, for the command
+// line. Both give the same answers.
+package usage
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// The kinds that use revisions and tags.
+const (
+	kindNamespace = "Namespace"
+	kindPod       = "Pod"
+)
+
+// Reference is one thing that uses a revision or tag.
+type Reference struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// By says what about it refers to the revision or tag: "label istio.io/rev=prod", "annotation istio.io/rev",
+	// "spec.targetRef" and the like, or several of them.
+	By string `json:"by"`
+}
+
+// String is the kind and name, as kubectl would find it.
+func (r Reference) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// maxNames bounds what a condition tells; `fairlead status` tells all.
+const maxNames = 5
+
+// Usage is by whom a name is used, in short.
+type Usage struct {
+	Namespaces, Pods, Tags int
+	// Names are the first few: namespaces, then tags, then pods.
+	Names []string
+}
+
+// Used tells whether anything refers to the name.
+func (u Usage) Used() bool { return u.total() > 0 }
+
+func (u Usage) total() int { return u.Namespaces + u.Tags + u.Pods }
+
+// String says how many use the name, and names the first of them.
+func (u Usage) String() string {
+	var counts []string
+	for _, c := range []struct {
+		n    int
+		unit string
+	}{{u.Namespaces, "namespace"}, {u.Tags, "tag"}, {u.Pods, "pod"}} {
+		switch {
+		case c.n == 1:
+			counts = append(counts, "1 "+c.unit)
+		case c.n > 1:
+			counts = append(counts, fmt.Sprintf("%d %ss", c.n, c.unit))
+		}
+	}
+	if len(counts) == 0 {
+		return "nothing refers to it"
+	}
+	if last := len(counts) - 1; last > 0 {
+		counts = []string{strings.Join(counts[:last], ", "), counts[last]}
+	}
+	text := strings.Join(counts, " and ") + ": " + strings.Join(u.Names, ", ")
+	if more := u.total() - len(u.Names); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}
+
+// Condition is what the condition InUse says.
+func (u Usage) Condition() (status metav1.ConditionStatus, reason v1.Reason, message string) {
+	switch {
+	case u.Namespaces > 0 || u.Pods > 0:
+		return metav1.ConditionTrue, v1.ReasonReferencedByWorkloads, u.String()
+	case u.Tags > 0:
+		return metav1.ConditionTrue, v1.ReasonReferencedByTag, u.String()
+	}
+	return metav1.ConditionFalse, v1.ReasonNotReferencedByAnything, u.String()
+}
