@@ -32,4 +32,6 @@ func NewLogger(w io.Writer, format, level string) logr.Logger {
 func adoptLogger(log logr.Logger) {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	// Helm's is talk that nobody asked for.
+	slog.SetDefault(slog.New(logr.ToSlogHandler(log.V(1))))
 }

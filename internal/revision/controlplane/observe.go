@@ -61,6 +61,9 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 	if err := r.observeShared(ctx, &o); err != nil {
 		return o, err
 	}
+	for _, observed := range []*upkeep.Release{&o.Istiod, &o.Base, &o.Validator} {
+		observed.Heed(o.Revision.Status.Conditions, o.Revision.Generation)
+	}
 	o.Deployments, err = r.objects.Deployments(ctx, o.Revision.UID)
 	return o, err
 }

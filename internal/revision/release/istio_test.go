@@ -41,8 +41,14 @@ func TestInstallAndUpgradeIstiod(t *testing.T) {
 	h.install(next)
 	h.isDeployed(next, 2)
 	h.has(h.render(next), true)
-	if image := find(t, h.render(next), "Deployment").GetLabels()["helm.sh/chart"]; image == "" {
-		t.Error("the chart says nothing of its version")
+	wanted := map[identity]bool{}
+	for _, object := range h.render(next) {
+		wanted[identify(object)] = true
+	}
+	for _, object := range before {
+		if !wanted[identify(object)] && h.live(object) != nil {
+			t.Errorf("%s is no longer in the chart, but in the cluster", describe(object))
+		}
 	}
 	if changed := h.restoreAll(h.render(next)); changed != nil {
 		t.Errorf("right after the upgrade, these differ: %v", changed)

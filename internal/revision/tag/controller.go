@@ -52,6 +52,7 @@ func Setup(mgr ctrl.Manager, tools controlplane.Tools) error {
 	return tools.Objects.Watch(b, upkeep.Watch{
 		Kind:          v1.IstioRevisionTagKind,
 		ReleaseSuffix: releaseSuffix,
+		Namespace:     r.in,
 	}).Complete(r)
 }
 
@@ -107,6 +108,11 @@ func (r *reconciler) ofRevision(ctx context.Context, revision client.Object) []c
 			ref.Kind == v1.IstioRevisionKind && ref.Name == name ||
 			owner != nil && follows(tag, owner.Name)
 	})
+}
+
+// in are the tags that point into a namespace.
+func (r *reconciler) in(ctx context.Context, namespace string) []ctrl.Request {
+	return r.matching(ctx, func(tag *v1.IstioRevisionTag) bool { return tag.Status.IstiodNamespace == namespace })
 }
 
 func follows(tag *v1.IstioRevisionTag, istio string) bool {

@@ -32,6 +32,8 @@ type Observed struct {
 	// Release is the one that points to where the tag should point now: to the target if that can be pointed to, and
 	// otherwise to where it has pointed so far.
 	Release upkeep.Release
+	// MissingNamespace is the one of the revision to point to, if it is gone: then there is nowhere to install into.
+	MissingNamespace string
 	// Strays are releases in namespaces where the tag has pointed before.
 	Strays []release.State
 	Usage  usage.Usage
@@ -123,6 +125,14 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 		}
 		return nil
 	}
+	exists, err := r.objects.Namespace(ctx, to.Spec.Namespace)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		o.Release, o.MissingNamespace = upkeep.Release{Name: name}, to.Spec.Namespace
+		return nil
+	}
 	for _, state := range states {
 		if state.Namespace != to.Spec.Namespace {
 			o.Strays = append(o.Strays, state)
@@ -144,6 +154,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 
 		ChartVersion: to.Spec.Version,
 	})
+	o.Release.Heed(o.Tag.Status.Conditions, o.Tag.Generation)
 	return err
 }
 

@@ -34,7 +34,7 @@ func Plan(o Observed) passage.Plan {
 		return plan
 	}
 	plan.Hold = passage.FirstHold(o, whilePaused)
-	blocker := passage.FirstHold(o, nameTaken, movable)
+	blocker := passage.FirstHold(o, nameTaken, movable, whileNamespaceIsMissing)
 	if blocker != nil {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: plan.Subject,
@@ -71,7 +71,8 @@ func removal(namespace, name string, why passage.Reason) passage.Step {
 
 // blockedState tells what a person must solve from what solves itself.
 func blockedState(reason passage.Reason) passage.State {
-	if reason.Code == passage.Code(v1.ReasonIstiodNotReady) {
+	switch v1.Reason(reason.Code) {
+	case v1.ReasonIstiodNotReady, v1.ReasonNamespaceNotFound:
 		return passage.Running
 	}
 	return passage.Failed
@@ -116,6 +117,14 @@ func movable(o Observed) *passage.Reason {
 		return passage.Hold(v1.ReasonIstiodNotReady, "IstioRevision %s is not ready%s", o.Target.Name, meanwhile(o))
 	}
 	return nil
+}
+
+func whileNamespaceIsMissing(o Observed) *passage.Reason {
+	if o.MissingNamespace == "" {
+		return nil
+	}
+	return passage.Hold(v1.ReasonNamespaceNotFound, "namespace %s of IstioRevision %s does not exist; create it, and the tag goes on",
+		o.MissingNamespace, o.pointsTo().Name)
 }
 
 func meanwhile(o Observed) string {

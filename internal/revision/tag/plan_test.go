@@ -111,6 +111,10 @@ func TestPlan(t *testing.T) {
 			floating("a").target("a", "True").release("a"),
 			nil,
 		},
+		"there, and the namespace is gone": {
+			floating("a").target("a", "False").with(func(o *Observed) { o.MissingNamespace = "istio-system" }),
+			[]string{"Running point IstioRevisionTag prod NamespaceNotFound"},
+		},
 		"there, and the revision is not ready for a moment": {
 			floating("a").target("a", "False").release("a"),
 			nil,
@@ -233,6 +237,13 @@ func TestStatus(t *testing.T) {
 				"create it or change the reference; until then the tag still points to IstioRevision a, which is gone, " +
 				"and pods that use the tag are refused",
 			inUse: "False NotReferencedByAnything: nothing refers to it",
+		},
+		"the namespace of what it points to is gone": {
+			in:         floating("a").target("a", "False").with(func(o *Observed) { o.MissingNamespace = "istio-system" }),
+			state:      "NamespaceNotFound",
+			revision:   "a",
+			reconciled: "False NamespaceNotFound: namespace istio-system of IstioRevision a does not exist; create it, and the tag goes on",
+			inUse:      "False NotReferencedByAnything: nothing refers to it",
 		},
 		"the name is taken": {
 			in: floating("").target("a", "True").with(func(o *Observed) {

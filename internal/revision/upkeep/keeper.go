@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/passage"
@@ -21,7 +20,6 @@ type Keeper struct {
 	live     client.Reader
 	releases *release.Manager
 	compared comparisons
-	refused  refusals
 }
 
 // NewKeeper reads metadata from the cache, and whole objects, rarely, from the API server.
@@ -29,7 +27,6 @@ func NewKeeper(objects *Objects, live client.Reader, releases *release.Manager) 
 	return &Keeper{
 		objects: objects, live: live, releases: releases,
 		compared: comparisons{last: map[objectKey]seen{}},
-		refused:  refusals{of: map[types.NamespacedName]refusal{}},
 	}
 }
 
@@ -72,8 +69,6 @@ func (k *Keeper) Observe(ctx context.Context, wanted release.Spec) (Release, err
 	}
 	if r.Installed() {
 		r.Drift, err = k.drift(ctx, objects)
-	} else {
-		r.Err = k.refused.recall(wanted)
 	}
 	return r, err
 }
@@ -97,9 +92,7 @@ func (k *Keeper) State(ctx context.Context, namespace, name string) (release.Sta
 func (k *Keeper) Apply(ctx context.Context, r Release, step passage.Step) error {
 	switch step.Action {
 	case ActionInstall, ActionUpgrade:
-		err := k.releases.Install(ctx, *r.Wanted)
-		k.refused.note(*r.Wanted, err)
-		return err
+		return k.releases.Install(ctx, *r.Wanted)
 	case ActionRestore:
 		for _, drift := range r.Drift {
 			if objectOf(drift.Desired) != step.Object {

@@ -93,6 +93,8 @@ func Because(err error) passage.Reason {
 		return passage.Because(v1.ReasonTemplateError, "%v; nothing more is tried until the spec changes", err)
 	case errors.As(err, &taken):
 		return passage.Because(v1.ReasonOwnedByOthers, "%v", err)
+	case errors.As(err, new(refusedBefore)):
+		return passage.Because(v1.ReasonRefused, "%v", err)
 	case release.Refused(err):
 		return passage.Because(v1.ReasonRefused, "%v; nothing more is tried until the spec changes", release.Cause(err))
 	case apierrors.IsForbidden(err):

@@ -1,44 +1,25 @@
 package upkeep
 
 import (
-	"sync"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/fairlead/fairlead/internal/revision/release"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// refusals are what the API server has last said of releases that it would not have. Without them, every event would be
-// a reason to ask it again.
-type refusals struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]refusal
-}
+// refusedBefore is what the status tells of an attempt that the API server has refused.
+type refusedBefore string
 
-type refusal struct {
-	fingerprint string
-	err         error
-}
+func (r refusedBefore) Error() string { return string(r) }
 
-// note how an attempt to install a release has ended.
-func (r *refusals) note(spec release.Spec, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	key := types.NamespacedName{Namespace: spec.Namespace, Name: spec.Name}
-	if !release.Refused(err) {
-		delete(r.of, key)
+// Heed keeps a release from being tried again that was refused, as the status says of the same spec and the record of
+// the same release. Without it, any event would be a reason to try.
+func (r *Release) Heed(told []metav1.Condition, generation int64) {
+	condition := meta.FindStatusCondition(told, string(v1.ConditionReconciled))
+	if condition == nil || condition.Reason != string(v1.ReasonRefused) || condition.ObservedGeneration != generation {
 		return
 	}
-	r.of[key] = refusal{spec.Fingerprint(), err}
-}
-
-// recall why just this was refused before, or nil.
-func (r *refusals) recall(spec release.Spec) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, ok := r.of[types.NamespacedName{Namespace: spec.Namespace, Name: spec.Name}]
-	if !ok || last.fingerprint != spec.Fingerprint() {
-		return nil
+	if r.Err == nil && r.Wanted != nil && !r.State.Deployed() && r.State.Fingerprint == r.Wanted.Fingerprint() {
+		r.Err = refusedBefore(condition.Message)
 	}
-	return last.err
 }
