@@ -37,11 +37,30 @@ func accountOfIstio(ctx context.Context, reader client.Reader, key client.Object
 		ObservedGeneration: observed.Istio.Status.ObservedGeneration,
 		Conditions:         observed.Istio.Status.Conditions,
 	}
+	if !q.chartsGiven() && q.Version == nil {
+		told.believe(observed.Istio)
+	}
 	if known.Err != nil && q.Version != nil && told.Plan.Target != "" {
 		told.Note = fmt.Sprintf("Whether there are charts of %s was not checked: give --chart-dir or --chart-repository as the operator has it.",
 			*q.Version)
 	}
 	return told, nil
+}
+
+// believe takes the operator's word for what cannot be known without its charts: that there are none.
+func (a *account) believe(istio *v1.Istio) {
+	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
+	if condition == nil || condition.Status != metav1.ConditionFalse || istio.Status.ObservedGeneration != istio.Generation {
+		return
+	}
+	switch v1.Reason(condition.Reason) {
+	case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable:
+		a.Plan.Target = ""
+		a.Plan.Steps = []passage.Step{{
+			Object: a.Plan.Subject, Action: resolve, From: istio.Spec.Version, State: passage.Failed,
+			Reason: passage.Because(condition.Reason, "%s", condition.Message),
+		}}
+	}
 }
 
 // versions that the operator can install. Only one who knows where it has its charts from can tell.
@@ -124,6 +143,9 @@ func told(kind string, object metav1.ObjectMeta, target string, action passage.A
 	}
 	return passage.Plan{Passage: v1.PassageRevision, Subject: subject, Target: target, Steps: []passage.Step{step}}
 }
+
+// resolve is the step of finding the exact version.
+const resolve = istio.ActionResolve
 
 // needPeople are the reasons that nothing but a change by somebody makes go away.
 var needPeople = []v1.Reason{

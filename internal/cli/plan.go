@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,6 +27,9 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("version") {
+				if version != "" && !aVersion.MatchString(version) {
+					return usageErrorf("--version %s is neither an exact version such as v1.24.0 nor one such as v1.24-latest", version)
+				}
 				q.Version = &version
 			}
 			if q.chartsGiven() {
@@ -60,9 +64,12 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 	return cmd
 }
 
+// aVersion is what the API takes for spec.version.
+var aVersion = regexp.MustCompile(`^v[0-9]+\.[0-9]+(\.[0-9]+(-[0-9a-z.-]+)?|-latest)$`)
+
 func printNote(w io.Writer, note string) {
 	if note != "" {
-		fmt.Fprintf(w, "\n%s\n", note)
+		fmt.Fprintf(w, "\n%s\n", strings.Join(wrap(note, columns), "\n"))
 	}
 }
 

@@ -3,10 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -62,11 +63,12 @@ func newStatusReport(a account, now time.Time) statusReport {
 	}
 }
 
-// refused means that the operator tried, and that only a change of the spec can help.
+// refused means that the operator tried, and that only a person can help.
 func (r statusReport) refused() bool {
-	condition := meta.FindStatusCondition(r.Conditions, string(v1.ConditionReconciled))
-	return r.Reported && condition != nil && condition.Status == metav1.ConditionFalse &&
-		condition.Reason == string(v1.ReasonRefused)
+	return r.Reported && slices.ContainsFunc(r.Conditions, func(c metav1.Condition) bool {
+		return c.Type != string(v1.ConditionInUse) && c.Status == metav1.ConditionFalse &&
+			slices.Contains(needPeople, v1.Reason(c.Reason))
+	})
 }
 
 func statusExit(r statusReport) error {
@@ -85,7 +87,11 @@ func printStatus(w io.Writer, format output, r statusReport) {
 		title += " to " + r.Target
 	}
 	fmt.Fprintf(w, "%s: %s\n", title, r.State)
-	fmt.Fprintln(w, r.Headline)
+	headline := r.Headline
+	if width := format.width(); width > 0 {
+		headline = strings.Join(wrap(headline, width), "\n")
+	}
+	fmt.Fprintln(w, headline)
 	if !r.Reported {
 		fmt.Fprintln(w, "The operator has not reported on the latest spec yet: is it running?")
 	}

@@ -19,7 +19,7 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"to", step.To, "reason", step.Reason.String())
-		r.recorder.Eventf(o.Revision, nil, corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
+		r.recorder.Eventf(o.Revision, upkeep.Related(step.Object), corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
 			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 	}
 	return nil

@@ -28,7 +28,9 @@ type Sibling struct {
 
 // shared is who looks after the shared releases, and how they should be.
 type shared struct {
-	// Lead looks after the base release; it is nil when there is no revision left that needs one.
+	// Needed is false when every revision is on its way out.
+	Needed bool
+	// Lead looks after the base release; it is nil when no revision can at the moment.
 	Lead *v1.IstioRevision
 	// Version of the base release.
 	Version string
@@ -39,9 +41,10 @@ type shared struct {
 // decideShared chooses who looks after what all control planes share. Its CRDs never step back: an older control plane
 // can live with newer ones, and what is stored may already use them.
 func decideShared(siblings []Sibling, defaultTag *v1.IstioRevisionTag, base []release.State) shared {
-	siblings = slices.DeleteFunc(slices.Clone(siblings), func(s Sibling) bool {
-		return !s.Installable || !s.DeletionTimestamp.IsZero()
-	})
+	siblings = slices.DeleteFunc(slices.Clone(siblings), func(s Sibling) bool { return !s.DeletionTimestamp.IsZero() })
+	needed := len(siblings) > 0
+	// One that cannot be installed as things are may run all the same, and needs what is there.
+	siblings = slices.DeleteFunc(siblings, func(s Sibling) bool { return !s.Installable })
 	// What is installed somewhere stays there as long as it can.
 	elsewhere := func(s Sibling) int {
 		if slices.ContainsFunc(base, func(state release.State) bool { return state.Namespace == s.Spec.Namespace }) {
@@ -56,7 +59,7 @@ func decideShared(siblings []Sibling, defaultTag *v1.IstioRevisionTag, base []re
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
-	var decided shared
+	decided := shared{Needed: needed}
 	for _, state := range base {
 		decided.Version = newer(decided.Version, state.ChartVersion)
 	}

@@ -71,6 +71,11 @@ func TestDecideShared(t *testing.T) {
 			siblings: append(siblings(b), Sibling{IstioRevision: makeRevision("default", "v1.31.0").in("missing").IstioRevision}),
 			want:     want{"b", "v1.26.0", ""},
 		},
+		"only one, and it cannot be installed": {
+			siblings: []Sibling{{IstioRevision: a.IstioRevision}},
+			base:     []release.State{{Namespace: "istio-system", ChartVersion: "v1.26.0"}},
+			want:     want{"", "v1.26.0", ""},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -98,13 +103,14 @@ func TestStrays(t *testing.T) {
 		bases, validators []release.State
 		want              int
 	}{
-		"all is where it belongs":                     {leads: true, isDefault: true, decided: shared{Lead: a, Default: a}, bases: []release.State{here}, validators: []release.State{here}},
-		"the base has moved":                          {leads: true, decided: shared{Lead: a}, bases: []release.State{here, there}, want: 1},
-		"the validator has moved":                     {isDefault: true, decided: shared{Lead: a, Default: a}, validators: []release.State{there}, want: 1},
-		"nobody validates any more":                   {leads: true, decided: shared{Lead: a}, validators: []release.State{here}, want: 1},
-		"nobody validates, but another one leads":     {decided: shared{Lead: a}, validators: []release.State{here}},
-		"what another one looks after is not touched": {decided: shared{Lead: a, Default: a}, bases: []release.State{there}, validators: []release.State{there}},
-		"the last to go takes all along":              {bases: []release.State{here}, validators: []release.State{here}, want: 2},
+		"all is where it belongs":                         {leads: true, isDefault: true, decided: shared{Needed: true, Lead: a, Default: a}, bases: []release.State{here}, validators: []release.State{here}},
+		"the base has moved":                              {leads: true, decided: shared{Needed: true, Lead: a}, bases: []release.State{here, there}, want: 1},
+		"the validator has moved":                         {isDefault: true, decided: shared{Needed: true, Lead: a, Default: a}, validators: []release.State{there}, want: 1},
+		"nobody validates any more":                       {leads: true, decided: shared{Needed: true, Lead: a}, validators: []release.State{here}, want: 1},
+		"nobody validates, but another one leads":         {decided: shared{Needed: true, Lead: a}, validators: []release.State{here}},
+		"what another one looks after is not touched":     {decided: shared{Needed: true, Lead: a, Default: a}, bases: []release.State{there}, validators: []release.State{there}},
+		"nobody can look after them, but they are needed": {decided: shared{Needed: true}, bases: []release.State{here}, validators: []release.State{here}},
+		"the last to go takes all along":                  {bases: []release.State{here}, validators: []release.State{here}, want: 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -124,6 +124,9 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 	o.Leads = decided.Lead != nil && decided.Lead.UID == o.Revision.UID
 	o.IsDefault = decided.Default != nil && decided.Default.UID == o.Revision.UID
 	o.Strays = strays(o, decided, bases, validators)
+	if decided.Lead == nil && len(bases) > 0 {
+		o.Base = upkeep.Release{Name: BaseRelease, Namespace: bases[0].Namespace, State: bases[0]}
+	}
 	if decided.Lead != nil {
 		o.Base, err = r.observeRelease(ctx, release.Spec{
 			Name:         BaseRelease,
@@ -154,7 +157,7 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 // to go takes them along.
 func strays(o *Observed, decided shared, bases, validators []release.State) []release.State {
 	var strays []release.State
-	last := decided.Lead == nil
+	last := !decided.Needed
 	for _, state := range bases {
 		if last || o.Leads && state.Namespace != decided.Lead.Spec.Namespace {
 			strays = append(strays, state)

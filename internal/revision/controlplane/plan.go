@@ -47,7 +47,7 @@ func Plan(o Observed) passage.Plan {
 		plan.Steps = append(plan.Steps, upkeep.Steps(o.Base, o.reported())...)
 	}
 	// Control planes come after what they share, of their own version or a newer one. One that runs is not held up by it.
-	if !o.Istiod.State.Exists && (len(plan.Steps) > 0 || !covers(o.Base.State, o.Revision.Spec.Version)) || !o.Base.State.Exists {
+	if !o.Istiod.State.Exists && (len(plan.Steps) > 0 || !covers(o.Base.State, o.Revision.Spec.Version)) {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
 			Action: upkeep.ActionInstall,

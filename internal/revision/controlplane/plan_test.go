@@ -148,6 +148,14 @@ func TestPlan(t *testing.T) {
 			healthy(makeRevision("a", "v1.24.0").reconciled()).with(func(o *Observed) { o.Istiod.Err, o.Base.Err = unanswered, unanswered }),
 			[]string{"Done run Release istio-system/a-istiod IstiodReady"},
 		},
+		"the charts are gone, and all was installed before": {
+			healthy(makeRevision("a", "v1.24.0").reconciled()).with(func(o *Observed) { o.Istiod.Err = &charts.NotFoundError{} }),
+			[]string{"Done run Release istio-system/a-istiod IstiodReady"},
+		},
+		"runs, and nobody can look after the base": {
+			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.Leads, o.Base = false, upkeep.Release{} }),
+			[]string{"Done run Release istio-system/a-istiod IstiodReady"},
+		},
 		"the source of charts does not answer, and the spec has changed": {
 			healthy(makeRevision("a", "v1.24.0").reconciled().generation(2)).with(func(o *Observed) { o.Istiod.Err = unanswered }),
 			[]string{"Running upgrade Release istio-system/a-istiod ChartsUnavailable"},
@@ -177,7 +185,7 @@ func TestPlan(t *testing.T) {
 			[]string{
 				"Pending uninstall Release before/fairlead-base ReleaseDiffers",
 				"Pending install Release istio-system/fairlead-base NotInstalled",
-				"Running install Release istio-system/default-istiod NotInstalled",
+				"Done run Release istio-system/default-istiod IstiodReady",
 			},
 		},
 		"being deleted": {

@@ -19,14 +19,19 @@ func tagSteps(o Observed, target string) []passage.Step {
 		if tag.Status.IstioRevision == target || !tag.DeletionTimestamp.IsZero() {
 			continue
 		}
+		why := passage.Because(v1.ReasonFollowsIstio, "it follows Istio %s, and moves when IstioRevision %s is ready",
+			o.Istio.Name, target)
+		told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled))
+		if told != nil && told.Reason == string(v1.ReasonNameAlreadyExists) {
+			why = passage.Because(told.Reason, "%s", told.Message)
+		}
 		steps = append(steps, passage.Step{
 			Object: object(v1.IstioRevisionTagKind, tag.Name),
 			Action: ActionMove,
 			From:   tag.Status.IstioRevision,
 			To:     target,
 			State:  passage.Running,
-			Reason: passage.Because(v1.ReasonFollowsIstio, "it follows Istio %s, and moves when IstioRevision %s is ready",
-				o.Istio.Name, target),
+			Reason: why,
 		})
 	}
 	return steps

@@ -28,10 +28,10 @@ func (r *reconciler) tell(o Observed, step passage.Step) {
 	to := o.pointsTo()
 	switch {
 	case step.Action == upkeep.ActionUninstall:
-		r.recorder.Eventf(o.Tag, nil, corev1.EventTypeNormal, "Uninstalled", string(step.Action),
+		r.recorder.Eventf(o.Tag, upkeep.Related(step.Object), corev1.EventTypeNormal, "Uninstalled", string(step.Action),
 			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 	case step.Action == upkeep.ActionRestore:
-		r.recorder.Eventf(o.Tag, nil, corev1.EventTypeNormal, "Restored", string(step.Action),
+		r.recorder.Eventf(o.Tag, upkeep.Related(step.Object), corev1.EventTypeNormal, "Restored", string(step.Action),
 			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 	case o.Tag.Status.IstioRevision == "" || o.Tag.Status.IstioRevision == to.Name:
 		r.recorder.Eventf(o.Tag, to, corev1.EventTypeNormal, "TagPoints", string(ActionPoint), "points to IstioRevision %s", to.Name)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/charts"
 	"github.com/fairlead/fairlead/internal/revision/release"
 )
 
@@ -48,7 +49,8 @@ func (r Release) Installed() bool {
 // Stands means that the release is what is wanted, or was when that could last be told: without a chart to compare it
 // with, what has been installed and reported is left alone.
 func (r Release) Stands(reported bool) bool {
-	return r.Installed() || reported && r.State.Deployed() && errors.As(r.Err, new(*UnavailableError))
+	noChart := errors.As(r.Err, new(*UnavailableError)) || errors.As(r.Err, new(*charts.NotFoundError))
+	return r.Installed() || reported && r.State.Deployed() && noChart
 }
 
 // Observe finds out how a release differs from what is wanted.
@@ -120,4 +122,14 @@ func objectOf(object *unstructured.Unstructured) passage.Object {
 	return passage.Object{
 		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 	}
+}
+
+// Related is an object as events refer to it: those about different objects are not taken for one that repeats.
+func Related(object passage.Object) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(object.APIVersion)
+	u.SetKind(object.Kind)
+	u.SetNamespace(object.Namespace)
+	u.SetName(object.Name)
+	return u
 }

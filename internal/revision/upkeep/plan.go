@@ -92,7 +92,7 @@ func Because(err error) passage.Reason {
 	case errors.As(err, &unrenderable):
 		return passage.Because(v1.ReasonTemplateError, "%v; nothing more is tried until the spec changes", err)
 	case errors.As(err, &taken):
-		return passage.Because(v1.ReasonOwnedByOthers, "%v", err)
+		return passage.Because(v1.ReasonOwnedByOthers, "%v; uninstall it there, or use another name", taken)
 	case errors.As(err, new(refusedBefore)):
 		return passage.Because(v1.ReasonRefused, "%v", err)
 	case release.Refused(err):

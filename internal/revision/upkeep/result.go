@@ -16,7 +16,7 @@ const (
 	// ConflictPause lets the cache see what somebody else has just written.
 	ConflictPause = 100 * time.Millisecond
 	// blockerPause is how often it is worth looking whether somebody else has given up what they hold.
-	blockerPause = time.Minute
+	blockerPause = 15 * time.Second
 )
 
 // Result is when to look again at what a plan has left, and whether an error is worth trying again.

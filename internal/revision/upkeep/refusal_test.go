@@ -1,0 +1,94 @@
+package upkeep
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/release"
+)
+
+func TestHeed(t *testing.T) {
+	spec := &release.Spec{
+		Name: "a-istiod", Namespace: "mesh", ChartVersion: "v1.24.0",
+		Chart: &charts.Chart{Chart: &chart.Chart{Metadata: &chart.Metadata{Name: "istiod", Version: "1.24.0"}}},
+	}
+	state := func(status, fingerprint string) release.State {
+		return release.State{Exists: true, Status: status, Fingerprint: fingerprint}
+	}
+	told := func(reason v1.Reason, generation int64) []metav1.Condition {
+		return []metav1.Condition{{
+			Type: string(v1.ConditionReconciled), Status: metav1.ConditionFalse,
+			Reason: string(reason), Message: "it was refused", ObservedGeneration: generation,
+		}}
+	}
+	same := spec.Fingerprint()
+	cases := map[string]struct {
+		release Release
+		told    []metav1.Condition
+		want    string
+	}{
+		"refused before":                 {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "it was refused"},
+		"the record is not final yet":    {Release{Wanted: spec, State: state("pending-upgrade", same)}, told(v1.ReasonRefused, 2), "it was refused"},
+		"nothing told":                   {Release{Wanted: spec, State: state("failed", same)}, nil, ""},
+		"failed for another reason":      {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonReconcileError, 2), ""},
+		"the spec has changed":           {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 1), ""},
+		"the chart has changed":          {Release{Wanted: spec, State: state("failed", "other")}, told(v1.ReasonRefused, 2), ""},
+		"another release was refused":    {Release{Wanted: spec, State: state("deployed", same)}, told(v1.ReasonRefused, 2), ""},
+		"what it should be is not known": {Release{State: state("failed", same)}, told(v1.ReasonRefused, 2), ""},
+		"it cannot be rendered by now":   {Release{Wanted: spec, State: state("failed", same), Err: errors.New("no")}, told(v1.ReasonRefused, 2), "no"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.release.Heed(c.told, 2)
+			if got := fmt.Sprint(c.release.Err); got != c.want && (c.release.Err != nil || c.want != "") {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if c.want == "it was refused" {
+				if reason := Because(c.release.Err); v1.Reason(reason.Code) != v1.ReasonRefused || reason.Message != c.want {
+					t.Errorf("the reason became %v", reason)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	answer := func(code int32, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: message}}
+	}
+	cases := map[string]struct {
+		err  error
+		want v1.Reason
+	}{
+		"invalid":           {apierrors.NewInvalid(kind, "istiod", nil), v1.ReasonRefused},
+		"of another type":   {answer(500, "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.replicas: expected numeric"), v1.ReasonRefused},
+		"not convertible":   {answer(500, "failed to convert new object (a/b; apps/v1, Kind=Deployment) to proper version"), v1.ReasonRefused},
+		"something broke":   {answer(500, "etcdserver: no leader"), v1.ReasonReconcileError},
+		"an internal error": {apierrors.NewInternalError(errors.New("failed to create typed patch object")), v1.ReasonReconcileError},
+		"forbidden":         {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", nil), v1.ReasonReconcileError},
+		"no answer":         {errors.New("failed to create typed patch object"), v1.ReasonReconcileError},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			wrapped := fmt.Errorf("install release mesh/a: %w", c.err)
+			if got := Because(wrapped); v1.Reason(got.Code) != c.want {
+				t.Errorf("got %v, want %s", got, c.want)
+			}
+			_, result := Result(passage.Plan{}, wrapped, 0)
+			if terminal := errors.Is(result, reconcile.TerminalError(nil)); terminal != (c.want == v1.ReasonRefused) {
+				t.Errorf("not to be tried again: %t", terminal)
+			}
+		})
+	}
+}
