@@ -64,7 +64,7 @@ func Setup(mgr ctrl.Manager, source charts.Source) error {
 		Charts:  upkeep.NewCharts(source),
 		Users:   users,
 	}
-	if err := istio.Setup(mgr, own, source, users); err != nil {
+	if err := istio.Setup(mgr, own, tools.Charts, users); err != nil {
 		return fmt.Errorf("watch Istios: %w", err)
 	}
 	if err := controlplane.Setup(mgr, tools); err != nil {

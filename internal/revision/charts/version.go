@@ -48,3 +48,10 @@ func newestFirst(names []string) []string {
 func stable(v *semver.Version) bool { return v.Prerelease() == "" }
 
 func sameMinor(a, b *semver.Version) bool { return a.Major() == b.Major() && a.Minor() == b.Minor() }
+
+// Older tells whether one exact version comes before another; what is no version comes before none.
+func Older(a, b string) bool {
+	x, errX := semver.NewVersion(a)
+	y, errY := semver.NewVersion(b)
+	return errX == nil && errY == nil && x.LessThan(y)
+}

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,16 +14,21 @@ import (
 
 // apply carries out steps of a plan, in their order.
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
+	var left []error
 	for _, step := range steps {
 		if err := r.carryOut(ctx, o, step); err != nil {
-			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
+			left = append(left, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
+			if step.Action == upkeep.ActionRestore {
+				continue // the others can be restored all the same
+			}
+			return errors.Join(left...)
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"to", step.To, "reason", step.Reason.String())
 		r.recorder.Eventf(o.Revision, upkeep.Related(step.Object), corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
 			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 	}
-	return nil
+	return errors.Join(left...)
 }
 
 var eventReasons = map[passage.Action]string{

@@ -32,8 +32,8 @@ type shared struct {
 	Needed bool
 	// Lead looks after the base release; it is nil when no revision can at the moment.
 	Lead *v1.IstioRevision
-	// Version of the base release.
-	Version string
+	// Version and namespace of the base release.
+	Version, Namespace string
 	// Default is the revision that validates, and looks after the release for that; nil for nobody.
 	Default *v1.IstioRevision
 }
@@ -42,9 +42,6 @@ type shared struct {
 // can live with newer ones, and what is stored may already use them.
 func decideShared(siblings []Sibling, defaultTag *v1.IstioRevisionTag, base []release.State) shared {
 	siblings = slices.DeleteFunc(slices.Clone(siblings), func(s Sibling) bool { return !s.DeletionTimestamp.IsZero() })
-	needed := len(siblings) > 0
-	// One that cannot be installed as things are may run all the same, and needs what is there.
-	siblings = slices.DeleteFunc(siblings, func(s Sibling) bool { return !s.Installable })
 	// What is installed somewhere stays there as long as it can.
 	elsewhere := func(s Sibling) int {
 		if slices.ContainsFunc(base, func(state release.State) bool { return state.Namespace == s.Spec.Namespace }) {
@@ -59,14 +56,19 @@ func decideShared(siblings []Sibling, defaultTag *v1.IstioRevisionTag, base []re
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
-	decided := shared{Needed: needed}
+	decided := shared{Needed: len(siblings) > 0}
+	if decided.Needed {
+		decided.Namespace = siblings[0].Spec.Namespace
+	}
 	for _, state := range base {
 		decided.Version = newer(decided.Version, state.ChartVersion)
 	}
+	// One that cannot be installed as things are may run all the same, and needs what is there: it has a say in where
+	// things are, and none in what is written.
 	for _, s := range siblings {
-		decided.Version = newer(decided.Version, s.Spec.Version)
-		if decided.Lead == nil {
-			decided.Lead = s.IstioRevision
+		if s.Installable {
+			decided.Version = newer(decided.Version, s.Spec.Version)
+			decided.Lead = cmp.Or(decided.Lead, s.IstioRevision)
 		}
 		tagged := defaultTag != nil && defaultTag.Status.IstioRevision == s.Name
 		if s.Name == v1.DefaultRevision || tagged {
@@ -87,9 +89,10 @@ func newer(a, b string) string {
 
 // baseValues are those of the revision that looks after the base release, as far as they mean anything to it. What
 // does not must neither write the release anew nor, mistaken, keep the other revisions waiting for it.
-func baseValues(lead *v1.IstioRevision) map[string]any {
+func baseValues(lead *v1.IstioRevision, namespace string) map[string]any {
 	all := Values(lead)
 	global := all["global"].(map[string]any)
+	global["istioNamespace"] = namespace
 	delete(global, "profile")
 	delete(global, "platform")
 	values := map[string]any{"global": global, "defaultRevision": ""}
@@ -100,8 +103,11 @@ func baseValues(lead *v1.IstioRevision) map[string]any {
 }
 
 func validatorValues(revision *v1.IstioRevision) map[string]any {
-	values := Values(revision)
+	values := baseValues(revision, revision.Spec.Namespace)
 	values["defaultRevision"] = revision.Name
+	if experimental, ok := revision.Spec.Values["experimental"]; ok {
+		values["experimental"] = experimental
+	}
 	return values
 }
 

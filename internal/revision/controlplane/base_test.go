@@ -69,7 +69,12 @@ func TestDecideShared(t *testing.T) {
 		},
 		"one that cannot be installed does not count": {
 			siblings: append(siblings(b), Sibling{IstioRevision: makeRevision("default", "v1.31.0").in("missing").IstioRevision}),
-			want:     want{"b", "v1.26.0", ""},
+			want:     want{"b", "v1.26.0", "default"},
+		},
+		"the default one cannot be installed for a moment, and stays the default one": {
+			siblings: append(siblings(b), Sibling{IstioRevision: makeRevision("default", "v1.24.0").in("mesh").IstioRevision}),
+			base:     []release.State{{Namespace: "mesh", ChartVersion: "v1.26.0"}},
+			want:     want{"b", "v1.26.0", "default"},
 		},
 		"only one, and it cannot be installed": {
 			siblings: []Sibling{{IstioRevision: a.IstioRevision}},
@@ -103,13 +108,14 @@ func TestStrays(t *testing.T) {
 		bases, validators []release.State
 		want              int
 	}{
-		"all is where it belongs":                         {leads: true, isDefault: true, decided: shared{Needed: true, Lead: a, Default: a}, bases: []release.State{here}, validators: []release.State{here}},
-		"the base has moved":                              {leads: true, decided: shared{Needed: true, Lead: a}, bases: []release.State{here, there}, want: 1},
-		"the validator has moved":                         {isDefault: true, decided: shared{Needed: true, Lead: a, Default: a}, validators: []release.State{there}, want: 1},
-		"nobody validates any more":                       {leads: true, decided: shared{Needed: true, Lead: a}, validators: []release.State{here}, want: 1},
-		"nobody validates, but another one leads":         {decided: shared{Needed: true, Lead: a}, validators: []release.State{here}},
-		"what another one looks after is not touched":     {decided: shared{Needed: true, Lead: a, Default: a}, bases: []release.State{there}, validators: []release.State{there}},
+		"all is where it belongs":                         {leads: true, isDefault: true, decided: shared{Needed: true, Lead: a, Namespace: "istio-system", Default: a}, bases: []release.State{here}, validators: []release.State{here}},
+		"the base has moved":                              {leads: true, decided: shared{Needed: true, Lead: a, Namespace: "istio-system"}, bases: []release.State{here, there}, want: 1},
+		"the validator has moved":                         {isDefault: true, decided: shared{Needed: true, Lead: a, Namespace: "istio-system", Default: a}, validators: []release.State{there}, want: 1},
+		"nobody validates any more":                       {leads: true, decided: shared{Needed: true, Lead: a, Namespace: "istio-system"}, validators: []release.State{here}, want: 1},
+		"nobody validates, but another one leads":         {decided: shared{Needed: true, Lead: a, Namespace: "istio-system"}, validators: []release.State{here}},
+		"what another one looks after is not touched":     {decided: shared{Needed: true, Lead: a, Namespace: "istio-system", Default: a}, bases: []release.State{there}, validators: []release.State{there}},
 		"nobody can look after them, but they are needed": {decided: shared{Needed: true}, bases: []release.State{here}, validators: []release.State{here}},
+		"where it is stays where it is, whoever leads":    {leads: true, decided: shared{Needed: true, Lead: a, Namespace: "before"}, bases: []release.State{there}},
 		"the last to go takes all along":                  {bases: []release.State{here}, validators: []release.State{here}, want: 2},
 	}
 	for name, c := range cases {
@@ -206,7 +212,7 @@ func TestBaseValues(t *testing.T) {
 		"base":            map[string]any{"excludedCRDs": []any{"x"}},
 		"global":          map[string]any{"imagePullSecrets": []any{"s"}, "istioNamespace": "mesh"},
 	}
-	if diff := cmp.Diff(want, baseValues(lead.IstioRevision)); diff != "" {
+	if diff := cmp.Diff(want, baseValues(lead.IstioRevision, "mesh")); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(given, lead.Spec.Values); diff != "" {

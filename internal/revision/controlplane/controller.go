@@ -45,6 +45,7 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 	r := &reconciler{
 		client:   tools.Client,
 		cache:    mgr.GetCache(),
+		live:     mgr.GetAPIReader(),
 		objects:  tools.Objects,
 		keeper:   tools.Keeper,
 		charts:   tools.Charts,
@@ -63,7 +64,9 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 		// What all revisions share is looked after by one of them.
 		Watches(&v1.IstioRevision{}, all, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(e event.UpdateEvent) bool {
-				return e.ObjectOld.GetDeletionTimestamp().IsZero() && !e.ObjectNew.GetDeletionTimestamp().IsZero()
+				before, after := e.ObjectOld.(*v1.IstioRevision), e.ObjectNew.(*v1.IstioRevision)
+				return before.DeletionTimestamp.IsZero() && !after.DeletionTimestamp.IsZero() ||
+					before.Spec.Version != after.Spec.Version || paused(before) != paused(after)
 			},
 		})).
 		// A tag may hold, or give up, the name of a revision; the one called default decides who validates.
@@ -80,6 +83,7 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 type reconciler struct {
 	client   client.Client
 	cache    client.Reader
+	live     client.Reader
 	objects  *upkeep.Objects
 	keeper   *upkeep.Keeper
 	charts   *upkeep.Charts
@@ -90,7 +94,7 @@ type reconciler struct {
 
 // Reconcile observes, plans, applies and reports one IstioRevision.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	observed, err := r.observe(ctx, request.Name)
+	observed, err := r.observe(ctx, request.Name, false)
 	if err != nil {
 		// Uses of names that no revision has are of no interest.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -102,7 +106,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: upkeep.ConflictPause}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
-		if observed, err = r.observe(ctx, request.Name); err != nil {
+		if observed, err = r.observe(ctx, request.Name, true); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 		plan = Plan(observed)

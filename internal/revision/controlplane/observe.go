@@ -27,6 +27,8 @@ type Observed struct {
 	// Base is the release that all revisions share. The revision that leads looks after it, the others wait for it.
 	Base  upkeep.Release
 	Leads bool
+	// Lead is the name of the one that leads, if there is any.
+	Lead string
 	// Validator is looked after by the default revision.
 	Validator upkeep.Release
 	IsDefault bool
@@ -43,7 +45,9 @@ func (o Observed) reported() bool {
 
 func (o Observed) beingDeleted() bool { return !o.Revision.DeletionTimestamp.IsZero() }
 
-func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
+// observe reads an IstioRevision and what stands behind it. Fresh is for the pass that has just written, of which the
+// cache may not have heard.
+func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Observed, error) {
 	o := Observed{Revision: &v1.IstioRevision{}, Usage: r.users.Revision(name)}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.Revision); err != nil {
 		return o, fmt.Errorf("get IstioRevision %s: %w", name, err)
@@ -64,8 +68,38 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 	for _, observed := range []*upkeep.Release{&o.Istiod, &o.Base, &o.Validator} {
 		observed.Heed(o.Revision.Status.Conditions, o.Revision.Generation)
 	}
-	o.Deployments, err = r.objects.Deployments(ctx, o.Revision.UID)
+	o.Deployments, err = r.deployments(ctx, o.Istiod.Deployments, fresh)
 	return o, err
+}
+
+// deployments are those that the charts ask for, as far as they exist.
+func (r *reconciler) deployments(ctx context.Context, wanted []client.ObjectKey, fresh bool) ([]appsv1.Deployment, error) {
+	var found []appsv1.Deployment
+	for _, key := range wanted {
+		deployment, err := r.objects.Deployment(ctx, key)
+		if fresh {
+			deployment, err = r.liveDeployment(ctx, key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if deployment != nil {
+			found = append(found, *deployment)
+		}
+	}
+	return found, nil
+}
+
+func (r *reconciler) liveDeployment(ctx context.Context, key client.ObjectKey) (*appsv1.Deployment, error) {
+	var deployment appsv1.Deployment
+	err := r.live.Get(ctx, key, &deployment)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Deployment %s: %w", key, err)
+	}
+	return &deployment, nil
 }
 
 func (r *reconciler) tag(ctx context.Context, name string) (*v1.IstioRevisionTag, error) {
@@ -112,16 +146,18 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 	if err != nil {
 		return err
 	}
-	bases, err := r.objects.Releases(ctx, BaseRelease)
+	bases, err := r.keeper.Releases(ctx, BaseRelease)
 	if err != nil {
 		return err
 	}
-	validators, err := r.objects.Releases(ctx, ValidatorRelease)
+	validators, err := r.keeper.Releases(ctx, ValidatorRelease)
 	if err != nil {
 		return err
 	}
 	decided := decideShared(siblings, defaultTag, bases)
-	o.Leads = decided.Lead != nil && decided.Lead.UID == o.Revision.UID
+	if decided.Lead != nil {
+		o.Lead, o.Leads = decided.Lead.Name, decided.Lead.UID == o.Revision.UID
+	}
 	o.IsDefault = decided.Default != nil && decided.Default.UID == o.Revision.UID
 	o.Strays = strays(o, decided, bases, validators)
 	if decided.Lead == nil && len(bases) > 0 {
@@ -130,8 +166,8 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 	if decided.Lead != nil {
 		o.Base, err = r.observeRelease(ctx, release.Spec{
 			Name:         BaseRelease,
-			Namespace:    decided.Lead.Spec.Namespace,
-			Values:       baseValues(decided.Lead),
+			Namespace:    decided.Namespace,
+			Values:       baseValues(decided.Lead, decided.Namespace),
 			ChartVersion: decided.Version,
 			// CRDs outlive the releases that bring them, ours and those of others.
 			TakeOwnership: true,
@@ -159,7 +195,7 @@ func strays(o *Observed, decided shared, bases, validators []release.State) []re
 	var strays []release.State
 	last := !decided.Needed
 	for _, state := range bases {
-		if last || o.Leads && state.Namespace != decided.Lead.Spec.Namespace {
+		if last || o.Leads && state.Namespace != decided.Namespace {
 			strays = append(strays, state)
 		}
 	}

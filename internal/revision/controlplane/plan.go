@@ -2,8 +2,10 @@ package controlplane
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -35,26 +37,20 @@ func Plan(o Observed) passage.Plan {
 		})
 		return plan
 	}
-	for _, stray := range o.Strays {
-		plan.Steps = append(plan.Steps, passage.Step{
-			Object: upkeep.Object(stray.Namespace, stray.Name),
-			Action: upkeep.ActionUninstall,
-			State:  passage.Pending,
-			Reason: passage.Because(v1.ReasonReleaseDiffers, "it belongs into another namespace now, or to nobody"),
-		})
-	}
 	if o.Leads {
 		plan.Steps = append(plan.Steps, upkeep.Steps(o.Base, o.reported())...)
 	}
 	// Control planes come after what they share, of their own version or a newer one. One that runs is not held up by it.
-	if !o.Istiod.State.Exists && (len(plan.Steps) > 0 || !covers(o.Base.State, o.Revision.Spec.Version)) {
+	waits := !covers(o.Base.State, o.Revision.Spec.Version) && !o.Istiod.Stands(o.reported())
+	if waits || !o.Istiod.State.Exists && len(plan.Steps) > 0 {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
 			Action: upkeep.ActionInstall,
 			To:     o.Revision.Spec.Version,
 			State:  passage.Running,
-			Reason: passage.Because(v1.ReasonNotInstalled, "it waits for release %s, which brings Istio's CRDs", BaseRelease),
+			Reason: passage.Because(v1.ReasonNotInstalled, "it waits for release %s, which brings Istio's CRDs%s", BaseRelease, o.leader()),
 		})
+		plan.Steps = append(plan.Steps, tidying(o)...)
 		return plan
 	}
 	if o.IsDefault {
@@ -65,7 +61,44 @@ func Plan(o Observed) passage.Plan {
 	if len(istiod) == 0 {
 		plan.Steps = append(plan.Steps, runStep(o))
 	}
+	plan.Steps = append(plan.Steps, tidying(o)...)
 	return plan
+}
+
+// tidying removes shared releases from where they were before. New before old: they go when the others are there.
+func tidying(o Observed) []passage.Step {
+	successors := map[string]upkeep.Release{}
+	if o.Leads {
+		successors[BaseRelease] = o.Base
+	}
+	if o.IsDefault {
+		successors[ValidatorRelease] = o.Validator
+	}
+	var steps []passage.Step
+	for _, stray := range o.Strays {
+		step := passage.Step{
+			Object: upkeep.Object(stray.Namespace, stray.Name),
+			Action: upkeep.ActionUninstall,
+			State:  passage.Pending,
+			Reason: passage.Because(v1.ReasonReleaseDiffers, "it belongs into another namespace now, or to nobody"),
+		}
+		if successor, moves := successors[stray.Name]; moves && !successor.Installed() {
+			step.State = passage.Running
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// leader names who looks after the base release, for those who wait for it.
+func (o Observed) leader() string {
+	switch {
+	case o.Leads:
+		return ""
+	case o.Lead == "":
+		return "; no IstioRevision can install it at the moment"
+	}
+	return "; IstioRevision " + o.Lead + " installs it, and its status says how far it is"
 }
 
 // covers tells whether a control plane of a version finds the CRDs that it needs.
@@ -147,6 +180,11 @@ func runStep(o Observed) passage.Step {
 // serving tells whether istiod does what it is there for. Charts that install none, for a control plane elsewhere,
 // have nothing to wait for.
 func serving(o Observed) (bool, passage.Reason) {
+	for _, key := range o.Istiod.Deployments {
+		if !slices.ContainsFunc(o.Deployments, func(d appsv1.Deployment) bool { return client.ObjectKeyFromObject(&d) == key }) {
+			return false, passage.Because(v1.ReasonIstiodNotReady, "Deployment %s is not there", key)
+		}
+	}
 	for _, d := range o.Deployments {
 		if ready, why := deploymentServes(d); !ready {
 			return false, passage.Because(v1.ReasonIstiodNotReady, "Deployment %s/%s %s", d.Namespace, d.Name, why)
@@ -168,8 +206,10 @@ func deploymentServes(d appsv1.Deployment) (bool, string) {
 		return false, "is scaled to zero"
 	case s.UpdatedReplicas < want:
 		return false, fmt.Sprintf("has %d of %d pods of its latest version", s.UpdatedReplicas, want)
-	case s.AvailableReplicas < want:
-		return false, fmt.Sprintf("has %d of %d pods ready", s.AvailableReplicas, want)
+	case s.Replicas > s.UpdatedReplicas:
+		return false, fmt.Sprintf("still has %d pods of before", s.Replicas-s.UpdatedReplicas)
+	case s.AvailableReplicas < max(want, s.UpdatedReplicas):
+		return false, fmt.Sprintf("has %d of %d pods ready", s.AvailableReplicas, max(want, s.UpdatedReplicas))
 	}
 	return true, ""
 }

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -88,6 +89,18 @@ func TestPlan(t *testing.T) {
 		"serves": {
 			healthy(makeRevision("a", "v1.24.0")),
 			[]string{"Done run Release istio-system/a-istiod IstiodReady"},
+		},
+		"installed, and its Deployment is not there": {
+			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
+				o.Istiod.Deployments, o.Deployments = []client.ObjectKey{{Namespace: "istio-system", Name: "istiod"}}, nil
+			}),
+			[]string{"Running run Release istio-system/a-istiod IstiodNotReady"},
+		},
+		"an upgrade waits for the CRDs it needs, and what runs goes on": {
+			healthy(makeRevision("a", "v1.26.0")).with(func(o *Observed) {
+				o.Leads, o.Base.State.ChartVersion, o.Istiod.State.Fingerprint = false, "v1.24.0", "before"
+			}),
+			[]string{"Running install Release istio-system/a-istiod NotInstalled"},
 		},
 		"installed, not serving yet": {
 			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.Deployments = []appsv1.Deployment{deployment(1, 1, 0, 1)} }),
@@ -183,9 +196,38 @@ func TestPlan(t *testing.T) {
 				o.Base = missing(o.Base.Wanted)
 			}),
 			[]string{
-				"Pending uninstall Release before/fairlead-base ReleaseDiffers",
 				"Pending install Release istio-system/fairlead-base NotInstalled",
 				"Done run Release istio-system/default-istiod IstiodReady",
+				"Running uninstall Release before/fairlead-base ReleaseDiffers",
+			},
+		},
+		"the base has moved": {
+			healthy(makeRevision("default", "v1.24.0")).with(func(o *Observed) {
+				o.Strays = []release.State{{Name: BaseRelease, Namespace: "before"}}
+			}),
+			[]string{
+				"Done run Release istio-system/default-istiod IstiodReady",
+				"Pending uninstall Release before/fairlead-base ReleaseDiffers",
+			},
+		},
+		"another revision becomes the default": {
+			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
+				o.Strays = []release.State{{Name: ValidatorRelease, Namespace: "before"}}
+				o.IsDefault, o.Validator = true, missing(wanted("istio-system", ValidatorRelease, "v1.24.0"))
+			}),
+			[]string{
+				"Pending install Release istio-system/fairlead-default-validator NotInstalled",
+				"Done run Release istio-system/a-istiod IstiodReady",
+				"Running uninstall Release before/fairlead-default-validator ReleaseDiffers",
+			},
+		},
+		"nobody is the default any more": {
+			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
+				o.Strays = []release.State{{Name: ValidatorRelease, Namespace: "before"}}
+			}),
+			[]string{
+				"Done run Release istio-system/a-istiod IstiodReady",
+				"Pending uninstall Release before/fairlead-default-validator ReleaseDiffers",
 			},
 		},
 		"being deleted": {
@@ -219,17 +261,25 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// surging is a Deployment whose new pod is not ready while an old one still serves.
+func surging(replicas, pods int32) appsv1.Deployment {
+	d := deployment(replicas, 1, 1, 1)
+	d.Status.Replicas = pods
+	return d
+}
+
 func TestServing(t *testing.T) {
 	cases := map[string]struct {
 		deployment appsv1.Deployment
 		want       string
 	}{
-		"serves":                    {deployment(2, 2, 2, 1), ""},
-		"changed a moment ago":      {deployment(2, 2, 2, 0), "has changed, and its pods have not followed yet"},
-		"old pods only":             {deployment(2, 0, 2, 1), "has 0 of 2 pods of its latest version"},
-		"new pods are not ready":    {deployment(2, 2, 1, 1), "has 1 of 2 pods ready"},
-		"scaled to zero":            {deployment(0, 0, 0, 1), "is scaled to zero"},
-		"more than wanted, briefly": {deployment(1, 2, 2, 1), ""},
+		"serves":                     {deployment(2, 2, 2, 1), ""},
+		"changed a moment ago":       {deployment(2, 2, 2, 0), "has changed, and its pods have not followed yet"},
+		"old pods only":              {deployment(2, 0, 2, 1), "has 0 of 2 pods of its latest version"},
+		"new pods are not ready":     {deployment(2, 2, 1, 1), "has 1 of 2 pods ready"},
+		"an old pod is all there is": {surging(1, 2), "still has 1 pods of before"},
+		"scaled to zero":             {deployment(0, 0, 0, 1), "is scaled to zero"},
+		"more than wanted, briefly":  {deployment(1, 2, 2, 1), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,6 +38,7 @@ func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step
 	case ActionRetire:
 		retired := have.DeepCopy()
 		retired.Spec = have.Written
+		retired.OwnerReferences = desiredRevision(o.Istio, have.Spec.Version).OwnerReferences
 		retired.Annotations = map[string]string{v1.AnnotationInactiveSince: clock(r.now())}
 		return r.write(ctx, o, retired)
 	case ActionPrune:
@@ -84,7 +86,7 @@ func configurationOf(revision *v1.IstioRevision) *revisionConfiguration {
 		// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
 		metadata.WithOwnerReferences(metav1ac.OwnerReference().
 			WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID).
-			WithController(*owner.Controller))
+			WithController(ptr.Deref(owner.Controller, false)))
 	}
 	return &revisionConfiguration{
 		TypeMetaApplyConfiguration:   typeMeta(v1.IstioRevisionKind),

@@ -127,14 +127,9 @@ func (b revisionBuilder) inactive(since time.Time) revisionBuilder {
 	return b
 }
 
-type users map[string]bool
+type users map[string]usage.Usage
 
-func (u users) Revision(name string) usage.Usage {
-	if u[name] {
-		return usage.Usage{Pods: 1, Names: []string{"Pod shop/cart"}}
-	}
-	return usage.Usage{}
-}
+func (u users) Revision(name string) usage.Usage { return u[name] }
 
 // observed is an Istio with charts of the version that it asks for, among others.
 func observed(istio istioBuilder, revisions ...revisionBuilder) Observed {
@@ -154,8 +149,13 @@ func (o Observed) noCharts() Observed {
 
 func (o Observed) used(names ...string) Observed {
 	for _, name := range names {
-		o.Users.(users)[name] = true
+		o = o.usedBy(name, usage.Usage{Pods: 1, Names: []string{"Pod shop/cart"}})
 	}
+	return o
+}
+
+func (o Observed) usedBy(name string, by usage.Usage) Observed {
+	o.Users.(users)[name] = by
 	return o
 }
 

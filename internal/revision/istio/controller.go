@@ -21,7 +21,6 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/charts"
 	"github.com/fairlead/fairlead/internal/revision/upkeep"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
@@ -33,11 +32,11 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller of Istios to the manager. The client reads from the manager's cache.
-func Setup(mgr ctrl.Manager, consistent client.Client, source charts.Source, users *usage.Tracker) error {
+func Setup(mgr ctrl.Manager, consistent client.Client, charts *upkeep.Charts, users *usage.Tracker) error {
 	r := &reconciler{
 		client:   consistent,
 		cache:    mgr.GetCache(),
-		charts:   source,
+		charts:   charts,
 		users:    users,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
 		now:      time.Now,
@@ -59,17 +58,24 @@ type reconciler struct {
 	client client.Client
 	// cache is read where waiting for our own writes would hold up events.
 	cache    client.Reader
-	charts   charts.Source
+	charts   *upkeep.Charts
 	users    *usage.Tracker
 	recorder events.EventRecorder
 	now      func() time.Time
 }
+
+// settling is how long a status may lag behind.
+const settling = 5 * time.Second
 
 // conflictPause lets the cache see what somebody else has just written.
 const conflictPause = 100 * time.Millisecond
 
 // Reconcile observes, plans, applies and reports one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if !r.users.HasSynced() {
+		// What is not known to be used yet must not be taken for unused.
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
 	observed, err := r.observe(ctx, request.Name)
 	if apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil
@@ -118,6 +124,9 @@ func (r *reconciler) lookAgain(o Observed, plan passage.Plan) time.Duration {
 	var after time.Duration
 	if !exact(o.Istio.Spec.Version) || o.Charts.Err != nil || unresolved(plan) {
 		after = r.charts.Refresh()
+	}
+	if disagreement(o, plan) {
+		after = settling
 	}
 	now := r.now()
 	if due, running := nextPruning(o, plan, now); running && (after == 0 || due.Sub(now) < after) {

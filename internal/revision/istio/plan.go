@@ -109,6 +109,10 @@ func resolve(o Observed) (string, *passage.Reason) {
 	if err != nil {
 		return "", passage.Hold(v1.ReasonVersionNotFound, "%v", err)
 	}
+	if runs := o.satisfied(asked); runs != "" && charts.Older(version, runs) {
+		// Charts that have gone are no order to go back.
+		return runs, nil
+	}
 	return version, nil
 }
 

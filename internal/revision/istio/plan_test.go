@@ -120,6 +120,11 @@ func TestPlan(t *testing.T) {
 			observed(makeIstio("default").active("default"), makeRevision("default", "v1.24.0").of("default").ready()).charts("v1.26.0"),
 			[]string{`Done run IstioRevision default ""->"v1.24.0" IstiodReady`},
 		},
+		"charts that are gone are no order to go back": {
+			observed(makeIstio("default").version("").active("default"),
+				makeRevision("default", "v1.26.0").of("default").ready()).charts("v1.24.0"),
+			[]string{`Done run IstioRevision default ""->"v1.26.0" IstiodReady`},
+		},
 		"no answer from the source of charts: an exact version needs none": {
 			observed(makeIstio("default")).noCharts(),
 			[]string{`Pending create IstioRevision default ""->"v1.24.0" RevisionMissing`},

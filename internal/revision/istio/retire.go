@@ -79,6 +79,9 @@ func pruning(o Observed, revision Revision, target string, now time.Time) passag
 	switch {
 	case !revision.DeletionTimestamp.IsZero():
 		step.Reason = passage.Because(v1.ReasonBeingDeleted, "it is being uninstalled")
+	case uses.Used() && o.followers(revision.Name, target) == uses.Tags && uses.Namespaces+uses.Pods == 0:
+		step.Reason = passage.Because(v1.ReasonInactive,
+			"nothing but tags that move uses it; it is deleted when they have moved and its grace period is over")
 	case uses.Used():
 		step.State = passage.Skipped
 		step.Reason = passage.Because(v1.ReasonRevisionInUse, "it stays while it is in use, by %s", uses)
@@ -139,6 +142,30 @@ func kept(plan passage.Plan) string {
 		return ""
 	}
 	return fmt.Sprintf("; kept while in use: %s", strings.Join(names, ", "))
+}
+
+// followers counts the tags that point to a revision and are about to move to the target.
+func (o Observed) followers(revision, target string) int {
+	count := 0
+	for _, tag := range o.Tags {
+		if tag.Status.IstioRevision == revision && revision != target {
+			count++
+		}
+	}
+	return count
+}
+
+// disagreement tells whether the status of a revision lags behind who uses it; it may not change again by itself.
+func disagreement(o Observed, plan passage.Plan) bool {
+	for _, s := range plan.Steps {
+		if s.Action != ActionPrune || s.State != passage.Skipped {
+			continue
+		}
+		if r := o.revision(s.Object.Name); r != nil && !meta.IsStatusConditionTrue(r.Status.Conditions, string(v1.ConditionInUse)) {
+			return true
+		}
+	}
+	return false
 }
 
 // nextPruning is when a grace period ends, if one is running.

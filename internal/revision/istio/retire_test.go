@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 func TestRetirement(t *testing.T) {
@@ -107,6 +108,20 @@ func TestRetirement(t *testing.T) {
 				`Running move IstioRevisionTag prod "default-v1-24-0"->"default-v1-26-0" FollowsIstio`,
 				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
 			},
+		},
+		"a tag that moves keeps nothing": {
+			in: observed(istio(), before().inactive(epoch), after()).tagged("prod", old).usedBy(old, usage.Usage{Tags: 1}),
+			at: at(5),
+			want: []string{
+				`Running move IstioRevisionTag prod "default-v1-24-0"->"default-v1-26-0" FollowsIstio`,
+				`Running prune IstioRevision default-v1-24-0 "v1.24.0"->"" Inactive`,
+			},
+			next: at(30),
+		},
+		"a tag that stays keeps it": {
+			in:   observed(istio(), before().inactive(epoch), after().ready()).usedBy(old, usage.Usage{Tags: 1}),
+			at:   at(3600),
+			want: []string{`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`},
 		},
 		"a name that is taken retires nobody": {
 			in: observed(istio().active(old), before(), makeRevision(active, "v1.26.0").of("other")),

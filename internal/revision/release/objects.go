@@ -58,12 +58,24 @@ func (m *Manager) put(ctx context.Context, desired *unstructured.Unstructured) e
 
 // apply writes an object as it is given, and returns what the cluster made of it.
 func (m *Manager) apply(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	applied := desired.DeepCopy()
-	err := m.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
+	applied, err := m.applyOnce(ctx, desired)
+	if blockedByOthers(err) {
+		if taken, failure := m.takeOver(ctx, desired); failure != nil {
+			err = failure
+		} else if taken {
+			applied, err = m.applyOnce(ctx, desired)
+		}
+	}
 	if err != nil {
 		return nil, failed("apply", desired, err)
 	}
 	return applied, nil
+}
+
+func (m *Manager) applyOnce(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	applied := desired.DeepCopy()
+	return applied, m.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
+		client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 }
 
 // remove deletes an object that a release has made, unless it is meant to be kept or belongs to somebody else by now.

@@ -28,6 +28,11 @@ func TestEditedObjectsAreRestored(t *testing.T) {
 		"a label": {"Service", func(object map[string]any) {
 			unstructured.RemoveNestedField(object, "metadata", "labels", "app")
 		}},
+		"a port": {"Service", func(object map[string]any) {
+			ports, _, _ := unstructured.NestedSlice(object, "spec", "ports")
+			ports[0].(map[string]any)["port"] = int64(15999)
+			_ = unstructured.SetNestedSlice(object, ports, "spec", "ports")
+		}},
 		"a rule more": {"ClusterRole", func(object map[string]any) {
 			object["rules"] = append(object["rules"].([]any), map[string]any{
 				"apiGroups": []any{""}, "resources": []any{"secrets"}, "verbs": []any{"*"},

@@ -2,6 +2,7 @@ package tag
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,15 +14,20 @@ import (
 
 // apply carries out steps of a plan, in their order.
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
+	var left []error
 	for _, step := range steps {
 		if err := r.carryOut(ctx, o, step); err != nil {
-			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
+			left = append(left, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
+			if step.Action == upkeep.ActionRestore {
+				continue // the others can be restored all the same
+			}
+			return errors.Join(left...)
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"to", step.To, "reason", step.Reason.String())
 		r.tell(o, step)
 	}
-	return nil
+	return errors.Join(left...)
 }
 
 func (r *reconciler) tell(o Observed, step passage.Step) {

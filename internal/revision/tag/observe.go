@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,9 +113,19 @@ func (r *reconciler) revision(ctx context.Context, name string) (*v1.IstioRevisi
 
 func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	name := o.Tag.Name + releaseSuffix
-	states, err := r.objects.Releases(ctx, name)
+	states, err := r.keeper.Releases(ctx, name)
 	if err != nil {
 		return err
+	}
+	// The record of a release goes with its namespace, but not its webhook.
+	left, err := r.objects.LeftBy(ctx, o.Tag.UID)
+	if err != nil {
+		return err
+	}
+	for _, state := range left {
+		if !slices.ContainsFunc(states, func(s release.State) bool { return s.Namespace == state.Namespace }) {
+			states = append(states, state)
+		}
 	}
 	to := o.pointsTo()
 	if o.beingDeleted() || nameTaken(*o) != nil || to == nil {

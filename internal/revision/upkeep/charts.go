@@ -15,8 +15,15 @@ type Charts struct {
 	source charts.Source
 	now    func() time.Time
 
-	mu     sync.Mutex
-	loaded map[chartKey]loadedChart
+	mu       sync.Mutex
+	loaded   map[chartKey]loadedChart
+	versions knownVersions
+}
+
+type knownVersions struct {
+	all   []string
+	err   error
+	until time.Time
 }
 
 type chartKey struct{ name, version string }
@@ -69,7 +76,7 @@ func (c *Charts) remembered(key chartKey) (loadedChart, bool) {
 }
 
 func (c *Charts) explain(ctx context.Context, version string, err error) error {
-	if known, listErr := c.source.Versions(ctx); listErr == nil {
+	if known, listErr := c.Versions(ctx); listErr == nil {
 		if _, unknown := charts.Resolve(version, known); unknown != nil {
 			return unknown
 		}
@@ -77,11 +84,37 @@ func (c *Charts) explain(ctx context.Context, version string, err error) error {
 	return &UnavailableError{err}
 }
 
+// Versions that there are charts of.
+func (c *Charts) Versions(ctx context.Context) ([]string, error) {
+	c.mu.Lock()
+	known := c.versions
+	c.mu.Unlock()
+	if c.now().Before(known.until) {
+		return known.all, known.err
+	}
+	all, err := c.source.Versions(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	// Sources remember what they can; this is for many events at once, and for one that does not answer.
+	known = knownVersions{all, err, c.now().Add(time.Second)}
+	if err != nil {
+		known.until = c.now().Add(min(failureLasts, c.source.Refresh()))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.versions = known
+	return all, err
+}
+
 // Has tells whether there are charts of a version, as far as that is known.
 func (c *Charts) Has(ctx context.Context) func(version string) bool {
-	known, err := c.source.Versions(ctx)
+	known, err := c.Versions(ctx)
 	return func(version string) bool { return err != nil || slices.Contains(known, version) }
 }
+
+// Refresh is how often it is worth asking for newer versions.
+func (c *Charts) Refresh() time.Duration { return c.source.Refresh() }
 
 // AskAgain is when to look for a chart again that could not be had.
 func (c *Charts) AskAgain() time.Duration { return min(failureLasts, c.source.Refresh()) }

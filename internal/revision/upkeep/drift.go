@@ -59,34 +59,35 @@ func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured
 		if k.compared.same(keyOf(object), now) {
 			continue
 		}
-		drift, err := k.inspect(ctx, object)
+		drift, trace, err := k.inspect(ctx, object)
 		if err != nil {
 			return nil, err
 		}
 		if drift != nil {
 			drifts = append(drifts, *drift)
-		} else if have != nil {
-			k.compared.remember(keyOf(object), now)
+		} else if trace.traces != "" {
+			// What bears no trace of ours would not show that somebody changes it.
+			k.compared.remember(keyOf(object), trace)
 		}
 	}
 	return drifts, nil
 }
 
-// inspect compares an object in full.
-func (k *Keeper) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, error) {
+// inspect compares an object in full, and tells the trace that it bears.
+func (k *Keeper) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, seen, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(desired.GroupVersionKind())
 	err := k.live.Get(ctx, client.ObjectKeyFromObject(desired), live)
 	if apierrors.IsNotFound(err) {
-		return &Drift{Desired: desired}, nil
+		return &Drift{Desired: desired}, seen{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", nameOf(desired), err)
+		return nil, seen{}, fmt.Errorf("get %s: %w", nameOf(desired), err)
 	}
 	if field, differs := release.Differs(desired, live); differs {
-		return &Drift{Desired: desired, Field: field}, nil
+		return &Drift{Desired: desired, Field: field}, seen{}, nil
 	}
-	return nil, nil
+	return nil, traceOf(live), nil
 }
 
 func (c *comparisons) same(key objectKey, now seen) bool {
@@ -102,12 +103,12 @@ func (c *comparisons) remember(key objectKey, now seen) {
 	c.last[key] = now
 }
 
-func traceOf(object *metav1.PartialObjectMetadata) seen {
-	if object == nil {
+func traceOf(object metav1.Object) seen {
+	if absent, ok := object.(*metav1.PartialObjectMetadata); ok && absent == nil {
 		return seen{}
 	}
-	trace := seen{uid: object.UID}
-	for _, entry := range object.ManagedFields {
+	trace := seen{uid: object.GetUID()}
+	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == v1.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil {
 			trace.traces += entry.FieldsV1.String()
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,8 @@ type Release struct {
 	Err    error
 	State  release.State
 	Drift  []Drift
+	// Deployments are those that the chart asks for.
+	Deployments []client.ObjectKey
 }
 
 // Installed means that the latest record tells of exactly what is wanted.
@@ -69,10 +72,25 @@ func (k *Keeper) Observe(ctx context.Context, wanted release.Spec) (Release, err
 	if err != nil {
 		return r, err
 	}
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			r.Deployments = append(r.Deployments, client.ObjectKeyFromObject(object))
+		}
+	}
 	if r.Installed() {
 		r.Drift, err = k.drift(ctx, objects)
 	}
 	return r, err
+}
+
+// Releases are the states of all releases of a name, in whatever namespaces. What was written a moment ago may not have
+// reached the cache.
+func (k *Keeper) Releases(ctx context.Context, name string) ([]release.State, error) {
+	states, err := k.objects.Releases(ctx, name)
+	for i := range states {
+		states[i] = k.releases.Latest(states[i])
+	}
+	return slices.DeleteFunc(states, func(state release.State) bool { return !state.Exists }), err
 }
 
 // State is what is recorded of a release. What was written a moment ago may not have reached the cache.

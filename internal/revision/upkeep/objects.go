@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -130,15 +131,36 @@ func (o *Objects) Releases(ctx context.Context, name string) ([]release.State, e
 	return states, nil
 }
 
-// Deployments that belong to an owner.
-func (o *Objects) Deployments(ctx context.Context, owner types.UID) ([]appsv1.Deployment, error) {
-	var list appsv1.DeploymentList
-	if err := o.cache.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("list Deployments: %w", err)
+// Deployment of a name, or nil if there is none.
+func (o *Objects) Deployment(ctx context.Context, key client.ObjectKey) (*appsv1.Deployment, error) {
+	var deployment appsv1.Deployment
+	err := o.cache.Get(ctx, key, &deployment)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return slices.DeleteFunc(list.Items, func(d appsv1.Deployment) bool {
-		return !slices.Contains(ownerOf(&d), string(owner))
-	}), nil
+	if err != nil {
+		return nil, fmt.Errorf("get Deployment %s: %w", key, err)
+	}
+	return &deployment, nil
+}
+
+// LeftBy are the releases that objects of an owner say they are of, records or not.
+func (o *Objects) LeftBy(ctx context.Context, owner types.UID) ([]release.State, error) {
+	found := map[release.State]bool{}
+	for _, kind := range o.kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if err := o.cache.List(ctx, list, client.MatchingFields{byOwner: string(owner)}); err != nil {
+			return nil, fmt.Errorf("list %ss of an owner: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			annotations := list.Items[i].Annotations
+			found[release.State{
+				Name: annotations["meta.helm.sh/release-name"], Namespace: annotations["meta.helm.sh/release-namespace"], Exists: true,
+			}] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) }), nil
 }
 
 // Namespace tells whether there is one that can be installed into.

@@ -100,6 +100,10 @@ func Because(err error) passage.Reason {
 	case apierrors.IsForbidden(err):
 		return passage.Because(v1.ReasonReconcileError, "%v", release.Cause(err))
 	}
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && answer.Status().Code/100 == 4 && !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) {
+		return passage.Because(v1.ReasonReconcileError, "%v; it will be tried again", release.Cause(err))
+	}
 	kind := string(apierrors.ReasonForError(err))
 	if kind == "" {
 		kind = "no answer from the API server"
