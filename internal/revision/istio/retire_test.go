@@ -116,7 +116,7 @@ func TestRetirement(t *testing.T) {
 				`Running move IstioRevisionTag prod "default-v1-24-0"->"default-v1-26-0" FollowsIstio`,
 				`Running prune IstioRevision default-v1-24-0 "v1.24.0"->"" Inactive`,
 			},
-			next: at(30),
+			next: at(31),
 		},
 		"a tag that stays keeps it": {
 			in:   observed(istio(), before().inactive(epoch), after().ready()).usedBy(old, usage.Usage{Tags: 1}),
