@@ -57,7 +57,12 @@ test: build localkube verify lint ## Run everything: generated code, lint, unit 
 
 .PHONY: unit
 unit: ## Run only the tests that need no cluster
-	go test ./api/... ./internal/passage/... ./internal/revision/... ./internal/version/... ./internal/cli/...
+	go test ./api/... ./internal/passage ./internal/revision/istio ./internal/revision/controlplane \
+		./internal/revision/tag ./internal/revision/upkeep ./internal/version ./internal/cli ./internal/operator
+
+.PHONY: e2e-full
+e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write of an installation
+	FAIRLEAD_TESTS=full go test -count=1 -timeout 40m ./test/revision
 
 .PHONY: bench
 bench: build localkube ## Measure

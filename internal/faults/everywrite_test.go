@@ -103,11 +103,19 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 	}
 	tests := map[string]struct {
 		run        func(context.Context, *rest.Config) error
+		pick       func(int, Log) bool
 		worlds     int
 		complaints string
 	}{
 		"one that ends when its work is done": {
 			run: write, worlds: 3,
+		},
+		"one of whose two writes only the second is picked": {
+			run: func(ctx context.Context, cfg *rest.Config) error {
+				return errors.Join(write(ctx, cfg), write(ctx, cfg))
+			},
+			pick:   func(k int, writes Log) bool { return k == 2 && len(writes) == 2 && writes[k-1].Name == cart().Name },
+			worlds: 3,
 		},
 		"one that writes nothing": {
 			run:        func(context.Context, *rest.Config) error { return nil },
@@ -146,6 +154,7 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 						Teardown: func() { removed++ },
 					}
 				},
+				Pick:          tc.pick,
 				RestartWrites: true,
 				Timeout:       time.Second,
 			}

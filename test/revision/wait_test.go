@@ -1,0 +1,237 @@
+package revision_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/chart"
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+// patience is how long a test waits for anything that has to happen.
+const patience = time.Minute
+
+// eventually tries until it works; it fails the test with the last error when the time is up.
+func eventually(t testing.TB, try func(context.Context) error) {
+	t.Helper()
+	if err := attempt(t.Context(), patience, try); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func attempt(ctx context.Context, within time.Duration, try func(context.Context) error) error {
+	deadline := time.Now().Add(within)
+	// The last try is not cut off, so that it can say what is missing.
+	ctx, cancel := context.WithDeadline(ctx, deadline.Add(10*time.Second))
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %s: %w", within, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// create makes an object, and sees it gone when the test ends.
+func create[T client.Object](t testing.TB, w *world, object T) T {
+	t.Helper()
+	if err := w.Create(t.Context(), object); err != nil {
+		t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+	}
+	w.removeAfter(t, object)
+	return object
+}
+
+// apply writes YAML as `kubectl apply --server-side` does, and sees it gone when the test ends.
+func (w *world) apply(t testing.TB, manifests string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := chart.Decode(manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		err := w.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("kubectl"))
+		if err != nil {
+			t.Fatalf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+		w.removeAfter(t, object)
+	}
+	return objects
+}
+
+func (w *world) removeAfter(t testing.TB, object client.Object) {
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if err := client.IgnoreNotFound(w.Delete(context.Background(), object, client.GracePeriodSeconds(0))); err != nil {
+			t.Error(err)
+			return
+		}
+		if _, lingers := object.(*corev1.Namespace); lingers {
+			return
+		}
+		if err := attempt(context.Background(), patience, func(ctx context.Context) error { return w.isGone(ctx, object) }); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+}
+
+// delete removes an object and waits until it is gone.
+func (w *world) delete(t testing.TB, object client.Object) {
+	t.Helper()
+	if err := w.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error { return w.isGone(ctx, object) })
+}
+
+// isGone takes another one of the same name for nothing. An Istio is gone when its revisions are.
+func (w *world) isGone(ctx context.Context, object client.Object) error {
+	found := object.DeepCopyObject().(client.Object)
+	err := w.Get(ctx, client.ObjectKeyFromObject(object), found)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && object.GetUID() != "" && found.GetUID() != object.GetUID():
+		if _, isIstio := object.(*v1.Istio); isIstio {
+			return w.withoutRevisions(ctx, object)
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%T %s is still there: %s", object, object.GetName(), said(found))
+}
+
+func (w *world) withoutRevisions(ctx context.Context, istio client.Object) error {
+	var list v1.IstioRevisionList
+	if err := w.List(ctx, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if revision := &list.Items[i]; metav1.IsControlledBy(revision, istio) {
+			return fmt.Errorf("IstioRevision %s is still there: %s", revision.Name, said(revision))
+		}
+	}
+	return nil
+}
+
+// until reads an object until it is as it should be, and returns it.
+func until[T client.Object](t testing.TB, w *world, object T, is func(T) error) T {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if err := is(object); err != nil {
+			return fmt.Errorf("%T %s: %w; it says %s", object, object.GetName(), err, said(object))
+		}
+		return nil
+	})
+	return object
+}
+
+// asWanted is an error if there is a difference.
+func asWanted(diff string) error {
+	if diff == "" {
+		return nil
+	}
+	return fmt.Errorf("(-want +got)\n%s", diff)
+}
+
+// change reads an object, changes it and writes it back, until nobody was faster.
+func change[T client.Object](t testing.TB, w *world, object T, change func(T)) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change(object)
+		return w.Update(ctx, object)
+	})
+}
+
+// condition of an Istio, IstioRevision or IstioRevisionTag, as far as it speaks of the latest spec.
+func condition(object client.Object, kind v1.ConditionType) metav1.Condition {
+	if found := meta.FindStatusCondition(conditions(object), string(kind)); found != nil && found.ObservedGeneration == object.GetGeneration() {
+		return *found
+	}
+	return metav1.Condition{Type: string(kind), Status: metav1.ConditionUnknown}
+}
+
+func conditions(object client.Object) []metav1.Condition {
+	switch object := object.(type) {
+	case *v1.Istio:
+		return object.Status.Conditions
+	case *v1.IstioRevision:
+		return object.Status.Conditions
+	case *v1.IstioRevisionTag:
+		return object.Status.Conditions
+	}
+	return nil
+}
+
+// said are the conditions in short.
+func said(object client.Object) []string {
+	var said []string
+	for _, c := range conditions(object) {
+		said = append(said, fmt.Sprintf("%s=%s %s (generation %d of %d): %s",
+			c.Type, c.Status, c.Reason, c.ObservedGeneration, object.GetGeneration(), c.Message))
+	}
+	return said
+}
+
+// says waits for a condition with a reason, and returns it.
+func says[T client.Object](t testing.TB, w *world, object T, kind v1.ConditionType, reason v1.Reason) metav1.Condition {
+	t.Helper()
+	until(t, w, object, func(object T) error {
+		if got := condition(object, kind); got.Reason != string(reason) {
+			return fmt.Errorf("%s is not yet for reason %s", kind, reason)
+		}
+		return nil
+	})
+	return condition(object, kind)
+}
+
+// ready waits until a control plane serves.
+func ready[T client.Object](t testing.TB, w *world, object T) T {
+	t.Helper()
+	says(t, w, object, v1.ConditionReady, v1.ReasonIstiodReady)
+	return object
+}
+
+// points waits until a tag has been led to a revision, and nothing is left to do.
+func (w *world) points(t testing.TB, tag *v1.IstioRevisionTag, revision string) {
+	t.Helper()
+	until(t, w, tag, func(tag *v1.IstioRevisionTag) error {
+		if tag.Status.IstioRevision != revision || condition(tag, v1.ConditionReconciled).Status != metav1.ConditionTrue {
+			return fmt.Errorf("it points to %q, not to %s", tag.Status.IstioRevision, revision)
+		}
+		return nil
+	})
+}
+
+// istiod runs a real one behind a revision's Service, until the cluster is stopped.
+func (w *world) istiod(t testing.TB, namespace, revision string) {
+	t.Helper()
+	if _, err := cluster.Localkube("istiod", "--dir", w.Dir, "--namespace", namespace, "--revision", revision, "--wait", "1m"); err != nil {
+		t.Fatal(err)
+	}
+}
