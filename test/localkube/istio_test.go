@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	helm "helm.sh/helm/v4/pkg/chart"
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -147,9 +148,7 @@ func TestIstiod(t *testing.T) {
 
 	t.Run("down stops them and up brings them back", func(t *testing.T) {
 		succeed(t, "down", "--dir", c.Dir)
-		if left := processesOf(t, c.Dir); len(left) > 0 {
-			t.Errorf("left are %v", left)
-		}
+		noProcessesWithin(t, 10*time.Second, c.Dir)
 		up(t, c.Dir)
 		if r := istiod("b", "--wait", "60s"); r.code != 0 {
 			t.Fatalf("istiod --wait: %s", r)
