@@ -42,7 +42,8 @@ func Plan(o Observed) passage.Plan {
 	}
 	// Control planes come after what they share, of their own version or a newer one. One that runs is not held up by it.
 	waits := !covers(o.Base.State, o.Revision.Spec.Version) && !o.Istiod.Stands(o.reported())
-	if waits || !o.Istiod.State.Exists && len(plan.Steps) > 0 {
+	// What can never be installed has nothing to wait for.
+	if o.Istiod.Err == nil && (waits || !o.Istiod.State.Exists && len(plan.Steps) > 0) {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
 			Action: upkeep.ActionInstall,

@@ -59,35 +59,35 @@ func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured
 		if k.compared.same(keyOf(object), now) {
 			continue
 		}
-		drift, trace, err := k.inspect(ctx, object)
+		drift, version, err := k.inspect(ctx, object)
 		if err != nil {
 			return nil, err
 		}
 		if drift != nil {
 			drifts = append(drifts, *drift)
-		} else if trace.traces != "" {
-			// What bears no trace of ours would not show that somebody changes it.
-			k.compared.remember(keyOf(object), trace)
+		} else if now.traces != "" && have.ResourceVersion == version {
+			// The cache may be behind, and what bears no trace of ours would not show that somebody changes it.
+			k.compared.remember(keyOf(object), now)
 		}
 	}
 	return drifts, nil
 }
 
-// inspect compares an object in full, and tells the trace that it bears.
-func (k *Keeper) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, seen, error) {
+// inspect compares an object in full, and tells which version of it.
+func (k *Keeper) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, string, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(desired.GroupVersionKind())
 	err := k.live.Get(ctx, client.ObjectKeyFromObject(desired), live)
 	if apierrors.IsNotFound(err) {
-		return &Drift{Desired: desired}, seen{}, nil
+		return &Drift{Desired: desired}, "", nil
 	}
 	if err != nil {
-		return nil, seen{}, fmt.Errorf("get %s: %w", nameOf(desired), err)
+		return nil, "", fmt.Errorf("get %s: %w", nameOf(desired), err)
 	}
 	if field, differs := release.Differs(desired, live); differs {
-		return &Drift{Desired: desired, Field: field}, seen{}, nil
+		return &Drift{Desired: desired, Field: field}, "", nil
 	}
-	return nil, traceOf(live), nil
+	return nil, live.GetResourceVersion(), nil
 }
 
 func (c *comparisons) same(key objectKey, now seen) bool {
@@ -103,8 +103,9 @@ func (c *comparisons) remember(key objectKey, now seen) {
 	c.last[key] = now
 }
 
-func traceOf(object metav1.Object) seen {
-	if absent, ok := object.(*metav1.PartialObjectMetadata); ok && absent == nil {
+// traceOf is told by metadata as the API server has written it: in a whole object, the same is put in other words.
+func traceOf(object *metav1.PartialObjectMetadata) seen {
+	if object == nil {
 		return seen{}
 	}
 	trace := seen{uid: object.GetUID()}

@@ -32,14 +32,23 @@ func Reconciled(plan passage.Plan, failure error, done string) metav1.Condition 
 	return condition
 }
 
-// unfinished is the first step that is still to be written; what is only waited for is not.
+// unfinished is the step that is still to be written and says most: one that failed before one that is on its way. What
+// is only waited for is none.
 func unfinished(plan passage.Plan) *passage.Step {
+	var first *passage.Step
 	for i := range plan.Steps {
-		if plan.Steps[i].Action != ActionRun {
-			return &plan.Steps[i]
+		step := &plan.Steps[i]
+		if step.Action == ActionRun {
+			continue
+		}
+		if step.State == passage.Failed {
+			return step
+		}
+		if first == nil {
+			first = step
 		}
 	}
-	return nil
+	return first
 }
 
 // Reported tells whether the latest spec has once been carried out.
