@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlead/fairlead/test/cluster"
 )
@@ -129,9 +130,7 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("%s\nwant it to say %q", r, part)
 				}
 			}
-			if left := processesOf(t, dir); len(left) > 0 {
-				t.Errorf("left running: %v", left)
-			}
+			noProcessesWithin(t, 10*time.Second, dir)
 		})
 	}
 }
@@ -162,9 +161,7 @@ func TestTakenPort(t *testing.T) {
 	if r.code != 1 || !strings.Contains(r.stderr, "port "+port+" on 127.0.0.1 is taken") || !strings.Contains(r.stderr, "--port 0") {
 		t.Errorf("up on a port that is taken: %s", r)
 	}
-	if left := processesOf(t, dir); len(left) > 0 {
-		t.Errorf("left running: %v", left)
-	}
+	noProcessesWithin(t, 10*time.Second, dir)
 	up(t, dir, "--port", "0")
 	if host := configOf(t, dir).Host; portOf(host) == port {
 		t.Errorf("it runs on %s, which is taken", host)

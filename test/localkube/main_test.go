@@ -88,9 +88,7 @@ func newDir(t testing.TB) string {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	t.Cleanup(func() {
 		succeed(t, "down", "--dir", dir)
-		if left := processesOf(t, dir); len(left) > 0 {
-			t.Errorf("down left processes behind: %v", left)
-		}
+		noProcessesWithin(t, 10*time.Second, dir)
 	})
 	return dir
 }

@@ -85,9 +85,7 @@ func TestThreeClustersSideBySide(t *testing.T) {
 	for name, dir := range dirs {
 		begun := time.Now()
 		succeed(t, "down", "--dir", dir)
-		if left := processesOf(t, dir); len(left) > 0 {
-			t.Errorf("%s: down left %v", name, left)
-		}
+		noProcessesWithin(t, 10*time.Second, dir)
 		took := time.Since(begun)
 		t.Logf("%s: down in %.1f s", name, took.Seconds())
 		if took > 10*time.Second {
