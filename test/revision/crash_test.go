@@ -2,8 +2,6 @@ package revision_test
 
 import (
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/fairlead/fairlead/internal/faults"
@@ -11,7 +9,6 @@ import (
 
 // TestCrashWhileInstalling kills the operator at its writes while it brings a control plane and a tag from nothing.
 func TestCrashWhileInstalling(t *testing.T) {
-	inFull(t)
 	t.Parallel()
 	w := newHub(t)
 	w.anchor(t)
@@ -23,7 +20,6 @@ func TestCrashWhileInstalling(t *testing.T) {
 // TestCrashWhileUpgrading kills the operator at its writes while it upgrades a control plane in place, and with it the
 // tag. Some objects come with the new version, and some go.
 func TestCrashWhileUpgrading(t *testing.T) {
-	inFull(t)
 	t.Parallel()
 	w := newHub(t)
 	w.anchor(t)
@@ -39,31 +35,22 @@ func TestCrashWhileUpgrading(t *testing.T) {
 	})
 }
 
-// inFull leaves a test that takes minutes to `make e2e-full`.
-func inFull(t *testing.T) {
-	t.Helper()
-	if os.Getenv("FAIRLEAD_TESTS") != "full" {
-		t.Skip("one of the long tests, which `make e2e-full` runs")
-	}
-}
-
+// disturb tells a story again and again, each time with another of its writes disturbed: with few of them, or with many
+// in full, which takes minutes and is for `make e2e-full`.
 func disturb(t *testing.T, scenario faults.Scenario) {
+	every := func(nth, inFull int) func(int, faults.Log) bool {
+		if os.Getenv("FAIRLEAD_TESTS") == "full" {
+			nth = inFull
+		}
+		return func(k int, _ faults.Log) bool { return k%nth == 0 }
+	}
 	t.Run("killed", func(t *testing.T) {
-		// To be killed before a write is, to what comes after, the same as to be killed after the one before it. Of the
-		// writes that are neither where a release begins nor where it ends, every second has to do.
-		scenario.Pick = func(k int, writes faults.Log) bool { return k%2 == 0 || atAnEnd(k, writes) }
+		scenario.Pick = every(7, 1)
+		// To be killed before a write is, to what comes after, the same as to be killed after the one before it.
 		faults.DisturbEveryWrite(t, scenario, faults.CutAfter())
 	})
 	t.Run("refused", func(t *testing.T) {
-		scenario.Pick = func(k int, _ faults.Log) bool { return k%7 == 1 }
+		scenario.Pick = every(17, 4)
 		faults.DisturbEveryWrite(t, scenario, faults.Conflict(), faults.InternalError())
 	})
-}
-
-// atAnEnd tells whether a write is among the first or the last five of a release. Its record is written at both ends.
-func atAnEnd(k int, writes faults.Log) bool {
-	record := func(e faults.Entry) bool { return e.Kind() == "secrets" }
-	own := func(e faults.Entry) bool { return strings.Contains(e.Kind(), "sailoperator.io") }
-	near := writes[max(0, k-5):min(len(writes), k+4)]
-	return slices.ContainsFunc(near, record) && !own(writes[k-1])
 }

@@ -1,11 +1,9 @@
 package revision_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	gocmp "github.com/google/go-cmp/cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,10 +101,14 @@ func (s *story) settled(ctx context.Context) error {
 	if err := s.serve(ctx); err != nil {
 		return err
 	}
-	if err := cmp.Or(s.is(ctx, s.tag, v1.ConditionReconciled), s.is(ctx, s.istio, v1.ConditionReconciled), s.is(ctx, s.istio, v1.ConditionReady)); err != nil {
+	err := errors.Join(
+		s.is(ctx, s.tag, v1.ConditionReconciled),
+		s.is(ctx, s.istio, v1.ConditionReconciled), s.is(ctx, s.istio, v1.ConditionReady),
+	)
+	if err != nil {
 		return err
 	}
-	if diff := gocmp.Diff(&v1.RevisionSummary{Total: 1, Ready: 1, InUse: 1}, s.istio.Status.Revisions); diff != "" {
+	if diff := cmp.Diff(&v1.RevisionSummary{Total: 1, Ready: 1, InUse: 1}, s.istio.Status.Revisions); diff != "" {
 		return fmt.Errorf("the Istio counts (-want +got):\n%s", diff)
 	}
 	releases, err := s.releases(ctx, s.name)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -145,10 +147,18 @@ func (r requests) writes() requests {
 	return writes
 }
 
-func (r requests) byVerb() map[string]float64 {
+// String counts them by verb.
+func (r requests) String() string {
 	verbs := map[string]float64{}
 	for what, count := range r {
 		verbs[what.verb] += count
 	}
-	return verbs
+	var counts []string
+	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
+		counts = append(counts, fmt.Sprintf("%.0f %s", verbs[verb], verb))
+	}
+	if len(counts) == 0 {
+		return "none"
+	}
+	return strings.Join(counts, ", ")
 }
