@@ -66,7 +66,7 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 			UpdateFunc: func(e event.UpdateEvent) bool {
 				before, after := e.ObjectOld.(*v1.IstioRevision), e.ObjectNew.(*v1.IstioRevision)
 				return before.DeletionTimestamp.IsZero() && !after.DeletionTimestamp.IsZero() ||
-					before.Spec.Version != after.Spec.Version || paused(before) != paused(after)
+					before.Spec.Version != after.Spec.Version || upkeep.Paused(before) != upkeep.Paused(after)
 			},
 		})).
 		// A tag may hold, or give up, the name of a revision; the one called default decides who validates.

@@ -228,7 +228,7 @@ func (r *reconciler) siblings(ctx context.Context) ([]Sibling, error) {
 		}
 		siblings = append(siblings, Sibling{
 			IstioRevision: revision,
-			Installable: exists && has(revision.Spec.Version) && !paused(revision) &&
+			Installable: exists && has(revision.Spec.Version) && !upkeep.Paused(revision) &&
 				(tag == nil || !NameHolder(revision, tag)),
 		})
 	}

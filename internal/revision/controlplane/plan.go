@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/release"
@@ -115,16 +114,8 @@ func blockedState(reason passage.Reason) passage.State {
 	return passage.Failed
 }
 
-func paused(revision *v1.IstioRevision) bool {
-	return revision.Annotations[fairlead.AnnotationPaused] == "true"
-}
-
 func whilePaused(o Observed) *passage.Reason {
-	if !paused(o.Revision) {
-		return nil
-	}
-	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istiorevision %s`",
-		fairlead.AnnotationPaused, o.Revision.Name)
+	return upkeep.WhilePaused(v1.IstioRevisionKind, o.Revision)
 }
 
 func whileNameIsTaken(o Observed) *passage.Reason {

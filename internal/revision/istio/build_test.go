@@ -166,3 +166,12 @@ func (o Observed) tagged(name, current string) Observed {
 	o.Tags = append(o.Tags, tag)
 	return o
 }
+
+func (o Observed) pausedTag(name string) Observed {
+	for i := range o.Tags {
+		if o.Tags[i].Name == name {
+			o.Tags[i].Annotations = map[string]string{fairlead.AnnotationPaused: "true"}
+		}
+	}
+	return o
+}

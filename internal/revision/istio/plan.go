@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
 )
 
 // What a step can be.
@@ -81,11 +81,7 @@ func whileBeingDeleted(o Observed) *passage.Reason {
 }
 
 func whilePaused(o Observed) *passage.Reason {
-	if o.Istio.Annotations[fairlead.AnnotationPaused] != "true" {
-		return nil
-	}
-	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istio %s`",
-		fairlead.AnnotationPaused, o.Istio.Name)
+	return upkeep.WhilePaused(v1.IstioKind, o.Istio)
 }
 
 // resolve finds the exact version that is asked for, or says why there is none.

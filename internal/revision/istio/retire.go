@@ -10,6 +10,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
 )
 
 // tagSteps are the tags that follow the Istio and are not yet where it is going. They move themselves.
@@ -22,7 +23,9 @@ func tagSteps(o Observed, target string) []passage.Step {
 		why := passage.Because(v1.ReasonFollowsIstio, "it follows Istio %s, and moves when IstioRevision %s is ready",
 			o.Istio.Name, target)
 		told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled))
-		if told != nil && told.Reason == string(v1.ReasonNameAlreadyExists) {
+		if hold := upkeep.WhilePaused(v1.IstioRevisionTagKind, &tag); hold != nil {
+			why = *hold
+		} else if told != nil && told.Reason == string(v1.ReasonNameAlreadyExists) {
 			why = passage.Because(told.Reason, "%s", told.Message)
 		}
 		steps = append(steps, passage.Step{
@@ -144,11 +147,11 @@ func kept(plan passage.Plan) string {
 	return fmt.Sprintf("; kept while in use: %s", strings.Join(names, ", "))
 }
 
-// followers counts the tags that point to a revision and are about to move to the target.
+// followers counts the tags that point to a revision and are about to move to the target. One that is paused is not.
 func (o Observed) followers(revision, target string) int {
 	count := 0
 	for _, tag := range o.Tags {
-		if tag.Status.IstioRevision == revision && revision != target {
+		if tag.Status.IstioRevision == revision && revision != target && !upkeep.Paused(&tag) {
 			count++
 		}
 	}

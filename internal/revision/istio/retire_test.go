@@ -118,6 +118,15 @@ func TestRetirement(t *testing.T) {
 			},
 			next: at(31),
 		},
+		"a tag that is paused moves when somebody resumes it, and keeps what it points to": {
+			in: observed(istio(), before().inactive(epoch), after().ready()).tagged("prod", old).pausedTag("prod").
+				usedBy(old, usage.Usage{Tags: 1}),
+			at: at(3600),
+			want: []string{
+				`Running move IstioRevisionTag prod "default-v1-24-0"->"default-v1-26-0" Paused`,
+				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
+			},
+		},
 		"a tag that stays keeps it": {
 			in:   observed(istio(), before().inactive(epoch), after().ready()).usedBy(old, usage.Usage{Tags: 1}),
 			at:   at(3600),

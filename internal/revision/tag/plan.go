@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
@@ -79,11 +78,7 @@ func blockedState(reason passage.Reason) passage.State {
 }
 
 func whilePaused(o Observed) *passage.Reason {
-	if o.Tag.Annotations[fairlead.AnnotationPaused] != "true" {
-		return nil
-	}
-	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istiorevisiontag %s`",
-		fairlead.AnnotationPaused, o.Tag.Name)
+	return upkeep.WhilePaused(v1.IstioRevisionTagKind, o.Tag)
 }
 
 func nameTaken(o Observed) *passage.Reason {

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+func accountOfRevision(ctx context.Context, reader client.Reader, key client.ObjectKey, _ question) (account, error) {
+	var revision v1.IstioRevision
+	if err := reader.Get(ctx, key, &revision); err != nil {
+		return account{}, fmt.Errorf("get IstioRevision %s: %w", key.Name, err)
+	}
+	users, err := usage.Survey(ctx, reader)
+	if err != nil {
+		return account{}, err
+	}
+	status := revision.Status
+	return account{
+		Plan: told(v1.IstioRevisionKind, &revision, passage.Step{Action: "install", To: revision.Spec.Version},
+			status.Conditions, v1.ConditionReconciled, v1.ConditionReady),
+		Generation:         revision.Generation,
+		ObservedGeneration: status.ObservedGeneration,
+		Conditions:         status.Conditions,
+		References:         append([]usage.Reference{}, users.References(key.Name)...),
+	}, nil
+}
+
+func accountOfTag(ctx context.Context, reader client.Reader, key client.ObjectKey, _ question) (account, error) {
+	var tag v1.IstioRevisionTag
+	if err := reader.Get(ctx, key, &tag); err != nil {
+		return account{}, fmt.Errorf("get IstioRevisionTag %s: %w", key.Name, err)
+	}
+	users, err := usage.Survey(ctx, reader)
+	if err != nil {
+		return account{}, err
+	}
+	target, err := targetOf(ctx, reader, tag.Spec.TargetRef)
+	if err != nil {
+		return account{}, err
+	}
+	status := tag.Status
+	return account{
+		Plan:               planOfTag(&tag, target),
+		Generation:         tag.Generation,
+		ObservedGeneration: status.ObservedGeneration,
+		Conditions:         status.Conditions,
+		References:         append([]usage.Reference{}, users.TagReferences(key.Name)...),
+	}, nil
+}
+
+// targetOf is the revision that a tag should point to, or nothing as long as there is none.
+func targetOf(ctx context.Context, reader client.Reader, ref v1.TargetReference) (string, error) {
+	if ref.Kind != v1.IstioKind {
+		return ref.Name, nil
+	}
+	var istio v1.Istio
+	if err := reader.Get(ctx, client.ObjectKey{Name: ref.Name}, &istio); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("get Istio %s: %w", ref.Name, err)
+	}
+	return istio.Status.ActiveRevisionName, nil
+}
+
+func planOfTag(tag *v1.IstioRevisionTag, target string) passage.Plan {
+	step := passage.Step{Action: "point", To: target}
+	if tag.Status.IstioRevision != target {
+		step.From = tag.Status.IstioRevision
+	}
+	plan := told(v1.IstioRevisionTagKind, tag, step, tag.Status.Conditions, v1.ConditionReconciled)
+	if step := &plan.Steps[0]; step.State == passage.Done && step.From != "" {
+		// The condition speaks of where the tag pointed before.
+		step.State, step.Reason = passage.Running, unreported
+	}
+	return plan
+}
+
+// unreported is why a step is open that the operator has said nothing of.
+var unreported = passage.Because(v1.ReasonReconcileError, "the operator has not reported on it")
+
+// told is a plan as far as it can be read from conditions: one step, which is done when all of them are met.
+func told(kind string, object metav1.Object, step passage.Step, conditions []metav1.Condition, met ...v1.ConditionType) passage.Plan {
+	subject := passage.Object{APIVersion: v1.GroupVersion.String(), Kind: kind, Name: object.GetName()}
+	plan := passage.Plan{Passage: v1.PassageRevision, Subject: subject, Target: step.To}
+	if object.GetDeletionTimestamp().IsZero() {
+		plan.Hold = upkeep.WhilePaused(kind, object)
+	}
+	step.Object, step.State = subject, passage.Done
+	for _, wanted := range met {
+		condition := meta.FindStatusCondition(conditions, string(wanted))
+		switch {
+		case condition == nil:
+			step.State, step.Reason = passage.Running, unreported
+		case condition.Status == metav1.ConditionTrue:
+			step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
+			continue
+		default:
+			step.State = stateFor(v1.Reason(condition.Reason))
+			step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
+		}
+		break
+	}
+	plan.Steps = []passage.Step{step}
+	return plan
+}
+
+// stateFor is how far a step is whose condition is not met for a reason.
+func stateFor(reason v1.Reason) passage.State {
+	switch {
+	case reason == v1.ReasonPaused:
+		return passage.Pending
+	case slices.Contains(needPeople, reason):
+		return passage.Failed
+	}
+	return passage.Running
+}
+
+// needPeople are the reasons that nothing but a change by somebody makes go away.
+var needPeople = []v1.Reason{
+	v1.ReasonNameAlreadyExists, v1.ReasonRefNotFound, v1.ReasonVersionNotFound,
+	v1.ReasonTemplateError, v1.ReasonRefused, v1.ReasonOwnedByOthers,
+}
