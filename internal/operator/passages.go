@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/revision"
 	"github.com/fairlead/fairlead/internal/revision/charts"
 )
@@ -34,7 +35,11 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	mgr.GetLogger().Info("Istio's charts come from " + source.String())
-	return revision.Setup(mgr, source)
+	shared, err := revision.Setup(mgr, source)
+	if err != nil {
+		return err
+	}
+	return migration.Setup(mgr, shared.Client, shared.Users)
 }
 
 // Names of the passages, as --passages takes them.

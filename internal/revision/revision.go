@@ -34,17 +34,29 @@ func Caches() []client.Object {
 	return []client.Object{&v1.Istio{}, &v1.IstioRevision{}, &v1.IstioRevisionTag{}}
 }
 
+// Shared is what the passage has that those who move workloads need as well.
+type Shared struct {
+	// Client reads Istios, revisions and tags from the manager's cache, its own writes included.
+	Client client.Client
+	// Users is a cache of namespaces and pods, as the package usage reads them.
+	Users cache.Cache
+}
+
 // Setup adds the passage to the manager.
-func Setup(mgr ctrl.Manager, source charts.Source) error {
-	ctx := context.Background()
+func Setup(mgr ctrl.Manager, source charts.Source) (Shared, error) {
 	own, err := ownWritesFirst(mgr)
 	if err != nil {
-		return err
+		return Shared{}, err
 	}
 	surroundings, err := newSurroundings(mgr)
 	if err != nil {
-		return err
+		return Shared{}, err
 	}
+	return Shared{Client: own, Users: surroundings.GetCache()}, setup(mgr, source, own, surroundings)
+}
+
+func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundings cluster.Cluster) error {
+	ctx := context.Background()
 	users, err := usage.NewTracker(ctx, surroundings.GetCache(), mgr.GetCache())
 	if err != nil {
 		return err

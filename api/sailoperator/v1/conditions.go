@@ -11,6 +11,8 @@ const (
 	ConditionReady ConditionType = "Ready"
 	// ConditionInUse tells whether anything refers to the revision or tag.
 	ConditionInUse ConditionType = "InUse"
+	// ConditionWorkloadsMigrated tells whether the workloads of an Istio run on its active revision.
+	ConditionWorkloadsMigrated ConditionType = "WorkloadsMigrated"
 )
 
 // Reason is the machine-readable reason of a condition.
@@ -30,7 +32,7 @@ const (
 	ReasonPaused Reason = "Paused"
 	// ReasonBeingDeleted means that nothing more is written because the resource is on its way out.
 	ReasonBeingDeleted Reason = "BeingDeleted"
-	// ReasonRefused means that the API server will not take what the spec asks for until the spec changes.
+	// ReasonRefused means that the API server will not take what the spec asks for; it is asked again now and then.
 	ReasonRefused Reason = "Refused"
 	// ReasonRevisionNameTooLong means that name and version of an Istio together do not fit a revision's name.
 	ReasonRevisionNameTooLong Reason = "RevisionNameTooLong"
@@ -71,6 +73,52 @@ const (
 	ReasonReferencedByTag         Reason = "ReferencedByTag"
 	ReasonNotReferencedByAnything Reason = "NotReferencedByAnything"
 	ReasonUsageCheckFailed        Reason = "UsageCheckFailed"
+)
+
+// Reasons of WorkloadsMigrated.
+const (
+	ReasonMigrated        Reason = "Migrated"
+	ReasonMigrating       Reason = "Migrating"
+	ReasonMigrationFailed Reason = "MigrationFailed"
+	// ReasonMigrationDisabled means that updateStrategy.workloadMigration.strategy is not set.
+	ReasonMigrationDisabled Reason = "MigrationDisabled"
+	// ReasonNotRevisionBased means that there is only ever one revision, and nothing to move workloads to.
+	ReasonNotRevisionBased Reason = "NotRevisionBased"
+	// ReasonInvalidSettings means that updateStrategy.workloadMigration holds something that makes no sense.
+	ReasonInvalidSettings Reason = "InvalidSettings"
+	// ReasonMaxVersionExceeded means that the active revision is of a version above batched.maxVersion.
+	ReasonMaxVersionExceeded Reason = "MaxVersionExceeded"
+	// ReasonRevisionNotActive means that the revision that the spec asks for is not the active one yet.
+	ReasonRevisionNotActive Reason = "RevisionNotActive"
+	// ReasonRevisionNotReady means that the control plane of the active revision does not serve yet.
+	ReasonRevisionNotReady Reason = "RevisionNotReady"
+	// ReasonTagNotMoved means that a tag that follows the Istio has yet to move to the active revision.
+	ReasonTagNotMoved Reason = "TagNotMoved"
+	// ReasonBatchSettles means that workloads that were on their way to another revision are waited for.
+	ReasonBatchSettles Reason = "BatchSettles"
+)
+
+// Why a workload moves, stays or has failed.
+const (
+	ReasonOnOldRevision      Reason = "OnOldRevision"
+	ReasonNamesOldRevision   Reason = "NamesOldRevision"
+	ReasonRunsOnTarget       Reason = "RunsOnTarget"
+	ReasonNoPods             Reason = "NoPods"
+	ReasonNoSidecar          Reason = "NoSidecar"
+	ReasonRetried            Reason = "Retried"
+	ReasonNamespaceRefused   Reason = "NamespaceRefused"
+	ReasonSkippedByUser      Reason = "SkippedByAnnotation"
+	ReasonPinnedByTag        Reason = "PinnedByTag"
+	ReasonDeploymentPaused   Reason = "DeploymentPaused"
+	ReasonInjectionOff       Reason = "InjectionOff"
+	ReasonChoosesAnother     Reason = "ChoosesAnother"
+	ReasonUnknownRevision    Reason = "UnknownRevision"
+	ReasonKindNotMoved       Reason = "KindNotMoved"
+	ReasonInvalidAnnotation  Reason = "InvalidAnnotation"
+	ReasonTimeout            Reason = "ReadinessTimeout"
+	ReasonProgressDeadline   Reason = "ProgressDeadlineExceeded"
+	ReasonWrongRevision      Reason = "WrongRevision"
+	ReasonWorkloadRestarting Reason = "Restarting"
 )
 
 // State sums the conditions up in one word: Healthy, or the reason that keeps it from being so.

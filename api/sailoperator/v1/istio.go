@@ -16,6 +16,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="In use",type=integer,JSONPath=".status.revisions.inUse",description="How many of them something refers to."
 // +kubebuilder:printcolumn:name="Active Revision",type=string,JSONPath=".status.activeRevisionName",description="The revision that workloads belong on."
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.state",description="Healthy, or what is wrong."
+// +kubebuilder:printcolumn:name="Migration",type=string,JSONPath=".status.workloadMigration.state",description="How far its workloads are on their way to the active revision."
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".spec.version",description="The version asked for."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,34}[a-z0-9])?$')",optionalOldSelf=true,message="metadata.name must consist of at most 36 lower-case letters, digits and '-': it leads the names of the revisions, before the version"
@@ -78,6 +79,7 @@ type IstioStatus struct {
 
 	// Reconciled: the active revision has been written as the spec asks.
 	// Ready: the control plane of the active revision serves.
+	// WorkloadsMigrated: no Deployment is left to be moved to the active revision.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

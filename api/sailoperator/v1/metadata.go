@@ -32,17 +32,25 @@ const (
 	AnnotationMigrationBatch = "sailoperator.io/migration-batch"
 )
 
+// AnnotationMigration on a Deployment is what Fairlead remembers of having moved it: to which revision, when, in which
+// batch, and why it did not get there.
+const AnnotationMigration = "fairlead.dev/migration"
+
 // AnnotationRestartedAt in a pod template is how kubectl, and Fairlead, restart a workload.
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// FieldOwner is who writes for the revision passage, in the eyes of server-side apply.
-const FieldOwner = "fairlead/revision"
+// Who writes, in the eyes of server-side apply: of control planes and tags, and of the workloads that move.
+const (
+	FieldOwner          = "fairlead/revision"
+	FieldOwnerMigration = "fairlead/migration"
+)
 
 // LabelPassage with the value PassageRevision is on everything that is installed for a revision or a tag, and on the
 // Helm releases that record it.
 const (
-	LabelPassage    = "fairlead.dev/passage"
-	PassageRevision = "revision"
+	LabelPassage     = "fairlead.dev/passage"
+	PassageRevision  = "revision"
+	PassageMigration = "migration"
 )
 
 // AnnotationInactiveSince on an IstioRevision is when its Istio made another one the active one.

@@ -22,13 +22,13 @@ func labelled(text string) map[string]string {
 }
 
 func makeNamespace(name, with string) *metav1.PartialObjectMetadata {
-	object := metadataOf(kindNamespace)
+	object := MetadataOf(kindNamespace)
 	object.Name, object.Labels = name, labelled(with)
 	return object
 }
 
 func makePod(namespace, name, with, revision string) *metav1.PartialObjectMetadata {
-	object := metadataOf(kindPod)
+	object := MetadataOf(kindPod)
 	object.Namespace, object.Name, object.Labels = namespace, name, labelled(with)
 	if revision != "" {
 		object.Annotations = map[string]string{v1.AnnotationRevision: revision}

@@ -1,13 +1,16 @@
 package usage
 
 import (
+	"strings"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,12 +22,13 @@ import (
 func CacheOptions() map[client.Object]cache.ByObject {
 	strip := stripper()
 	return map[client.Object]cache.ByObject{
-		metadataOf(kindNamespace): {Transform: strip, Label: labels.Everything(), Field: fields.Everything()},
-		metadataOf(kindPod):       {Transform: strip, Label: labels.Everything(), Field: alive},
+		MetadataOf(kindNamespace): {Transform: strip, Label: labels.Everything(), Field: fields.Everything()},
+		MetadataOf(kindPod):       {Transform: strip, Label: labels.Everything(), Field: alive},
 	}
 }
 
-func metadataOf(kind string) *metav1.PartialObjectMetadata {
+// MetadataOf is an object of the core group of which only the metadata is read.
+func MetadataOf(kind string) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return object
@@ -36,10 +40,14 @@ var (
 	keptAnnotations = []string{v1.AnnotationRevision}
 )
 
-// stripper makes a copy that has what the rules read, and the controller, by which a pod's workload is found. A copy
-// because an object from a list would keep the whole list in memory.
+// Labels are those of a namespace, a pod or a pod template that the rules read.
+func Labels(all map[string]string) map[string]string { return sharedLabels.pick(all) }
+
+var sharedLabels = newPicker(keptLabels...)
+
+// stripper makes a copy that has what the rules read, and in place of its owners the workload of a pod. A copy because an object from a list would keep the whole list in memory.
 func stripper() toolscache.TransformFunc {
-	label, annotation := newPicker(keptLabels...), newPicker(keptAnnotations...)
+	annotation := newPicker(keptAnnotations...)
 	return func(object any) (any, error) {
 		full, ok := object.(*metav1.PartialObjectMetadata)
 		if !ok {
@@ -50,15 +58,29 @@ func stripper() toolscache.TransformFunc {
 			ObjectMeta: metav1.ObjectMeta{
 				Name: full.Name, Namespace: full.Namespace,
 				UID: full.UID, ResourceVersion: full.ResourceVersion, DeletionTimestamp: full.DeletionTimestamp,
-				Labels:      label.pick(full.Labels),
+				Labels:      Labels(full.Labels),
 				Annotations: annotation.pick(full.Annotations),
 			},
 		}
-		if controller := metav1.GetControllerOf(full); controller != nil {
-			slim.OwnerReferences = []metav1.OwnerReference{*controller}
+		if workload := WorkloadOf(full); workload != nil {
+			slim.OwnerReferences = []metav1.OwnerReference{*workload}
 		}
 		return slim, nil
 	}
+}
+
+// WorkloadOf is the workload that a pod belongs to, or nil for one on its own. In place of the ReplicaSet of a Deployment
+// it is the Deployment, which gives its ReplicaSets its own name and the hash that is on their pods.
+func WorkloadOf(pod metav1.Object) *metav1.OwnerReference {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "ReplicaSet" {
+		return owner
+	}
+	hash := pod.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
+	if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
+		return &metav1.OwnerReference{APIVersion: owner.APIVersion, Kind: "Deployment", Name: name, Controller: ptr.To(true)}
+	}
+	return owner
 }
 
 // picker takes a few keys out of maps. Results that are equal are one map: thousands of pods say the same, and each with

@@ -80,7 +80,7 @@ func TestUsesAreSeen(t *testing.T) {
 		if err := s.Get(t.Context(), key, &corev1.Pod{}); err != nil {
 			t.Errorf("the pod itself should be there: %v", err)
 		}
-		if err := s.cache.Get(t.Context(), key, metadataOf(kindPod)); !apierrors.IsNotFound(err) {
+		if err := s.cache.Get(t.Context(), key, MetadataOf(kindPod)); !apierrors.IsNotFound(err) {
 			t.Errorf("a pod that ended is cached: %v", err)
 		}
 	}
@@ -117,14 +117,14 @@ func TestCacheHoldsOnlyWhatIsRead(t *testing.T) {
 	s.create(pod)
 	t.Cleanup(func() { s.release(pod) })
 
-	want := metadataOf(kindPod)
+	want := MetadataOf(kindPod)
 	want.ObjectMeta = metav1.ObjectMeta{
 		Namespace: namespace, Name: "cart", UID: pod.UID,
 		Labels:          labelled("istio.io/rev=r1,istio-injection=enabled,sidecar.istio.io/inject=true"),
 		Annotations:     map[string]string{v1.AnnotationRevision: "r1"},
 		OwnerReferences: pod.OwnerReferences[1:],
 	}
-	got := metadataOf(kindPod)
+	got := MetadataOf(kindPod)
 	s.eventually(func() error { return s.cache.Get(t.Context(), client.ObjectKeyFromObject(pod), got) })
 	if got.ResourceVersion == "" {
 		t.Error("the resource version is gone")
@@ -135,7 +135,7 @@ func TestCacheHoldsOnlyWhatIsRead(t *testing.T) {
 		t.Error(diff)
 	}
 
-	plain := metadataOf(kindNamespace)
+	plain := MetadataOf(kindNamespace)
 	if err := s.cache.Get(t.Context(), client.ObjectKey{Name: namespace}, plain); err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,39 @@ func (c choice) String() string {
 	return ""
 }
 
+// Choice is the revision or tag that labels choose for pods. The zero value is none.
+type Choice struct {
+	Name string
+	// Label is the key of the label that chooses.
+	Label string
+	// OfNamespace is set when it is a label of the namespace, which then leaves no choice to its pods.
+	OfNamespace bool
+}
+
+// Choose tells what the labels of a namespace and those of a pod in it choose together.
+func Choose(namespace, pod map[string]string) Choice {
+	if pod[v1.LabelSidecarInject] == "false" {
+		return Choice{}
+	}
+	if says := policyOf(namespace); says.decides {
+		return Choice{Name: says.name, Label: says.via.label(), OfNamespace: says.name != ""}
+	}
+	chosen := podChoice(pod)
+	return Choice{Name: chosen.name, Label: chosen.via.label()}
+}
+
+func (v via) label() string {
+	switch v {
+	case viaRevisionLabel:
+		return v1.LabelRevision
+	case viaInjectionLabel:
+		return v1.LabelInjection
+	case viaSidecarLabel:
+		return v1.LabelSidecarInject
+	}
+	return ""
+}
+
 // policy is what a namespace says. One that decides leaves no choice to the labels of its pods, even if it decides for
 // nothing: that is how Istio's webhooks select.
 type policy struct {

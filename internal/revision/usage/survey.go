@@ -3,6 +3,8 @@ package usage
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,42 +22,54 @@ type Snapshot struct{ ledger *ledger }
 // Survey reads everything afresh from an API server, page by page. The reader must not be a cache, which has no pages.
 func Survey(ctx context.Context, reader client.Reader) (*Snapshot, error) {
 	l := newLedger()
-	for _, kind := range []struct {
-		name  string
-		list  func() client.ObjectList
-		only  fields.Selector
-		enter func(runtime.Object)
-	}{
-		{kindNamespace, metadataListOf(kindNamespace), nil, func(o runtime.Object) { l.enterNamespace(o.(metav1.Object)) }},
-		{kindPod, metadataListOf(kindPod), alive, func(o runtime.Object) { l.enterPod(o.(metav1.Object)) }},
-		{
-			v1.IstioRevisionTagKind, func() client.ObjectList { return &v1.IstioRevisionTagList{} }, nil,
-			func(o runtime.Object) { l.enterTag(o.(*v1.IstioRevisionTag)) },
-		},
-	} {
-		pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-			list := kind.list()
-			return list, reader.List(ctx, list, &client.ListOptions{
-				FieldSelector: kind.only, Limit: page.Limit, Continue: page.Continue, Raw: &page,
-			})
-		})
-		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-			kind.enter(o)
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("list every %s to see what it uses: %w", kind.name, err)
-		}
+	if err := EachUser(ctx, reader, kindNamespace, func(o metav1.Object) { l.enterNamespace(o) }); err != nil {
+		return nil, err
+	}
+	if err := EachUser(ctx, reader, kindPod, func(o metav1.Object) { l.enterPod(o) }); err != nil {
+		return nil, err
+	}
+	err := Each(ctx, reader, &v1.IstioRevisionTagList{}, nil, func(o runtime.Object) { l.enterTag(o.(*v1.IstioRevisionTag)) })
+	if err != nil {
+		return nil, err
 	}
 	return &Snapshot{l}, nil
 }
 
-func metadataListOf(kind string) func() client.ObjectList {
-	return func() client.ObjectList {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		return list
+// EachUser visits the metadata of all namespaces, or of all pods that have not ended.
+func EachUser(ctx context.Context, reader client.Reader, kind string, visit func(metav1.Object)) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	var only fields.Selector
+	if kind == kindPod {
+		only = alive
 	}
+	return Each(ctx, reader, list, only, func(o runtime.Object) { visit(o.(metav1.Object)) })
+}
+
+// Each visits every object of a kind, page by page.
+func Each(ctx context.Context, reader client.Reader, kind client.ObjectList, only fields.Selector, visit func(runtime.Object)) error {
+	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		list := kind.DeepCopyObject().(client.ObjectList)
+		return list, reader.List(ctx, list, &client.ListOptions{
+			FieldSelector: only, Limit: page.Limit, Continue: page.Continue, Raw: &page,
+		})
+	})
+	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		visit(o)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list every %s to see what it uses: %w", kindOf(kind), err)
+	}
+	return nil
+}
+
+func kindOf(list client.ObjectList) string {
+	kind := list.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(list).Elem().Name()
+	}
+	return strings.TrimSuffix(kind, "List")
 }
 
 // Revision is who uses the revision of that name: by label, by annotation or as a tag.

@@ -44,8 +44,8 @@ func NewTracker(ctx context.Context, informers, tags cache.Informers) (*Tracker,
 		kind   string
 		object client.Object
 	}{
-		{informers, kindNamespace, metadataOf(kindNamespace)},
-		{informers, kindPod, metadataOf(kindPod)},
+		{informers, kindNamespace, MetadataOf(kindNamespace)},
+		{informers, kindPod, MetadataOf(kindPod)},
 		{tags, v1.IstioRevisionTagKind, &v1.IstioRevisionTag{}},
 	} {
 		informer, err := f.from.GetInformer(ctx, f.object, cache.BlockUntilSynced(false))

@@ -1,0 +1,189 @@
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/migration/fleet"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// writers is how many objects are written at the same time: as many as keep an API server busy without crowding out
+// others.
+const writers = 8
+
+// writer is what moves workloads, one write each. Every write is about the object as it was seen when it was decided on:
+// if that has changed since, nothing is written and the next plan decides anew.
+type writer struct {
+	client client.Client
+	fleet  *fleet.Fleet
+	now    func() time.Time
+
+	mu sync.Mutex
+	// refused has what would not let itself be written, to be tried again after a while.
+	refused map[types.UID]refusal
+}
+
+type refusal struct {
+	reason passage.Reason
+	at     time.Time
+}
+
+// refusalHolds is how long a refusal is believed: policies change too.
+const refusalHolds = 5 * time.Minute
+
+// start carries out steps. What an API server refuses for good is remembered, and is no error.
+func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []passage.Step) error {
+	deployments := map[types.NamespacedName]*appsv1.Deployment{}
+	for _, d := range o.Fleet.Deployments {
+		deployments[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}] = d
+	}
+	var group errgroup.Group
+	group.SetLimit(writers)
+	var errs collected
+	log := ctrl.LoggerFrom(ctx)
+	for _, step := range steps {
+		group.Go(func() error {
+			var err error
+			if step.Object.Kind == kindDeployment {
+				d := deployments[types.NamespacedName{Namespace: step.Object.Namespace, Name: step.Object.Name}]
+				err = w.move(ctx, o, d, step, run)
+			} else {
+				err = w.relabel(ctx, o, step)
+			}
+			if err == nil {
+				log.Info("applied a step", "action", step.Action, "object", step.Object.String(), "from", step.From,
+					"to", step.To, "batch", step.Batch, "reason", step.Reason.String())
+			}
+			errs.add(err)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errs.joined()
+}
+
+// collected are errors of several writers.
+type collected struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (c *collected) add(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.errs = append(c.errs, err)
+}
+
+func (c *collected) joined() error { return errors.Join(c.errs...) }
+
+// relabel moves the label of a namespace to the target.
+func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) error {
+	seen := o.Fleet.Namespaces[step.Object.Name]
+	labels := map[string]any{v1.LabelRevision: step.To}
+	if _, found := seen.Labels[v1.LabelInjection]; found {
+		labels[v1.LabelInjection] = nil
+	}
+	ns := usage.MetadataOf("Namespace")
+	ns.Name = step.Object.Name
+	err := w.patch(ctx, ns, seen.UID, seen.ResourceVersion, map[string]any{"labels": labels}, nil)
+	if err == nil {
+		w.fleet.WroteNamespace(ns)
+	}
+	return w.heed(err, seen.UID, "move the label of namespace %s", ns.Name)
+}
+
+// move restarts a Deployment on the target, with the mark that says so.
+func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, step passage.Step, run time.Time) error {
+	now := w.now()
+	mark := Mark{
+		Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
+		Run: run, Batch: step.Batch, Started: now,
+	}
+	template := map[string]any{}
+	if step.Action == ActionRelabel {
+		template["labels"] = map[string]any{v1.LabelRevision: step.To}
+	} else {
+		template["annotations"] = map[string]any{v1.AnnotationRestartedAt: now.UTC().Format(time.RFC3339)}
+	}
+	err := w.mark(ctx, seen, mark, map[string]any{"template": map[string]any{"metadata": template}})
+	return w.heed(err, seen.UID, "move Deployment %s/%s", seen.Namespace, seen.Name)
+}
+
+// remember writes down on a Deployment that it failed. It restarts nothing.
+func (w *writer) remember(ctx context.Context, seen *appsv1.Deployment, step passage.Step) error {
+	mark := markOf(seen)
+	if mark == nil {
+		return nil
+	}
+	err := w.mark(ctx, seen, mark.failed(step.EndedAt, step.Reason), nil)
+	return w.heed(err, seen.UID, "write down that Deployment %s/%s failed", seen.Namespace, seen.Name)
+}
+
+func (w *writer) mark(ctx context.Context, seen *appsv1.Deployment, mark Mark, spec map[string]any) error {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
+	metadata := map[string]any{"annotations": map[string]any{v1.AnnotationMigration: mark.String()}}
+	if err := w.patch(ctx, d, seen.UID, seen.ResourceVersion, metadata, spec); err != nil {
+		return err
+	}
+	w.fleet.Wrote(d)
+	return nil
+}
+
+func (w *writer) patch(ctx context.Context, object client.Object, uid types.UID, version string, metadata, spec map[string]any) error {
+	metadata["uid"], metadata["resourceVersion"] = uid, version
+	change := map[string]any{"metadata": metadata}
+	if spec != nil {
+		change["spec"] = spec
+	}
+	body, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encode a change: %w", err)
+	}
+	return w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1.FieldOwnerMigration))
+}
+
+// heed tells errors that concern one object, and would be the same next time, from those that do not.
+func (w *writer) heed(err error, uid types.UID, doing string, args ...any) error {
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.refused[uid] = refusal{
+			reason: passage.Because(v1.ReasonRefused, "the API server refused it: %v", err), at: w.now(),
+		}
+		return nil
+	}
+	return fmt.Errorf(doing+": %w", append(args, err)...)
+}
+
+// refusals are those that still hold, as a plan takes them. They end after a while, or when somebody asks to try again.
+func (w *writer) refusals(retry time.Time) map[types.UID]passage.Reason {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	reasons := map[types.UID]passage.Reason{}
+	for uid, r := range w.refused {
+		if w.now().Sub(r.at) > refusalHolds || r.at.Before(retry) {
+			delete(w.refused, uid)
+			continue
+		}
+		reasons[uid] = r.reason
+	}
+	return reasons
+}

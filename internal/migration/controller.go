@@ -1,0 +1,352 @@
+// Package migration is the passage that moves workloads to the active revision of their Istio: first the labels of
+// namespaces, then Deployments, a few at a time.
+package migration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/migration/fleet"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
+)
+
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istios;istiorevisions;istiorevisiontags,verbs=list;watch
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Setup adds the controller to the manager. The client reads Istios, revisions and tags from the manager's cache, its own
+// writes included; users is a cache of namespaces and pods as the package usage reads them.
+func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error {
+	ctx := context.Background()
+	deployments, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		ByObject: fleet.CacheOptions(), ReaderFailOnMissingInformer: true,
+	})
+	if err != nil {
+		return fmt.Errorf("create a cache of Deployments: %w", err)
+	}
+	if err := mgr.Add(deployments); err != nil {
+		return fmt.Errorf("add the cache of Deployments: %w", err)
+	}
+	news := make(chan struct{}, 1)
+	workloads := fleet.New(func() {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	})
+	synced, err := workloads.Feed(ctx, deployments, users)
+	if err != nil {
+		return err
+	}
+	r := &reconciler{
+		client: consistent, cache: mgr.GetCache(), fleet: workloads, synced: synced, news: news,
+		writer:   &writer{client: mgr.GetClient(), fleet: workloads, now: time.Now, refused: map[types.UID]refusal{}},
+		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
+		now:      time.Now,
+		written:  map[string]time.Time{},
+		meters:   newMeters(),
+	}
+	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.concerned(ctx) })
+	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("migration").
+		WithLogConstructor(upkeep.Logger(mgr, v1.IstioKind)).
+		For(&v1.Istio{}).
+		Watches(&v1.IstioRevision{}, all, changed).
+		Watches(&v1.IstioRevisionTag{}, all, changed).
+		WatchesRawSource(source.Func(r.follow)).
+		Complete(r)
+}
+
+type reconciler struct {
+	client client.Client
+	// cache is read where waiting for our own writes would hold up events.
+	cache    client.Reader
+	fleet    *fleet.Fleet
+	synced   func() bool
+	news     <-chan struct{}
+	writer   *writer
+	recorder events.EventRecorder
+	now      func() time.Time
+	meters   *meters
+
+	mu sync.Mutex
+	// written is when the status of an Istio was last written.
+	written map[string]time.Time
+}
+
+// How long news of workloads gather before a plan is made, while something moves and while nothing does.
+const (
+	gatherMoving = 50 * time.Millisecond
+	gatherIdle   = time.Second
+)
+
+// How often the status is written at most: when a batch ends or begins, and when no more than counters have changed.
+const (
+	boundaryPause = time.Second
+	counterPause  = 5 * time.Second
+)
+
+// conflictPause lets the caches see what somebody else has just written.
+const conflictPause = 100 * time.Millisecond
+
+// follow asks for a reconcile of every Istio that moves workloads when there is news of them.
+func (r *reconciler) follow(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-r.news:
+			}
+			for _, request := range r.concerned(ctx) {
+				queue.AddAfter(request, r.gather(ctx, request.Name))
+			}
+			// What comes in the meantime is told of together.
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(gatherMoving):
+			}
+		}
+	}()
+	return nil
+}
+
+func (r *reconciler) gather(ctx context.Context, istio string) time.Duration {
+	var i v1.Istio
+	if err := r.cache.Get(ctx, client.ObjectKey{Name: istio}, &i); err == nil && i.Status.WorkloadMigration != nil &&
+		i.Status.WorkloadMigration.State == v1.WorkloadMigrationStateInProgress {
+		return 0
+	}
+	return gatherIdle
+}
+
+// concerned are the Istios that move workloads, or were about to.
+func (r *reconciler) concerned(ctx context.Context) []ctrl.Request {
+	var istios v1.IstioList
+	if err := r.cache.List(ctx, &istios, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the Istios that workloads concern")
+	}
+	var requests []ctrl.Request
+	for i := range istios.Items {
+		if istio := &istios.Items[i]; concerns(istio) {
+			requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: istio.Name}})
+		}
+	}
+	return requests
+}
+
+func concerns(istio *v1.Istio) bool {
+	migration := istio.Spec.UpdateStrategy.WorkloadMigration
+	return migration != nil && migration.Strategy != v1.WorkloadMigrationStrategyDisabled ||
+		istio.Status.WorkloadMigration != nil ||
+		meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated)) != nil
+}
+
+// Reconcile observes, plans, applies and reports the workloads of one Istio.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if !r.synced() {
+		// What has not been heard of yet must not be taken for not being there.
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
+	o, err := r.observe(ctx, request.Name)
+	if apierrors.IsNotFound(err) {
+		r.forget(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !concerns(o.Istio) {
+		r.meters.forget(o.Istio.Name)
+		return ctrl.Result{}, nil
+	}
+	d := r.decide(o)
+	if len(d.Start) > 0 && !o.running() {
+		// The beginning is written down before anything moves: every move names the migration that it is part of.
+		if err := r.begin(ctx, &o); err != nil {
+			return ctrl.Result{}, err
+		}
+		d = r.decide(o)
+	}
+	applyErr := r.apply(ctx, o, d)
+	if len(d.Start) > 0 || applyErr != nil {
+		o.Fleet, o.Refused = r.fleet.Picture(), r.writer.refusals(o.retry())
+		d = r.decide(o)
+	}
+	r.meters.observe(o.Istio.Name, d)
+	again, err := r.report(ctx, o, d)
+	switch {
+	case apierrors.IsConflict(applyErr) || apierrors.IsConflict(err):
+		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	case applyErr != nil:
+		return ctrl.Result{}, applyErr
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.lookAgain(o, d, again)}, nil
+}
+
+func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
+	o, err := Observe(ctx, r.client, name, r.fleet.Picture())
+	if err == nil {
+		o.Refused = r.writer.refusals(o.retry())
+	}
+	return o, err
+}
+
+func (r *reconciler) decide(o Observed) passage.Decision {
+	now := r.now()
+	return passage.Next(Plan(o, now), o.Batching(), now)
+}
+
+func (r *reconciler) begin(ctx context.Context, o *Observed) error {
+	status := began(*o, r.now())
+	if err := r.write(ctx, o.Istio, status, conditionOfIstio(o.Istio)); err != nil {
+		return err
+	}
+	o.Istio = o.Istio.DeepCopy()
+	o.Istio.Status.WorkloadMigration = status
+	r.recorder.Eventf(o.Istio, nil, corev1.EventTypeNormal, "MigrationStarted", "migrate", "moving workloads to %s", o.Target.Name)
+	return nil
+}
+
+func conditionOfIstio(istio *v1.Istio) *metav1.Condition {
+	return meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
+}
+
+// apply writes down what has failed and starts what is to be started.
+func (r *reconciler) apply(ctx context.Context, o Observed, d passage.Decision) error {
+	var errs collected
+	for i := range d.Plan.Steps {
+		step := &d.Plan.Steps[i]
+		if step.State != passage.Failed || step.StartedAt.IsZero() {
+			continue
+		}
+		seen := deploymentOf(o.Fleet, step.Object)
+		if mark := markOf(seen); mark == nil || !mark.Failed.IsZero() {
+			continue
+		}
+		err := r.writer.remember(ctx, seen, *step)
+		errs.add(err)
+		if err == nil {
+			r.recorder.Eventf(seen, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
+				"moving to %s failed: %s", step.To, step.Reason.Message)
+		}
+	}
+	errs.add(r.writer.start(ctx, o, o.run(), d.Start))
+	return errs.joined()
+}
+
+func deploymentOf(picture fleet.Picture, object passage.Object) *appsv1.Deployment {
+	for _, d := range picture.Deployments {
+		if d.Namespace == object.Namespace && d.Name == object.Name {
+			return d
+		}
+	}
+	return nil
+}
+
+// report writes the status, if it says anything new, and tells after how long it should be written if not now.
+func (r *reconciler) report(ctx context.Context, o Observed, d passage.Decision) (time.Duration, error) {
+	now := r.now()
+	status, condition := statusOf(o, d, now), conditionFor(o, d)
+	before, told := o.Istio.Status.WorkloadMigration, conditionOfIstio(o.Istio)
+	if condition != nil {
+		condition.LastTransitionTime = metav1.NewTime(now)
+		if told != nil && told.Status == condition.Status {
+			condition.LastTransitionTime = told.LastTransitionTime
+		}
+	}
+	news := newsIn(before, status)
+	if !equality.Semantic.DeepEqual(told, condition) {
+		news = turned
+	}
+	if wait := r.wait(o.Istio.Name, news, now); news == nothing || wait > 0 {
+		return wait, nil
+	}
+	if err := r.write(ctx, o.Istio, status, condition); err != nil {
+		return 0, err
+	}
+	r.announce(o.Istio, before, status, told, condition)
+	return 0, nil
+}
+
+// announce tells in an event what a status says for the first time.
+func (r *reconciler) announce(istio *v1.Istio, before, status *v1.WorkloadMigrationStatus, told, condition *metav1.Condition) {
+	wasRunning := before != nil && before.State == v1.WorkloadMigrationStateInProgress
+	switch {
+	case wasRunning && status != nil && status.State == v1.WorkloadMigrationStateCompleted:
+		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "MigrationCompleted", "migrate",
+			"%d of %d workloads run on %s", status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision)
+	case wasRunning && status != nil && status.State == v1.WorkloadMigrationStateFailed:
+		r.recorder.Eventf(istio, nil, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
+			"%d of %d workloads run on %s, %d failed", status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision, status.FailedWorkloads)
+	case condition != nil && (told == nil || told.Reason != condition.Reason) && needsPeople(condition):
+		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, condition.Reason, "migrate", "%s", condition.Message)
+	}
+}
+
+func (r *reconciler) write(ctx context.Context, istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) error {
+	err := r.client.Status().Apply(ctx, statusConfigurationOf(istio, status, condition),
+		client.FieldOwner(v1.FieldOwnerMigration), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write how far the workloads of Istio %s are: %w", istio.Name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written[istio.Name] = r.now()
+	return nil
+}
+
+func (r *reconciler) forget(istio string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.written, istio)
+	r.meters.forget(istio)
+}
+
+// lookAgain is when time alone may change the plan, or the status is due.
+func (r *reconciler) lookAgain(o Observed, d passage.Decision, status time.Duration) time.Duration {
+	now := r.now()
+	next := d.LookAgain
+	if status > 0 {
+		next = sooner(next, now.Add(status))
+	}
+	next = sooner(next, Deadline(o, now))
+	if len(o.Refused) > 0 {
+		next = sooner(next, now.Add(refusalHolds))
+	}
+	if next.IsZero() {
+		return 0
+	}
+	return max(next.Sub(now), time.Millisecond)
+}

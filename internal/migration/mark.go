@@ -1,0 +1,56 @@
+package migration
+
+import (
+	"encoding/json"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Mark is what is written down on a Deployment in the same write that moves it, so that whoever comes after a crash
+// knows as much as who was there before.
+type Mark struct {
+	Istio  string         `json:"istio"`
+	Target string         `json:"target"`
+	From   string         `json:"from,omitempty"`
+	Action passage.Action `json:"action"`
+	// Run is when the migration started that the move is part of.
+	Run     time.Time `json:"run"`
+	Batch   int       `json:"batch,omitempty"`
+	Started time.Time `json:"started"`
+	// Failed is when it was given up, and Reason why.
+	Failed time.Time       `json:"failed,omitzero"`
+	Reason *passage.Reason `json:"reason,omitempty"`
+}
+
+// markOf reads the mark of a Deployment. One that cannot be read, because somebody has edited it, counts as none.
+func markOf(d *appsv1.Deployment) *Mark {
+	text, found := d.Annotations[v1.AnnotationMigration]
+	if !found {
+		return nil
+	}
+	var mark Mark
+	if err := json.Unmarshal([]byte(text), &mark); err != nil || mark.Target == "" || mark.Started.IsZero() ||
+		!mark.Failed.IsZero() && mark.Reason == nil {
+		return nil
+	}
+	return &mark
+}
+
+func (m Mark) String() string {
+	text, err := json.Marshal(m)
+	if err != nil {
+		// A time beyond the year 9999, which no clock of ours shows.
+		return ""
+	}
+	return string(text)
+}
+
+// failed is the mark of a move that is given up.
+func (m Mark) failed(at time.Time, why passage.Reason) Mark {
+	m.Failed, m.Reason = at, &why
+	return m
+}

@@ -1,0 +1,213 @@
+package migration
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/migration/fleet"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// workload is a Deployment that has not been moved, and what is known about where it is.
+type workload struct {
+	*appsv1.Deployment
+	pods fleet.Pods
+	// old are the outdated revisions that its pods run.
+	old []string
+	// choice is what its labels and those of its namespace choose, and means what that is.
+	choice usage.Choice
+	means  meaning
+	// ownLabel is set when its own pod template names an outdated revision.
+	ownLabel bool
+}
+
+// unstarted is the step of a Deployment that was not moved yet, or nil if it is not for this migration to move. With the
+// mark of a move that failed, it is tried again.
+func (p planner) unstarted(step *passage.Step, d *appsv1.Deployment, pods fleet.Pods, failed *Mark) *passage.Step {
+	w := p.workload(d, pods)
+	step.State, step.Action, step.From = passage.Pending, ActionRestart, names(w.old)
+	switch {
+	case failed != nil:
+		step.From = failed.From
+		step.Reason = passage.Because(v1.ReasonRetried, "it is tried again after it failed: %s", failed.Reason.Message)
+	case p.concerns(w):
+		step.Reason = p.whyBehind(w)
+	case p.movedByOthers(w):
+		step.State = passage.Done
+		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "somebody else has restarted it on %s", p.Target.Name)
+		return step
+	default:
+		return nil
+	}
+	if step.From == "" {
+		step.From = w.choice.Name
+	}
+	if p.rewritesLabel(w) {
+		step.Action = ActionRelabel
+	}
+	asked, unreadable := wishesOf(d)
+	step.Priority = asked.priority
+	// With nothing that runs there is nothing to disturb.
+	step.Disruptive = ptr.Deref(d.Spec.Replicas, 1) > 0
+	verdicts := []verdict{
+		{passage.Failed, unreadable},
+		{passage.Skipped, p.staysByChoice(w, asked)},
+		{passage.Failed, p.refusal(w)},
+	}
+	if failed == nil {
+		verdicts = append(verdicts, verdict{passage.Skipped, p.hasNothingToRestart(w)}, verdict{passage.Done, p.isThere(w)})
+	}
+	for _, v := range verdicts {
+		if v.why != nil {
+			step.State, step.Reason = v.state, *v.why
+			if step.State == passage.Skipped {
+				step.Action = ActionStay
+			}
+			break
+		}
+	}
+	return step
+}
+
+// verdict is what becomes of a step if there is a reason for it.
+type verdict struct {
+	state passage.State
+	why   *passage.Reason
+}
+
+func (p planner) workload(d *appsv1.Deployment, pods fleet.Pods) workload {
+	w := workload{Deployment: d, pods: pods, old: p.outdated(pods)}
+	template := d.Spec.Template
+	if template.Annotations[v1.LabelSidecarInject] != "false" {
+		w.choice = usage.Choose(p.Fleet.Namespaces[d.Namespace].Labels, template.Labels)
+	}
+	w.means = p.names[w.choice.Name]
+	w.ownLabel = w.choice.Name != "" && p.names[template.Labels[v1.LabelRevision]].standing == outdated
+	return w
+}
+
+// outdated are the revisions of the same Istio, other than the target, that pods run.
+func (p planner) outdated(pods fleet.Pods) []string {
+	var old []string
+	for revision := range pods {
+		if p.names[revision].standing == outdated {
+			old = append(old, revision)
+		}
+	}
+	slices.Sort(old)
+	return old
+}
+
+func names(revisions []string) string { return strings.Join(revisions, ", ") }
+
+// concerns holds for what runs, or whose labels name, an outdated revision.
+func (p planner) concerns(w workload) bool {
+	return len(w.old) > 0 || w.means.standing == outdated || w.ownLabel
+}
+
+// rewritesLabel tells whether the pods themselves choose an outdated revision, so that they have to choose anew.
+func (p planner) rewritesLabel(w workload) bool {
+	return w.ownLabel || w.means.standing == outdated && !w.choice.OfNamespace
+}
+
+// leads tells whether what is chosen leads to the target, now or once the labels of namespaces have been moved.
+func (p planner) leads(choice usage.Choice) bool {
+	switch p.names[choice.Name].standing {
+	case current, following:
+		return true
+	case outdated:
+		return choice.OfNamespace
+	}
+	return false
+}
+
+func (p planner) whyBehind(w workload) passage.Reason {
+	runs := "its pods run " + names(w.old)
+	if len(w.old) == 0 {
+		return passage.Because(v1.ReasonNamesOldRevision, "its label names %s", w.choice.Name)
+	}
+	switch {
+	case p.rewritesLabel(w):
+		return passage.Because(v1.ReasonOnOldRevision, "%s, which its own label names", runs)
+	case w.means.standing == following:
+		return passage.Because(v1.ReasonOnOldRevision, "%s, and it uses %s", runs, w.means.words)
+	case w.means.standing == outdated:
+		return passage.Because(v1.ReasonOnOldRevision, "%s, which the label of its namespace names", runs)
+	}
+	return passage.Because(v1.ReasonOnOldRevision, "%s", runs)
+}
+
+// staysByChoice is why a workload is left alone although it is behind, or nil.
+func (p planner) staysByChoice(w workload, asked wishes) *passage.Reason {
+	next := ""
+	if p.leads(w.choice) && !w.ownLabel {
+		next = "; it moves at its next restart"
+	}
+	switch {
+	case asked.skip:
+		return passage.Hold(v1.ReasonSkippedByUser, "its annotation %s says so%s", v1.AnnotationSkipMigration, next)
+	case w.Spec.Paused:
+		return passage.Hold(v1.ReasonDeploymentPaused, "its spec.paused is set%s", next)
+	case w.choice.Name == "":
+		return passage.Hold(v1.ReasonInjectionOff, "injection is off for it, and its pods keep their sidecars of %s until they are restarted",
+			names(w.old))
+	}
+	switch w.means.standing {
+	case pinned:
+		return passage.Hold(v1.ReasonPinnedByTag, "pinned by %s", w.means.words)
+	case held:
+		return passage.Hold(v1.ReasonTagNotMoved, "it uses %s", w.means.words)
+	case foreign:
+		return passage.Hold(v1.ReasonChoosesAnother, "its label %s chooses %s", w.choice.Label, w.means.words)
+	case unknown:
+		return passage.Hold(v1.ReasonUnknownRevision, "its label %s names %s, which is neither a revision nor a tag; correct the label",
+			w.choice.Label, w.choice.Name)
+	}
+	return nil
+}
+
+// refusal is why the API server would not let a workload be moved, or nil.
+func (p planner) refusal(w workload) *passage.Reason {
+	if why, found := p.Refused[w.UID]; found {
+		return &why
+	}
+	if why, found := p.Refused[p.Fleet.Namespaces[w.Namespace].UID]; found && w.means.standing == outdated && w.choice.OfNamespace {
+		return passage.Hold(v1.ReasonNamespaceRefused, "the label of namespace %s could not be moved: %s", w.Namespace, why.Message)
+	}
+	return nil
+}
+
+// hasNothingToRestart is why a workload moves without being touched, or nil.
+func (p planner) hasNothingToRestart(w workload) *passage.Reason {
+	if p.rewritesLabel(w) || len(w.old) > 0 && ptr.Deref(w.Spec.Replicas, 1) > 0 || w.pods[p.Target.Name] > 0 {
+		return nil
+	}
+	if len(w.pods) == 0 || ptr.Deref(w.Spec.Replicas, 1) == 0 {
+		return passage.Hold(v1.ReasonNoPods, "it has no pods; those to come start on %s", p.Target.Name)
+	}
+	return passage.Hold(v1.ReasonNoSidecar, "its pods have no sidecar; they get one of %s at the next restart", p.Target.Name)
+}
+
+// isThere tells why a workload needs no restart, or is nil.
+func (p planner) isThere(w workload) *passage.Reason {
+	if p.rewritesLabel(w) || len(othersThan(w.pods, p.Target.Name)) > 0 || w.pods[p.Target.Name] == 0 {
+		return nil
+	}
+	return passage.Hold(v1.ReasonRunsOnTarget, "its pods run on %s already", p.Target.Name)
+}
+
+// movedByOthers holds for a workload that was there when the migration began and has come to the target since, without
+// us. It was counted among what is to be moved, and stays counted.
+func (p planner) movedByOthers(w workload) bool {
+	if p.run.IsZero() || !w.CreationTimestamp.Time.Before(p.run) || len(othersThan(w.pods, p.Target.Name)) > 0 ||
+		w.pods[p.Target.Name] == 0 || !p.leads(w.choice) {
+		return false
+	}
+	rolled, ended := rolledOut(w.Deployment, ptr.Deref(w.Spec.Replicas, 1), p.run)
+	return rolled && !ended.IsZero()
+}

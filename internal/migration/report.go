@@ -1,0 +1,178 @@
+package migration
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// statusOf is what the status says of a migration: nil where there is nothing to say.
+func statusOf(o Observed, d passage.Decision, now time.Time) *v1.WorkloadMigrationStatus {
+	before := o.Istio.Status.WorkloadMigration
+	hold := d.Plan.Hold
+	switch {
+	case hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled:
+		return nil
+	case hold != nil && v1.Reason(hold.Code) == v1.ReasonBatchSettles && before != nil:
+		// What moves there still belongs to the migration before.
+		return before
+	case o.Target.Name == "":
+		return &v1.WorkloadMigrationStatus{State: v1.WorkloadMigrationStateIdle}
+	}
+	status := &v1.WorkloadMigrationStatus{TargetRevision: o.Target.Name, State: v1.WorkloadMigrationStateIdle}
+	sameTarget := before != nil && before.TargetRevision == o.Target.Name
+	if sameTarget {
+		status.State, status.StartTime, status.CompletionTime = before.State, before.StartTime, before.CompletionTime
+	}
+	at := metav1.NewTime(now.Truncate(time.Second))
+	switch {
+	case o.running() && d.Settled():
+		status.State, status.CompletionTime = ending(d), &at
+	case o.running():
+	case hold == nil && d.Settled() && !sameTarget && o.first():
+	case hold == nil && d.Settled() && status.StartTime == nil && !o.first():
+		status.State, status.StartTime, status.CompletionTime = ending(d), &at, &at
+	case d.Settled() && status.StartTime != nil:
+		status.State = ending(d)
+	}
+	if status.StartTime == nil {
+		return status
+	}
+	counts := d.Plan.Counts()
+	status.TotalWorkloads, status.MigratedWorkloads, status.FailedWorkloads =
+		int32(counts.Total), int32(counts.Done), int32(counts.Failed)
+	status.Batched = &v1.BatchedMigrationStatus{CurrentBatch: int32(d.Batch), TotalBatches: int32(d.Batches)}
+	for _, failed := range d.Plan.Failures() {
+		if len(status.Failures) == v1.MaxReportedFailures {
+			break
+		}
+		ended := failed.EndedAt
+		if ended.IsZero() {
+			ended = status.StartTime.Time
+		}
+		status.Failures = append(status.Failures, v1.WorkloadMigrationFailure{
+			Namespace: failed.Object.Namespace, Name: failed.Object.Name, Kind: failed.Object.Kind,
+			Reason: failed.Reason.Message, Timestamp: metav1.NewTime(ended.Truncate(time.Second)),
+		})
+	}
+	return status
+}
+
+// first tells whether there has never been another revision to move from.
+func (o Observed) first() bool {
+	own := 0
+	for i := range o.Revisions {
+		if metav1.IsControlledBy(&o.Revisions[i], o.Istio) {
+			own++
+		}
+	}
+	status := o.Istio.Status.WorkloadMigration
+	return own <= 1 && (status == nil || status.StartTime == nil)
+}
+
+func ending(d passage.Decision) v1.WorkloadMigrationState {
+	if d.Plan.Counts().Failed > 0 || d.Outcome == passage.CompletedWithFailures || d.Outcome == passage.Stopped {
+		return v1.WorkloadMigrationStateFailed
+	}
+	return v1.WorkloadMigrationStateCompleted
+}
+
+// began is the status of a migration that starts now.
+func began(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
+	at := metav1.NewTime(now.Truncate(time.Second))
+	return &v1.WorkloadMigrationStatus{
+		State: v1.WorkloadMigrationStateInProgress, TargetRevision: o.Target.Name, StartTime: &at,
+	}
+}
+
+// conditionFor says in one sentence where the workloads are, or what holds them. It is nil for an Istio whose workloads
+// are nobody's business.
+func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
+	counts, hold := d.Plan.Counts(), d.Plan.Hold
+	left := counts.Pending + counts.Running + counts.Failed
+	condition := func(status metav1.ConditionStatus, reason passage.Reason) *metav1.Condition {
+		return &metav1.Condition{
+			Type: string(v1.ConditionWorkloadsMigrated), Status: status,
+			Reason: string(reason.Code), Message: reason.Message, ObservedGeneration: o.Istio.Generation,
+		}
+	}
+	if hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled {
+		told := meta.FindStatusCondition(o.Istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
+		interrupted := told != nil && told.Status == metav1.ConditionFalse
+		if left == 0 || !interrupted {
+			return nil
+		}
+		return condition(metav1.ConditionFalse, *hold)
+	}
+	switch {
+	case hold != nil && (left > 0 || o.Target.Name == "" || o.Target.Waits != nil || v1.Reason(hold.Code) == v1.ReasonBatchSettles):
+		return condition(metav1.ConditionFalse, *hold)
+	case d.Settled() && counts.Failed > 0:
+		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrationFailed,
+			"%s; see status.workloadMigration.failures, and try again with `fairlead retry istio %s`", d.Reason.Message, o.Istio.Name))
+	case left > 0:
+		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrating,
+			"Deployments are being moved to %s%s", o.Target.Name, staying(d.Plan)))
+	}
+	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonMigrated,
+		"no Deployment is left to be moved to %s%s", o.Target.Name, staying(d.Plan)))
+}
+
+// staying names what is behind and not moved, because it keeps an old revision alive.
+func staying(plan passage.Plan) string {
+	const atMost = 5
+	var stay []string
+	more := 0
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
+		if step.State != passage.Skipped {
+			continue
+		}
+		if len(stay) == atMost {
+			more++
+			continue
+		}
+		stay = append(stay, fmt.Sprintf("%s (%s)", step.Object, step.Reason.Code))
+	}
+	if len(stay) == 0 {
+		return ""
+	}
+	text := "; not moved: " + strings.Join(stay, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// statusConfiguration is the part of an Istio's status that this passage owns.
+type statusConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Status                                 ownStatus `json:"status"`
+}
+
+type ownStatus struct {
+	WorkloadMigration *v1.WorkloadMigrationStatus `json:"workloadMigration,omitempty"`
+	Conditions        []metav1.Condition          `json:"conditions,omitempty"`
+}
+
+func (*statusConfiguration) IsApplyConfiguration() {}
+
+func statusConfigurationOf(istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) *statusConfiguration {
+	own := ownStatus{WorkloadMigration: status}
+	if condition != nil {
+		own.Conditions = []metav1.Condition{*condition}
+	}
+	return &statusConfiguration{
+		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioKind).WithAPIVersion(v1.GroupVersion.String()),
+		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(istio.Name).WithUID(istio.UID),
+		Status:                       own,
+	}
+}
