@@ -42,6 +42,7 @@ func (m *Manager) bind(ctx context.Context) (*rest.Config, error) {
 	return &rest.Config{
 		Host: server.String(), Transport: bound{ctx, base}, ContentConfig: m.config.ContentConfig,
 		QPS: m.config.QPS, Burst: m.config.Burst, RateLimiter: m.config.RateLimiter,
+		WarningHandlerWithContext: m.config.WarningHandlerWithContext,
 	}, nil
 }
 

@@ -39,6 +39,7 @@ func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager
 		memory:   memory{last: map[types.NamespacedName]memorised{}},
 		rendered: renderings{of: map[types.NamespacedName]rendering{}},
 	}
+	m.config.WarningHandler, m.config.WarningHandlerWithContext = nil, asides{}
 	var err error
 	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)

@@ -3,6 +3,8 @@ package release
 import (
 	"context"
 	"log/slog"
+
+	"github.com/go-logr/logr"
 )
 
 // quiet lets Helm speak only to those who listen closely: what matters comes back as an error.
@@ -22,3 +24,10 @@ func (q quiet) WithAttrs(attributes []slog.Attr) slog.Handler {
 }
 
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
+
+// asides are what the API server remarks about what charts install. That is not ours to change.
+type asides struct{}
+
+func (asides) HandleWarningHeaderWithContext(ctx context.Context, _ int, _ string, text string) {
+	logr.FromContextOrDiscard(ctx).V(1).Info("the API server remarks on what is installed", "remark", text)
+}
