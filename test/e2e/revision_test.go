@@ -213,7 +213,7 @@ func TestRefusedByTheServer(t *testing.T) {
 		return isReported(ctx, w, name, "Refused", &istio)
 	})
 	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
-	for _, part := range []string{"IstioRevision " + name, "not in this cluster", "until the spec changes"} {
+	for _, part := range []string{"IstioRevision " + name, "not in this cluster", "it is tried again every 5 minutes"} {
 		if !strings.Contains(condition.Message, part) {
 			t.Errorf("%q is not in %q", part, condition.Message)
 		}

@@ -142,7 +142,7 @@ func TestRefusedValues(t *testing.T) {
 			got := says(t, w, revision, v1.ConditionReconciled, v1.ReasonRefused)
 			if start := "apply Deployment " + revision.Spec.Namespace + "/istiod-" + revision.Name + ": "; got.Status != metav1.ConditionFalse ||
 				!strings.HasPrefix(got.Message, start) || !strings.Contains(got.Message, c.want) ||
-				!strings.HasSuffix(got.Message, "; nothing more is tried until the spec changes") {
+				!strings.HasSuffix(got.Message, "; it is tried again every 5 minutes, and at once when the spec or the charts change") {
 				t.Errorf("it says %s: %s", got.Status, got.Message)
 			}
 			change(t, w, revision, func(r *v1.IstioRevision) { r.Spec.Values = nil })

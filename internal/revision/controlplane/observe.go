@@ -66,7 +66,7 @@ func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Obse
 		return o, err
 	}
 	for _, observed := range []*upkeep.Release{&o.Istiod, &o.Base, &o.Validator} {
-		observed.Heed(o.Revision.Status.Conditions, o.Revision.Generation)
+		observed.Heed(o.Revision.Status.Conditions, o.Revision.Generation, r.now())
 	}
 	o.Deployments, err = r.deployments(ctx, o.Istiod.Deployments, fresh)
 	return o, err

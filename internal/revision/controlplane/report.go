@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,9 +31,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of IstioRevision %s: %w", o.Revision.Name, err)
 	}
-	if trouble := upkeep.NewTrouble(o.Revision.Status.Conditions, status.Conditions); trouble != nil {
-		r.recorder.Eventf(o.Revision, nil, corev1.EventTypeWarning, trouble.Reason, "reconcile", "%s", trouble.Message)
-	}
+	upkeep.Warn(ctx, r.recorder, o.Revision, o.Revision.Status.Conditions, status.Conditions)
 	return nil
 }
 

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -106,7 +105,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, errors.Join(applyErr, err)
 	}
 	if apierrors.IsInvalid(applyErr) {
-		return ctrl.Result{}, reconcile.TerminalError(applyErr)
+		return ctrl.Result{RequeueAfter: upkeep.RefusalLasts}, nil
 	}
 	if applyErr != nil {
 		return ctrl.Result{}, applyErr

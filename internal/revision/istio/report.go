@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,9 +28,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
 	}
-	if trouble := upkeep.NewTrouble(o.Istio.Status.Conditions, status.Conditions); trouble != nil {
-		r.recorder.Eventf(o.Istio, nil, corev1.EventTypeWarning, trouble.Reason, "reconcile", "%s", trouble.Message)
-	}
+	upkeep.Warn(ctx, r.recorder, o.Istio, o.Istio.Status.Conditions, status.Conditions)
 	return nil
 }
 
@@ -125,7 +122,7 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 func failureReason(err error) passage.Reason {
 	switch {
 	case apierrors.IsInvalid(err):
-		return passage.Because(v1.ReasonRefused, "%v; nothing more is tried until the spec changes", err)
+		return passage.Because(v1.ReasonRefused, "%v; it is tried again every 5 minutes, and at once when the spec changes", err)
 	case apierrors.IsForbidden(err):
 		return passage.Because(v1.ReasonReconcileError, "%v", err)
 	}

@@ -165,7 +165,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 
 		ChartVersion: to.Spec.Version,
 	})
-	o.Release.Heed(o.Tag.Status.Conditions, o.Tag.Generation)
+	o.Release.Heed(o.Tag.Status.Conditions, o.Tag.Generation, r.now())
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,9 +31,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of IstioRevisionTag %s: %w", o.Tag.Name, err)
 	}
-	if trouble := upkeep.NewTrouble(o.Tag.Status.Conditions, status.Conditions); trouble != nil {
-		r.recorder.Eventf(o.Tag, nil, corev1.EventTypeWarning, trouble.Reason, "reconcile", "%s", trouble.Message)
-	}
+	upkeep.Warn(ctx, r.recorder, o.Tag, o.Tag.Status.Conditions, status.Conditions)
 	return nil
 }
 

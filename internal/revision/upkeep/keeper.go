@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +40,9 @@ type Release struct {
 	Wanted *release.Spec
 	Err    error
 	State  release.State
-	Drift  []Drift
+	// Attempted is when the last attempt began that was not carried through, though it was to install just this.
+	Attempted time.Time
+	Drift     []Drift
 	// Deployments are those that the chart asks for.
 	Deployments []client.ObjectKey
 }
@@ -77,8 +80,11 @@ func (k *Keeper) Observe(ctx context.Context, wanted release.Spec) (Release, err
 			r.Deployments = append(r.Deployments, client.ObjectKeyFromObject(object))
 		}
 	}
-	if r.Installed() {
+	switch {
+	case r.Installed():
 		r.Drift, err = k.drift(ctx, objects)
+	case r.failedBefore():
+		r.Attempted, err = k.objects.lastAttempt(ctx, r.Namespace, r.Name)
 	}
 	return r, err
 }

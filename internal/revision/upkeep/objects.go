@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -114,13 +115,12 @@ func (o *Objects) get(ctx context.Context, kind schema.GroupVersionKind, key cli
 
 // Releases are the states of all releases of a name, in whatever namespaces.
 func (o *Objects) Releases(ctx context.Context, name string) ([]release.State, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(records)
-	if err := o.cache.List(ctx, list, client.MatchingLabels{"owner": "helm", "name": name}); err != nil {
-		return nil, fmt.Errorf("list the records of release %s: %w", name, err)
+	all, err := o.records(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	byNamespace := map[string][]metav1.PartialObjectMetadata{}
-	for _, record := range list.Items {
+	for _, record := range all {
 		byNamespace[record.Namespace] = append(byNamespace[record.Namespace], record)
 	}
 	var states []release.State
@@ -129,6 +129,27 @@ func (o *Objects) Releases(ctx context.Context, name string) ([]release.State, e
 	}
 	slices.SortFunc(states, func(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return states, nil
+}
+
+// lastAttempt is when the last attempt at a release began.
+func (o *Objects) lastAttempt(ctx context.Context, namespace, name string) (time.Time, error) {
+	all, err := o.records(ctx, name, client.InNamespace(namespace))
+	var last time.Time
+	for i := range all {
+		if made := all[i].CreationTimestamp.Time; made.After(last) {
+			last = made
+		}
+	}
+	return last, err
+}
+
+func (o *Objects) records(ctx context.Context, release string, more ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(records)
+	if err := o.cache.List(ctx, list, append(more, client.MatchingLabels{"owner": "helm", "name": release})...); err != nil {
+		return nil, fmt.Errorf("list the records of release %s: %w", release, err)
+	}
+	return list.Items, nil
 }
 
 // Deployment of a name, or nil if there is none.

@@ -96,7 +96,7 @@ func Because(err error) passage.Reason {
 	case errors.As(err, new(refusedBefore)):
 		return passage.Because(v1.ReasonRefused, "%v", err)
 	case release.Refused(err):
-		return passage.Because(v1.ReasonRefused, "%v; nothing more is tried until the spec changes", release.Cause(err))
+		return passage.Because(v1.ReasonRefused, "%v; %s", release.Cause(err), refusalRemedy)
 	case apierrors.IsForbidden(err):
 		return passage.Because(v1.ReasonReconcileError, "%v", release.Cause(err))
 	}

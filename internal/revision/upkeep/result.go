@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,21 +20,29 @@ const (
 	blockerPause = 15 * time.Second
 )
 
-// Result is when to look again at what a plan has left, and whether an error is worth trying again.
+// Result is when to look again at what a plan has left, and whether an error is worth trying again. To look again is not
+// to try again: of what was refused, it finds other charts, or that enough time has passed.
 func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Result, error) {
 	switch {
 	case errors.As(failure, new(*release.OwnedByOthersError)):
 		return ctrl.Result{RequeueAfter: blockerPause}, nil
-	case release.Refused(failure), errors.As(failure, new(*release.RenderError)):
+	case release.Refused(failure) && slices.ContainsFunc(plan.Steps, restores):
+		// Nothing is recorded of it that would keep another look from being another try.
+		return ctrl.Result{RequeueAfter: RefusalLasts}, nil
+	case release.Refused(failure):
+		return ctrl.Result{RequeueAfter: askAgain}, nil
+	case errors.As(failure, new(*release.RenderError)):
 		return ctrl.Result{}, reconcile.TerminalError(failure)
 	case failure != nil:
 		return ctrl.Result{}, failure
 	}
 	for _, step := range plan.Steps {
 		switch v1.Reason(step.Reason.Code) {
-		case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable:
+		case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable, v1.ReasonRefused:
 			return ctrl.Result{RequeueAfter: askAgain}, nil
 		}
 	}
 	return ctrl.Result{}, nil
 }
+
+func restores(step passage.Step) bool { return step.Action == ActionRestore }
