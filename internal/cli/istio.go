@@ -11,17 +11,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/migration"
+	"github.com/fairlead/fairlead/internal/migration/fleet"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/charts"
 	"github.com/fairlead/fairlead/internal/revision/istio"
-	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 func accountOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question) (account, error) {
-	users, err := usage.Survey(ctx, reader)
+	fleet, users, err := fleet.Survey(ctx, reader)
 	if err != nil {
 		return account{}, err
 	}
+	return tellOfIstio(ctx, reader, key, q, users, fleet.Picture())
+}
+
+// tellOfIstio tells from what is known about who uses what, and about all workloads.
+func tellOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question, users istio.Users, picture fleet.Picture,
+) (account, error) {
 	known := versions(ctx, q)
 	observed, err := istio.Observe(ctx, reader, key.Name, known, users)
 	if err != nil {
@@ -39,6 +46,11 @@ func accountOfIstio(ctx context.Context, reader client.Reader, key client.Object
 	if !q.chartsGiven() && q.Version == nil {
 		told.believe(observed.Istio)
 	}
+	moving, err := migration.Observe(ctx, reader, key.Name, picture)
+	if err != nil {
+		return account{}, err
+	}
+	told.Workloads = workloadsOf(moving, told.Plan, time.Now())
 	announceMoves(told.Plan, observed.Istio.Status.ActiveRevisionName)
 	if known.Err != nil && q.Version != nil && told.Plan.Target != "" {
 		told.Note = fmt.Sprintf("Whether there are charts of %s was not checked: give --chart-dir or --chart-repository as the operator has it.",

@@ -98,7 +98,7 @@ create   IstioRevision r   -      v1.24.0   Failed   the name is taken
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}
-			if got := code(planExit(c.plan)); got != c.code {
+			if got := code(planExit(planReport{Plan: c.plan})); got != c.code {
 				t.Errorf("exit code %d, want %d", got, c.code)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,13 +50,17 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			if err != nil {
 				return err
 			}
-			if encoded, err := format.encode(streams.Out, account.Plan); err != nil {
+			report := newPlanReport(account, time.Now())
+			if encoded, err := format.encode(streams.Out, report); err != nil {
 				return err
 			} else if !encoded {
 				printPlan(streams.Out, format, account.Plan)
+				if account.Workloads != nil {
+					printWorkloadsPlan(streams.Out, format, report.Workloads, account.Workloads.batching)
+				}
 				printNote(streams.Out, account.Note)
 			}
-			return planExit(account.Plan)
+			return planExit(report)
 		},
 	}
 	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
@@ -73,12 +78,15 @@ func printNote(w io.Writer, note string) {
 	}
 }
 
-func planExit(plan passage.Plan) error {
-	if len(plan.Failures()) > 0 {
+// planExit puts changes before failures among workloads: those that failed do not keep the others from moving.
+func planExit(report planReport) error {
+	switch w := report.Workloads; {
+	case len(report.Failures()) > 0:
 		return exitError{code: exitFailed}
-	}
-	if len(pending(plan)) > 0 {
+	case len(pending(report.Plan)) > 0, w != nil && len(pending(w.Plan)) > 0:
 		return exitError{code: exitUnfinished}
+	case w != nil && len(w.Failures()) > 0:
+		return exitError{code: exitFailed}
 	}
 	return nil
 }

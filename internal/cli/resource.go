@@ -29,6 +29,8 @@ type account struct {
 	Conditions                     []metav1.Condition
 	// References are what uses the resource; nil for a resource that nothing refers to.
 	References []usage.Reference
+	// Workloads are what moves with an Istio; nil for anything else.
+	Workloads *workloads
 	// Note is what the reader should know about how the plan was made.
 	Note string
 }

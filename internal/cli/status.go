@@ -24,6 +24,8 @@ type statusReport struct {
 	Conditions []metav1.Condition `json:"conditions"`
 	// References are what uses the resource; absent for one that nothing refers to by name.
 	References []usage.Reference `json:"references,omitzero"`
+	// Workloads are how far those of an Istio are; absent where none are moved.
+	Workloads *passage.View `json:"workloads,omitempty"`
 }
 
 func newStatusCommand(c *connection, streams Streams) *cobra.Command {
@@ -55,12 +57,17 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 }
 
 func newStatusReport(a account, now time.Time) statusReport {
-	return statusReport{
+	report := statusReport{
 		View:       passage.NewView(passage.Next(a.Plan, passage.Batching{}, now), now),
 		Reported:   a.ObservedGeneration == a.Generation,
 		Conditions: append([]metav1.Condition{}, a.Conditions...),
 		References: a.References,
 	}
+	if w := a.Workloads; w != nil {
+		view := passage.NewView(passage.Next(w.plan, w.batching, now), now)
+		report.Workloads = &view
+	}
+	return report
 }
 
 // refused means that the operator tried, and that only a person can help.
@@ -72,13 +79,16 @@ func (r statusReport) refused() bool {
 }
 
 func statusExit(r statusReport) error {
+	w := r.Workloads
 	switch {
 	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.refused():
 		return exitError{code: exitFailed}
-	case r.State == passage.Completed && r.Reported:
-		return nil
+	case r.State != passage.Completed || !r.Reported, w != nil && !w.Settled:
+		return exitError{code: exitUnfinished}
+	case w != nil && w.State != passage.Completed:
+		return exitError{code: exitFailed}
 	}
-	return exitError{code: exitUnfinished}
+	return nil
 }
 
 func printStatus(w io.Writer, format output, r statusReport) {
@@ -99,6 +109,7 @@ func printStatus(w io.Writer, format output, r statusReport) {
 		fmt.Fprintln(w)
 		printSteps(w, format, r.Steps)
 	}
+	printWorkloads(w, format, r.Workloads)
 	printConditions(w, format, r)
 	printReferences(w, format, r.References)
 }

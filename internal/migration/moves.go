@@ -126,20 +126,21 @@ func (p planner) leads(choice usage.Choice) bool {
 	return false
 }
 
+// whyBehind says what leads the workload to the revision that it comes from.
 func (p planner) whyBehind(w workload) passage.Reason {
-	runs := "its pods run " + names(w.old)
+	code := v1.ReasonOnOldRevision
 	if len(w.old) == 0 {
-		return passage.Because(v1.ReasonNamesOldRevision, "its label names %s", w.choice.Name)
+		code = v1.ReasonNamesOldRevision
 	}
 	switch {
 	case p.rewritesLabel(w):
-		return passage.Because(v1.ReasonOnOldRevision, "%s, which its own label names", runs)
+		return passage.Because(code, "its own label names it")
 	case w.means.standing == following:
-		return passage.Because(v1.ReasonOnOldRevision, "%s, and it uses %s", runs, w.means.words)
+		return passage.Because(code, "it uses %s", w.means.words)
 	case w.means.standing == outdated:
-		return passage.Because(v1.ReasonOnOldRevision, "%s, which the label of its namespace names", runs)
+		return passage.Because(code, "the label of its namespace names it")
 	}
-	return passage.Because(v1.ReasonOnOldRevision, "%s", runs)
+	return passage.Because(code, "its pods run it still")
 }
 
 // staysByChoice is why a workload is left alone although it is behind, or nil.

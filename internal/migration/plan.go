@@ -81,7 +81,7 @@ func (p planner) namespaces() []passage.Step {
 		step := passage.Step{
 			Object: passage.Object{APIVersion: "v1", Kind: "Namespace", Name: name},
 			Action: ActionRelabel, From: choice.Name, To: p.Target.Name, State: passage.Pending,
-			Reason: passage.Because(v1.ReasonNamesOldRevision, "its label %s names %s", choice.Label, choice.Name),
+			Reason: passage.Because(v1.ReasonNamesOldRevision, "its label %s names it", choice.Label),
 		}
 		if why, refused := p.Refused[p.Fleet.Namespaces[name].UID]; refused {
 			step.State, step.Reason = passage.Failed, why

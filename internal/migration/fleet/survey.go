@@ -11,15 +11,32 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// Survey reads a fleet afresh from an API server, page by page. The reader must not be a cache, which has no pages.
-func Survey(ctx context.Context, reader client.Reader) (*Fleet, error) {
+// Survey reads a fleet, and who uses what, afresh from an API server, page by page. The reader must not be a cache, which
+// has no pages.
+func Survey(ctx context.Context, reader client.Reader) (*Fleet, *usage.Snapshot, error) {
 	f := New(func() {})
-	if err := usage.EachUser(ctx, reader, kindNamespace, func(o metav1.Object) { f.enterNamespace(o) }); err != nil {
-		return nil, err
+	users, err := usage.Survey(ctx, reader, f)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := usage.EachUser(ctx, reader, kindPod, func(o metav1.Object) { f.enterPod(o) }); err != nil {
-		return nil, err
-	}
-	return f, usage.Each(ctx, reader, &appsv1.DeploymentList{}, nil,
-		func(o runtime.Object) { f.enterDeployment(o.(*appsv1.Deployment)) })
+	err = usage.Each(ctx, reader, &appsv1.DeploymentList{}, nil, func(o runtime.Object) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.enterDeployment(o.(*appsv1.Deployment))
+	})
+	return f, users, err
+}
+
+// EnterNamespace takes in a namespace as it is now.
+func (f *Fleet) EnterNamespace(o metav1.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.enterNamespace(o)
+}
+
+// EnterPod takes in a pod as it is now.
+func (f *Fleet) EnterPod(o metav1.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.enterPod(o)
 }

@@ -20,29 +20,43 @@ import (
 type Snapshot struct{ ledger *ledger }
 
 // Survey reads everything afresh from an API server, page by page. The reader must not be a cache, which has no pages.
-func Survey(ctx context.Context, reader client.Reader) (*Snapshot, error) {
+// Whoever else wants to see the namespaces and pods is shown them as well.
+func Survey(ctx context.Context, reader client.Reader, also ...Visitor) (*Snapshot, error) {
 	l := newLedger()
-	if err := EachUser(ctx, reader, kindNamespace, func(o metav1.Object) { l.enterNamespace(o) }); err != nil {
+	err := eachUser(ctx, reader, kindNamespace, nil, func(o metav1.Object) {
+		l.enterNamespace(o)
+		for _, v := range also {
+			v.EnterNamespace(o)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
-	if err := EachUser(ctx, reader, kindPod, func(o metav1.Object) { l.enterPod(o) }); err != nil {
+	err = eachUser(ctx, reader, kindPod, alive, func(o metav1.Object) {
+		l.enterPod(o)
+		for _, v := range also {
+			v.EnterPod(o)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
-	err := Each(ctx, reader, &v1.IstioRevisionTagList{}, nil, func(o runtime.Object) { l.enterTag(o.(*v1.IstioRevisionTag)) })
+	err = Each(ctx, reader, &v1.IstioRevisionTagList{}, nil, func(o runtime.Object) { l.enterTag(o.(*v1.IstioRevisionTag)) })
 	if err != nil {
 		return nil, err
 	}
 	return &Snapshot{l}, nil
 }
 
-// EachUser visits the metadata of all namespaces, or of all pods that have not ended.
-func EachUser(ctx context.Context, reader client.Reader, kind string, visit func(metav1.Object)) error {
+// Visitor is shown the metadata of all namespaces, and of all pods that have not ended.
+type Visitor interface {
+	EnterNamespace(metav1.Object)
+	EnterPod(metav1.Object)
+}
+
+func eachUser(ctx context.Context, reader client.Reader, kind string, only fields.Selector, visit func(metav1.Object)) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-	var only fields.Selector
-	if kind == kindPod {
-		only = alive
-	}
 	return Each(ctx, reader, list, only, func(o runtime.Object) { visit(o.(metav1.Object)) })
 }
 

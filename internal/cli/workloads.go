@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/migration"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/istio"
+)
+
+// workloads are what moves with an Istio, and how fast.
+type workloads struct {
+	plan     passage.Plan
+	batching passage.Batching
+}
+
+// workloadsOf plans the workloads of an Istio for the revision that its own plan leads to. It is nil for one that moves
+// none.
+func workloadsOf(o migration.Observed, own passage.Plan, now time.Time) *workloads {
+	config := o.Istio.Spec.UpdateStrategy.WorkloadMigration
+	if config == nil || config.Strategy == v1.WorkloadMigrationStrategyDisabled {
+		return nil
+	}
+	if own.Target != "" && own.Target != o.Target.Name {
+		o.Target = comingTarget(o, own)
+	}
+	return &workloads{plan: migration.Plan(o, now), batching: o.Batching()}
+}
+
+// comingTarget is a revision that is not the active one yet.
+func comingTarget(o migration.Observed, own passage.Plan) migration.Target {
+	for i := range o.Revisions {
+		if o.Revisions[i].Name == own.Target {
+			return o.TargetOf(&o.Revisions[i])
+		}
+	}
+	target := migration.Target{Name: own.Target, Waits: passage.Hold(v1.ReasonRevisionNotReady,
+		"they move when IstioRevision %s, which does not exist yet, is ready", own.Target)}
+	for _, step := range own.Steps {
+		if step.Action == istio.ActionCreate && step.Object.Name == own.Target {
+			target.Version = step.To
+		}
+	}
+	return target
+}
+
+// planReport is what `plan` prints for programs.
+type planReport struct {
+	passage.Plan
+	// Workloads is absent where none are moved.
+	Workloads *workloadsPlan `json:"workloads,omitempty"`
+}
+
+type workloadsPlan struct {
+	passage.Plan
+	// Estimate is what the plan takes at the least, however fast pods get ready.
+	Estimate passage.Estimate `json:"estimate"`
+}
+
+func newPlanReport(a account, now time.Time) planReport {
+	report := planReport{Plan: a.Plan}
+	if w := a.Workloads; w != nil {
+		report.Workloads = &workloadsPlan{
+			// The decision has the batch of each step.
+			Plan:     passage.Next(w.plan, w.batching, now).Plan,
+			Estimate: passage.EstimateOf(w.plan, w.batching, now),
+		}
+	}
+	return report
+}
+
+func printWorkloadsPlan(w io.Writer, format output, plan *workloadsPlan, batching passage.Batching) {
+	if plan == nil || plan.Target == "" {
+		return
+	}
+	fmt.Fprintln(w)
+	counts := plan.Counts()
+	switch {
+	case len(pending(plan.Plan)) == 0 && counts.Running+counts.Failed == 0:
+		fmt.Fprintf(w, "No workload is left to move to %s.\n", plan.Target)
+	default:
+		line := fmt.Sprintf("Workloads to %s: %s.", plan.Target, extent(plan, batching))
+		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+	}
+	if hold := plan.Hold; hold != nil && (counts.Total > 0 || !waits(*hold)) {
+		fmt.Fprintln(w, strings.Join(wrap(holdLine(*hold), columns), "\n"))
+	}
+	var rows [][]string
+	for _, s := range plan.Steps {
+		if s.State == passage.Done {
+			continue
+		}
+		rows = append(rows, []string{batchOf(s), string(s.Action), s.Object.String(), orDash(s.From), stateOf(s), s.Reason.Message})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, format.width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "STATE", "WHY"}, rows)
+	}
+}
+
+// extent is how much there is to move, and how long that takes at the least.
+func extent(plan *workloadsPlan, batching passage.Batching) string {
+	counts := plan.Counts()
+	left := counts.Pending + counts.Running
+	text := count(left, "Deployment")
+	if counts.Done > 0 {
+		text += fmt.Sprintf(" of %d", counts.Total)
+	}
+	if namespaces := len(slices.DeleteFunc(pending(plan.Plan), func(s passage.Step) bool { return s.Object.Kind != "Namespace" })); namespaces > 0 {
+		text = "the labels of " + count(namespaces, "namespace") + ", then " + text
+	}
+	if plan.Estimate.Batches > 0 && left > 0 {
+		text += fmt.Sprintf(" in %s of at most %d", batches(plan.Estimate.Batches), max(batching.Size, 1))
+		text += fmt.Sprintf(", taking at least %s and as long as pods need to get ready", plan.Estimate.Delays)
+	}
+	if counts.Failed > 0 {
+		text += fmt.Sprintf("; %d failed", counts.Failed)
+	}
+	if counts.Skipped > 0 {
+		text += fmt.Sprintf("; %d not moved", counts.Skipped)
+	}
+	return text
+}
+
+func batches(n int) string {
+	if n == 1 {
+		return "1 batch"
+	}
+	return fmt.Sprintf("%d batches", n)
+}
+
+// waits tells a hold that ends by itself from one that needs somebody.
+func waits(hold passage.Reason) bool {
+	switch v1.Reason(hold.Code) {
+	case v1.ReasonRevisionNotActive, v1.ReasonRevisionNotReady, v1.ReasonTagNotMoved, v1.ReasonBatchSettles:
+		return true
+	}
+	return false
+}
+
+func holdLine(hold passage.Reason) string {
+	if waits(hold) {
+		return "Waiting: " + hold.Message
+	}
+	return "Held: " + hold.Message
+}
+
+func batchOf(s passage.Step) string {
+	if s.Batch == 0 {
+		return "-"
+	}
+	return fmt.Sprint(s.Batch)
+}
+
+// stateOf is the state of a step with how far it is.
+func stateOf(s passage.Step) string {
+	if s.Progress != "" && s.State == passage.Running {
+		return s.Progress
+	}
+	return string(s.State)
+}
+
+// printWorkloads draws how far workloads are: a bar, what moves at the moment, what has failed and what stays.
+func printWorkloads(w io.Writer, format output, v *passage.View) {
+	if v == nil || v.Target == "" {
+		return
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintf(w, "Workloads to %s: %s\n", v.Target, v.State)
+	if v.Progress.Total > 0 {
+		fmt.Fprintln(w, bar(v.Progress)+" "+countLine(*v))
+	}
+	if v.Reason != nil && v.Reason.Code != passage.CodeNothingLeft {
+		line := v.Reason.Message
+		if v.State == passage.Held {
+			line = holdLine(*v.Reason)
+		}
+		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+	}
+	var rows [][]string
+	for _, s := range v.Steps {
+		switch s.State {
+		case passage.Done, passage.Pending:
+			continue
+		}
+		rows = append(rows, []string{batchOf(s), string(s.Action), s.Object.String(), orDash(s.From), stateOf(s), s.Reason.Message})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, format.width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "STATE", "WHY"}, rows)
+	}
+}
+
+func countLine(v passage.View) string {
+	p := v.Progress
+	text := fmt.Sprintf("%d of %d done", p.Done, p.Total)
+	if p.Running > 0 {
+		text += fmt.Sprintf(", %d running", p.Running)
+	}
+	if p.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	if v.Batches > 0 {
+		text += fmt.Sprintf(", batch %d of %d", v.Batch, v.Batches)
+	}
+	return text
+}
+
+const barWidth = 30
+
+// bar shows what is done, what runs and what has failed, each with at least one mark if there is any of it.
+func bar(c passage.Counts) string {
+	marks := func(n int) int {
+		if n == 0 {
+			return 0
+		}
+		return max(1, n*barWidth/c.Total)
+	}
+	failed, running := marks(c.Failed), marks(c.Running)
+	done := min(marks(c.Done), max(0, barWidth-failed-running))
+	if c.Done == c.Total {
+		done = barWidth
+	}
+	text := strings.Repeat("#", done) + strings.Repeat(">", running) + strings.Repeat("!", failed)
+	return "[" + text + strings.Repeat(".", max(0, barWidth-len(text))) + "]"
+}
