@@ -70,6 +70,7 @@ func insideCluster() bool {
 
 // cluster is a connection that has been made.
 type cluster struct {
+	config *rest.Config
 	client client.Client
 	mapper meta.RESTMapper
 	// namespace of -n or, failing that, of the kubeconfig's context.
@@ -105,5 +106,5 @@ func (c *connection) connect() (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	return &cluster{client: cl, mapper: mapper, namespace: namespace}, nil
+	return &cluster{config: config, client: cl, mapper: mapper, namespace: namespace}, nil
 }

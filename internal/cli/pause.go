@@ -76,11 +76,19 @@ func (c *cluster) annotatePaused(ctx context.Context, r resource, pause bool) (c
 	if pause {
 		wanted = "true"
 	}
+	return true, c.annotate(ctx, r, fairlead.AnnotationPaused, wanted)
+}
+
+func (c *cluster) annotate(ctx context.Context, r resource, key string, value any) error {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(r.mapping.GroupVersionKind)
+	object.SetNamespace(r.key.Namespace)
+	object.SetName(r.key.Name)
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{fairlead.AnnotationPaused: wanted}},
+		"metadata": map[string]any{"annotations": map[string]any{key: value}},
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
-	return true, c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("fairlead/cli"))
+	return c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("fairlead/cli"))
 }

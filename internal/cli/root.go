@@ -40,7 +40,7 @@ func newRoot(streams Streams) (root *cobra.Command, started *bool) {
 		Long: `Fairlead moves what is running to where it should run next, with nobody noticing.
 
 Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
-3 there are changes (plan) or still in progress (status).`,
+3 there are changes (plan) or still in progress (status, watch).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Flags and arguments are in order when this runs.
@@ -54,8 +54,10 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 	root.AddCommand(
 		newPlanCommand(c, streams),
 		newStatusCommand(c, streams),
+		newWatchCommand(c, streams),
 		newPauseCommand(c, streams),
 		newResumeCommand(c, streams),
+		newRetryCommand(c, streams),
 		newCRDsCommand(c, streams),
 		newOperatorCommand(c, streams),
 		newVersionCommand(streams),

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// painter keeps one picture up to date on a terminal.
+type painter struct {
+	out    io.Writer
+	height func() int
+	drawn  bool
+}
+
+func (p *painter) draw(r statusReport) {
+	var picture bytes.Buffer
+	title := r.Subject.String()
+	if r.Target != "" {
+		title += " to " + r.Target
+	}
+	fmt.Fprintf(&picture, "%s: %s\n%s\n", title, r.State, r.Headline)
+	var open []passage.Step
+	for _, s := range r.Steps {
+		if s.State != passage.Done {
+			open = append(open, s)
+		}
+	}
+	if len(open) > 0 {
+		fmt.Fprintln(&picture)
+		printSteps(&picture, outputText, open)
+	}
+	printWorkloads(&picture, outputText, r.Workloads)
+	lines := strings.Split(strings.TrimRight(picture.String(), "\n"), "\n")
+	if height := p.height(); height > 4 && len(lines) > height-3 {
+		lines = append(lines[:height-4], "...")
+	}
+	foot := "\n" + r.At.Format(time.TimeOnly) + "  Ctrl-C ends the watch and nothing else"
+	if !p.drawn {
+		fmt.Fprint(p.out, "\033[2J")
+		p.drawn = true
+	}
+	// Line by line over what was there: clearing the screen first would flicker.
+	fmt.Fprint(p.out, "\033[H"+strings.Join(append(lines, strings.Split(foot, "\n")...), "\033[K\n")+"\033[K\n\033[J")
+}
+
+// teletype prints a line for everything that is new.
+type teletype struct {
+	out   io.Writer
+	steps map[passage.Object]string
+	news  map[string]string
+}
+
+func (t *teletype) draw(r statusReport) {
+	first := t.steps == nil
+	before := t.steps
+	t.steps = map[passage.Object]string{}
+	if t.news == nil {
+		t.news = map[string]string{}
+	}
+	line := fmt.Sprintf("%s to %s: %s", r.Subject, orDash(r.Target), r.State)
+	t.once(r.At, "state", line, line)
+	t.follow(r.At, r.Steps, before, first)
+	if w := r.Workloads; w != nil && w.Target != "" {
+		t.follow(r.At, w.Steps, before, first)
+		if w.State == passage.Held && w.Reason != nil {
+			line := holdLine(*w.Reason)
+			t.once(r.At, "hold", line, "workloads: "+line)
+		} else {
+			delete(t.news, "hold")
+		}
+		t.once(r.At, "workloads", fmt.Sprintf("%s %s %d %d", w.Target, w.State, w.Batch, w.Batches),
+			fmt.Sprintf("workloads to %s: %s, %s", w.Target, w.State, countLine(*w)))
+	}
+}
+
+func (t *teletype) follow(at time.Time, steps []passage.Step, before map[passage.Object]string, first bool) {
+	for _, s := range steps {
+		now := string(s.State)
+		t.steps[s.Object] = now
+		was, known := before[s.Object]
+		if was == now || !known && s.State == passage.Pending || first && s.State == passage.Done {
+			continue
+		}
+		t.print(at, stepLine(s))
+	}
+}
+
+func stepLine(s passage.Step) string {
+	text := s.Object.String() + ": "
+	switch {
+	case s.State == passage.Running && s.Batch > 0:
+		return text + fmt.Sprintf("%s in batch %d", s.Action, s.Batch)
+	case s.State == passage.Done && !s.StartedAt.IsZero() && !s.EndedAt.IsZero():
+		return text + "done after " + max(0, s.EndedAt.Sub(s.StartedAt)).Round(time.Second).String()
+	case s.State == passage.Done:
+		return text + "done"
+	}
+	return text + fmt.Sprintf("%s %s: %s", s.Action, strings.ToLower(string(s.State)), s.Reason.Message)
+}
+
+// once prints a line about something when its news are other ones than before.
+func (t *teletype) once(at time.Time, about, news, line string) {
+	if t.news[about] != news {
+		t.news[about] = news
+		t.print(at, line)
+	}
+}
+
+func (t *teletype) print(at time.Time, line string) {
+	fmt.Fprintf(t.out, "%s  %s\n", at.Format(time.TimeOnly), line)
+}

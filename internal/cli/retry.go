@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+func newRetryCommand(c *connection, streams Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "retry TYPE NAME",
+		Short:   "Let the operator try again what has failed",
+		Long:    "Let the operator try again what has failed. What has not failed is left alone.",
+		Example: "  fairlead retry istio default",
+		Args:    exactlyTypeAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return retry(cmd.Context(), c, streams, args)
+		},
+	}
+}
+
+func retry(ctx context.Context, c *connection, streams Streams, args []string) error {
+	cluster, resource, err := c.find(args)
+	if err != nil {
+		return err
+	}
+	if kind := resource.mapping.GroupVersionKind.Kind; kind != v1.IstioKind {
+		return usageErrorf("there is nothing to retry for %s: only the workloads of an Istio fail for good", kind)
+	}
+	var istio v1.Istio
+	if err := cluster.client.Get(ctx, resource.key, &istio); apierrors.IsNotFound(err) {
+		return errors.New(resource.String() + " does not exist")
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", resource, err)
+	}
+	if status := istio.Status.WorkloadMigration; status == nil || status.FailedWorkloads == 0 {
+		fmt.Fprintf(streams.Out, "%s has no workloads that failed\n", resource)
+		return nil
+	}
+	if err := cluster.annotate(ctx, resource, fairlead.AnnotationRetry, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
+		return fmt.Errorf("%s: %w", resource, err)
+	}
+	fmt.Fprintf(streams.Out, "%s: %s tried again\n", resource, workloadsAre(int(istio.Status.WorkloadMigration.FailedWorkloads)))
+	return nil
+}
+
+func workloadsAre(n int) string {
+	if n == 1 {
+		return "1 workload is"
+	}
+	return fmt.Sprintf("%d workloads are", n)
+}

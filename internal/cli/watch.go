@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func newWatchCommand(c *connection, streams Streams) *cobra.Command {
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "watch TYPE NAME",
+		Short: "Follow what the operator does about a resource",
+		Long: `Follow what the operator does about a resource: on a terminal as a picture that is kept up to
+date, otherwise line by line. To stop watching stops nothing else.
+
+Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout was over.`,
+		Example: "  fairlead watch istio default\n  fairlead watch istio default --wait --timeout 30m",
+		Args:    exactlyTypeAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return usageErrorf("--timeout %s is negative", timeout)
+			}
+			cluster, r, err := c.find(args)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			if timeout > 0 {
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			return cluster.watch(ctx, r, artistFor(streams.Out), wait)
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "end when there is nothing left to do, with an exit code that tells how it went")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "end after this long (0: never)")
+	return cmd
+}
+
+// artist draws one report after the other.
+type artist interface {
+	draw(statusReport)
+}
+
+func artistFor(out io.Writer) artist {
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return &painter{out: out, height: func() int {
+			_, height, err := term.GetSize(int(file.Fd()))
+			if err != nil {
+				return 0
+			}
+			return height
+		}}
+	}
+	return &teletype{out: out}
+}
+
+// How often to draw at most, and at least: times pass without anything changing.
+const (
+	drawAtMost  = 200 * time.Millisecond
+	drawAtLeast = 5 * time.Second
+)
+
+func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) error {
+	look, err := c.lookOut(ctx, r)
+	if err != nil {
+		return interrupted(ctx, err, wait)
+	}
+	for {
+		told, err := look.tell(ctx)
+		if apierrors.IsNotFound(err) {
+			return errors.New(r.String() + " does not exist")
+		}
+		if err != nil {
+			return interrupted(ctx, err, wait)
+		}
+		report := newStatusReport(told, time.Now())
+		a.draw(report)
+		var exit exitError
+		if outcome := statusExit(report); wait && (!errors.As(outcome, &exit) || exit.code != exitUnfinished) {
+			return outcome
+		}
+		if !pause(ctx, drawAtMost) {
+			return interrupted(ctx, nil, wait)
+		}
+		select {
+		case <-ctx.Done():
+			return interrupted(ctx, nil, wait)
+		case <-look.changed:
+		case <-time.After(drawAtLeast):
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// interrupted is how a watch ends that was told to, or ran out of time.
+func interrupted(ctx context.Context, err error, wait bool) error {
+	switch {
+	case wait && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return exitError{code: exitUnfinished, message: "still in progress when the timeout was over"}
+	case ctx.Err() != nil:
+		return nil
+	}
+	return err
+}
