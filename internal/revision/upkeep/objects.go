@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,6 +37,7 @@ var kinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 	corev1.SchemeGroupVersion.WithKind("Service"),
+	endpoints, endpointSlices,
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
 	rbacv1.SchemeGroupVersion.WithKind("Role"),
@@ -49,6 +51,13 @@ var kinds = []schema.GroupVersionKind{
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
 }
+
+// For a control plane that runs elsewhere, the charts say themselves where its Service leads: older ones in Endpoints,
+// newer ones in EndpointSlices.
+var (
+	endpoints      = corev1.SchemeGroupVersion.WithKind("Endpoints")
+	endpointSlices = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
+)
 
 // Objects are what carries the label of the passage, in a cache that holds nothing else but namespaces and pods.
 type Objects struct {

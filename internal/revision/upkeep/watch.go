@@ -42,7 +42,12 @@ func (o *Objects) Watch(b *builder.Builder, w Watch) *builder.Builder {
 		b.WatchesRawSource(source.Kind(o.cache, object, handler.TypedEnqueueRequestsFromMapFunc(whom), when))
 	}
 	for _, kind := range o.kinds {
-		add(metadata(kind), w.owner, touched)
+		whom := w.owner
+		if kind == endpoints || kind == endpointSlices {
+			// Kubernetes gives its own the labels of their Service: those that belong to nobody are not ours.
+			whom = w.ownerOnly
+		}
+		add(metadata(kind), whom, touched)
 	}
 	add(metadata(records), w.recorded, carriedThrough)
 	if w.Namespace != nil {
@@ -65,6 +70,10 @@ func (w Watch) owner(ctx context.Context, object metadataOnly) []ctrl.Request {
 		return w.Unowned(ctx)
 	}
 	return w.named(controller)
+}
+
+func (w Watch) ownerOnly(_ context.Context, object metadataOnly) []ctrl.Request {
+	return w.named(metav1.GetControllerOf(object))
 }
 
 func (w Watch) named(controller *metav1.OwnerReference) []ctrl.Request {
