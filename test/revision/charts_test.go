@@ -150,7 +150,7 @@ func TestChartRepository(t *testing.T) {
 
 	t.Log("the repository goes, and the operator starts anew")
 	server.Close()
-	w.operator.kill()
+	w.operator.Kill()
 	w.operate(t, flags...)
 	second, unknown := makeRevision("second", hubNamespace, "v1.26.0"), makeRevision("unknown", hubNamespace, "v1.24.0")
 	w.make(t, second, unknown)

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
 )
 
 // hubNamespace is there for control planes on a hub.
@@ -29,7 +30,7 @@ func newHub(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	var err error
-	if w.WithWatch, err = administrator(w.Cluster); err != nil {
+	if w.WithWatch, err = launch.Administrator(w.Cluster); err != nil {
 		t.Fatal(err)
 	}
 	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubNamespace}})
@@ -54,8 +55,8 @@ func (w *world) operate(t testing.TB, flags ...string) {
 		t.Fatal(err)
 	}
 	w.operator = started.operator
-	w.operator.showTo(t)
-	t.Cleanup(started.operator.kill)
+	w.operator.ShowTo(t)
+	t.Cleanup(started.operator.Kill)
 }
 
 // serve says of Deployments what nobody else would on a hub: that their pods run, unless they never should.
@@ -121,7 +122,7 @@ func (w *world) undisturbed(t testing.TB, until func(context.Context) error) {
 	ended := make(chan error, 1)
 	run := inProcess(t)
 	go func() { ended <- run(ctx, w.Config()) }()
-	err := attempt(ctx, time.Minute, until)
+	err := launch.Attempt(ctx, time.Minute, until)
 	stop()
 	if err := errors.Join(err, <-ended); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 func TestTroubleIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
-	began := w.operator.log.len()
+	began := w.operator.Log.Len()
 	cases := map[v1.Reason]v1.Values{
 		v1.ReasonTemplateError: {"profile": "nonsense"},
 		v1.ReasonRefused:       {"replicaCount": "many", "autoscaleEnabled": false},
@@ -31,7 +31,7 @@ func TestTroubleIsLoggedOnce(t *testing.T) {
 		says(t, w, revision, v1.ConditionInUse, v1.ReasonReferencedByWorkloads)
 		eventually(t, func(context.Context) error {
 			var lines []string
-			for line := range strings.Lines(w.operator.log.since(began)) {
+			for line := range strings.Lines(w.operator.Log.Since(began)) {
 				if strings.Contains(line, "resource=istiorevision/"+revision.Name) && strings.Contains(line, "reason="+string(reason)) {
 					lines = append(lines, line)
 				}

@@ -30,7 +30,7 @@ var metricsAddress = regexp.MustCompile(`name="insecure metrics" addr=(\S+)`)
 
 // metrics of the operator by their names with their labels, as they are written on its page.
 func (p *process) metrics(ctx context.Context) (map[string]float64, error) {
-	found := metricsAddress.FindStringSubmatch(p.log.since(0))
+	found := metricsAddress.FindStringSubmatch(p.Log.Since(0))
 	if found == nil {
 		return nil, errors.New("the operator does not say where its metrics are")
 	}

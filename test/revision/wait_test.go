@@ -16,6 +16,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/chart"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
 )
 
 // patience is how long a test waits for anything that has to happen.
@@ -24,31 +25,8 @@ const patience = time.Minute
 // eventually tries until it works; it fails the test with the last error when the time is up.
 func eventually(t testing.TB, try func(context.Context) error) {
 	t.Helper()
-	if err := attempt(t.Context(), patience, try); err != nil {
+	if err := launch.Attempt(t.Context(), patience, try); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func attempt(ctx context.Context, within time.Duration, try func(context.Context) error) error {
-	deadline := time.Now().Add(within)
-	// The last try is not cut off, so that it can say what is missing.
-	ctx, cancel := context.WithDeadline(ctx, deadline.Add(10*time.Second))
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not within %s: %w", within, err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err
-		}
 	}
 }
 
@@ -89,7 +67,7 @@ func (w *world) removeAfter(t testing.TB, object client.Object) {
 		if _, lingers := object.(*corev1.Namespace); lingers {
 			return
 		}
-		if err := attempt(context.Background(), patience, func(ctx context.Context) error { return w.isGone(ctx, object) }); err != nil {
+		if err := launch.Attempt(context.Background(), patience, func(ctx context.Context) error { return w.isGone(ctx, object) }); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})

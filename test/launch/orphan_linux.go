@@ -1,4 +1,4 @@
-package revision_test
+package launch
 
 import (
 	"os/exec"

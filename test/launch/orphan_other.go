@@ -1,6 +1,6 @@
 //go:build !linux
 
-package revision_test
+package launch
 
 import "os/exec"
 

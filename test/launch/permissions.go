@@ -1,0 +1,63 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/operator"
+	"github.com/fairlead/fairlead/test/chart"
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+// home is the namespace of the operator.
+const home = "fairlead-system"
+
+// Administrator may do everything and knows all kinds.
+func Administrator(c *cluster.Cluster) (client.WithWatch, error) {
+	scheme, err := operator.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(c.Config(), client.Options{Scheme: scheme})
+}
+
+// Permissions brings into a cluster what the chart allows the operator, and leaves a kubeconfig of its ServiceAccount in
+// the directory.
+func Permissions(ctx context.Context, c *cluster.Cluster, admin client.Client, dir string) (string, error) {
+	err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}})
+	if client.IgnoreAlreadyExists(err) != nil {
+		return "", fmt.Errorf("create namespace %s: %w", home, err)
+	}
+	release, err := chart.Render("fairlead", home, nil)
+	if err != nil {
+		return "", err
+	}
+	if err := release.Apply(ctx, admin, "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
+		return "", err
+	}
+	token, err := release.Token(ctx, admin, "fairlead")
+	if err != nil {
+		return "", err
+	}
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig())
+	if err != nil {
+		return "", err
+	}
+	for _, user := range config.AuthInfos {
+		user.ClientCertificateData, user.ClientKeyData, user.Token = nil, nil, token
+	}
+	path := filepath.Join(dir, "operator.kubeconfig")
+	return path, clientcmd.WriteToFile(*config, path)
+}
