@@ -95,12 +95,20 @@ func printWorkloadsPlan(w io.Writer, format output, plan *workloadsPlan, batchin
 		if s.State == passage.Done {
 			continue
 		}
-		rows = append(rows, []string{batchOf(s), string(s.Action), s.Object.String(), orDash(s.From), stateOf(s), s.Reason.Message})
+		rows = append(rows, []string{batchOf(s), howOf(s), s.Object.String(), orDash(s.From), s.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, format.width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "STATE", "WHY"}, rows)
+		table(w, format.width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "WHY"}, rows)
 	}
+}
+
+// howOf is what will be done to an object, or how far that is.
+func howOf(s passage.Step) string {
+	if s.State == passage.Running || s.State == passage.Failed {
+		return strings.ToLower(stateOf(s))
+	}
+	return string(s.Action)
 }
 
 // extent is how much there is to move, and how long that takes at the least.

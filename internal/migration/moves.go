@@ -136,9 +136,9 @@ func (p planner) whyBehind(w workload) passage.Reason {
 	case p.rewritesLabel(w):
 		return passage.Because(code, "its own label names it")
 	case w.means.standing == following:
-		return passage.Because(code, "it uses %s", w.means.words)
+		return passage.Because(code, "through IstioRevisionTag %s", w.choice.Name)
 	case w.means.standing == outdated:
-		return passage.Because(code, "the label of its namespace names it")
+		return passage.Because(code, "its namespace's label names it")
 	}
 	return passage.Because(code, "its pods run it still")
 }

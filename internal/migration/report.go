@@ -84,12 +84,20 @@ func ending(d passage.Decision) v1.WorkloadMigrationState {
 	return v1.WorkloadMigrationStateCompleted
 }
 
-// began is the status of a migration that starts now.
+// began is the status of a migration that starts now, or of one that has failed and goes on because somebody asked to try
+// again.
 func began(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
 	at := metav1.NewTime(now.Truncate(time.Second))
-	return &v1.WorkloadMigrationStatus{
+	status := &v1.WorkloadMigrationStatus{
 		State: v1.WorkloadMigrationStateInProgress, TargetRevision: o.Target.Name, StartTime: &at,
 	}
+	before := o.Istio.Status.WorkloadMigration
+	if !o.run().IsZero() && before.State == v1.WorkloadMigrationStateFailed && before.CompletionTime != nil &&
+		o.retry().After(before.CompletionTime.Time) {
+		status = before.DeepCopy()
+		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil
+	}
+	return status
 }
 
 // conditionFor says in one sentence where the workloads are, or what holds them. It is nil for an Istio whose workloads

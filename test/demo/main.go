@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +27,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil && ctx.Err() == nil {
+	fast := flag.Bool("fast", false, "tell the same story without the pauses that are there for people")
+	flag.Parse()
+	if err := run(ctx, *fast); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -38,9 +41,10 @@ type demo struct {
 	kubeconfig string
 	bin        string
 	root       string
+	fast       bool
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, fast bool) error {
 	root, err := cluster.Root()
 	if err != nil {
 		return err
@@ -50,7 +54,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	d := &demo{dir: dir, kubeconfig: filepath.Join(dir, "kube", "kubeconfig"), bin: filepath.Join(root, "bin"), root: root}
+	d := &demo{dir: dir, kubeconfig: filepath.Join(dir, "kube", "kubeconfig"), bin: filepath.Join(root, "bin"), root: root, fast: fast}
 
 	d.title("A real Kubernetes, on this machine only")
 	defer d.end()

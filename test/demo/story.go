@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"path/filepath"
+	"fmt"
+	"os"
 )
 
 // scene is a command of the show and how it should end.
@@ -15,47 +16,100 @@ func kubectl(args ...string) scene {
 	return scene{done, append([]string{"localkube", "kubectl"}, args...)}
 }
 
-func sample(name string) string { return filepath.Join("docs", "samples", name) }
+func fairlead(code int, args ...string) scene {
+	return scene{code, append([]string{"fairlead"}, args...)}
+}
 
-// story brings up a control plane, moves a tag to the next version, and sees the old one go when nothing uses it.
+const istio = `apiVersion: sailoperator.io/v1
+kind: Istio
+metadata:
+  name: default
+spec:
+  version: v1.24.0
+  namespace: istio-system
+  updateStrategy:
+    type: RevisionBased
+    inactiveRevisionDeletionGracePeriodSeconds: %d
+    workloadMigration:
+      strategy: Batched
+      batched:
+        batchSize: 6
+        delayBetweenBatches: %s
+        readinessTimeout: %s
+---
+apiVersion: sailoperator.io/v1
+kind: IstioRevisionTag
+metadata:
+  name: prod
+spec:
+  targetRef:
+    kind: Istio
+    name: default
+---
+apiVersion: sailoperator.io/v1
+kind: IstioRevisionTag
+metadata:
+  name: default
+spec:
+  targetRef:
+    kind: Istio
+    name: default
+`
+
+// story brings up a mesh of 24 workloads, changes one line, and sees them all move.
 func (d *demo) story(ctx context.Context) error {
 	const old, next = "default-v1-24-0", "default-v1-26-0"
-	rev := `custom-columns=POD:.metadata.name,REVISION:.metadata.annotations.istio\.io/rev`
+	manifests, grace, delay, timeout := "istio.yaml", 5, "2s", "15s"
+	if d.fast {
+		grace, delay, timeout = 0, "0s", "6s"
+	}
+	if err := os.WriteFile(d.path(manifests), fmt.Appendf(nil, istio, grace, delay, timeout), 0o644); err != nil {
+		return err
+	}
+	if err := writeWorkloads(d.path("workloads.yaml"), teams(old, "prod", d.fast)); err != nil {
+		return err
+	}
+	istiod := func(revision string) scene {
+		return scene{done, []string{"localkube", "istiod", "--dir", d.path("kube"), "--revision", revision, "--wait", "1m"}}
+	}
 	acts := []struct {
 		title  string
 		scenes []scene
 	}{
-		{"A control plane, and a stable name for it", []scene{
+		{"A control plane, and two stable names for it", []scene{
 			kubectl("create", "namespace", "istio-system"),
-			kubectl("apply", "-f", sample("istio.yaml"), "-f", sample("tag.yaml")),
+			kubectl("apply", "-f", d.path(manifests)),
+			istiod(old),
 			kubectl("wait", "istio/default", "--for=condition=Ready", "--timeout=60s"),
-			kubectl("wait", "istiorevisiontag/default", "--for=condition=Reconciled", "--timeout=60s"),
+			kubectl("wait", "istiorevisiontag/prod", "istiorevisiontag/default", "--for=condition=Reconciled", "--timeout=60s"),
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
-		{"A workload, with its sidecar from a real istiod", []scene{
-			{done, []string{"localkube", "istiod", "--dir", d.path("kube"), "--revision", old, "--wait", "1m"}},
-			kubectl("apply", "-f", sample("shop.yaml")),
-			kubectl("rollout", "status", "deployment/cart", "-n", "shop", "--timeout=60s"),
-			kubectl("get", "pods", "-n", "shop", "-o", rev),
+		{"A mesh: 24 workloads in 8 namespaces, with sidecars from a real istiod; one never becomes ready", []scene{
+			kubectl("apply", "-f", d.path("workloads.yaml")),
+			kubectl("wait", "deployments", "--all", "-n", "shipping", "--for=condition=Available", "--timeout=60s"),
+			kubectl("get", "deployments", "-A"),
+			kubectl("get", "pods", "-n", "legacy", "-o",
+				`custom-columns=POD:.metadata.name,REVISION:.metadata.annotations.istio\.io/rev,READY:.status.conditions[?(@.type=="Ready")].status`),
 		}},
-		{"The next version: what would happen", []scene{
-			{unfinished, []string{"fairlead", "plan", "istio", "default", "--version", "v1.26.0", "--chart-dir", d.path("charts")}},
+		{"The next version: what would happen, to every workload", []scene{
+			fairlead(unfinished, "plan", "istio", "default", "--version", "v1.26.0", "--chart-dir", d.path("charts")),
 		}},
-		{"It happens: new before old", []scene{
+		{"One line is changed", []scene{
 			kubectl("patch", "istio", "default", "--type=merge", "-p", `{"spec":{"version":"v1.26.0"}}`),
-			{done, []string{"localkube", "istiod", "--dir", d.path("kube"), "--revision", next, "--wait", "1m"}},
-			kubectl("wait", "istiorevisiontag/default", "--for=jsonpath={.status.istioRevision}="+next, "--timeout=60s"),
+			istiod(next),
+			fairlead(refused, "watch", "istio", "default", "--wait", "--timeout", "3m"),
+		}},
+		{"One has failed, says why, and keeps the old control plane alive for what it still runs", []scene{
+			fairlead(refused, "status", "istio", "default"),
+			kubectl("get", "events", "-n", "legacy", "--field-selector", "reason=MigrationFailed"),
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
-		{"Why is the old one still here?", []scene{
-			{done, []string{"fairlead", "status", "istiorevision", old}},
-		}},
-		{"The workload restarts, and the old control plane goes by itself", []scene{
-			kubectl("rollout", "restart", "deployment/cart", "-n", "shop"),
-			kubectl("rollout", "status", "deployment/cart", "-n", "shop", "--timeout=60s"),
-			kubectl("get", "pods", "-n", "shop", "-o", rev),
-			kubectl("wait", "istiorevision/"+old, "--for=delete", "--timeout=60s"),
-			{done, []string{"fairlead", "status", "istio", "default"}},
+		{"What ails it is mended, and it is tried again; then the old control plane goes by itself", []scene{
+			kubectl("patch", "deployment", "mainframe", "-n", "legacy", "--type=merge", "-p",
+				`{"spec":{"template":{"metadata":{"annotations":{"localkube.fairlead.dev/ready-after":"0s"}}}}}`),
+			fairlead(done, "retry", "istio", "default"),
+			fairlead(done, "watch", "istio", "default", "--wait", "--timeout", "1m"),
+			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
 		{"A mistake is refused where it is made", []scene{
 			{refused, []string{"localkube", "kubectl", "patch", "istio", "default", "--type=merge", "-p", `{"spec":{"version":"1.26"}}`}},
