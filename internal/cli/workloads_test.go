@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+func workloadStep(kind, name string, action passage.Action, state passage.State, change func(*passage.Step)) passage.Step {
+	s := passage.Step{
+		Object: passage.Object{APIVersion: "apps/v1", Kind: kind, Namespace: "shop", Name: name}, Action: action,
+		From: "default-v1-24-0", To: "default-v1-26-0", State: state, Disruptive: kind == "Deployment",
+		Reason: passage.Because("Why", "its own label names it"),
+	}
+	if kind == "Namespace" {
+		s.Object.Namespace = ""
+	}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+func inBatch(batch int) func(*passage.Step) {
+	return func(s *passage.Step) { s.Batch, s.StartedAt = batch, now.Add(-time.Minute) }
+}
+
+func running(progress string) func(*passage.Step) {
+	return func(s *passage.Step) { inBatch(1)(s); s.Progress = progress }
+}
+
+func because(message string) func(*passage.Step) {
+	return func(s *passage.Step) { s.Reason = passage.Because("Why", "%s", message) }
+}
+
+func moving(hold *passage.Reason, steps ...passage.Step) *workloads {
+	return &workloads{
+		plan: passage.Plan{
+			Passage: "migration", Subject: istioObject("default"), Target: "default-v1-26-0", Moves: "Deployment",
+			Hold: hold, Steps: steps,
+		},
+		batching: passage.Batching{Size: 2, Delay: 30 * time.Second},
+	}
+}
+
+func TestPrintWorkloadsPlan(t *testing.T) {
+	cases := map[string]struct {
+		workloads *workloads
+		want      string
+		code      int
+	}{
+		"nothing is moved at all": {nil, "", exitOK},
+		"all are there":           {moving(nil), "\nNo workload is left to move to default-v1-26-0.\n", exitOK},
+		"a plan": {
+			moving(passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision default-v1-26-0 is not ready"),
+				workloadStep("Namespace", "shop", "relabel", passage.Pending, nil),
+				workloadStep("Deployment", "cart", "restart", passage.Pending, nil),
+				workloadStep("Deployment", "pay", "relabel", passage.Pending, nil),
+				workloadStep("Deployment", "wish", "restart", passage.Pending, nil),
+				workloadStep("Deployment", "old", "stay", passage.Skipped, because("its annotation says so")),
+				workloadStep("StatefulSet", "db", "stay", passage.Skipped, because("a StatefulSet is not moved"))),
+			`
+Workloads to default-v1-26-0: the labels of 1 namespace, then 3 Deployments in 2 batches of at most
+2, taking at least 30s and as long as pods need to get ready; 1 not moved.
+Waiting: IstioRevision default-v1-26-0 is not ready
+
+BATCH   HOW       OBJECT                 FROM              WHY
+-       relabel   Namespace shop         default-v1-24-0   its own label names it
+1       restart   Deployment shop/cart   default-v1-24-0   its own label names it
+1       relabel   Deployment shop/pay    default-v1-24-0   its own label names it
+2       restart   Deployment shop/wish   default-v1-24-0   its own label names it
+-       stay      Deployment shop/old    default-v1-24-0   its annotation says so
+-       stay      StatefulSet shop/db    default-v1-24-0   a StatefulSet is not moved
+`, exitUnfinished,
+		},
+		"refused": {
+			moving(passage.Hold(v1.ReasonMaxVersionExceeded, "v1.26.0 is above batched.maxVersion 1.25.0"),
+				workloadStep("Deployment", "cart", "restart", passage.Pending, nil)),
+			`
+Workloads to default-v1-26-0: 1 Deployment in 1 batch of at most 2, taking at least 0s and as long
+as pods need to get ready.
+Held: v1.26.0 is above batched.maxVersion 1.25.0
+
+BATCH   HOW       OBJECT                 FROM              WHY
+1       restart   Deployment shop/cart   default-v1-24-0   its own label names it
+`, exitUnfinished,
+		},
+		"only a failure is left": {
+			moving(nil, workloadStep("Deployment", "cart", "restart", passage.Failed, func(s *passage.Step) {
+				inBatch(1)(s)
+				because("Readiness timeout exceeded after 5m0s")(s)
+			})),
+			`
+Workloads to default-v1-26-0: 0 Deployments; 1 failed.
+
+BATCH   HOW      OBJECT                 FROM              WHY
+1       failed   Deployment shop/cart   default-v1-24-0   Readiness timeout exceeded after 5m0s
+`, exitFailed,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			report := newPlanReport(account{Plan: planOf(nil), Workloads: c.workloads}, now)
+			var out bytes.Buffer
+			if c.workloads != nil {
+				printWorkloadsPlan(&out, outputText, report.Workloads, c.workloads.batching)
+			}
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Error(diff)
+			}
+			if got := code(planExit(report)); got != c.code {
+				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+		})
+	}
+}
+
+func TestPrintWorkloads(t *testing.T) {
+	done := workloadStep("Deployment", "a", "restart", passage.Done, inBatch(1))
+	cases := map[string]struct {
+		workloads *workloads
+		want      string
+		code      int
+	}{
+		"in progress": {
+			moving(nil, done, workloadStep("Deployment", "b", "restart", passage.Running, running("2/3 ready")),
+				workloadStep("Deployment", "c", "restart", passage.Pending, nil)),
+			`
+Workloads to default-v1-26-0: InProgress
+[##########>>>>>>>>>>..........] 1 of 3 done, 1 running, batch 1 of 2
+waiting for Deployment shop/b to settle
+
+BATCH   HOW       OBJECT              FROM              STATE       WHY
+1       restart   Deployment shop/b   default-v1-24-0   2/3 ready   its own label names it
+`, exitUnfinished,
+		},
+		"paused": {
+			moving(passage.Hold(v1.ReasonPaused, "paused by hand"), done, workloadStep("Deployment", "c", "restart", passage.Pending, nil)),
+			`
+Workloads to default-v1-26-0: Held
+[###############...............] 1 of 2 done, batch 1 of 1
+Held: paused by hand
+`, exitUnfinished,
+		},
+		"failed": {
+			moving(nil, done, workloadStep("Deployment", "b", "restart", passage.Failed, func(s *passage.Step) {
+				inBatch(1)(s)
+				because("Readiness timeout exceeded after 5m0s")(s)
+			})),
+			`
+Workloads to default-v1-26-0: CompletedWithFailures
+[###############!!!!!!!!!!!!!!!] 1 of 2 done, 1 failed, batch 1 of 1
+Deployment shop/b failed, all others have settled
+
+BATCH   HOW       OBJECT              FROM              STATE    WHY
+1       restart   Deployment shop/b   default-v1-24-0   Failed   Readiness timeout exceeded after
+                                                                 5m0s
+`, exitFailed,
+		},
+		"completed": {
+			moving(nil, done),
+			`
+Workloads to default-v1-26-0: Completed
+[##############################] 1 of 1 done, batch 1 of 1
+`, exitOK,
+		},
+		"nothing to move": {moving(nil), "\nWorkloads to default-v1-26-0: Completed\n", exitOK},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			report := newStatusReport(account{Plan: planOf(nil), Workloads: c.workloads}, now)
+			var out bytes.Buffer
+			printWorkloads(&out, outputText, report.Workloads)
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Error(diff)
+			}
+			if got := code(statusExit(report)); got != c.code {
+				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+		})
+	}
+}
+
+func TestBar(t *testing.T) {
+	cases := map[string]passage.Counts{
+		"[..............................]": {Total: 100, Pending: 100},
+		"[#.............................]": {Total: 1000, Done: 1, Pending: 999},
+		"[#>!...........................]": {Total: 1000, Done: 1, Running: 1, Failed: 1, Pending: 997},
+		"[############################>!]": {Total: 1000, Done: 998, Running: 1, Failed: 1},
+		"[##############################]": {Total: 7, Done: 7},
+	}
+	for want, counts := range cases {
+		if got := bar(counts); got != want {
+			t.Errorf("%+v: %s, want %s", counts, got, want)
+		}
+	}
+}
