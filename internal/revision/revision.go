@@ -72,7 +72,7 @@ func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundin
 	tools := controlplane.Tools{
 		Client:  own,
 		Objects: objects,
-		Keeper:  upkeep.NewKeeper(objects, mgr.GetAPIReader(), releases),
+		Keeper:  upkeep.NewKeeper(objects, surroundings.GetAPIReader(), releases),
 		Charts:  upkeep.NewCharts(source),
 		Users:   users,
 	}
@@ -108,7 +108,9 @@ func ownWritesFirst(mgr ctrl.Manager) (client.Client, error) {
 
 // newSurroundings caches what is installed, which all carries a label, and the metadata of what may use it.
 func newSurroundings(mgr ctrl.Manager) (cluster.Cluster, error) {
-	surroundings, err := cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.WarningHandler, config.WarningHandlerWithContext = nil, release.Remarks{}
+	surroundings, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = mgr.GetScheme()
 		o.HTTPClient = mgr.GetHTTPClient()
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }

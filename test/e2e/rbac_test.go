@@ -197,6 +197,8 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			return client.IgnoreAlreadyExists(i.Create(ctx, tag))
 		}),
 		step("see where it points", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-0") }),
+		step("install control planes that run elsewhere", i.installElsewhere),
+		step("remove them", i.removeElsewhere),
 		step("ask for another version", func(ctx context.Context) error {
 			istio.Spec.Version = "v1.31.1"
 			return i.Patch(ctx, istio, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"version":"v1.31.1"}}`)))

@@ -118,6 +118,10 @@ func TestRemoteControlPlane(t *testing.T) {
 				t.Errorf("restored: (-want +got)\n%s", diff)
 			}
 
+			if strings.Contains(w.operator.Log.Since(0), "Endpoints is deprecated") {
+				t.Error("the log comments on what Istio's charts install")
+			}
+
 			w.delete(t, revision)
 			eventually(t, func(ctx context.Context) error {
 				if _, err := leads.get(ctx); err == nil {

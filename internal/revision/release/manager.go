@@ -39,7 +39,7 @@ func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager
 		memory:   memory{last: map[types.NamespacedName]memorised{}},
 		rendered: renderings{of: map[types.NamespacedName]rendering{}},
 	}
-	m.config.WarningHandler, m.config.WarningHandlerWithContext = nil, asides{}
+	m.config.WarningHandler, m.config.WarningHandlerWithContext = nil, Remarks{}
 	var err error
 	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)

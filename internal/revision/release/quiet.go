@@ -25,9 +25,11 @@ func (q quiet) WithAttrs(attributes []slog.Attr) slog.Handler {
 
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
 
-// asides are what the API server remarks about what charts install. That is not ours to change.
-type asides struct{}
+// Remarks are what the API server has to say about what charts install. That is not ours to change, and so of interest
+// only to those who debug.
+type Remarks struct{}
 
-func (asides) HandleWarningHeaderWithContext(ctx context.Context, _ int, _ string, text string) {
+// HandleWarningHeaderWithContext logs a remark.
+func (Remarks) HandleWarningHeaderWithContext(ctx context.Context, _ int, _ string, text string) {
 	logr.FromContextOrDiscard(ctx).V(1).Info("the API server remarks on what is installed", "remark", text)
 }
