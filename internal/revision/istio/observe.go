@@ -37,8 +37,8 @@ type Users interface {
 	Revision(name string) usage.Usage
 }
 
-// Revision is an IstioRevision and the part of its spec that this passage wrote. Others may have added fields; those
-// are theirs, and server-side apply would not remove them.
+// Revision is an IstioRevision and, of one that belongs to the Istio, the part of its spec that this passage wrote.
+// Others may have added fields; those are theirs, and server-side apply would not remove them.
 type Revision struct {
 	*v1.IstioRevision
 	Written v1.IstioRevisionSpec
@@ -56,12 +56,11 @@ func Observe(ctx context.Context, reader client.Reader, name string, charts Char
 	}
 	observed := Observed{Istio: istio, Charts: charts, Users: users}
 	for i := range list.Items {
-		revision := &list.Items[i]
-		written, err := writtenBy(v1.FieldOwner, revision)
+		revision, err := revisionFor(istio, &list.Items[i])
 		if err != nil {
-			return Observed{}, fmt.Errorf("see what was written to IstioRevision %s: %w", revision.Name, err)
+			return Observed{}, err
 		}
-		observed.Revisions = append(observed.Revisions, Revision{IstioRevision: revision, Written: written})
+		observed.Revisions = append(observed.Revisions, revision)
 	}
 	slices.SortFunc(observed.Revisions, func(a, b Revision) int { return strings.Compare(a.Name, b.Name) })
 
@@ -76,6 +75,20 @@ func Observe(ctx context.Context, reader client.Reader, name string, charts Char
 	}
 	slices.SortFunc(observed.Tags, func(a, b v1.IstioRevisionTag) int { return strings.Compare(a.Name, b.Name) })
 	return observed, nil
+}
+
+// revisionFor is a revision as it concerns an Istio. What was written is told by managed fields, and reading those takes
+// longer than all the rest: it is done only where it matters.
+func revisionFor(istio *v1.Istio, revision *v1.IstioRevision) (Revision, error) {
+	seen := Revision{IstioRevision: revision}
+	if !metav1.IsControlledBy(revision, istio) {
+		return seen, nil
+	}
+	var err error
+	if seen.Written, err = writtenBy(v1.FieldOwner, revision); err != nil {
+		return seen, fmt.Errorf("see what was written to IstioRevision %s: %w", revision.Name, err)
+	}
+	return seen, nil
 }
 
 func writtenBy(owner string, revision *v1.IstioRevision) (v1.IstioRevisionSpec, error) {

@@ -9,6 +9,22 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
+// What was written to revisions of others is not looked for: with many of them, that would take long.
+func TestRevisionFor(t *testing.T) {
+	istio := makeIstio("default").Istio
+	for owner, want := range map[string]string{"default": "v1.24.0", "other": ""} {
+		revision := makeRevision("default-v1-24-0", "v1.24.0").of(owner).IstioRevision
+		revision.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: v1.FieldOwner, Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1.GroupVersion.String(),
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:version":{}}}`),
+		}}
+		got, err := revisionFor(istio, revision)
+		if err != nil || got.IstioRevision != revision || got.Written.Version != want {
+			t.Errorf("of %s: %+v, %v", owner, got.Written, err)
+		}
+	}
+}
+
 func TestWrittenBy(t *testing.T) {
 	fields := func(owner, json string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{

@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 
@@ -24,11 +25,14 @@ type Drift struct {
 }
 
 // seen is the trace that our own apply left on an object when it was last compared in full. Whoever changes a field
-// of ours takes it away from us, so that the trace changes with it; a status that is written does not touch it.
+// of ours takes it away from us, so that the trace changes with it; a status that is written does not touch it. The trace
+// itself may be as long as the object.
 type seen struct {
-	uid    types.UID
-	traces string
+	uid   types.UID
+	trace [sha256.Size]byte
 }
+
+func (s seen) traced() bool { return s.trace != [sha256.Size]byte{} }
 
 type comparisons struct {
 	mu   sync.Mutex
@@ -65,7 +69,7 @@ func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured
 		}
 		if drift != nil {
 			drifts = append(drifts, *drift)
-		} else if now.traces != "" && have.ResourceVersion == version {
+		} else if now.traced() && have.ResourceVersion == version {
 			// The cache may be behind, and what bears no trace of ours would not show that somebody changes it.
 			k.compared.remember(keyOf(object), now)
 		}
@@ -108,11 +112,11 @@ func traceOf(object *metav1.PartialObjectMetadata) seen {
 	if object == nil {
 		return seen{}
 	}
-	trace := seen{uid: object.GetUID()}
+	now := seen{uid: object.GetUID()}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == v1.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil {
-			trace.traces += entry.FieldsV1.String()
+			now.trace = sha256.Sum256(append(now.trace[:], entry.FieldsV1.String()...))
 		}
 	}
-	return trace
+	return now
 }
