@@ -22,7 +22,9 @@ func Plan(o Observed) passage.Plan {
 		Steps:   []passage.Step{},
 	}
 	if o.beingDeleted() {
-		plan.Steps = append(plan.Steps, removal(o)...)
+		if plan.Steps = append(plan.Steps, removal(o)...); len(plan.Steps) == 0 {
+			plan.Hold = upkeep.Lingering(o.Revision)
+		}
 		return plan
 	}
 	plan.Hold = passage.FirstHold(o, whilePaused)

@@ -24,7 +24,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	}
 	configuration := &statusConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(o.Revision.Name).WithUID(o.Revision.UID),
+		ObjectMetaApplyConfiguration: upkeep.Unchanged(o.Revision),
 		Status:                       status,
 	}
 	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)

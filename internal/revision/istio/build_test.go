@@ -97,6 +97,11 @@ func (b revisionBuilder) deleting() revisionBuilder {
 	return b
 }
 
+func (b revisionBuilder) finalizers(finalizers ...string) revisionBuilder {
+	b.Finalizers = finalizers
+	return b
+}
+
 func (b revisionBuilder) generation(generation int64) revisionBuilder {
 	b.Generation = generation
 	return b

@@ -3,7 +3,6 @@ package istio
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -83,6 +82,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if observed.beingDeleted() {
+		// Its revisions go after it. Until then there is somebody to read what it says.
+		if err := r.report(ctx, observed, Plan(observed, r.now()), nil); err != nil {
+			return upkeep.Unreported(nil, err)
+		}
 		return ctrl.Result{}, nil
 	}
 
@@ -102,7 +105,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
-		return ctrl.Result{}, errors.Join(applyErr, err)
+		return upkeep.Unreported(applyErr, err)
 	}
 	if apierrors.IsInvalid(applyErr) {
 		return ctrl.Result{RequeueAfter: upkeep.RefusalLasts}, nil

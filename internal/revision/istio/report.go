@@ -23,7 +23,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if equality.Semantic.DeepEqual(o.Istio.Status, status) {
 		return nil
 	}
-	err := r.client.Status().Apply(ctx, statusConfigurationOf(o.Istio.Name, status),
+	err := r.client.Status().Apply(ctx, statusConfigurationOf(o.Istio, status),
 		client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
@@ -108,6 +108,8 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 	case plan.Hold != nil && unwritten != nil:
 		return condition(metav1.ConditionFalse, passage.Because(plan.Hold.Code, "%s; what waits is to %s %s: %s",
 			plan.Hold.Message, unwritten.Action, unwritten.Object, unwritten.Reason.Message))
+	case plan.Hold != nil && plan.Hold.Code == passage.Code(v1.ReasonBeingDeleted):
+		return condition(metav1.ConditionFalse, *plan.Hold)
 	case plan.Hold != nil:
 		return condition(metav1.ConditionTrue, *plan.Hold)
 	case unwritten != nil:
@@ -158,7 +160,9 @@ type statusConfiguration struct {
 
 func (*statusConfiguration) IsApplyConfiguration() {}
 
-func statusConfigurationOf(name string, status v1.IstioStatus) *statusConfiguration {
+// statusConfigurationOf is for the Istio that was looked at: one that has been made anew under its name, or changed
+// meanwhile, is a conflict.
+func statusConfigurationOf(istio *v1.Istio, status v1.IstioStatus) *statusConfiguration {
 	own := v1.IstioStatus{
 		ObservedGeneration: status.ObservedGeneration,
 		State:              status.State,
@@ -173,7 +177,7 @@ func statusConfigurationOf(name string, status v1.IstioStatus) *statusConfigurat
 	}
 	return &statusConfiguration{
 		TypeMetaApplyConfiguration:   typeMeta(v1.IstioKind),
-		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(name),
+		ObjectMetaApplyConfiguration: upkeep.Unchanged(istio),
 		Status:                       own,
 	}
 }

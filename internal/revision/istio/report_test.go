@@ -51,6 +51,14 @@ func TestStatus(t *testing.T) {
 			reconciled: "True Reconciled: IstioRevision default is as the spec asks",
 			ready:      "True IstiodReady: the control plane of IstioRevision default serves",
 		},
+		"being deleted": {
+			in:         observed(makeIstio("default").deleting().active("default"), makeRevision("default", "v1.24.0").of("default").ready()),
+			state:      "BeingDeleted",
+			active:     "default",
+			revisions:  v1.RevisionSummary{Total: 1, Ready: 1},
+			reconciled: "False BeingDeleted: Istio default is being deleted, and its revisions with it",
+			ready:      "True IstiodReady: the control plane of IstioRevision default serves",
+		},
 		"revisions are counted, those of others are not": {
 			in: observed(makeIstio("default").revisionBased(),
 				makeRevision("default-v1-23-0", "v1.23.0").of("default").ready().
@@ -155,7 +163,12 @@ func TestStatusIsStable(t *testing.T) {
 	if second.WorkloadMigration == nil {
 		t.Error("what others wrote to the status is lost")
 	}
-	if sent := statusConfigurationOf("default", second).Status; sent.WorkloadMigration != nil {
+	in.Istio.ResourceVersion = "7"
+	sent := statusConfigurationOf(in.Istio, second)
+	if sent.Status.WorkloadMigration != nil {
 		t.Error("what others wrote to the status is claimed as our own")
+	}
+	if *sent.ResourceVersion != "7" {
+		t.Error("the status would be written to an Istio that was made anew")
 	}
 }

@@ -82,6 +82,9 @@ func pruning(o Observed, revision Revision, target string, now time.Time) passag
 	switch {
 	case !revision.DeletionTimestamp.IsZero():
 		step.Reason = passage.Because(v1.ReasonBeingDeleted, "it is being uninstalled")
+		if lingers := upkeep.Lingering(revision); lingers != nil {
+			step.Reason = *lingers
+		}
 	case uses.Used() && o.followers(revision.Name, target) == uses.Tags && uses.Namespaces+uses.Pods == 0:
 		step.Reason = passage.Because(v1.ReasonInactive,
 			"nothing but tags that move uses it; it is deleted when they have moved and its grace period is over")

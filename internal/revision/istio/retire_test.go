@@ -81,6 +81,11 @@ func TestRetirement(t *testing.T) {
 			at:   at(3600),
 			want: []string{`Running prune IstioRevision default-v1-24-0 "v1.24.0"->"" BeingDeleted`},
 		},
+		"removed, and kept by others": {
+			in:   observed(istio(), before().inactive(epoch).unused().deleting().finalizers("example.com/backup"), after().ready()),
+			at:   at(3600),
+			want: []string{`Running prune IstioRevision default-v1-24-0 "v1.24.0"->"" BeingDeleted`},
+		},
 		"back to the old one: it is active again, and the other retires": {
 			in: observed(istio().version("v1.24.0"), before().inactive(epoch), after().ready().unused()),
 			at: at(5),
@@ -163,6 +168,7 @@ func TestPruningSaysWhenAndWhy(t *testing.T) {
 	in := observed(makeIstio("default").revisionBased().version("v1.26.0"),
 		makeRevision("default-v1-24-0", "v1.24.0").of("default").ready().inactive(epoch).unused(),
 		makeRevision("default-v1-25-0", "v1.25.0").of("default").ready().inactive(epoch),
+		makeRevision("default-v1-25-1", "v1.25.1").of("default").deleting().finalizers("example.com/backup"),
 		makeRevision("default-v1-26-0", "v1.26.0").of("default").ready()).used("default-v1-25-0")
 	var got []string
 	for _, s := range Plan(in, epoch.Add(time.Second)).Steps {
@@ -173,6 +179,7 @@ func TestPruningSaysWhenAndWhy(t *testing.T) {
 	want := []string{
 		"nothing has used it since 2030-01-01T12:00:00Z; it is deleted at 2030-01-01T12:00:31Z",
 		"it stays while it is in use, by 1 pod: Pod shop/cart",
+		"what was installed has been removed; it goes when others have removed their finalizers: example.com/backup",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -4,7 +4,6 @@ package tag
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,10 +86,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		plan = Plan(observed)
 	}
 	if observed.beingDeleted() && applyErr == nil && len(plan.Steps) == 0 {
-		return ctrl.Result{}, upkeep.LetGo(ctx, r.client, observed.Tag)
+		err := upkeep.LetGo(ctx, r.client, observed.Tag)
+		if err != nil || len(observed.Tag.Finalizers) == 0 {
+			return ctrl.Result{}, err
+		}
+		plan = Plan(observed)
 	}
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
-		return ctrl.Result{}, errors.Join(applyErr, err)
+		return upkeep.Unreported(applyErr, err)
 	}
 	return upkeep.Result(plan, applyErr, r.charts.AskAgain())
 }

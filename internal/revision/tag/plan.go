@@ -30,6 +30,9 @@ func Plan(o Observed) passage.Plan {
 			plan.Steps = append(plan.Steps, removal(state.Namespace, state.Name,
 				passage.Because(v1.ReasonBeingDeleted, "IstioRevisionTag %s is being deleted", o.Tag.Name)))
 		}
+		if len(plan.Steps) == 0 {
+			plan.Hold = upkeep.Lingering(o.Tag)
+		}
 		return plan
 	}
 	plan.Hold = passage.FirstHold(o, whilePaused)

@@ -24,7 +24,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	}
 	configuration := &statusConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionTagKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(o.Tag.Name).WithUID(o.Tag.UID),
+		ObjectMetaApplyConfiguration: upkeep.Unchanged(o.Tag),
 		Status:                       status,
 	}
 	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)

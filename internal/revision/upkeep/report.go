@@ -21,6 +21,8 @@ func Reconciled(plan passage.Plan, failure error, done string) metav1.Condition 
 	case plan.Hold != nil && left != nil:
 		reason = passage.Because(plan.Hold.Code, "%s; what waits is to %s %s: %s",
 			plan.Hold.Message, left.Action, left.Object, left.Reason.Message)
+	case plan.Hold != nil && plan.Hold.Code == passage.Code(v1.ReasonBeingDeleted):
+		reason = *plan.Hold
 	case plan.Hold != nil:
 		condition.Status, reason = metav1.ConditionTrue, *plan.Hold
 	case left != nil:
