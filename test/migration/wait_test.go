@@ -1,0 +1,97 @@
+package migration_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/launch"
+)
+
+// patience is how long a test waits for anything that has to happen.
+const patience = 2 * time.Minute
+
+// eventually tries until it works; it fails the test with the last error when the time is up.
+func eventually(t testing.TB, try func(context.Context) error) {
+	t.Helper()
+	if err := launch.Attempt(t.Context(), patience, try); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// create makes an object, and asks for its removal when the test ends.
+func create[T client.Object](t testing.TB, w *world, object T) T {
+	t.Helper()
+	if err := w.Create(t.Context(), object); err != nil {
+		t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if err := client.IgnoreNotFound(w.Delete(context.Background(), object)); err != nil {
+			t.Errorf("delete %T %s: %v", object, object.GetName(), err)
+		}
+	})
+	return object
+}
+
+// until reads an object until it is as it should be, and returns it.
+func until[T client.Object](t testing.TB, w *world, object T, is func(T) error) T {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if err := is(object); err != nil {
+			return fmt.Errorf("%T %s: %w", object, object.GetName(), err)
+		}
+		return nil
+	})
+	return object
+}
+
+// change reads an object, changes it and writes it back, until nobody was faster.
+func change[T client.Object](t testing.TB, w *world, object T, change func(T)) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change(object)
+		return w.Update(ctx, object)
+	})
+}
+
+// gone waits until an object is no more.
+func gone(t testing.TB, w *world, object client.Object) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		err := w.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil {
+			return fmt.Errorf("%T %s is still there", object, object.GetName())
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// condition of an Istio, as far as it speaks of the latest spec.
+func condition(istio *v1.Istio, kind v1.ConditionType) metav1.Condition {
+	if found := meta.FindStatusCondition(istio.Status.Conditions, string(kind)); found != nil && found.ObservedGeneration == istio.Generation {
+		return *found
+	}
+	return metav1.Condition{Type: string(kind), Status: metav1.ConditionUnknown}
+}
+
+// said are the conditions in short.
+func said(conditions []metav1.Condition) string {
+	text := ""
+	for _, c := range conditions {
+		text += fmt.Sprintf("\n  %s=%s %s (generation %d): %s", c.Type, c.Status, c.Reason, c.ObservedGeneration, c.Message)
+	}
+	return text
+}

@@ -1,0 +1,119 @@
+package migration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
+)
+
+// system is the namespace of all control planes.
+const system = "istio-system"
+
+// world is a cluster with an operator at work, as its administrator sees it.
+type world struct {
+	*cluster.Cluster
+	client.WithWatch
+	operator *launch.Process
+	// kubeconfig is that of the operator.
+	kubeconfig string
+}
+
+var shared struct {
+	once    sync.Once
+	world   *world
+	scratch string
+	err     error
+}
+
+// theWorld is the one that the tests share. The operator's log of the test's time is shown if the test fails.
+func theWorld(t testing.TB) *world {
+	t.Helper()
+	c, charts := cluster.Shared(t), cluster.Charts(t)
+	shared.once.Do(func() {
+		if shared.scratch, shared.err = os.MkdirTemp("", "migration-"); shared.err != nil {
+			return
+		}
+		if shared.world, shared.err = prepare(c, shared.scratch); shared.err == nil {
+			shared.err = errors.Join(shared.world.operate(charts, shared.scratch), shared.world.anchor())
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	shared.world.operator.ShowTo(t)
+	return shared.world
+}
+
+// prepare gives a cluster what the operator may do, and sidecars.
+func prepare(c *cluster.Cluster, scratch string) (*world, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	w := &world{Cluster: c}
+	var err error
+	if w.WithWatch, err = launch.Administrator(c); err != nil {
+		return nil, err
+	}
+	if w.kubeconfig, err = launch.Permissions(ctx, c, w, scratch); err != nil {
+		return nil, err
+	}
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}
+	if err := w.Create(ctx, home); client.IgnoreAlreadyExists(err) != nil {
+		return nil, fmt.Errorf("create namespace %s: %w", system, err)
+	}
+	return w, w.installPolicies(ctx)
+}
+
+// operate starts an operator and waits until what it installs is served.
+func (w *world) operate(charts, scratch string) error {
+	var err error
+	w.operator, err = launch.Operator(scratch, "--kubeconfig", w.kubeconfig, "--chart-dir", charts,
+		"--leader-elect=false", "--log-format", "text")
+	if err != nil {
+		return err
+	}
+	return launch.Attempt(context.Background(), 30*time.Second, func(ctx context.Context) error {
+		return errors.Join(
+			w.operator.Alive(),
+			w.List(ctx, &v1.IstioList{}), w.List(ctx, &v1.IstioRevisionList{}), w.List(ctx, &v1.IstioRevisionTagList{}),
+		)
+	})
+}
+
+// anchor is a revision that stays, of the newest version there is. It brings Istio's CRDs, which are slow to come, so that
+// no other revision has to wait for them. It has no istiod of its own.
+func (w *world) anchor() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	anchor := &v1.IstioRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "anchor"},
+		Spec: v1.IstioRevisionSpec{Version: "v1.31.1", Namespace: system, Values: v1.Values{
+			"global":       map[string]any{"operatorManageWebhooks": true},
+			"istiodRemote": map[string]any{"enabled": true},
+		}},
+	}
+	if err := w.Create(ctx, anchor); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create the anchor: %w", err)
+	}
+	return launch.Attempt(ctx, 2*time.Minute, func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKeyFromObject(anchor), anchor); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(anchor.Status.Conditions, string(v1.ConditionReady)) {
+			return fmt.Errorf("the anchor is not ready:%s", said(anchor.Status.Conditions))
+		}
+		return nil
+	})
+}
