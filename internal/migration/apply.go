@@ -124,14 +124,10 @@ func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, 
 	return w.heed(err, seen.UID, "move Deployment %s/%s", seen.Namespace, seen.Name)
 }
 
-// remember writes down on a Deployment that it failed. It restarts nothing.
-func (w *writer) remember(ctx context.Context, seen *appsv1.Deployment, step passage.Step) error {
-	mark := markOf(seen)
-	if mark == nil {
-		return nil
-	}
-	err := w.mark(ctx, seen, mark.failed(step.EndedAt, step.Reason), nil)
-	return w.heed(err, seen.UID, "write down that Deployment %s/%s failed", seen.Namespace, seen.Name)
+// remember writes down on a Deployment how its move has ended. It restarts nothing.
+func (w *writer) remember(ctx context.Context, e ending) error {
+	err := w.mark(ctx, e.Deployment, e.mark, nil)
+	return w.heed(err, e.UID, "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
 }
 
 func (w *writer) mark(ctx context.Context, seen *appsv1.Deployment, mark Mark, spec map[string]any) error {

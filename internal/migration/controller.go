@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +27,6 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/migration/fleet"
-	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/upkeep"
 )
 
@@ -188,20 +186,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.meters.forget(o.Istio.Name)
 		return ctrl.Result{}, nil
 	}
-	d := r.decide(o)
+	d := decide(o, r.now())
 	if len(d.Start) > 0 && !o.running() {
 		// The beginning is written down before anything moves: every move names the migration that it is part of.
 		if err := r.begin(ctx, &o); err != nil {
 			return ctrl.Result{}, err
 		}
-		d = r.decide(o)
+		d = decide(o, r.now())
 	}
 	applyErr := r.apply(ctx, o, d)
-	if len(d.Start) > 0 || applyErr != nil {
+	if len(d.Start)+len(d.ended) > 0 {
 		o.Fleet, o.Refused = r.fleet.Picture(), r.writer.refusals(o.retry())
-		d = r.decide(o)
+		d = decide(o, r.now())
 	}
-	r.meters.observe(o.Istio.Name, d)
+	r.meters.observe(o.Istio.Name, d.Decision)
 	again, err := r.report(ctx, o, d)
 	switch {
 	case apierrors.IsConflict(applyErr) || apierrors.IsConflict(err):
@@ -223,11 +221,6 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 	return o, err
 }
 
-func (r *reconciler) decide(o Observed) passage.Decision {
-	now := r.now()
-	return passage.Next(Plan(o, now), o.Batching(), now)
-}
-
 func (r *reconciler) begin(ctx context.Context, o *Observed) error {
 	status := began(*o, r.now())
 	if err := r.write(ctx, o.Istio, status, conditionOfIstio(o.Istio)); err != nil {
@@ -243,42 +236,28 @@ func conditionOfIstio(istio *v1.Istio) *metav1.Condition {
 	return meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
 }
 
-// apply writes down what has failed and starts what is to be started.
-func (r *reconciler) apply(ctx context.Context, o Observed, d passage.Decision) error {
+// apply writes down what has ended, and only then starts what is to be started: from the next batch it is concluded that
+// those before it have settled, each as its mark says.
+func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 	var errs collected
-	for i := range d.Plan.Steps {
-		step := &d.Plan.Steps[i]
-		if step.State != passage.Failed || step.StartedAt.IsZero() {
-			continue
-		}
-		seen := deploymentOf(o.Fleet, step.Object)
-		if mark := markOf(seen); mark == nil || !mark.Failed.IsZero() {
-			continue
-		}
-		err := r.writer.remember(ctx, seen, *step)
+	for _, e := range d.ended {
+		err := r.writer.remember(ctx, e)
 		errs.add(err)
-		if err == nil {
-			r.recorder.Eventf(seen, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
-				"moving to %s failed: %s", step.To, step.Reason.Message)
+		if err == nil && e.mark.Done.IsZero() {
+			r.recorder.Eventf(e.Deployment, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
+				"moving to %s failed: %s", e.mark.Target, e.mark.Reason.Message)
 		}
 	}
-	errs.add(r.writer.start(ctx, o, o.run(), d.Start))
-	return errs.joined()
-}
-
-func deploymentOf(picture fleet.Picture, object passage.Object) *appsv1.Deployment {
-	for _, d := range picture.Deployments {
-		if d.Namespace == object.Namespace && d.Name == object.Name {
-			return d
-		}
+	if err := errs.joined(); err != nil {
+		return err
 	}
-	return nil
+	return r.writer.start(ctx, o, o.run(), d.Start)
 }
 
 // report writes the status, if it says anything new, and tells after how long it should be written if not now.
-func (r *reconciler) report(ctx context.Context, o Observed, d passage.Decision) (time.Duration, error) {
+func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
 	now := r.now()
-	status, condition := statusOf(o, d, now), conditionFor(o, d)
+	status, condition := statusOf(o, d, now), conditionFor(o, d.Decision)
 	before, told := o.Istio.Status.WorkloadMigration, conditionOfIstio(o.Istio)
 	if condition != nil {
 		condition.LastTransitionTime = metav1.NewTime(now)
@@ -335,13 +314,13 @@ func (r *reconciler) forget(istio string) {
 }
 
 // lookAgain is when time alone may change the plan, or the status is due.
-func (r *reconciler) lookAgain(o Observed, d passage.Decision, status time.Duration) time.Duration {
+func (r *reconciler) lookAgain(o Observed, d decision, status time.Duration) time.Duration {
 	now := r.now()
 	next := d.LookAgain
 	if status > 0 {
 		next = sooner(next, now.Add(status))
 	}
-	next = sooner(next, Deadline(o, now))
+	next = sooner(next, d.deadline)
 	if len(o.Refused) > 0 {
 		next = sooner(next, now.Add(refusalHolds))
 	}

@@ -101,19 +101,13 @@ func untilTagsMoved(p planner) *passage.Reason {
 
 // untilBatchSettles sees through what has started before the target was another one.
 func untilBatchSettles(p planner) *passage.Reason {
-	var underway []string
-	var to string
-	for _, d := range p.Fleet.Deployments {
-		if mark := p.underwayElsewhere(d); mark != nil {
-			underway, to = append(underway, d.Namespace+"/"+d.Name), mark.Target
-		}
-	}
-	switch len(underway) {
-	case 0:
+	if len(p.elsewhere) == 0 {
 		return nil
-	case 1:
-		return passage.Hold(v1.ReasonBatchSettles, "Deployment %s is on its way to %s, and is waited for", underway[0], to)
 	}
-	return passage.Hold(v1.ReasonBatchSettles, "Deployment %s and %d more are on their way to %s, and are waited for",
-		underway[0], len(underway)-1, to)
+	first := deployment(p.elsewhere[0].Namespace, p.elsewhere[0].Name)
+	if len(p.elsewhere) == 1 {
+		return passage.Hold(v1.ReasonBatchSettles, "%s is on its way to %s, and is waited for", first, p.revision)
+	}
+	return passage.Hold(v1.ReasonBatchSettles, "%s and %d more are on their way to %s, and are waited for",
+		first, len(p.elsewhere)-1, p.revision)
 }

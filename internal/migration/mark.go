@@ -24,6 +24,8 @@ type Mark struct {
 	// Failed is when it was given up, and Reason why.
 	Failed time.Time       `json:"failed,omitzero"`
 	Reason *passage.Reason `json:"reason,omitempty"`
+	// Done is when it was seen to be done, for a Deployment that does not tell itself.
+	Done time.Time `json:"done,omitzero"`
 }
 
 // markOf reads the mark of a Deployment. One that cannot be read, because somebody has edited it, counts as none.
@@ -50,7 +52,13 @@ func (m Mark) String() string {
 }
 
 // failed is the mark of a move that is given up.
-func (m Mark) failed(at time.Time, why passage.Reason) Mark {
+func (m Mark) failed(at time.Time, why passage.Reason) *Mark {
 	m.Failed, m.Reason = at, &why
-	return m
+	return &m
+}
+
+// done is the mark of a move that has come to a good end.
+func (m Mark) done(at time.Time) *Mark {
+	m.Done = at
+	return &m
 }

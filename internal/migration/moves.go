@@ -3,6 +3,7 @@ package migration
 import (
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
@@ -28,8 +29,8 @@ type workload struct {
 
 // unstarted is the step of a Deployment that was not moved yet, or nil if it is not for this migration to move. With the
 // mark of a move that failed, it is tried again.
-func (p planner) unstarted(step *passage.Step, d *appsv1.Deployment, pods fleet.Pods, failed *Mark) *passage.Step {
-	w := p.workload(d, pods)
+func (p planner) unstarted(d *appsv1.Deployment, failed *Mark) *passage.Step {
+	w, step := p.workload(d), p.step(d)
 	step.State, step.Action, step.From = passage.Pending, ActionRestart, names(w.old)
 	switch {
 	case failed != nil:
@@ -44,7 +45,9 @@ func (p planner) unstarted(step *passage.Step, d *appsv1.Deployment, pods fleet.
 	default:
 		return nil
 	}
-	if step.From == "" {
+	if step.From == "" && w.ownLabel {
+		step.From = d.Spec.Template.Labels[v1.LabelRevision]
+	} else if step.From == "" {
 		step.From = w.choice.Name
 	}
 	if p.rewritesLabel(w) {
@@ -80,7 +83,8 @@ type verdict struct {
 	why   *passage.Reason
 }
 
-func (p planner) workload(d *appsv1.Deployment, pods fleet.Pods) workload {
+func (p planner) workload(d *appsv1.Deployment) workload {
+	pods := p.podsOf(d)
 	w := workload{Deployment: d, pods: pods, old: p.outdated(pods)}
 	template := d.Spec.Template
 	if template.Annotations[v1.LabelSidecarInject] != "false" {
@@ -110,9 +114,13 @@ func (p planner) concerns(w workload) bool {
 	return len(w.old) > 0 || w.means.standing == outdated || w.ownLabel
 }
 
-// rewritesLabel tells whether the pods themselves choose an outdated revision, so that they have to choose anew.
-func (p planner) rewritesLabel(w workload) bool {
-	return w.ownLabel || w.means.standing == outdated && !w.choice.OfNamespace
+// rewritesLabel tells whether the pods have a label of their own that is to name the target.
+func (p planner) rewritesLabel(w workload) bool { return w.ownLabel || p.choosesAnew(w) }
+
+// choosesAnew tells whether it is their own label by which the pods get an outdated revision. One that their namespace
+// overrules is no reason to restart them.
+func (p planner) choosesAnew(w workload) bool {
+	return w.means.standing == outdated && !w.choice.OfNamespace
 }
 
 // leads tells whether what is chosen leads to the target, now or once the labels of namespaces have been moved.
@@ -196,7 +204,7 @@ func (p planner) hasNothingToRestart(w workload) *passage.Reason {
 
 // isThere tells why a workload needs no restart, or is nil.
 func (p planner) isThere(w workload) *passage.Reason {
-	if p.rewritesLabel(w) || len(othersThan(w.pods, p.Target.Name)) > 0 || w.pods[p.Target.Name] == 0 {
+	if p.choosesAnew(w) || len(othersThan(w.pods, p.Target.Name)) > 0 || w.pods[p.Target.Name] == 0 {
 		return nil
 	}
 	return passage.Hold(v1.ReasonRunsOnTarget, "its pods run on %s already", p.Target.Name)
@@ -210,5 +218,6 @@ func (p planner) movedByOthers(w workload) bool {
 		return false
 	}
 	rolled, ended := rolledOut(w.Deployment, ptr.Deref(w.Spec.Replicas, 1), p.run)
-	return rolled && !ended.IsZero()
+	over := p.Istio.Status.WorkloadMigration.CompletionTime
+	return rolled && !ended.IsZero() && (over == nil || !ended.After(over.Add(time.Second)))
 }

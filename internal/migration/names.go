@@ -22,7 +22,7 @@ const (
 	outdated
 	// following is a tag that follows the Istio, and leads to the target or will in a moment.
 	following
-	// held is a tag that follows the Istio and cannot go to the target.
+	// held is a tag that follows the Istio and does not go to the target.
 	held
 	// pinned is a tag that is fixed to a revision.
 	pinned
@@ -64,6 +64,8 @@ func (o Observed) namesOf() map[string]meaning {
 		switch ref := tag.Spec.TargetRef; {
 		case ref.Kind == v1.IstioRevisionKind:
 			names[tag.Name] = meaning{pinned, fmt.Sprintf("IstioRevisionTag %s, which is fixed to IstioRevision %s", tag.Name, ref.Name)}
+		case ref.Name == o.Istio.Name && !tag.DeletionTimestamp.IsZero():
+			names[tag.Name] = meaning{held, fmt.Sprintf("IstioRevisionTag %s, which is being deleted", tag.Name)}
 		case !o.follows(tag):
 			names[tag.Name] = meaning{foreign, fmt.Sprintf("IstioRevisionTag %s, which follows %s %s", tag.Name, ref.Kind, ref.Name)}
 		default:

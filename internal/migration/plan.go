@@ -27,26 +27,59 @@ const (
 // Plan decides what to do about the workloads of an Istio. Namespaces come first, then Deployments, and last what is not
 // moved and keeps an old revision alive.
 func Plan(o Observed, now time.Time) passage.Plan {
+	plan, _, _ := newPlanner(o, now).plan()
+	return plan
+}
+
+// decision is what to do next, and what else there is to do about the moves that were started before.
+type decision struct {
+	passage.Decision
+	// ended are the moves that have, which nobody has written down yet.
+	ended []ending
+	// elsewhere counts those to another revision that are underway still.
+	elsewhere int
+	// deadline is when time alone changes how far one of the workloads is; zero if none is underway.
+	deadline time.Time
+}
+
+// ending is a Deployment whose move has ended, and the mark that says so.
+type ending struct {
+	*appsv1.Deployment
+	mark Mark
+}
+
+func decide(o Observed, now time.Time) decision {
 	p := newPlanner(o, now)
-	plan := passage.Plan{
+	plan, ended, deadline := p.plan()
+	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.elsewhere), deadline}
+}
+
+func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) {
+	plan = passage.Plan{
 		Passage: v1.PassageMigration,
-		Subject: passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioKind, Name: o.Istio.Name},
-		Target:  o.Target.Name,
+		Subject: passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioKind, Name: p.Istio.Name},
+		Target:  p.Target.Name,
 		Moves:   kindDeployment,
 		Hold:    passage.FirstHold(p, gates...),
 		Steps:   []passage.Step{},
 	}
-	if o.Target.Name == "" {
-		return plan
+	deadline = p.deadline
+	if p.Target.Name == "" {
+		return plan, nil, deadline
 	}
 	plan.Steps = append(plan.Steps, p.namespaces()...)
-	for _, d := range o.Fleet.Deployments {
-		if step := p.deployment(d); step != nil {
+	for i, d := range p.Fleet.Deployments {
+		step, far := p.deployment(d, p.marks[i])
+		if step != nil {
 			plan.Steps = append(plan.Steps, *step)
 		}
+		if _, refused := p.Refused[d.UID]; far.unwritten != nil && !refused {
+			ended = append(ended, ending{d, *far.unwritten})
+		}
+		deadline = sooner(deadline, far.changes)
 	}
 	plan.Steps = append(plan.Steps, p.bystanders()...)
-	return plan
+	return plan, ended, deadline
 }
 
 // planner has what is the same for all workloads of one plan.
@@ -57,6 +90,16 @@ type planner struct {
 	timeout time.Duration
 	run     time.Time
 	retry   time.Time
+	// marks are those of the Deployments of the fleet, in the same order.
+	marks []*Mark
+	// batch is the last one of this run that was opened, and opened is when.
+	batch  int
+	opened time.Time
+	// elsewhere are the Deployments that are on their way to another revision, the last of them to revision; deadline is
+	// when time alone changes that.
+	elsewhere []*appsv1.Deployment
+	revision  string
+	deadline  time.Time
 }
 
 func newPlanner(o Observed, now time.Time) planner {
@@ -64,11 +107,38 @@ func newPlanner(o Observed, now time.Time) planner {
 	if err != nil {
 		settings.ReadinessTimeout = v1.DefaultReadinessTimeout
 	}
-	return planner{
+	p := planner{
 		Observed: o, now: now, names: o.namesOf(),
 		timeout: settings.ReadinessTimeout, run: o.run(), retry: o.retry(),
+		marks: make([]*Mark, len(o.Fleet.Deployments)),
 	}
+	for i, d := range o.Fleet.Deployments {
+		mark := markOf(d)
+		if mark == nil || mark.Istio != o.Istio.Name || d.DeletionTimestamp != nil {
+			continue
+		}
+		p.marks[i] = mark
+		switch {
+		case mark.Target != o.Target.Name:
+			if far := p.settle(d, *mark); far.state == passage.Running {
+				p.elsewhere, p.revision = append(p.elsewhere, d), mark.Target
+				p.deadline = sooner(p.deadline, far.changes)
+			}
+		case !mark.Run.Equal(p.run) || mark.Batch < p.batch:
+		case mark.Batch > p.batch:
+			p.batch, p.opened = mark.Batch, mark.Started
+		default:
+			p.opened = sooner(p.opened, mark.Started)
+		}
+	}
+	return p
 }
+
+func (p planner) settle(d *appsv1.Deployment, mark Mark) outcome {
+	return settle(d, p.podsOf(d), mark, timeoutOf(d, p.timeout), p.now)
+}
+
+func (p planner) podsOf(d *appsv1.Deployment) fleet.Pods { return p.Fleet.Pods[fleet.DeploymentOf(d)] }
 
 // namespaces are the steps of phase one, which restart nothing.
 func (p planner) namespaces() []passage.Step {
@@ -91,32 +161,60 @@ func (p planner) namespaces() []passage.Step {
 	return steps
 }
 
-// deployment is the step of a Deployment, or nil if it has nothing to do with this migration.
-func (p planner) deployment(d *appsv1.Deployment) *passage.Step {
+// deployment is the step of a Deployment, or nil if it has nothing to do with this migration, and how far it is if it
+// was moved before.
+func (p planner) deployment(d *appsv1.Deployment, mark *Mark) (*passage.Step, outcome) {
 	if d.DeletionTimestamp != nil {
-		return nil
+		return nil, outcome{}
 	}
-	step := &passage.Step{
-		Object: deployment(d.Namespace, d.Name), To: p.Target.Name, Disruptive: true,
-	}
-	pods := p.Fleet.Pods[fleet.DeploymentOf(d)]
-	mark := markOf(d)
 	if mark == nil || mark.Target != p.Target.Name {
-		return p.unstarted(step, d, pods, nil)
+		return p.unstarted(d, nil), outcome{}
 	}
-	far := settle(d, pods, *mark, timeoutOf(d, p.timeout), p.now)
-	if far.state == passage.Failed && !mark.Failed.IsZero() && mark.Failed.Before(p.retry) {
-		return p.unstarted(step, d, pods, mark)
+	far := p.settle(d, *mark)
+	switch {
+	case !mark.Failed.IsZero():
+		if far.state == passage.Failed && mark.Failed.Before(p.retry) {
+			return p.unstarted(d, mark), outcome{}
+		}
+	case !mark.Run.Equal(p.run):
+		if far.state == passage.Done {
+			return nil, outcome{}
+		}
+		if far.state == passage.Failed || mark.Batch == 0 {
+			return p.unstarted(d, nil), outcome{}
+		}
+	case p.over(*mark) && far.cameUpWrong():
+		// Whoever took it back may have had a reason to.
+		if again := p.unstarted(d, nil); again == nil || again.State != passage.Pending {
+			return again, outcome{}
+		}
+	case p.over(*mark):
+		ended := far.ended
+		if far.state != passage.Done {
+			ended = time.Time{}
+		}
+		if mark.Batch < p.batch {
+			ended = sooner(ended, p.opened)
+		}
+		far = outcome{state: passage.Done, ended: ended}
 	}
-	return p.started(step, d, far, *mark)
+	return p.started(d, far, *mark), far
+}
+
+// over tells whether a move of this run that has not failed is done. The next batch opens when those before it have
+// settled, and a migration ends when all of it has: a rollout after that is somebody else's.
+func (p planner) over(mark Mark) bool {
+	return mark.Batch < p.batch || mark.Batch == 0 || !p.running()
 }
 
 // started is the step of a Deployment that was moved before. One that is done counts only in its own migration; one that
 // has failed stays failed in those that follow.
-func (p planner) started(step *passage.Step, d *appsv1.Deployment, far outcome, mark Mark) *passage.Step {
+func (p planner) started(d *appsv1.Deployment, far outcome, mark Mark) *passage.Step {
+	step := p.step(d)
 	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, far.state, far.progress
 	step.StartedAt, step.EndedAt = mark.Started, far.ended
 	step.Reason = passage.Because(v1.ReasonWorkloadRestarting, "its pods are being replaced")
+	step.Disruptive = mark.Batch > 0
 	if w, err := wishesOf(d); err == nil {
 		step.Priority = w.priority
 	}
@@ -132,36 +230,11 @@ func (p planner) started(step *passage.Step, d *appsv1.Deployment, far outcome, 
 	case passage.Failed:
 		step.Reason = *far.reason
 	}
-	if mark.Batch == 0 {
-		step.Disruptive = false
-	}
 	return step
 }
 
-// underwayElsewhere is the mark of a Deployment that is moving to another revision of the same Istio.
-func (p planner) underwayElsewhere(d *appsv1.Deployment) *Mark {
-	mark := markOf(d)
-	if mark == nil || mark.Istio != p.Istio.Name || mark.Target == p.Target.Name || d.DeletionTimestamp != nil {
-		return nil
-	}
-	far := settle(d, p.Fleet.Pods[fleet.DeploymentOf(d)], *mark, timeoutOf(d, p.timeout), p.now)
-	if far.state != passage.Running {
-		return nil
-	}
-	return mark
-}
-
-// Deadline is when time alone changes how far one of the workloads is; zero if none is underway.
-func Deadline(o Observed, now time.Time) time.Time {
-	p := newPlanner(o, now)
-	var next time.Time
-	for _, d := range o.Fleet.Deployments {
-		if mark := markOf(d); mark != nil && mark.Istio == o.Istio.Name && mark.Failed.IsZero() {
-			far := settle(d, o.Fleet.Pods[fleet.DeploymentOf(d)], *mark, timeoutOf(d, p.timeout), now)
-			next = sooner(next, far.changes)
-		}
-	}
-	return next
+func (p planner) step(d *appsv1.Deployment) *passage.Step {
+	return &passage.Step{Object: deployment(d.Namespace, d.Name), To: p.Target.Name}
 }
 
 // bystanders are the workloads of other kinds that run on an old revision.
@@ -173,8 +246,12 @@ func (p planner) bystanders() []passage.Step {
 			continue
 		}
 		how := "restart it when its own label names " + p.Target.Name
-		if choice := usage.Choose(p.Fleet.Namespaces[workload.Namespace].Labels, nil); p.leads(choice) {
+		choice := usage.Choose(p.Fleet.Namespaces[workload.Namespace].Labels, nil)
+		switch means := p.names[choice.Name]; {
+		case p.leads(choice):
 			how = "it moves at its next restart"
+		case choice.OfNamespace && means.words != "":
+			how = "its namespace chooses " + means.words
 		}
 		steps = append(steps, passage.Step{
 			Object: passage.Object{APIVersion: workload.APIVersion, Kind: workload.Kind, Namespace: workload.Namespace, Name: workload.Name},

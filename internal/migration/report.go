@@ -2,6 +2,7 @@ package migration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,13 +15,15 @@ import (
 )
 
 // statusOf is what the status says of a migration: nil where there is nothing to say.
-func statusOf(o Observed, d passage.Decision, now time.Time) *v1.WorkloadMigrationStatus {
+func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus {
 	before := o.Istio.Status.WorkloadMigration
 	hold := d.Plan.Hold
+	// What has begun is seen through to its end, which is written down first.
+	underway := o.running() && len(d.Wait)+len(d.ended) > 0
 	switch {
-	case hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled:
+	case hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled && !underway:
 		return nil
-	case hold != nil && v1.Reason(hold.Code) == v1.ReasonBatchSettles && before != nil:
+	case d.elsewhere > 0 && before != nil:
 		// What moves there still belongs to the migration before.
 		return before
 	case o.Target.Name == "":
@@ -33,17 +36,20 @@ func statusOf(o Observed, d passage.Decision, now time.Time) *v1.WorkloadMigrati
 	}
 	at := metav1.NewTime(now.Truncate(time.Second))
 	switch {
-	case o.running() && d.Settled():
-		status.State, status.CompletionTime = ending(d), &at
 	case o.running():
-	case hold == nil && d.Settled() && !sameTarget && o.first():
-	case hold == nil && d.Settled() && status.StartTime == nil && !o.first():
-		status.State, status.StartTime, status.CompletionTime = ending(d), &at, &at
-	case d.Settled() && status.StartTime != nil:
-		status.State = ending(d)
-	}
-	if status.StartTime == nil {
-		return status
+		if d.Settled() && !underway {
+			status.State, status.CompletionTime = end(d.Decision), &at
+		}
+	case status.StartTime == nil:
+		if hold != nil || !d.Settled() || o.first() {
+			return status
+		}
+		status.State, status.StartTime, status.CompletionTime = end(d.Decision), &at, &at
+	case status.State == v1.WorkloadMigrationStateCompleted && end(d.Decision) == v1.WorkloadMigrationStateCompleted:
+		// It is over: what comes and goes from now on is another migration's.
+		return before
+	case d.Settled():
+		status.State = end(d.Decision)
 	}
 	counts := d.Plan.Counts()
 	status.TotalWorkloads, status.MigratedWorkloads, status.FailedWorkloads =
@@ -62,6 +68,8 @@ func statusOf(o Observed, d passage.Decision, now time.Time) *v1.WorkloadMigrati
 			Reason: failed.Reason.Message, Timestamp: metav1.NewTime(ended.Truncate(time.Second)),
 		})
 	}
+	// The most recent ones, told in the order in which they happened.
+	slices.Reverse(status.Failures)
 	return status
 }
 
@@ -77,8 +85,9 @@ func (o Observed) first() bool {
 	return own <= 1 && (status == nil || status.StartTime == nil)
 }
 
-func ending(d passage.Decision) v1.WorkloadMigrationState {
-	if d.Plan.Counts().Failed > 0 || d.Outcome == passage.CompletedWithFailures || d.Outcome == passage.Stopped {
+// end is how a migration ends that nothing more is expected of.
+func end(d passage.Decision) v1.WorkloadMigrationState {
+	if len(d.Plan.Failures()) > 0 {
 		return v1.WorkloadMigrationStateFailed
 	}
 	return v1.WorkloadMigrationStateCompleted
@@ -122,7 +131,7 @@ func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
 	switch {
 	case hold != nil && (left > 0 || o.Target.Name == "" || o.Target.Waits != nil || v1.Reason(hold.Code) == v1.ReasonBatchSettles):
 		return condition(metav1.ConditionFalse, *hold)
-	case d.Settled() && counts.Failed > 0:
+	case d.Settled() && len(d.Plan.Failures()) > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrationFailed,
 			"%s; see status.workloadMigration.failures, and try again with `fairlead retry istio %s`", d.Reason.Message, o.Istio.Name))
 	case left > 0:

@@ -26,6 +26,8 @@ type outcome struct {
 	// changes is when time alone changes the state.
 	changes time.Time
 	reason  *passage.Reason
+	// unwritten is the mark that says so, where nobody who comes after could find out.
+	unwritten *Mark
 }
 
 // settle tells how far a Deployment is with its move. Ready means the new pods: right after a change, all that the
@@ -43,11 +45,12 @@ func settle(d *appsv1.Deployment, pods fleet.Pods, mark Mark, timeout time.Durat
 	strangers := othersThan(pods, mark.Target)
 	rolled, ended := rolledOut(d, desired, mark.Started)
 	switch {
-	case rolled && len(strangers) == 0 && (pods[mark.Target] >= int(desired) || !ended.IsZero()):
-		if ended.After(now) {
-			ended = now
-		}
-		return outcome{state: passage.Done, ended: ended, progress: o.progress}
+	case len(strangers) == 0 && !mark.Done.IsZero():
+		return outcome{state: passage.Done, ended: mark.Done, progress: o.progress}
+	case rolled && len(strangers) == 0 && !ended.IsZero():
+		return outcome{state: passage.Done, ended: sooner(ended, now), progress: o.progress}
+	case rolled && len(strangers) == 0 && pods[mark.Target] >= int(desired):
+		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
 	case !mark.Failed.IsZero():
 		return outcome{state: passage.Failed, ended: mark.Failed, reason: mark.Reason}
 	case rolled && len(strangers) > 0 && !ended.IsZero():
@@ -55,24 +58,31 @@ func settle(d *appsv1.Deployment, pods fleet.Pods, mark Mark, timeout time.Durat
 			o.changes = sooner(o.changes, patience)
 			return o
 		}
-		return o.fail(now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
+		return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
 			strings.Join(strangers, " and "), mark.Target)
 	case stalled(d, mark.Started):
-		return o.fail(now, v1.ReasonProgressDeadline, "Deployment failed to reach ready state: %d/%d replicas ready",
+		return o.fail(mark, now, v1.ReasonProgressDeadline, "Deployment failed to reach ready state: %d/%d replicas ready",
 			newlyReady(d), desired)
 	case !now.Before(mark.Started.Add(timeout)):
 		if rolled && len(strangers) > 0 {
-			return o.fail(now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
+			return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
 				strings.Join(strangers, " and "), mark.Target)
 		}
-		return o.fail(now, v1.ReasonTimeout, "Readiness timeout exceeded after %s", timeout)
+		return o.fail(mark, now, v1.ReasonTimeout, "Readiness timeout exceeded after %s", timeout)
 	}
 	return o
 }
 
-func (o outcome) fail(now time.Time, code v1.Reason, format string, args ...any) outcome {
+func (o outcome) fail(mark Mark, now time.Time, code v1.Reason, format string, args ...any) outcome {
 	reason := passage.Because(code, format, args...)
-	return outcome{state: passage.Failed, progress: o.progress, ended: now, reason: &reason}
+	return outcome{
+		state: passage.Failed, progress: o.progress, ended: now, reason: &reason, unwritten: mark.failed(now, reason),
+	}
+}
+
+// cameUpWrong holds for pods that are all there, on another revision.
+func (o outcome) cameUpWrong() bool {
+	return o.state == passage.Failed && v1.Reason(o.reason.Code) == v1.ReasonWrongRevision
 }
 
 // rolledOut tells whether nothing but new pods is left, all of them ready, or that this has been so since the move began

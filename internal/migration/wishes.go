@@ -32,6 +32,9 @@ func wishesOf(d *appsv1.Deployment) (wishes, *passage.Reason) {
 			return w, unreadable(v1.AnnotationSkipMigration, `"true" or "false"`)
 		}
 	}
+	if w.skip {
+		return w, nil
+	}
 	if text, found := d.Annotations[v1.AnnotationMigrationBatch]; found {
 		if w.priority, err = strconv.Atoi(text); err != nil {
 			return w, unreadable(v1.AnnotationMigrationBatch, "a whole number such as 3")
