@@ -5,11 +5,15 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/istio"
 )
 
 func newWatchCommand(c *connection, streams Streams) *cobra.Command {
@@ -20,6 +24,9 @@ func newWatchCommand(c *connection, streams Streams) *cobra.Command {
 		Short: "Follow what the operator does about a resource",
 		Long: `Follow what the operator does about a resource: on a terminal as a picture that is kept up to
 date, otherwise line by line. To stop watching stops nothing else.
+
+With --wait it ends when all is where it should be; that a control plane which nothing uses any
+more is deleted after its grace period is not waited for.
 
 Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout was over.`,
 		Example: "  fairlead watch istio default\n  fairlead watch istio default --wait --timeout 30m",
@@ -86,7 +93,8 @@ func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) er
 		report := newStatusReport(told, time.Now())
 		a.draw(report)
 		var exit exitError
-		if outcome := statusExit(report); wait && (!errors.As(outcome, &exit) || exit.code != exitUnfinished) {
+		outcome := statusExit(newStatusReport(told.withoutPruning(), report.At))
+		if wait && (!errors.As(outcome, &exit) || exit.code != exitUnfinished) {
 			return outcome
 		}
 		if !pause(ctx, drawAtMost) {
@@ -99,6 +107,12 @@ func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) er
 		case <-time.After(drawAtLeast):
 		}
 	}
+}
+
+// withoutPruning leaves out what is only waited for to be deleted: the grace period may be days.
+func (a account) withoutPruning() account {
+	a.Plan.Steps = slices.DeleteFunc(slices.Clone(a.Plan.Steps), func(s passage.Step) bool { return s.Action == istio.ActionPrune })
+	return a
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

@@ -109,6 +109,7 @@ func (d *demo) story(ctx context.Context) error {
 				`{"spec":{"template":{"metadata":{"annotations":{"localkube.fairlead.dev/ready-after":"0s"}}}}}`),
 			fairlead(done, "retry", "istio", "default"),
 			fairlead(done, "watch", "istio", "default", "--wait", "--timeout", "1m"),
+			kubectl("wait", "istiorevision/"+old, "--for=delete", "--timeout=60s"),
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
 		{"A mistake is refused where it is made", []scene{

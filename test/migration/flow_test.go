@@ -187,11 +187,11 @@ func availableSince(d *appsv1.Deployment) time.Time {
 
 // mark is what is remembered on a workload, as somebody reads it who does not know the code that writes it.
 type mark struct {
-	Istio, Target, From string
-	Batch               int
-	Started             time.Time
-	Failed              *time.Time
-	Reason              struct{ Code, Message string }
+	Istio, Target, From, Action string
+	Batch                       int
+	Started                     time.Time
+	Failed                      *time.Time
+	Reason                      struct{ Code, Message string }
 }
 
 func markOf(t testing.TB, d *appsv1.Deployment) mark {
