@@ -67,7 +67,7 @@ e2e-full: build localkube ## Run also the tests that take many minutes: a crash 
 .PHONY: bench
 bench: build localkube ## Measure
 	go test -run '^$$' -bench . -benchmem ./internal/...
-	go test -run '^$$' -bench . -timeout 20m ./test/scale
+	go test -run '^$$' -bench . -timeout 60m ./test/scale
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck
@@ -84,7 +84,7 @@ generate: ## Regenerate deepcopy, CRDs, RBAC and golden files
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead paths=./internal/... output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
 	go generate ./internal/...
-	go test ./internal/passage -run Story -update
+	go test ./internal/passage ./internal/migration -run Story -update
 
 .PHONY: verify
 verify: ## Fail when what is committed differs from what is generated

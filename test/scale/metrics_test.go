@@ -147,6 +147,14 @@ func (r requests) writes() requests {
 	return writes
 }
 
+func (r requests) total() float64 {
+	var total float64
+	for _, count := range r {
+		total += count
+	}
+	return total
+}
+
 // String counts them by verb.
 func (r requests) String() string {
 	verbs := map[string]float64{}

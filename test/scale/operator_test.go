@@ -22,14 +22,14 @@ type process struct {
 	address string
 }
 
-// startOperator runs the binary against a cluster. It takes no lease: what it writes is what it has to say.
-func startOperator(b *testing.B, c *cluster.Cluster) *process {
+// startOperator runs the binary as whoever the kubeconfig is of. It takes no lease: what it writes is what it has to say.
+func startOperator(b *testing.B, kubeconfig string) *process {
 	b.Helper()
 	binary, err := cluster.Binary("fairlead")
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(binary, "operator", "--kubeconfig", c.Kubeconfig(), "--chart-dir", cluster.Charts(b),
+	p := &process{cmd: exec.Command(binary, "operator", "--kubeconfig", kubeconfig, "--chart-dir", cluster.Charts(b),
 		"--leader-elect=false", "--metrics-insecure-bind-address=127.0.0.1:0")}
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.TempDir()}
 	p.cmd.Stderr = &p.log

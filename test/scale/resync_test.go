@@ -68,7 +68,7 @@ func installRevisions(b *testing.B) *installed {
 	if w.kube, err = kubernetes.NewForConfig(w.cluster.Config()); err != nil {
 		b.Fatal(err)
 	}
-	w.operator = startOperator(b, w.cluster)
+	w.operator = startOperator(b, w.cluster.Kubeconfig())
 	until(b, time.Minute, func() bool { return strings.Contains(w.operator.log.String(), `"msg":"ready"`) })
 	if w.Client, err = client.New(w.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
 		b.Fatal(err)
@@ -130,7 +130,7 @@ func (w *installed) touch(b *testing.B) (own requests) {
 func (w *installed) restart(b *testing.B) (own requests) {
 	b.Helper()
 	w.operator.stop(b)
-	w.operator = startOperator(b, w.cluster)
+	w.operator = startOperator(b, w.cluster.Kubeconfig())
 	return nil
 }
 
