@@ -58,7 +58,8 @@ test: build localkube verify lint ## Run everything: generated code, lint, unit 
 .PHONY: unit
 unit: ## Run only the tests that need no cluster
 	go test ./api/... ./internal/passage ./internal/revision/istio ./internal/revision/controlplane \
-		./internal/revision/tag ./internal/revision/upkeep ./internal/version ./internal/cli ./internal/operator
+		./internal/revision/tag ./internal/revision/upkeep ./internal/migration/... ./internal/version ./internal/cli \
+		./internal/operator
 
 .PHONY: e2e-full
 e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write of an installation

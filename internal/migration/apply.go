@@ -32,6 +32,8 @@ type writer struct {
 	client client.Client
 	fleet  *fleet.Fleet
 	now    func() time.Time
+	// atOnce is how many objects are written at the same time.
+	atOnce int
 
 	mu sync.Mutex
 	// refused has what would not let itself be written, to be tried again after a while.
@@ -53,7 +55,7 @@ func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []p
 		deployments[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}] = d
 	}
 	var group errgroup.Group
-	group.SetLimit(writers)
+	group.SetLimit(w.atOnce)
 	var errs collected
 	log := ctrl.LoggerFrom(ctx)
 	for _, step := range steps {

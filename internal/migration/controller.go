@@ -64,7 +64,9 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 	}
 	r := &reconciler{
 		client: consistent, cache: mgr.GetCache(), fleet: workloads, synced: synced, news: news,
-		writer:   &writer{client: mgr.GetClient(), fleet: workloads, now: time.Now, refused: map[types.UID]refusal{}},
+		writer: &writer{
+			client: mgr.GetClient(), fleet: workloads, now: time.Now, atOnce: writers, refused: map[types.UID]refusal{},
+		},
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:      time.Now,
 		written:  map[string]time.Time{},
@@ -190,7 +192,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if len(d.Start) > 0 && !o.running() {
 		// The beginning is written down before anything moves: every move names the migration that it is part of.
 		if err := r.begin(ctx, &o); err != nil {
-			return ctrl.Result{}, err
+			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 		d = decide(o, r.now())
 	}
@@ -222,12 +224,16 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 }
 
 func (r *reconciler) begin(ctx context.Context, o *Observed) error {
-	status := began(*o, r.now())
-	if err := r.write(ctx, o.Istio, status, conditionOfIstio(o.Istio)); err != nil {
+	now, told := r.now(), conditionOfIstio(o.Istio)
+	o.Istio = o.Istio.DeepCopy()
+	o.Istio.Status.WorkloadMigration = began(*o, now)
+	d := decide(*o, now)
+	status, condition := statusOf(*o, d, now), conditionAt(*o, d, told, now)
+	if err := r.write(ctx, o.Istio, status, condition); err != nil {
 		return err
 	}
-	o.Istio = o.Istio.DeepCopy()
 	o.Istio.Status.WorkloadMigration = status
+	meta.SetStatusCondition(&o.Istio.Status.Conditions, *condition)
 	r.recorder.Eventf(o.Istio, nil, corev1.EventTypeNormal, "MigrationStarted", "migrate", "moving workloads to %s", o.Target.Name)
 	return nil
 }
@@ -257,14 +263,8 @@ func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 // report writes the status, if it says anything new, and tells after how long it should be written if not now.
 func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
 	now := r.now()
-	status, condition := statusOf(o, d, now), conditionFor(o, d.Decision)
 	before, told := o.Istio.Status.WorkloadMigration, conditionOfIstio(o.Istio)
-	if condition != nil {
-		condition.LastTransitionTime = metav1.NewTime(now)
-		if told != nil && told.Status == condition.Status {
-			condition.LastTransitionTime = told.LastTransitionTime
-		}
-	}
+	status, condition := statusOf(o, d, now), conditionAt(o, d, told, now)
 	news := newsIn(before, status)
 	if !equality.Semantic.DeepEqual(told, condition) {
 		news = turned
@@ -273,10 +273,23 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 		return wait, nil
 	}
 	if err := r.write(ctx, o.Istio, status, condition); err != nil {
-		return 0, err
+		return 0, client.IgnoreNotFound(err)
 	}
 	r.announce(o.Istio, before, status, told, condition)
 	return 0, nil
+}
+
+// conditionAt is the condition with the time since when it is so.
+func conditionAt(o Observed, d decision, told *metav1.Condition, now time.Time) *metav1.Condition {
+	condition := conditionFor(o, d.Decision)
+	if condition == nil {
+		return nil
+	}
+	condition.LastTransitionTime = metav1.NewTime(now)
+	if told != nil && told.Status == condition.Status {
+		condition.LastTransitionTime = told.LastTransitionTime
+	}
+	return condition
 }
 
 // announce tells in an event what a status says for the first time.
@@ -297,7 +310,7 @@ func (r *reconciler) announce(istio *v1.Istio, before, status *v1.WorkloadMigrat
 func (r *reconciler) write(ctx context.Context, istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) error {
 	err := r.client.Status().Apply(ctx, statusConfigurationOf(istio, status, condition),
 		client.FieldOwner(v1.FieldOwnerMigration), client.ForceOwnership)
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		return fmt.Errorf("write how far the workloads of Istio %s are: %w", istio.Name, err)
 	}
 	r.mu.Lock()

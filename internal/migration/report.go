@@ -93,16 +93,14 @@ func end(d passage.Decision) v1.WorkloadMigrationState {
 	return v1.WorkloadMigrationStateCompleted
 }
 
-// began is the status of a migration that starts now, or of one that has failed and goes on because somebody asked to try
-// again.
+// began is the status of a migration that starts now, or of one that has failed and goes on.
 func began(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	status := &v1.WorkloadMigrationStatus{
 		State: v1.WorkloadMigrationStateInProgress, TargetRevision: o.Target.Name, StartTime: &at,
 	}
 	before := o.Istio.Status.WorkloadMigration
-	if !o.run().IsZero() && before.State == v1.WorkloadMigrationStateFailed && before.CompletionTime != nil &&
-		o.retry().After(before.CompletionTime.Time) {
+	if !o.run().IsZero() && before.State == v1.WorkloadMigrationStateFailed {
 		status = before.DeepCopy()
 		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil
 	}

@@ -34,9 +34,6 @@ type outcome struct {
 // Deployment says of itself is still said of the old ones.
 func settle(d *appsv1.Deployment, pods fleet.Pods, mark Mark, timeout time.Duration, now time.Time) outcome {
 	desired := ptr.Deref(d.Spec.Replicas, 1)
-	if desired == 0 {
-		return outcome{state: passage.Done, ended: mark.Started}
-	}
 	o := outcome{
 		state:    passage.Running,
 		progress: fmt.Sprintf("%d/%d ready", newlyReady(d), desired),
@@ -44,9 +41,15 @@ func settle(d *appsv1.Deployment, pods fleet.Pods, mark Mark, timeout time.Durat
 	}
 	strangers := othersThan(pods, mark.Target)
 	rolled, ended := rolledOut(d, desired, mark.Started)
+	if desired == 0 {
+		// Whatever is left of its pods is going.
+		strangers, rolled = nil, true
+	}
 	switch {
 	case len(strangers) == 0 && !mark.Done.IsZero():
 		return outcome{state: passage.Done, ended: mark.Done, progress: o.progress}
+	case rolled && len(strangers) == 0 && mark.Batch == 0:
+		return outcome{state: passage.Done, ended: mark.Started, progress: o.progress}
 	case rolled && len(strangers) == 0 && !ended.IsZero():
 		return outcome{state: passage.Done, ended: sooner(ended, now), progress: o.progress}
 	case rolled && len(strangers) == 0 && pods[mark.Target] >= int(desired):

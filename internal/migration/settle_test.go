@@ -90,11 +90,14 @@ func TestSettle(t *testing.T) {
 		"no progress deadline, written down, and then a pod crashes": {
 			deployment: three(all(target), undated, says("3 of 3 new, 2 ready")), mark: func(m *Mark) { m.Done = at(30) }, now: 900, want: "Done 2/3 ready at 30s",
 		},
-		"scaled to zero":       {deployment: three(replicas(0), says("0 of 0 new, 0 ready")), now: 900, want: "Done at 0s"},
-		"replicas not told":    {deployment: three(func(d *appsv1.Deployment, _ fleet.Pods) { d.Spec.Replicas = nil }, runs(target, 1), says("1 of 1 new, 1 ready"), since("NewReplicaSetAvailable", 40)), want: "Done 1/1 ready at 41s"},
-		"done after all":       {deployment: three(all(target), since("NewReplicaSetAvailable", 400)), mark: gaveUp, now: 900, want: "Done 3/3 ready at 6m41s"},
-		"ready in the end":     {deployment: three(all(target), since("NewReplicaSetAvailable", 299)), now: 900, want: "Done 3/3 ready at 5m0s"},
-		"late, and nobody saw": {deployment: three(all(target), since("NewReplicaSetAvailable", 600)), now: 900, want: "Done 3/3 ready at 10m1s"},
+		"scaled to zero by its owner":                {deployment: three(replicas(0), says("0 of 0 new, 0 ready")), want: "Done 0/0 ready at 1m0s, to be written"},
+		"scaled to zero by its owner, pods are left": {deployment: three(replicas(0), runs(old, 1), says("0 of 1 new, 1 ready")), want: "Done 0/0 ready at 1m0s, to be written"},
+		"scaled to zero after it was done":           {deployment: three(replicas(0), says("0 of 0 new, 0 ready"), since("NewReplicaSetAvailable", 40)), now: 900, want: "Done 0/0 ready at 41s"},
+		"there was nothing to restart":               {deployment: three(replicas(0), says("0 of 0 new, 0 ready")), mark: func(m *Mark) { m.Batch = 0 }, now: 900, want: "Done 0/0 ready at 0s"},
+		"replicas not told":                          {deployment: three(func(d *appsv1.Deployment, _ fleet.Pods) { d.Spec.Replicas = nil }, runs(target, 1), says("1 of 1 new, 1 ready"), since("NewReplicaSetAvailable", 40)), want: "Done 1/1 ready at 41s"},
+		"done after all":                             {deployment: three(all(target), since("NewReplicaSetAvailable", 400)), mark: gaveUp, now: 900, want: "Done 3/3 ready at 6m41s"},
+		"ready in the end":                           {deployment: three(all(target), since("NewReplicaSetAvailable", 299)), now: 900, want: "Done 3/3 ready at 5m0s"},
+		"late, and nobody saw":                       {deployment: three(all(target), since("NewReplicaSetAvailable", 600)), now: 900, want: "Done 3/3 ready at 10m1s"},
 
 		// Failed.
 		"time is up": {
