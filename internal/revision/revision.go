@@ -48,19 +48,21 @@ func Setup(mgr ctrl.Manager, source charts.Source) (Shared, error) {
 	if err != nil {
 		return Shared{}, err
 	}
-	surroundings, err := newSurroundings(mgr)
+	refusals := usage.NewRefusals()
+	surroundings, err := newSurroundings(mgr, refusals)
 	if err != nil {
 		return Shared{}, err
 	}
-	return Shared{Client: own, Users: surroundings.GetCache()}, setup(mgr, source, own, surroundings)
+	return Shared{Client: own, Users: surroundings.GetCache()}, setup(mgr, source, own, surroundings, refusals)
 }
 
-func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundings cluster.Cluster) error {
+func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundings cluster.Cluster, refusals *usage.Refusals) error {
 	ctx := context.Background()
 	users, err := usage.NewTracker(ctx, surroundings.GetCache(), mgr.GetCache())
 	if err != nil {
 		return err
 	}
+	users.Mind(refusals)
 	objects, err := upkeep.NewObjects(ctx, surroundings.GetCache(), mgr.GetRESTMapper())
 	if err != nil {
 		return err
@@ -107,7 +109,7 @@ func ownWritesFirst(mgr ctrl.Manager) (client.Client, error) {
 }
 
 // newSurroundings caches what is installed, which all carries a label, and the metadata of what may use it.
-func newSurroundings(mgr ctrl.Manager) (cluster.Cluster, error) {
+func newSurroundings(mgr ctrl.Manager, refusals *usage.Refusals) (cluster.Cluster, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandler, config.WarningHandlerWithContext = nil, release.Remarks{}
 	surroundings, err := cluster.New(config, func(o *cluster.Options) {
@@ -118,6 +120,7 @@ func newSurroundings(mgr ctrl.Manager) (cluster.Cluster, error) {
 			DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1.LabelPassage: v1.PassageRevision}),
 			ByObject:                    usage.CacheOptions(),
 			ReaderFailOnMissingInformer: true,
+			DefaultWatchErrorHandler:    refusals.WatchFailed,
 		}
 	})
 	if err != nil {

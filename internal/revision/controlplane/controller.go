@@ -4,6 +4,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,7 +71,8 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 		})).
 		// A tag may hold, or give up, the name of a revision; the one called default decides who validates.
 		Watches(&v1.IstioRevisionTag{}, all, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		WatchesRawSource(tools.Users.Source())
+		WatchesRawSource(tools.Users.Source()).
+		WatchesRawSource(tools.Users.Doubts(r.all))
 	return tools.Objects.Watch(b, upkeep.Watch{
 		Kind:          v1.IstioRevisionKind,
 		ReleaseSuffix: istiodSuffix,
@@ -120,7 +122,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
 		return upkeep.Unreported(applyErr, err)
 	}
-	return upkeep.Result(plan, applyErr, r.charts.AskAgain())
+	result, err := upkeep.Result(plan, errors.Join(applyErr, observed.Unread), r.charts.AskAgain())
+	if err == nil && !observed.Usage.Known() {
+		result = upkeep.InDoubt(result)
+	}
+	return result, err
 }
 
 // all are the requests for every revision.

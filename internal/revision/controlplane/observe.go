@@ -35,7 +35,9 @@ type Observed struct {
 	// Strays are shared releases that this revision has to remove.
 	Strays      []release.State
 	Deployments []appsv1.Deployment
-	Usage       usage.Usage
+	// Unread is why it is not known how the Deployments are.
+	Unread error
+	Usage  usage.Usage
 }
 
 // reported means that all that the spec asks for has once been installed.
@@ -68,8 +70,8 @@ func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Obse
 	for _, observed := range []*upkeep.Release{&o.Istiod, &o.Base, &o.Validator} {
 		observed.Heed(o.Revision.Status.Conditions, o.Revision.Generation, r.now())
 	}
-	o.Deployments, err = r.deployments(ctx, o.Istiod.Deployments, fresh)
-	return o, err
+	o.Deployments, o.Unread = r.deployments(ctx, o.Istiod.Deployments, fresh)
+	return o, ctx.Err()
 }
 
 // deployments are those that the charts ask for, as far as they exist.

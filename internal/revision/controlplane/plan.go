@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -174,6 +175,9 @@ func runStep(o Observed) passage.Step {
 // serving tells whether istiod does what it is there for. Charts that install none, for a control plane elsewhere,
 // have nothing to wait for.
 func serving(o Observed) (bool, passage.Reason) {
+	if o.Unread != nil {
+		return false, unreadable(o.Unread)
+	}
 	for _, key := range o.Istiod.Deployments {
 		if !slices.ContainsFunc(o.Deployments, func(d appsv1.Deployment) bool { return client.ObjectKeyFromObject(&d) == key }) {
 			return false, passage.Because(v1.ReasonIstiodNotReady, "Deployment %s is not there", key)
@@ -185,6 +189,19 @@ func serving(o Observed) (bool, passage.Reason) {
 		}
 	}
 	return true, passage.Because(v1.ReasonIstiodReady, "istiod serves")
+}
+
+// unreadable says only what reads the same every time.
+func unreadable(err error) passage.Reason {
+	if apierrors.IsForbidden(err) {
+		return passage.Because(v1.ReasonReadinessCheckFailed, "%v; let the operator read Deployments, as the Fairlead chart does", err)
+	}
+	kind := string(apierrors.ReasonForError(err))
+	if kind == "" {
+		kind = "no answer from the API server"
+	}
+	return passage.Because(v1.ReasonReadinessCheckFailed,
+		"istiod's Deployment could not be read (%s), which will be tried again; details are in the operator's log", kind)
 }
 
 func deploymentServes(d appsv1.Deployment) (bool, string) {

@@ -73,6 +73,8 @@ func ready(o Observed, reconciled metav1.Condition) metav1.Condition {
 	case reconciled.Status != metav1.ConditionTrue && !o.Istiod.Stands(o.reported()):
 		// What runs is something else than what is asked for.
 		why = passage.Because(v1.ReasonIstiodNotReady, "istiod is not as the spec asks; the condition Reconciled says why")
+	case o.Unread != nil:
+		condition.Status = metav1.ConditionUnknown
 	case serves:
 		condition.Status = metav1.ConditionTrue
 	}

@@ -1,11 +1,14 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
@@ -42,6 +45,43 @@ func TestStatusWhileBeingDeleted(t *testing.T) {
 			status := statusOf(in, plan, nil, epoch)
 			reconciled := meta.FindStatusCondition(status.Conditions, string(v1.ConditionReconciled))
 			if diff := cmp.Diff(c.want, fmt.Sprintf("%s: %s %s", status.State, reconciled.Status, reconciled.Message)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStatusThatCannotBeKnown(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	cases := map[string]struct {
+		change func(*Observed)
+		kind   v1.ConditionType
+		want   string
+	}{
+		"istiod may not be read": {
+			func(o *Observed) { o.Unread = apierrors.NewForbidden(deployments, "istiod", errors.New("no")) }, v1.ConditionReady,
+			`Unknown ReadinessCheckFailed: deployments.apps "istiod" is forbidden: no; let the operator read Deployments, as the Fairlead chart does`,
+		},
+		"nobody answers": {
+			func(o *Observed) { o.Unread = errors.New("dial tcp: connection refused") }, v1.ConditionReady,
+			"Unknown ReadinessCheckFailed: istiod's Deployment could not be read (no answer from the API server), " +
+				"which will be tried again; details are in the operator's log",
+		},
+		"nothing is installed, whatever can be read": {
+			func(o *Observed) { o.Istiod, o.Unread = missing(o.Istiod.Wanted), errors.New("no") }, v1.ConditionReady,
+			"False IstiodNotReady: istiod is not installed; the condition Reconciled says why",
+		},
+		"pods may not be seen": {
+			func(o *Observed) { o.Usage.Unseen = []string{"namespaces", "pods"} }, v1.ConditionInUse,
+			"Unknown UsageCheckFailed: who uses it is not known, because the API server refuses to show namespaces and pods; " +
+				"let the operator list and watch them everywhere again, as the Fairlead chart does. Until then no revision is pruned",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := healthy(makeRevision("a", "v1.24.0").reconciled()).with(c.change)
+			got := meta.FindStatusCondition(statusOf(in, Plan(in), nil, epoch).Conditions, string(c.kind))
+			if diff := cmp.Diff(c.want, fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message)); diff != "" {
 				t.Error(diff)
 			}
 		})

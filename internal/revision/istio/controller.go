@@ -127,7 +127,7 @@ func (r *reconciler) lookAgain(o Observed, plan passage.Plan) time.Duration {
 	if !exact(o.Istio.Spec.Version) || o.Charts.Err != nil || unresolved(plan) {
 		after = r.charts.Refresh()
 	}
-	if disagreement(o, plan) {
+	if disagreement(o, plan) || slices.ContainsFunc(plan.Steps, unknowable) {
 		after = settling
 	}
 	now := r.now()
@@ -135,6 +135,11 @@ func (r *reconciler) lookAgain(o Observed, plan passage.Plan) time.Duration {
 		after = due.Sub(now)
 	}
 	return after
+}
+
+// unknowable is a revision of which nobody knows whether it can go. That this changes is not told by an event.
+func unknowable(step passage.Step) bool {
+	return step.Reason.Code == passage.Code(v1.ReasonUsageCheckFailed)
 }
 
 func unresolved(plan passage.Plan) bool {

@@ -144,8 +144,11 @@ func ready(o Observed, active string) metav1.Condition {
 		return condition
 	}
 	readiness := revisionReadiness(revision.IstioRevision)
-	if readiness.ready {
+	switch {
+	case readiness.ready:
 		condition.Status = metav1.ConditionTrue
+	case readiness.reason == v1.ReasonReadinessCheckFailed:
+		condition.Status = metav1.ConditionUnknown
 	}
 	condition.Reason, condition.Message = string(readiness.reason), readiness.message
 	return condition

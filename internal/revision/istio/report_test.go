@@ -43,6 +43,16 @@ func TestStatus(t *testing.T) {
 			reconciled: "True Reconciled: IstioRevision default is as the spec asks",
 			ready:      "False NamespaceNotFound: IstioRevision default: namespace istio-system does not exist",
 		},
+		"nobody can know whether it is ready": {
+			in: observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").
+				condition(v1.ConditionReconciled, metav1.ConditionTrue, v1.ReasonReconciled, "").
+				condition(v1.ConditionReady, metav1.ConditionUnknown, v1.ReasonReadinessCheckFailed, "istiod's Deployment could not be read")),
+			state:      "ReadinessCheckFailed",
+			active:     "default",
+			revisions:  v1.RevisionSummary{Total: 1},
+			reconciled: "True Reconciled: IstioRevision default is as the spec asks",
+			ready:      "Unknown ReadinessCheckFailed: IstioRevision default: istiod's Deployment could not be read",
+		},
 		"healthy": {
 			in:         observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").ready()),
 			state:      v1.StateHealthy,

@@ -85,6 +85,9 @@ func pruning(o Observed, revision Revision, target string, now time.Time) passag
 		if lingers := upkeep.Lingering(revision); lingers != nil {
 			step.Reason = *lingers
 		}
+	case !uses.Known():
+		step.Reason = passage.Because(v1.ReasonUsageCheckFailed,
+			"it stays while nobody knows who uses it: the API server refuses to show %s", strings.Join(uses.Unseen, " and "))
 	case uses.Used() && o.followers(revision.Name, target) == uses.Tags && uses.Namespaces+uses.Pods == 0:
 		step.Reason = passage.Because(v1.ReasonInactive,
 			"nothing but tags that move uses it; it is deleted when they have moved and its grace period is over")

@@ -71,6 +71,12 @@ func TestRetirement(t *testing.T) {
 			at:   at(10),
 			want: []string{`Pending prune IstioRevision default-v1-24-0 "v1.24.0"->"" Inactive`},
 		},
+		"nobody can know whether it is in use": {
+			in: observed(istio(), before().inactive(epoch).unused(), after().ready()).
+				usedBy(old, usage.Usage{Unseen: []string{"pods"}}),
+			at:   at(3600),
+			want: []string{`Running prune IstioRevision default-v1-24-0 "v1.24.0"->"" UsageCheckFailed`},
+		},
 		"never before the active one is ready": {
 			in:   observed(istio(), before().inactive(epoch).unused(), after()),
 			at:   at(3600),

@@ -47,7 +47,8 @@ func Setup(mgr ctrl.Manager, tools controlplane.Tools) error {
 		))).
 		Watches(&v1.Istio{}, handler.EnqueueRequestsFromMapFunc(r.ofIstio), changed).
 		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), changed).
-		WatchesRawSource(tools.Users.Source())
+		WatchesRawSource(tools.Users.Source()).
+		WatchesRawSource(tools.Users.Doubts(r.all))
 	return tools.Objects.Watch(b, upkeep.Watch{
 		Kind:          v1.IstioRevisionTagKind,
 		ReleaseSuffix: releaseSuffix,
@@ -95,7 +96,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
 		return upkeep.Unreported(applyErr, err)
 	}
-	return upkeep.Result(plan, applyErr, r.charts.AskAgain())
+	result, err := upkeep.Result(plan, applyErr, r.charts.AskAgain())
+	if err == nil && !observed.Usage.Known() {
+		result = upkeep.InDoubt(result)
+	}
+	return result, err
 }
 
 func (r *reconciler) ofIstio(ctx context.Context, istio client.Object) []ctrl.Request {
@@ -111,6 +116,11 @@ func (r *reconciler) ofRevision(ctx context.Context, revision client.Object) []c
 			ref.Kind == v1.IstioRevisionKind && ref.Name == name ||
 			owner != nil && follows(tag, owner.Name)
 	})
+}
+
+// all are the requests for every tag.
+func (r *reconciler) all(ctx context.Context) []ctrl.Request {
+	return r.matching(ctx, func(*v1.IstioRevisionTag) bool { return true })
 }
 
 // in are the tags that point into a namespace.

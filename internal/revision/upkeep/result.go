@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// doubtPause is how often it is worth looking whether it can be told again who uses something.
+	doubtPause = 5 * time.Second
 	// ConflictPause lets the cache see what somebody else has just written.
 	ConflictPause = 100 * time.Millisecond
 	// blockerPause is how often it is worth looking whether somebody else has given up what they hold.
@@ -43,6 +45,14 @@ func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Resu
 		}
 	}
 	return ctrl.Result{}, nil
+}
+
+// InDoubt is a result for what nobody knows the users of: that this has changed is not told by an event.
+func InDoubt(result ctrl.Result) ctrl.Result {
+	if result.RequeueAfter == 0 || result.RequeueAfter > doubtPause {
+		result.RequeueAfter = doubtPause
+	}
+	return result
 }
 
 func restores(step passage.Step) bool { return step.Action == ActionRestore }

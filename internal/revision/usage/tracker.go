@@ -26,6 +26,8 @@ type Tracker struct {
 	subscriptions map[*subscription]struct{}
 
 	feeds []feed
+	// refusals may be nil.
+	refusals *Refusals
 }
 
 // feed is one kind of thing that the Tracker hears of.
@@ -100,7 +102,11 @@ func (t *Tracker) Tag(name string) Usage { return t.usage(name, asTag) }
 func (t *Tracker) usage(name string, as view) Usage {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.ledger.usage(name, as)
+	u := t.ledger.usage(name, as)
+	if t.refusals != nil {
+		u.Unseen = t.refusals.Lasting()
+	}
+	return u
 }
 
 // References are all that use the revision of that name.
@@ -117,38 +123,42 @@ func (t *Tracker) references(name string, as view) []Reference {
 
 func (t *Tracker) handlers() map[string]toolscache.ResourceEventHandler {
 	return map[string]toolscache.ResourceEventHandler{
-		kindNamespace: t.handler(
+		kindNamespace: t.handler(kindNamespace,
 			func(object any) []change { return t.ledger.enterNamespace(object.(metav1.Object)) },
 			func(key toolscache.ObjectName) []change { return t.ledger.setNamespace(key.Name, policy{}) },
 		),
-		kindPod: t.handler(
+		kindPod: t.handler(kindPod,
 			func(object any) []change { return t.ledger.enterPod(object.(metav1.Object)) },
 			func(key toolscache.ObjectName) []change { return t.ledger.setPod(key.Namespace, key.Name, pod{}) },
 		),
-		v1.IstioRevisionTagKind: t.handler(
+		v1.IstioRevisionTagKind: t.handler(v1.IstioRevisionTagKind,
 			func(object any) []change { return t.ledger.enterTag(object.(*v1.IstioRevisionTag)) },
 			func(key toolscache.ObjectName) []change { return t.ledger.setTag(key.Name, tag{}) },
 		),
 	}
 }
 
-func (t *Tracker) handler(enter func(object any) []change, remove func(toolscache.ObjectName) []change) toolscache.ResourceEventHandler {
+func (t *Tracker) handler(kind string, enter func(object any) []change, remove func(toolscache.ObjectName) []change,
+) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { t.update(func() []change { return enter(object) }) },
-		UpdateFunc: func(_, object any) { t.update(func() []change { return enter(object) }) },
+		AddFunc:    func(object any) { t.update(kind, func() []change { return enter(object) }) },
+		UpdateFunc: func(_, object any) { t.update(kind, func() []change { return enter(object) }) },
 		DeleteFunc: func(object any) {
 			key, err := toolscache.DeletionHandlingObjectToName(object)
 			if err != nil {
 				utilruntime.HandleError(fmt.Errorf("see what was deleted: %w", err))
 				return
 			}
-			t.update(func() []change { return remove(key) })
+			t.update(kind, func() []change { return remove(key) })
 		},
 	}
 }
 
 // update writes to the ledger and tells who listens, in one go: whoever is told finds the change in the ledger.
-func (t *Tracker) update(write func() []change) {
+func (t *Tracker) update(kind string, write func() []change) {
+	if t.refusals != nil {
+		t.refusals.over(kind)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range write() {
