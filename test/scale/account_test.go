@@ -90,7 +90,7 @@ func (p pages) since(before pages, own requests) account {
 }
 
 // quietFor is longer than the operator waits before it writes down who else uses a revision.
-const quietFor = 6 * time.Second
+const quietFor = 16 * time.Second
 
 // quiet waits until the operator has written nothing for a while.
 func (m *mesh) quiet(b *testing.B) {

@@ -12,8 +12,9 @@ import (
 )
 
 // pause is how often, at most, a controller hears that others use a name than before. A rollout of a thousand pods
-// would otherwise write a thousand statuses.
-const pause = 5 * time.Second
+// would otherwise write a thousand statuses. Two revisions change while workloads move from one to the other, for as long
+// as that takes.
+const pause = 15 * time.Second
 
 // Source is for a controller of revisions or tags. It asks for a reconcile of every name whose use changed: at once
 // when the name came into use or out of it, otherwise after a pause in which changes gather.

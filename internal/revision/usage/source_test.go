@@ -39,7 +39,7 @@ func TestPace(t *testing.T) {
 				l.at(1).pod("b", "r1")
 				l.at(2).pod("c", "r1")
 			},
-			want: []string{"r1 at 0s", "r1 at 5s"},
+			want: []string{"r1 at 0s", "r1 at 15s"},
 		},
 		"more users after a long time": {
 			events: func(l *listening) {
@@ -52,19 +52,19 @@ func TestPace(t *testing.T) {
 			events: func(l *listening) {
 				l.at(0).pod("first", "r1")
 				for i := range 1000 {
-					l.at(float64(i)/100).pod(fmt.Sprint(i), "r1")
+					l.at(float64(i)/40).pod(fmt.Sprint(i), "r1")
 				}
 			},
-			want: []string{"r1 at 0s", "r1 at 5s", "r1 at 10s"},
+			want: []string{"r1 at 0s", "r1 at 15s", "r1 at 30s"},
 		},
 		"the last change is told, however close to a round": {
 			events: func(l *listening) {
 				l.at(0).pod("a", "r1")
 				l.at(1).pod("b", "r1")
-				l.at(4.999).pod("c", "r1")
-				l.at(5.001).pod("d", "r1")
+				l.at(14.999).pod("c", "r1")
+				l.at(15.001).pod("d", "r1")
 			},
-			want: []string{"r1 at 0s", "r1 at 5s", "r1 at 10s"},
+			want: []string{"r1 at 0s", "r1 at 15s", "r1 at 30s"},
 		},
 		"a change after the queue gave the name out for another reason": {
 			events: func(l *listening) {
@@ -73,7 +73,7 @@ func TestPace(t *testing.T) {
 				l.at(2).another("r1")
 				l.at(3).pod("c", "r1")
 			},
-			want: []string{"r1 at 0s", "r1 at 2s", "r1 at 5s"},
+			want: []string{"r1 at 0s", "r1 at 2s", "r1 at 15s"},
 		},
 		"out of use while a change is waiting to be told": {
 			events: func(l *listening) {
@@ -83,15 +83,15 @@ func TestPace(t *testing.T) {
 				l.at(2).gone("b")
 			},
 			want:  []string{"r1 at 0s", "r1 at 2s"},
-			plain: []string{"r1 at 0s", "r1 at 2s", "r1 at 5s"},
+			plain: []string{"r1 at 0s", "r1 at 2s", "r1 at 15s"},
 		},
 		"from one name to another": {
 			events: func(l *listening) {
 				l.at(0).pod("a", "r1")
 				l.at(0).pod("b", "r1")
-				l.at(7).pod("b", "r2")
+				l.at(20).pod("b", "r2")
 			},
-			want: []string{"r1 at 0s", "r1 at 5s", "r2 at 7s", "r1 at 10s"},
+			want: []string{"r1 at 0s", "r1 at 15s", "r2 at 20s", "r1 at 30s"},
 		},
 		"nothing of interest changes": {
 			events: func(l *listening) {
@@ -149,7 +149,7 @@ func TestSeveralListeners(t *testing.T) {
 		synctest.Wait()
 		first.at(20).pod("d", "r1")
 		time.Sleep(time.Minute)
-		if diff := cmp.Diff([]string{"r1 at 0s", "r1 at 5s"}, first.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"r1 at 0s", "r1 at 15s"}, first.heard()); diff != "" {
 			t.Errorf("first: %s", diff)
 		}
 		if diff := cmp.Diff([]string{"r1 at 1s", "r1 at 19s"}, second.heard()); diff != "" {
