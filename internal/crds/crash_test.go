@@ -15,6 +15,7 @@ import (
 )
 
 func TestResumesAfterACrash(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	tests := map[string]struct {
 		before func(boats string)

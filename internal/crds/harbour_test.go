@@ -24,7 +24,10 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Run(m)) }
+func TestMain(m *testing.M) {
+	cluster.Parallel(4)
+	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"}))
+}
 
 // harbour is the test cluster and what these tests do with it.
 type harbour struct {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestInstallAll(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	first, err := Install(t.Context(), h.cfg, Options{})
 	if err != nil {
@@ -50,6 +51,7 @@ func TestInstallAll(t *testing.T) {
 }
 
 func TestUpdate(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	h.install(makeCRD(boats).Schema(1).ShortName(boats+"x").Obj(), Options{}).is(Created, "")
@@ -78,6 +80,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestNeverStepsBack(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	h.install(makeCRD(boats).Schema(2).Field("crew").Obj(), Options{})
@@ -92,6 +95,7 @@ func TestNeverStepsBack(t *testing.T) {
 }
 
 func TestForeignCRD(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	foreign := makeCRD(boats).Field("owner").Webhook().Obj()
@@ -134,6 +138,7 @@ func TestForeignCRD(t *testing.T) {
 }
 
 func TestForeignCRDDoesNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats, crews := h.fresh("boats"), h.fresh("crews")
 	if err := h.Create(t.Context(), makeCRD(boats).Obj()); err != nil {
@@ -152,6 +157,7 @@ func TestForeignCRDDoesNotHoldUpOthers(t *testing.T) {
 }
 
 func TestDriftIsRepaired(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	want := makeCRD(boats).Schema(1).Obj()
@@ -169,6 +175,7 @@ func TestDriftIsRepaired(t *testing.T) {
 }
 
 func TestConversionOfAnotherOwnerSurvives(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	h.install(makeCRD(boats).Schema(1).Obj(), Options{})
@@ -185,6 +192,7 @@ func TestConversionOfAnotherOwnerSurvives(t *testing.T) {
 }
 
 func TestInstallersAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	newest := makeCRD(boats).Schema(2).Field("crew").Obj()
@@ -208,6 +216,7 @@ func TestInstallersAtOnce(t *testing.T) {
 }
 
 func TestOvertakenByANewerInstaller(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	h.install(makeCRD(boats).Schema(1).Obj(), Options{}).is(Created, "")

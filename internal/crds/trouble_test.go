@@ -19,6 +19,7 @@ import (
 )
 
 func TestNotPermitted(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	h.install(makeCRD(boats).Schema(1).Obj(), Options{})
@@ -73,6 +74,7 @@ func TestNotPermitted(t *testing.T) {
 }
 
 func TestCRDOnItsWayOut(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	want := makeCRD(boats).Schema(1).Obj()
@@ -82,7 +84,7 @@ func TestCRDOnItsWayOut(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err := install(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{want}, Options{Timeout: 300 * time.Millisecond})
+	_, err := install(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{want}, Options{Timeout: 2 * time.Second})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want.Name+" is not ready: it is being deleted") {
 		t.Errorf("got %v", err)
 	}
@@ -104,18 +106,20 @@ func TestCRDOnItsWayOut(t *testing.T) {
 }
 
 func TestNamesTaken(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats, crews := h.fresh("boats"), h.fresh("crews")
 	h.install(makeCRD(boats).Schema(1).Obj(), Options{})
 	taken := makeCRD(crews).Schema(1).Obj()
 	taken.Spec.Names.Kind = makeCRD(boats).Obj().Spec.Names.Kind
-	_, err := install(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{taken}, Options{Timeout: time.Second})
+	_, err := install(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{taken}, Options{Timeout: 2 * time.Second})
 	if err == nil || !strings.Contains(err.Error(), "its names are not accepted") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestInvalidCRD(t *testing.T) {
+	t.Parallel()
 	h := newHarbour(t)
 	boats := h.fresh("boats")
 	bad := makeCRD(boats).Schema(1).Obj()

@@ -26,10 +26,12 @@ func TestMain(m *testing.M) {
 	// Processes that are cut off complain a lot.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(cluster.Run(m))
+	cluster.Parallel(6)
+	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
 }
 
 func TestCrashAtEveryWrite(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		restaurant restaurant
 		// what must be heard; nothing about a waiter who does it right
@@ -86,6 +88,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 }
 
 func TestDisturbEveryWrite(t *testing.T) {
+	t.Parallel()
 	r := restaurant{version: waiter.resumable, dishes: 2}
 	DisturbEveryWrite(t, r.scenario(t, cluster.Shared(t)),
 		Conflict(), TooManyRequests(0), InternalError(), Delay(100*time.Millisecond))
@@ -93,6 +96,7 @@ func TestDisturbEveryWrite(t *testing.T) {
 
 // What does not depend on a cluster: how worlds and processes are handled.
 func TestEveryWriteHandlesProcesses(t *testing.T) {
+	t.Parallel()
 	write := func(ctx context.Context, cfg *rest.Config) error {
 		clients, err := kubernetes.NewForConfig(cfg)
 		if err != nil {
@@ -142,6 +146,7 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var made, removed int
 			s := Scenario{
 				Config: &rest.Config{Host: newServer(t).URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},

@@ -111,6 +111,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	in := New(Rule{Match: Write, Nth: 1, Action: TooManyRequests(time.Second)})
 	begin := time.Now()

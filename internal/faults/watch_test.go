@@ -17,6 +17,7 @@ import (
 
 // An informer must not miss anything, however its watch is disturbed.
 func TestInformerSurvives(t *testing.T) {
+	t.Parallel()
 	const json, protobuf = "application/json", "application/vnd.kubernetes.protobuf"
 	tests := map[string]struct {
 		contentType string

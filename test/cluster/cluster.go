@@ -1,7 +1,8 @@
 // Package cluster gives tests a real Kubernetes, through bin/localkube.
 //
-// A test binary shares one cluster between its tests: its TestMain calls Run,
-// and each test calls Shared and keeps to a Namespace, or a Name, of its own.
+// A test binary shares one cluster between its tests: its TestMain calls Run, or
+// RunWith, and each test calls Shared and keeps to a Namespace, or a Name, of its
+// own.
 // With LOCALKUBE_DIR set to the directory of a running cluster, that one is
 // used and left running.
 package cluster
@@ -10,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,27 +29,38 @@ import (
 // DirVariable names the environment variable of a cluster to reuse.
 const DirVariable = "LOCALKUBE_DIR"
 
-// Options of a cluster of one's own.
+// Options of a cluster that is started.
 type Options struct {
 	Profile string // cluster (the default) or hub
 	Nodes   int
+	// KeepNamespaces leaves it to the end of the cluster to end the namespaces
+	// of its tests, for tests that need very many: to delete one takes Kubernetes
+	// a hundred requests.
+	KeepNamespaces bool
 }
 
 // Cluster is a running Kubernetes.
 type Cluster struct {
-	Dir    string
-	config *rest.Config
+	Dir            string
+	config         *rest.Config
+	keepNamespaces bool
 }
 
 var shared struct {
 	once    sync.Once
+	options Options
 	cluster *Cluster
 	err     error
 	dir     string // set when it was started here, and is to be stopped
 }
 
 // Run runs a test binary's tests and then stops what Shared started.
-func Run(m *testing.M) int {
+func Run(m *testing.M) int { return RunWith(m, Options{}) }
+
+// RunWith is Run with options of the shared cluster, which are not those of one
+// that is reused.
+func RunWith(m *testing.M, options Options) int {
+	shared.options = options
 	code := m.Run()
 	if charts.dir != "" {
 		_ = os.RemoveAll(charts.dir)
@@ -60,6 +73,17 @@ func Run(m *testing.M) int {
 		_ = os.RemoveAll(dir)
 	}
 	return code
+}
+
+// Parallel lets n tests run side by side, for a TestMain whose tests wait for the
+// cluster more than they work. What -parallel says counts more.
+func Parallel(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // a number cannot be refused
+	}
 }
 
 // Shared is the one cluster of this test binary, started on first use.
@@ -81,7 +105,7 @@ func startShared() (*Cluster, error) {
 		return nil, err
 	}
 	shared.dir = dir
-	return up(dir, Options{})
+	return up(dir, shared.options)
 }
 
 // Start gives the test a cluster of its own, stopped when the test ends.
@@ -118,7 +142,12 @@ func up(dir string, options Options) (*Cluster, error) {
 	if _, err := Localkube(args...); err != nil {
 		return nil, err
 	}
-	return open(dir)
+	c, err := open(dir)
+	if err != nil {
+		return nil, err
+	}
+	c.keepNamespaces = options.KeepNamespaces
+	return c, nil
 }
 
 func open(dir string) (*Cluster, error) {
