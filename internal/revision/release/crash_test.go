@@ -21,40 +21,50 @@ import (
 )
 
 func TestInstallResumes(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
-	scenario := faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
+	disturb(t, faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
 		return h.installation(h.harbour("ahab", "pequod", "rachel"), synthetic, nil)
-	}}
-	faults.CrashAtEveryWrite(t, scenario)
-	faults.DisturbEveryWrite(t, scenario, faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
+	}}, faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
 }
 
 func TestUpgradeResumes(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
-	scenario := faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
+	disturb(t, faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
 		before := h.harbour("ahab", "pequod", "rachel")
 		h.install(before)
 		return h.installation(before.and("bildad", "pequod", "bouton"), synthetic, h.uids(before))
-	}}
-	faults.CrashAtEveryWrite(t, scenario)
-	faults.DisturbEveryWrite(t, scenario, faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
+	}}, faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
 }
 
 func TestUpgradeOfIstiodResumes(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
-	// To be killed before a write is, to what comes after, the same as after the one before.
-	faults.DisturbEveryWrite(t, faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
+	faults.DisturbEveryWrite(t, faults.Scenario{Config: h.config, Pick: faults.Sample(6, toRecord), Setup: func(testing.TB) faults.World {
 		before := h.istiod("v1.24.0")
 		h.install(before)
 		after := before
 		after.Chart, after.ChartVersion = istio(t, "v1.31.1", "istiod"), "v1.31.1"
 		return h.installation(after, istiodKinds, h.uids(before))
-	}}, faults.CutAfter())
+	}}, faults.Kills()...)
 }
 
+// disturb kills the process of a scenario at each of its writes, and refuses a sample of them; in full, each of them.
+func disturb(t *testing.T, scenario faults.Scenario, refusals ...faults.Action) {
+	t.Helper()
+	faults.DisturbEveryWrite(t, scenario, faults.Kills()...)
+	scenario.Pick = faults.Sample(4, toRecord)
+	faults.DisturbEveryWrite(t, scenario, refusals...)
+}
+
+// toRecord matches writes of Helm's records.
+var toRecord = faults.To("secrets")
+
 func TestUninstallResumes(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
-	scenario := faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
+	disturb(t, faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
 		spec := h.harbour("ahab", "pequod", "rachel")
 		h.install(spec)
 		h.install(spec.and("bildad", "pequod", "bouton"))
@@ -73,9 +83,7 @@ func TestUninstallResumes(t *testing.T) {
 			return nil
 		}
 		return world
-	}}
-	faults.CrashAtEveryWrite(t, scenario)
-	faults.DisturbEveryWrite(t, scenario, faults.Conflict(), faults.InternalError())
+	}}, faults.Conflict(), faults.InternalError())
 }
 
 // Whatever an interrupted upgrade has left, the next one to something else must not leave any of it behind, and an

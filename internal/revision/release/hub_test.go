@@ -2,11 +2,8 @@ package release
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,45 +23,19 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
+// A hub is a cluster in which nothing runs, so that objects stay as they are written.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	code := cluster.Run(m)
-	if ours.dir != "" {
-		if _, err := cluster.Localkube("down", "--dir", ours.dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
-		}
-		_ = os.RemoveAll(ours.dir)
-	}
-	os.Exit(code)
+	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
 }
 
-var ours struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-// newHub is the cluster of these tests: one in which nothing runs, so that objects stay as they are written.
+// newHub is the cluster of these tests.
 func newHub(t testing.TB) *hub {
 	t.Helper()
-	ours.once.Do(func() {
-		if os.Getenv(cluster.DirVariable) != "" {
-			return
-		}
-		if ours.dir, ours.err = os.MkdirTemp("", "localkube-"); ours.err != nil {
-			return
-		}
-		os.Setenv(cluster.DirVariable, ours.dir)
-		_, ours.err = cluster.Localkube("up", "--dir", ours.dir, "--profile", "hub", "--until-exit-of", strconv.Itoa(os.Getpid()))
-	})
-	if ours.err != nil {
-		t.Fatal(ours.err)
-	}
-	config := cluster.Shared(t).Config()
-	config.QPS = -1
-	h := &hub{t: t, config: config, cluster: cluster.Shared(t)}
-	h.Manager, h.Client = h.connect(config)
+	h := &hub{t: t, cluster: cluster.Shared(t)}
+	h.config = h.cluster.Config()
+	h.config.QPS = -1
+	h.Manager, h.Client = h.connect(h.config)
 	return h
 }
 

@@ -314,23 +314,27 @@ func TestMissingNamespace(t *testing.T) {
 
 // The records of a release go with its namespace, before or while it is uninstalled, but not all of its objects do.
 func TestUninstallWhereTheNamespaceGoes(t *testing.T) {
-	h := newHub(t)
-	for _, late := range []bool{false, true} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name(t)}}
-		if err := h.Create(t.Context(), namespace); err != nil {
-			t.Fatal(err)
-		}
-		spec := h.harbour("ahab", "pequod")
-		spec.Namespace = namespace.Name
-		h.install(spec)
-		objects := h.render(spec)
-		if err := h.Delete(t.Context(), namespace); err != nil {
-			t.Fatal(err)
-		}
-		for late && len(h.records(spec)) > 0 {
-			time.Sleep(10 * time.Millisecond)
-		}
-		h.uninstall(spec)
-		h.gone(objects)
+	t.Parallel()
+	for name, late := range map[string]bool{"with it": false, "after it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // Kubernetes takes its time over a namespace
+			h := newHub(t)
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name(t)}}
+			if err := h.Create(t.Context(), namespace); err != nil {
+				t.Fatal(err)
+			}
+			spec := h.harbour("ahab", "pequod")
+			spec.Namespace = namespace.Name
+			h.install(spec)
+			objects := h.render(spec)
+			if err := h.Delete(t.Context(), namespace); err != nil {
+				t.Fatal(err)
+			}
+			for late && len(h.records(spec)) > 0 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			h.uninstall(spec)
+			h.gone(objects)
+		})
 	}
 }
