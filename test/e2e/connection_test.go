@@ -240,6 +240,7 @@ func TestOperatorRefusesToStart(t *testing.T) {
 }
 
 func TestWithoutCRDs(t *testing.T) {
+	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Profile: "hub"})
 	admin := administrator(t, c.Config())
 

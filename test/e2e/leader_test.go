@@ -17,9 +17,15 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
-func TestLeaderElection(t *testing.T) {
-	c := cluster.Shared(t)
+func TestLeaders(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Profile: "hub"})
 	installCRDs(t, c.Config())
+	t.Run("take over from each other", func(t *testing.T) { takeOver(t, c) })
+	t.Run("are cut off from their server", func(t *testing.T) { serverGoesAway(t, c) })
+}
+
+func takeOver(t *testing.T, c *cluster.Cluster) {
 	admin := administrator(t, c.Config())
 	namespace := c.Namespace(t)
 	start := func() *process {
@@ -88,10 +94,8 @@ func TestLeaderElection(t *testing.T) {
 	}
 }
 
-// TestServerGoesAway cuts a leader and one that stands by off from their API server, and gives it back to the latter.
-func TestServerGoesAway(t *testing.T) {
-	c := cluster.Shared(t)
-	installCRDs(t, c.Config())
+// serverGoesAway cuts a leader and one that stands by off from their API server, and gives it back to the latter.
+func serverGoesAway(t *testing.T, c *cluster.Cluster) {
 	namespace := c.Namespace(t)
 	start := func() (*process, *wire) {
 		wire := newWire(t, c)

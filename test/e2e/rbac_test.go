@@ -223,9 +223,14 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			return errors.Join(missing, client.IgnoreNotFound(i.Delete(ctx, revision)))
 		}),
 		step("remove all", func(ctx context.Context) error {
-			return errors.Join(client.IgnoreNotFound(i.Delete(ctx, tag)), client.IgnoreNotFound(i.Delete(ctx, istio)),
-				isGone(ctx, i, tag), isGone(ctx, i, istio),
-				isGone(ctx, i, &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-31-1"}}))
+			err := errors.Join(client.IgnoreNotFound(i.Delete(ctx, tag)), client.IgnoreNotFound(i.Delete(ctx, istio)),
+				isGone(ctx, i, tag), isGone(ctx, i, istio))
+			if err != nil {
+				return err
+			}
+			// As the garbage collector would, which takes half a minute to hear of a new kind.
+			revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-31-1"}}
+			return errors.Join(client.IgnoreNotFound(i.Delete(ctx, revision)), isGone(ctx, i, revision))
 		}),
 		step("scrape its metrics", func(ctx context.Context) error {
 			code, body, err := scrape(ctx, "https://"+metrics, scraper)
@@ -344,6 +349,7 @@ func permissionsOf(rules []rbacv1.PolicyRule) map[permission]bool {
 // TestChartPermissions runs the operator as the chart's ServiceAccount and shows that its permissions are enough, that
 // each of them is used, and that the lack of any rule does not go unnoticed.
 func TestChartPermissions(t *testing.T) {
+	t.Parallel()
 	// A cluster of its own, where the CRDs are not yet.
 	i := install(t, cluster.Start(t, cluster.Options{Profile: "hub"}))
 	i.allowScraper(t)

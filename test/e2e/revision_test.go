@@ -307,6 +307,8 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 func TestDeletion(t *testing.T) {
+	// Beside tests with clusters of their own, for the garbage collector takes half a minute to hear of a new kind.
+	t.Parallel()
 	w := startWorld(t)
 	name := uniqueName(t)
 	istio := create(t, w.Client, makeIstio(name, "v1.24.0"))
@@ -332,7 +334,7 @@ func TestDeletion(t *testing.T) {
 	if err := w.Delete(t.Context(), istio); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, 40*time.Second, func(ctx context.Context) error {
 		err := w.Get(ctx, client.ObjectKey{Name: name}, &v1.IstioRevision{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the revision is still there: %v", err)
