@@ -1,10 +1,13 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,10 +53,6 @@ const refusalHolds = 5 * time.Minute
 
 // start carries out steps. What an API server refuses for good is remembered, and is no error.
 func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []passage.Step) error {
-	deployments := map[types.NamespacedName]*appsv1.Deployment{}
-	for _, d := range o.Fleet.Deployments {
-		deployments[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}] = d
-	}
 	var group errgroup.Group
 	group.SetLimit(w.atOnce)
 	var errs collected
@@ -62,8 +61,7 @@ func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []p
 		group.Go(func() error {
 			var err error
 			if step.Object.Kind == kindDeployment {
-				d := deployments[types.NamespacedName{Namespace: step.Object.Namespace, Name: step.Object.Name}]
-				err = w.move(ctx, o, d, step, run)
+				err = w.move(ctx, o, deploymentOf(o.Fleet, step.Object), step, run)
 			} else {
 				err = w.relabel(ctx, o, step)
 			}
@@ -77,6 +75,14 @@ func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []p
 	}
 	_ = group.Wait()
 	return errs.joined()
+}
+
+// deploymentOf finds one where they are in the order of their namespaces and names.
+func deploymentOf(picture fleet.Picture, object passage.Object) *appsv1.Deployment {
+	i, _ := slices.BinarySearchFunc(picture.Deployments, object, func(d *appsv1.Deployment, object passage.Object) int {
+		return cmp.Or(strings.Compare(d.Namespace, object.Namespace), strings.Compare(d.Name, object.Name))
+	})
+	return picture.Deployments[i]
 }
 
 // collected are errors of several writers.

@@ -95,6 +95,7 @@ type reconciler struct {
 	recorder events.EventRecorder
 	now      func() time.Time
 	meters   *meters
+	marks    markReader
 
 	mu sync.Mutex
 	// written is when the status of an Istio was last written.
@@ -218,7 +219,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
 	o, err := Observe(ctx, r.client, name, r.fleet.Picture())
 	if err == nil {
-		o.Refused = r.writer.refusals(o.retry())
+		o.Refused, o.marks = r.writer.refusals(o.retry()), &r.marks
 	}
 	return o, err
 }

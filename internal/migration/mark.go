@@ -2,6 +2,7 @@ package migration
 
 import (
 	"encoding/json"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,6 +41,38 @@ func markOf(d *appsv1.Deployment) *Mark {
 		return nil
 	}
 	return &mark
+}
+
+// markReader remembers the marks that it read last: between two plans, few of thousands change.
+type markReader struct {
+	mu   sync.Mutex
+	read map[*appsv1.Deployment]*Mark
+}
+
+// of are the marks of Deployments, in their order. A reader that is nil remembers nothing.
+func (r *markReader) of(deployments []*appsv1.Deployment) []*Mark {
+	marks := make([]*Mark, len(deployments))
+	if r == nil {
+		for i, d := range deployments {
+			marks[i] = markOf(d)
+		}
+		return marks
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	read := make(map[*appsv1.Deployment]*Mark, len(r.read))
+	for i, d := range deployments {
+		if d.Annotations[v1.AnnotationMigration] == "" {
+			continue
+		}
+		mark, known := r.read[d]
+		if !known {
+			mark = markOf(d)
+		}
+		marks[i], read[d] = mark, mark
+	}
+	r.read = read
+	return marks
 }
 
 func (m Mark) String() string {

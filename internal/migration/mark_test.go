@@ -102,3 +102,32 @@ func FuzzMark(f *testing.F) {
 		conditionFor(o, d.Decision)
 	})
 }
+
+func TestMarkReader(t *testing.T) {
+	marked := func(batch int) *appsv1.Deployment {
+		d, _ := makeDeployment("shop/cart", moved(0, batch))
+		return d
+	}
+	plain, _ := makeDeployment("shop/till")
+	first, second := marked(1), marked(2)
+	reader := &markReader{}
+	for _, c := range []struct {
+		name        string
+		deployments []*appsv1.Deployment
+		remembered  int
+	}{
+		{"at first", []*appsv1.Deployment{plain, first}, 1},
+		{"again", []*appsv1.Deployment{plain, first}, 1},
+		{"more", []*appsv1.Deployment{second, plain, first}, 2},
+		{"changed", []*appsv1.Deployment{marked(3), first}, 2},
+		{"gone", []*appsv1.Deployment{plain}, 0},
+	} {
+		var nobody *markReader
+		if diff := cmp.Diff(nobody.of(c.deployments), reader.of(c.deployments)); diff != "" {
+			t.Errorf("%s (-read anew +remembered):\n%s", c.name, diff)
+		}
+		if len(reader.read) != c.remembered {
+			t.Errorf("%s: %d are remembered, want %d", c.name, len(reader.read), c.remembered)
+		}
+	}
+}

@@ -26,6 +26,8 @@ type Observed struct {
 	Fleet     fleet.Picture
 	// Refused has what the API server would not let us write, by the UID of the object, and why.
 	Refused map[types.UID]passage.Reason
+	// marks reads those of the Deployments, if somebody keeps them from plan to plan.
+	marks *markReader
 }
 
 // Target is the revision that workloads belong on.

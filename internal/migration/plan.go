@@ -67,7 +67,7 @@ func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) 
 	if p.Target.Name == "" {
 		return plan, nil, deadline
 	}
-	plan.Steps = append(plan.Steps, p.namespaces()...)
+	plan.Steps = slices.Grow(append(plan.Steps, p.namespaces()...), len(p.Fleet.Deployments))
 	for i, d := range p.Fleet.Deployments {
 		step, far := p.deployment(d, p.marks[i])
 		if step != nil {
@@ -90,7 +90,7 @@ type planner struct {
 	timeout time.Duration
 	run     time.Time
 	retry   time.Time
-	// marks are those of the Deployments of the fleet, in the same order.
+	// marks are those of the Deployments of the fleet, in the same order, as far as they are about this Istio.
 	marks []*Mark
 	// batch is the last one of this run that was opened, and opened is when.
 	batch  int
@@ -110,14 +110,14 @@ func newPlanner(o Observed, now time.Time) planner {
 	p := planner{
 		Observed: o, now: now, names: o.namesOf(),
 		timeout: settings.ReadinessTimeout, run: o.run(), retry: o.retry(),
-		marks: make([]*Mark, len(o.Fleet.Deployments)),
+		marks: o.marks.of(o.Fleet.Deployments),
 	}
 	for i, d := range o.Fleet.Deployments {
-		mark := markOf(d)
+		mark := p.marks[i]
 		if mark == nil || mark.Istio != o.Istio.Name || d.DeletionTimestamp != nil {
+			p.marks[i] = nil
 			continue
 		}
-		p.marks[i] = mark
 		switch {
 		case mark.Target != o.Target.Name:
 			if far := p.settle(d, *mark); far.state == passage.Running {
@@ -241,8 +241,11 @@ func (p planner) step(d *appsv1.Deployment) *passage.Step {
 func (p planner) bystanders() []passage.Step {
 	var steps []passage.Step
 	for workload, pods := range p.Fleet.Pods {
+		if workload.Kind == kindDeployment {
+			continue
+		}
 		old := p.outdated(pods)
-		if len(old) == 0 || workload.Kind == kindDeployment {
+		if len(old) == 0 {
 			continue
 		}
 		how := "restart it when its own label names " + p.Target.Name
