@@ -87,8 +87,15 @@ func (a *app) wrote(d *appsv1.Deployment) {
 	default:
 		a.tell("note     %s has failed: %s", a.key(), mark.Reason.Message)
 	}
+	mark := markOf(d)
+	if !mark.Failed.IsZero() {
+		a.settled[mark.Run] = a.now
+	}
 	a.update(d)
 	a.restarting = max(a.restarting, a.underway())
+	if restarts {
+		a.onMove(a, d, mark)
+	}
 }
 
 func ownLabel(d *appsv1.Deployment) string {
@@ -101,8 +108,10 @@ func ownLabel(d *appsv1.Deployment) string {
 // underway counts what is being restarted by us and was not given up.
 func (c *cluster) underway() int {
 	n := 0
+	settings, _ := c.istio.Spec.UpdateStrategy.WorkloadMigration.Settings()
 	for _, a := range c.apps {
-		if mark := markOf(a.Deployment); a.ours && mark != nil && mark.Failed.IsZero() {
+		mark := markOf(a.Deployment)
+		if a.ours && mark.Failed.IsZero() && c.now.Before(mark.Started.Add(timeoutOf(a.Deployment, settings.ReadinessTimeout))) {
 			n++
 		}
 	}
@@ -130,11 +139,24 @@ func (a *app) edit(how func(*appsv1.Deployment)) {
 	d := a.DeepCopy()
 	how(d)
 	a.update(d)
+	if a.ours && a.desired() == 0 {
+		a.arrive()
+	}
+}
+
+// arrive is the end of a rollout of ours.
+func (a *app) arrive() {
+	a.ours = false
+	if mark := markOf(a.Deployment); mark != nil && mark.Failed.IsZero() {
+		a.settled[mark.Run] = a.now
+	}
 }
 
 // remove is the deletion of it and its pods.
 func (a *app) remove() {
 	delete(a.apps, a.key())
+	// What is gone needs no rest.
+	clear(a.settled)
 	for len(a.pods) > 0 {
 		a.destroy(0)
 	}
@@ -194,7 +216,7 @@ func (a *app) conclude(progress bool, template int) {
 	was := conditionOf(a.Deployment)
 	switch {
 	case complete && a.ours:
-		a.ours = false
+		a.arrive()
 		a.tell("ready    %s on %s", a.key(), a.runsOn())
 		fallthrough
 	case complete:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -41,15 +42,37 @@ type writer struct {
 	mu sync.Mutex
 	// refused has what would not let itself be written, to be tried again after a while.
 	refused map[types.UID]refusal
+	// failing counts how often in a row an object could not be written for other reasons.
+	failing map[types.UID]int
+	// unwritten has how moves have ended that could not be written down.
+	unwritten map[types.UID]Mark
+	// relabelled is when the label of a namespace was last moved, or a migration began.
+	relabelled time.Time
+}
+
+func newWriter(c client.Client, workloads *fleet.Fleet, now func() time.Time, atOnce int) *writer {
+	return &writer{
+		client: c, fleet: workloads, now: now, atOnce: atOnce,
+		refused: map[types.UID]refusal{}, failing: map[types.UID]int{}, unwritten: map[types.UID]Mark{},
+	}
 }
 
 type refusal struct {
 	reason passage.Reason
 	at     time.Time
+	// retry is the request to try again that was known then.
+	istio, retry string
 }
 
-// refusalHolds is how long a refusal is believed: policies change too.
-const refusalHolds = 5 * time.Minute
+const (
+	// refusalHolds is how long a refusal is believed: policies change too.
+	refusalHolds = 15 * time.Minute
+	// attempts is how often an object is tried, when it fails in a way that may pass, before others are let past it.
+	attempts = 5
+	// labelsSettle is how long API servers may take to see the labels of namespaces and the webhooks of tags that were
+	// just moved. A pod that is made before that gets the sidecar of the old revision.
+	labelsSettle = time.Second
+)
 
 // start carries out steps. What an API server refuses for good is remembered, and is no error.
 func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []passage.Step) error {
@@ -111,16 +134,17 @@ func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) err
 	err := w.patch(ctx, ns, seen.UID, seen.ResourceVersion, map[string]any{"labels": labels}, nil)
 	if err == nil {
 		w.fleet.WroteNamespace(ns)
+		w.settling()
 	}
-	return w.heed(err, seen.UID, "move the label of namespace %s", ns.Name)
+	return w.heed(o, err, seen.UID, "move the label of namespace %s", ns.Name)
 }
 
 // move restarts a Deployment on the target, with the mark that says so.
 func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, step passage.Step, run time.Time) error {
 	now := w.now()
 	mark := Mark{
-		Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
-		Run: run, Batch: step.Batch, Started: now,
+		UID: seen.UID, Retry: o.retry(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
+		Run: run, Batch: step.Batch, Started: now, Generation: seen.Generation + 1,
 	}
 	template := map[string]any{}
 	if step.Action == ActionRelabel {
@@ -129,13 +153,18 @@ func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, 
 		template["annotations"] = map[string]any{v1.AnnotationRestartedAt: now.UTC().Format(time.RFC3339)}
 	}
 	err := w.mark(ctx, seen, mark, map[string]any{"template": map[string]any{"metadata": template}})
-	return w.heed(err, seen.UID, "move Deployment %s/%s", seen.Namespace, seen.Name)
+	return w.heed(o, err, seen.UID, "move Deployment %s/%s", seen.Namespace, seen.Name)
 }
 
 // remember writes down on a Deployment how its move has ended. It restarts nothing.
-func (w *writer) remember(ctx context.Context, e ending) error {
+func (w *writer) remember(ctx context.Context, o Observed, e ending) error {
 	err := w.mark(ctx, e.Deployment, e.mark, nil)
-	return w.heed(err, e.UID, "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
+	if refusedForGood(err) {
+		w.mu.Lock()
+		w.unwritten[e.UID] = e.mark
+		w.mu.Unlock()
+	}
+	return w.heed(o, err, e.UID, "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
 }
 
 func (w *writer) mark(ctx context.Context, seen *appsv1.Deployment, mark Mark, spec map[string]any) error {
@@ -162,32 +191,58 @@ func (w *writer) patch(ctx context.Context, object client.Object, uid types.UID,
 }
 
 // heed tells errors that concern one object, and would be the same next time, from those that do not.
-func (w *writer) heed(err error, uid types.UID, doing string, args ...any) error {
-	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		return nil
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.refused[uid] = refusal{
-			reason: passage.Because(v1.ReasonRefused, "the API server refused it: %v", err), at: w.now(),
-		}
-		return nil
-	}
-	return fmt.Errorf(doing+": %w", append(args, err)...)
-}
-
-// refusals are those that still hold, as a plan takes them. They end after a while, or when somebody asks to try again.
-func (w *writer) refusals(retry time.Time) map[types.UID]passage.Reason {
+func (w *writer) heed(o Observed, err error, uid types.UID, doing string, args ...any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	reasons := map[types.UID]passage.Reason{}
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		delete(w.failing, uid)
+		return nil
+	case refusedForGood(err):
+	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
+		return fmt.Errorf(doing+": %w", append(args, err)...)
+	default:
+		if w.failing[uid]++; w.failing[uid] < attempts {
+			return fmt.Errorf(doing+": %w", append(args, err)...)
+		}
+	}
+	delete(w.failing, uid)
+	w.refused[uid] = refusal{
+		reason: passage.Because(v1.ReasonRefused, "the API server refused it: %v", err), at: w.now(),
+		istio: o.Istio.Name, retry: o.retry(),
+	}
+	return nil
+}
+
+func refusedForGood(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// settling notes that API servers have something to see before pods are made.
+func (w *writer) settling() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.relabelled = w.now()
+}
+
+// settled is after how long all API servers have seen it.
+func (w *writer) settled() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return labelsSettle - w.now().Sub(w.relabelled)
+}
+
+// refusals are those that still hold, as a plan takes them, and the marks that could not be written. They end after a
+// while, or when somebody asks to try again.
+func (w *writer) refusals(o *Observed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o.Refused, o.Unwritten = map[types.UID]passage.Reason{}, maps.Clone(w.unwritten)
 	for uid, r := range w.refused {
-		if w.now().Sub(r.at) > refusalHolds || r.at.Before(retry) {
+		if w.now().Sub(r.at) > refusalHolds || r.istio == o.Istio.Name && r.retry != o.retry() {
 			delete(w.refused, uid)
 			continue
 		}
-		reasons[uid] = r.reason
+		o.Refused[uid] = r.reason
 	}
-	return reasons
 }

@@ -27,6 +27,9 @@ const (
 	foreign24 = "other-v1-24-0"
 )
 
+// generation is what every Deployment of the tests is at, unless somebody else has changed it.
+const generation = 3
+
 // epoch is when every test begins; at is so many seconds later.
 var epoch = time.Date(2025, 10, 21, 10, 30, 0, 0, time.UTC)
 
@@ -212,7 +215,7 @@ func makeDeployment(name string, options ...option) (*appsv1.Deployment, fleet.P
 	in, name, _ := strings.Cut(name, "/")
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: in, Name: name, UID: types.UID("uid-of-" + in + "-" + name), ResourceVersion: "1",
-		Generation: 3, CreationTimestamp: metav1.NewTime(at(-9000)), Annotations: map[string]string{},
+		Generation: generation, CreationTimestamp: metav1.NewTime(at(-9000)), Annotations: map[string]string{},
 	}}
 	d.Spec.Template.Labels = map[string]string{}
 	d.Spec.Template.Annotations = map[string]string{}
@@ -270,6 +273,12 @@ func says(text string) option {
 	}
 }
 
+// changed is a Deployment that somebody else has changed since we moved it.
+func changed(d *appsv1.Deployment, _ fleet.Pods) {
+	d.Generation++
+	d.Status.ObservedGeneration = d.Generation
+}
+
 // unseen is a Deployment whose controller has yet to see its last change.
 func unseen(d *appsv1.Deployment, _ fleet.Pods) { d.Status.ObservedGeneration = d.Generation - 1 }
 
@@ -293,8 +302,8 @@ func undated(d *appsv1.Deployment, _ fleet.Pods) { d.Status.Conditions = nil }
 func moved(seconds, batch int, changes ...func(*Mark)) option {
 	return func(d *appsv1.Deployment, _ fleet.Pods) {
 		mark := Mark{
-			Istio: "default", Target: target, From: old, Action: ActionRestart,
-			Run: epoch, Batch: batch, Started: at(seconds),
+			UID: d.UID, Istio: "default", Target: target, From: old, Action: ActionRestart,
+			Run: epoch, Batch: batch, Started: at(seconds), Generation: generation,
 		}
 		for _, change := range changes {
 			change(&mark)

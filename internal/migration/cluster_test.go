@@ -49,6 +49,13 @@ type cluster struct {
 	// restarting is the most that ever were at a time, restarts how often each was for each target.
 	restarting int
 	restarts   map[string]int
+	// asked is how often each revision was asked for, settled when the last restart of a migration was over.
+	asked   map[string]int
+	settled map[time.Time]time.Time
+	// onMove and onStatus are told of what is written, lag how many of that many events arrive.
+	onMove   func(a *app, now *appsv1.Deployment, mark *Mark)
+	onStatus func(*v1.WorkloadMigrationStatus)
+	lag      func(events int) int
 
 	tell func(format string, args ...any)
 }
@@ -65,7 +72,10 @@ func newCluster(t testing.TB) *cluster {
 		t: t, now: epoch, istio: makeIstio("default"),
 		revisions:  []v1.IstioRevision{makeRevision(old, "v1.24.0", "default"), makeRevision(foreign24, "v1.24.0", "other")},
 		namespaces: map[string]*metav1.PartialObjectMetadata{}, apps: map[string]*app{},
-		restarts: map[string]int{},
+		restarts: map[string]int{}, asked: map[string]int{}, settled: map[time.Time]time.Time{},
+		onMove:   func(*app, *appsv1.Deployment, *Mark) {},
+		onStatus: func(*v1.WorkloadMigrationStatus) {},
+		lag:      func(events int) int { return events },
 		tell:     func(string, ...any) {},
 	}
 	c.istio.Spec.Version, c.istio.Status.ActiveRevisionName = "v1.24.0", old
@@ -122,6 +132,9 @@ func (c *cluster) change(how func(*v1.Istio)) {
 }
 
 func (c *cluster) sailChanged() {
+	if c.istio != nil {
+		c.istio.ResourceVersion = c.nextVersion()
+	}
 	if c.controllers != nil {
 		c.controllers.triggered = true
 	}
@@ -265,12 +278,17 @@ func (s statusOfAPI) Apply(_ context.Context, configuration runtime.ApplyConfigu
 	}
 	var applied v1.Istio
 	decode(a.t, encode(a.t, configuration), &applied)
-	if a.istio == nil || a.istio.UID != applied.UID {
-		return apierrors.NewConflict(schema.GroupResource{Resource: "istios"}, applied.Name, errors.New("it is another one"))
+	istios := schema.GroupResource{Resource: "istios"}
+	switch {
+	case a.istio == nil:
+		return apierrors.NewNotFound(istios, applied.Name)
+	case a.istio.ResourceVersion != applied.ResourceVersion:
+		return apierrors.NewConflict(istios, applied.Name, fmt.Errorf("it is at %s", a.istio.ResourceVersion))
 	}
 	a.statuses++
 	status := &a.istio.Status
 	a.tellStatus(status.WorkloadMigration, applied.Status.WorkloadMigration)
+	a.onStatus(applied.Status.WorkloadMigration)
 	status.WorkloadMigration = applied.Status.WorkloadMigration
 	told, now := conditionOfIstio(a.istio), conditionOfIstio(&applied)
 	if now == nil {
@@ -302,7 +320,7 @@ func (c *cluster) tellStatus(before, now *v1.WorkloadMigrationStatus) {
 		}
 		return line
 	}
-	if text(before) != text(now) || before.TargetRevision != now.TargetRevision {
+	if text(before) != text(now) || now != nil && before.TargetRevision != now.TargetRevision {
 		c.tell("status   %s", text(now))
 	}
 }

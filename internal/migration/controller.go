@@ -4,7 +4,9 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +29,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/migration/fleet"
+	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/upkeep"
 )
 
@@ -64,9 +67,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 	}
 	r := &reconciler{
 		client: consistent, cache: mgr.GetCache(), fleet: workloads, synced: synced, news: news,
-		writer: &writer{
-			client: mgr.GetClient(), fleet: workloads, now: time.Now, atOnce: writers, refused: map[types.UID]refusal{},
-		},
+		writer:   newWriter(mgr.GetClient(), workloads, time.Now, writers),
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:      time.Now,
 		written:  map[string]time.Time{},
@@ -116,6 +117,9 @@ const (
 
 // conflictPause lets the caches see what somebody else has just written.
 const conflictPause = 100 * time.Millisecond
+
+// failurePause is how long to wait after the API server could not write something.
+const failurePause = 2 * time.Second
 
 // follow asks for a reconcile of every Istio that moves workloads when there is news of them.
 func (r *reconciler) follow(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -193,13 +197,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if len(d.Start) > 0 && !o.running() {
 		// The beginning is written down before anything moves: every move names the migration that it is part of.
 		if err := r.begin(ctx, &o); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
+			return upkeep.Unreported(nil, client.IgnoreNotFound(err))
 		}
 		d = decide(o, r.now())
 	}
 	applyErr := r.apply(ctx, o, d)
 	if len(d.Start)+len(d.ended) > 0 {
-		o.Fleet, o.Refused = r.fleet.Picture(), r.writer.refusals(o.retry())
+		o.Fleet = r.fleet.Picture()
+		r.writer.refusals(&o)
 		d = decide(o, r.now())
 	}
 	r.meters.observe(o.Istio.Name, d.Decision)
@@ -208,10 +213,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case apierrors.IsConflict(applyErr) || apierrors.IsConflict(err):
 		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
-	case applyErr != nil:
-		return ctrl.Result{}, applyErr
 	case err != nil:
-		return ctrl.Result{}, err
+		return ctrl.Result{}, errors.Join(applyErr, err)
+	case applyErr != nil:
+		// Not to be put off for longer and longer: time runs for what is underway.
+		ctrl.LoggerFrom(ctx).Error(applyErr, "what could not be written is tried again")
+		again = failurePause
 	}
 	return ctrl.Result{RequeueAfter: r.lookAgain(o, d, again)}, nil
 }
@@ -219,7 +226,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
 	o, err := Observe(ctx, r.client, name, r.fleet.Picture())
 	if err == nil {
-		o.Refused, o.marks = r.writer.refusals(o.retry()), &r.marks
+		o.marks = &r.marks
+		r.writer.refusals(&o)
 	}
 	return o, err
 }
@@ -233,6 +241,7 @@ func (r *reconciler) begin(ctx context.Context, o *Observed) error {
 	if err := r.write(ctx, o.Istio, status, condition); err != nil {
 		return err
 	}
+	r.writer.settling()
 	o.Istio.Status.WorkloadMigration = status
 	meta.SetStatusCondition(&o.Istio.Status.Conditions, *condition)
 	r.recorder.Eventf(o.Istio, nil, corev1.EventTypeNormal, "MigrationStarted", "migrate", "moving workloads to %s", o.Target.Name)
@@ -248,7 +257,7 @@ func conditionOfIstio(istio *v1.Istio) *metav1.Condition {
 func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 	var errs collected
 	for _, e := range d.ended {
-		err := r.writer.remember(ctx, e)
+		err := r.writer.remember(ctx, o, e)
 		errs.add(err)
 		if err == nil && e.mark.Done.IsZero() {
 			r.recorder.Eventf(e.Deployment, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
@@ -258,7 +267,15 @@ func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 	if err := errs.joined(); err != nil {
 		return err
 	}
-	return r.writer.start(ctx, o, o.run(), d.Start)
+	return r.writer.start(ctx, o, o.run(), r.startable(d))
+}
+
+// startable leaves out what would restart pods before all API servers have seen where those belong now.
+func (r *reconciler) startable(d decision) []passage.Step {
+	if r.writer.settled() <= 0 {
+		return d.Start
+	}
+	return slices.DeleteFunc(slices.Clone(d.Start), func(s passage.Step) bool { return s.Disruptive })
 }
 
 // report writes the status, if it says anything new, and tells after how long it should be written if not now.
@@ -267,8 +284,12 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 	before, told := o.Istio.Status.WorkloadMigration, conditionOfIstio(o.Istio)
 	status, condition := statusOf(o, d, now), conditionAt(o, d, told, now)
 	news := newsIn(before, status)
-	if !equality.Semantic.DeepEqual(told, condition) {
+	switch {
+	case told == nil && condition == nil:
+	case told == nil || condition == nil || told.Status != condition.Status || told.Reason != condition.Reason:
 		news = turned
+	case !equality.Semantic.DeepEqual(told, condition):
+		news = max(news, counters)
 	}
 	if wait := r.wait(o.Istio.Name, news, now); news == nothing || wait > 0 {
 		return wait, nil
@@ -335,6 +356,9 @@ func (r *reconciler) lookAgain(o Observed, d decision, status time.Duration) tim
 		next = sooner(next, now.Add(status))
 	}
 	next = sooner(next, d.deadline)
+	if settled := r.writer.settled(); settled > 0 && len(d.Start) > 0 {
+		next = sooner(next, now.Add(settled))
+	}
 	if len(o.Refused) > 0 {
 		next = sooner(next, now.Add(refusalHolds))
 	}

@@ -1,15 +1,18 @@
 package migration
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 // gates are why nothing starts, in the order in which a person would ask.
@@ -87,7 +90,7 @@ func untilTargetReady(p planner) *passage.Reason { return p.Target.Waits }
 // untilTagsMoved lets nothing restart that would come up where it was.
 func untilTagsMoved(p planner) *passage.Reason {
 	for i := range p.Tags {
-		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && stuck(tag) == nil {
+		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && stuck(tag) == nil && p.used(tag.Name) {
 			why := ""
 			if told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); told != nil &&
 				told.Status == metav1.ConditionFalse {
@@ -97,6 +100,18 @@ func untilTagsMoved(p planner) *passage.Reason {
 		}
 	}
 	return nil
+}
+
+// used tells whether anything that could move chooses a name.
+func (p planner) used(name string) bool {
+	for _, ns := range p.Fleet.Namespaces {
+		if usage.Choose(ns.Labels, nil).Name == name {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Fleet.Deployments, func(d *appsv1.Deployment) bool {
+		return usage.Choose(p.Fleet.Namespaces[d.Namespace].Labels, d.Spec.Template.Labels).Name == name
+	})
 }
 
 // untilBatchSettles sees through what has started before the target was another one.

@@ -31,6 +31,14 @@ func notReady(o *Observed) {
 	}
 }
 
+// usesTag is a namespace that uses the tag prod.
+var usesTag = namespace("tagged", rev("prod"))
+
+func waitsForTag(o *Observed) {
+	usesTag(o)
+	tag("prod", "Istio/default", old)(o)
+}
+
 func holdOf(o Observed) *passage.Reason { return Plan(o, at(60)).Hold }
 
 // TestGates has the gates in their order. Each row holds all that the rows after it are about, too, so that nobody is told
@@ -68,7 +76,7 @@ func TestGates(t *testing.T) {
 			"IstioRevision default-v1-26-0 is not ready; workloads move when it is",
 		},
 		{
-			"a tag has yet to move", tag("prod", "Istio/default", old), v1.ReasonTagNotMoved,
+			"a tag has yet to move", waitsForTag, v1.ReasonTagNotMoved,
 			"IstioRevisionTag prod has yet to move to default-v1-26-0",
 		},
 		{
@@ -112,16 +120,21 @@ func TestGateDetails(t *testing.T) {
 			`InvalidSettings: spec.updateStrategy: workloadMigration.strategy "Canary" is not known`,
 		},
 		"paused by another word than true":  {[]part{annotatedIstio(fairlead.AnnotationPaused, "yes")}, ""},
-		"a tag that leads to the target":    {[]part{tag("prod", "Istio/default", target)}, ""},
-		"a tag that is fixed":               {[]part{tag("prod", "IstioRevision/"+old, old)}, ""},
-		"a tag of another Istio":            {[]part{tag("prod", "Istio/other", foreign24)}, ""},
-		"a tag that leads nowhere yet":      {[]part{tag("prod", "Istio/default", "")}, "TagNotMoved: IstioRevisionTag prod has yet to move to default-v1-26-0"},
-		"a paused tag is not waited for":    {[]part{tag("prod", "Istio/default", old, pausedTag)}, ""},
+		"a tag that leads to the target":    {[]part{usesTag, tag("prod", "Istio/default", target)}, ""},
+		"a tag that is fixed":               {[]part{usesTag, tag("prod", "IstioRevision/"+old, old)}, ""},
+		"a tag of another Istio":            {[]part{usesTag, tag("prod", "Istio/other", foreign24)}, ""},
+		"a tag that nobody uses":            {[]part{tag("prod", "Istio/default", old)}, ""},
+		"a tag that leads nowhere yet":      {[]part{usesTag, tag("prod", "Istio/default", "")}, "TagNotMoved: IstioRevisionTag prod has yet to move to default-v1-26-0"},
+		"a paused tag is not waited for":    {[]part{usesTag, tag("prod", "Istio/default", old, pausedTag)}, ""},
 		"nor one that cannot have its name": {[]part{tag("prod", "Istio/default", "", unreconciled(v1.ReasonNameAlreadyExists, "taken"))}, ""},
-		"nor a tag that is being deleted":   {[]part{tag("prod", "Istio/default", old, deletedTag)}, ""},
+		"nor a tag that is being deleted":   {[]part{usesTag, tag("prod", "Istio/default", old, deletedTag)}, ""},
 		"a tag that cannot move says itself why": {
-			[]part{tag("prod", "Istio/default", old, unreconciled(v1.ReasonReconcileError, "webhook refused"))},
+			[]part{usesTag, tag("prod", "Istio/default", old, unreconciled(v1.ReasonReconcileError, "webhook refused"))},
 			"TagNotMoved: IstioRevisionTag prod has yet to move to default-v1-26-0: webhook refused",
+		},
+		"a tag that only pods use": {
+			[]part{tag("prod", "Istio/default", old), namespace("shop", ""), deploy("shop/cart", podLabels(rev("prod")), runs(old, 2))},
+			"TagNotMoved: IstioRevisionTag prod has yet to move to default-v1-26-0",
 		},
 		"several on their way elsewhere": {
 			[]part{elsewhere("shop/cart"), elsewhere("shop/pay"), elsewhere("web/front")},

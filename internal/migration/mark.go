@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -14,6 +15,8 @@ import (
 // Mark is what is written down on a Deployment in the same write that moves it, so that whoever comes after a crash
 // knows as much as who was there before.
 type Mark struct {
+	// UID is that of the Deployment: a mark that was copied to another one says nothing about that.
+	UID    types.UID      `json:"uid"`
 	Istio  string         `json:"istio"`
 	Target string         `json:"target"`
 	From   string         `json:"from,omitempty"`
@@ -22,6 +25,10 @@ type Mark struct {
 	Run     time.Time `json:"run"`
 	Batch   int       `json:"batch,omitempty"`
 	Started time.Time `json:"started"`
+	// Generation is that of the Deployment as the move left it.
+	Generation int64 `json:"generation,omitempty"`
+	// Retry is the last request to try again that was known then. What failed is tried again when there is another.
+	Retry string `json:"retry,omitempty"`
 	// Failed is when it was given up, and Reason why.
 	Failed time.Time       `json:"failed,omitzero"`
 	Reason *passage.Reason `json:"reason,omitempty"`
@@ -36,7 +43,7 @@ func markOf(d *appsv1.Deployment) *Mark {
 		return nil
 	}
 	var mark Mark
-	if err := json.Unmarshal([]byte(text), &mark); err != nil || mark.Target == "" || mark.Started.IsZero() ||
+	if err := json.Unmarshal([]byte(text), &mark); err != nil || mark.UID != d.UID || mark.Target == "" || mark.Started.IsZero() ||
 		!mark.Failed.IsZero() && mark.Reason == nil {
 		return nil
 	}
@@ -92,6 +99,6 @@ func (m Mark) failed(at time.Time, why passage.Reason) *Mark {
 
 // done is the mark of a move that has come to a good end.
 func (m Mark) done(at time.Time) *Mark {
-	m.Done = at
+	m.Done, m.Failed, m.Reason = at, time.Time{}, nil
 	return &m
 }

@@ -39,7 +39,7 @@ func TestMark(t *testing.T) {
 		})
 	}
 	// People find this with kubectl, and what is not there is not shown.
-	const want = `{"istio":"default","target":"default-v1-26-0","from":"default-v1-24-0","action":"restart",` +
+	const want = `{"uid":"","istio":"default","target":"default-v1-26-0","from":"default-v1-24-0","action":"restart",` +
 		`"run":"2025-10-21T10:30:00Z","batch":2,"started":"2025-10-21T10:30:05Z"}`
 	short := Mark{Istio: "default", Target: target, From: old, Action: ActionRestart, Run: epoch, Batch: 2, Started: at(5)}
 	if diff := cmp.Diff(want, short.String()); diff != "" {

@@ -58,8 +58,8 @@ func (p planner) unstarted(d *appsv1.Deployment, failed *Mark) *passage.Step {
 	// With nothing that runs there is nothing to disturb.
 	step.Disruptive = ptr.Deref(d.Spec.Replicas, 1) > 0
 	verdicts := []verdict{
-		{passage.Failed, unreadable},
 		{passage.Skipped, p.staysByChoice(w, asked)},
+		{passage.Failed, unreadable},
 		{passage.Failed, p.refusal(w)},
 	}
 	if failed == nil {
@@ -217,7 +217,7 @@ func (p planner) movedByOthers(w workload) bool {
 		w.pods[p.Target.Name] == 0 || !p.leads(w.choice) {
 		return false
 	}
-	rolled, ended := rolledOut(w.Deployment, ptr.Deref(w.Spec.Replicas, 1), p.run)
+	rolled, ended := rolledOut(w.Deployment, ptr.Deref(w.Spec.Replicas, 1), p.run, w.Generation)
 	over := p.Istio.Status.WorkloadMigration.CompletionTime
 	return rolled && !ended.IsZero() && (over == nil || !ended.After(over.Add(time.Second)))
 }

@@ -26,6 +26,8 @@ type Observed struct {
 	Fleet     fleet.Picture
 	// Refused has what the API server would not let us write, by the UID of the object, and why.
 	Refused map[types.UID]passage.Reason
+	// Unwritten has the marks that the API server would not let us write, of moves that have ended.
+	Unwritten map[types.UID]Mark
 	// marks reads those of the Deployments, if somebody keeps them from plan to plan.
 	marks *markReader
 }
@@ -122,11 +124,5 @@ func (o Observed) running() bool {
 	return !o.run().IsZero() && o.Istio.Status.WorkloadMigration.State == v1.WorkloadMigrationStateInProgress
 }
 
-// retry is the time before which failures do not count any more.
-func (o Observed) retry() time.Time {
-	at, err := time.Parse(time.RFC3339Nano, o.Istio.Annotations[fairlead.AnnotationRetry])
-	if err != nil {
-		return time.Time{}
-	}
-	return at
-}
+// retry is the last request to try again, which is whatever the annotation says.
+func (o Observed) retry() string { return o.Istio.Annotations[fairlead.AnnotationRetry] }

@@ -67,6 +67,7 @@ func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) 
 	if p.Target.Name == "" {
 		return plan, nil, deadline
 	}
+	ended = p.ended
 	plan.Steps = slices.Grow(append(plan.Steps, p.namespaces()...), len(p.Fleet.Deployments))
 	for i, d := range p.Fleet.Deployments {
 		step, far := p.deployment(d, p.marks[i])
@@ -89,17 +90,18 @@ type planner struct {
 	names   map[string]meaning
 	timeout time.Duration
 	run     time.Time
-	retry   time.Time
+	retry   string
 	// marks are those of the Deployments of the fleet, in the same order, as far as they are about this Istio.
 	marks []*Mark
-	// batch is the last one of this run that was opened, and opened is when.
-	batch  int
-	opened time.Time
+	// after is when anything was last started in a batch of this run that comes after another, by the number of that one.
+	after map[int]time.Time
 	// elsewhere are the Deployments that are on their way to another revision, the last of them to revision; deadline is
 	// when time alone changes that.
 	elsewhere []*appsv1.Deployment
-	revision  string
-	deadline  time.Time
+	// ended are the moves to another revision that have failed, which nobody has written down yet.
+	ended    []ending
+	revision string
+	deadline time.Time
 }
 
 func newPlanner(o Observed, now time.Time) planner {
@@ -110,26 +112,37 @@ func newPlanner(o Observed, now time.Time) planner {
 	p := planner{
 		Observed: o, now: now, names: o.namesOf(),
 		timeout: settings.ReadinessTimeout, run: o.run(), retry: o.retry(),
-		marks: o.marks.of(o.Fleet.Deployments),
+		marks: o.marks.of(o.Fleet.Deployments), after: map[int]time.Time{},
 	}
+	starts := map[int]time.Time{}
 	for i, d := range o.Fleet.Deployments {
 		mark := p.marks[i]
+		if unwritten, found := o.Unwritten[d.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
+			mark, p.marks[i] = &unwritten, &unwritten
+		}
 		if mark == nil || mark.Istio != o.Istio.Name || d.DeletionTimestamp != nil {
 			p.marks[i] = nil
 			continue
 		}
 		switch {
 		case mark.Target != o.Target.Name:
-			if far := p.settle(d, *mark); far.state == passage.Running {
+			far := p.settle(d, *mark)
+			// What is rolled out long after the move is another matter.
+			if given := mark.Started.Add(timeoutOf(d, p.timeout) + podsLag); far.state == passage.Running && now.Before(given) {
 				p.elsewhere, p.revision = append(p.elsewhere, d), mark.Target
-				p.deadline = sooner(p.deadline, far.changes)
+				p.deadline = sooner(p.deadline, sooner(far.changes, given))
+			} else if _, refused := o.Refused[d.UID]; far.state == passage.Failed && far.unwritten != nil && !refused {
+				// The target may become that one again.
+				p.ended = append(p.ended, ending{d, *far.unwritten})
 			}
-		case !mark.Run.Equal(p.run) || mark.Batch < p.batch:
-		case mark.Batch > p.batch:
-			p.batch, p.opened = mark.Batch, mark.Started
-		default:
-			p.opened = sooner(p.opened, mark.Started)
+		case mark.Run.Equal(p.run) && !p.retries(*mark):
+			starts[mark.Batch] = latest(starts[mark.Batch], mark.Started)
 		}
+	}
+	var last time.Time
+	for _, batch := range slices.Backward(slices.Sorted(maps.Keys(starts))) {
+		p.after[batch] = last
+		last = latest(last, starts[batch])
 	}
 	return p
 }
@@ -173,7 +186,7 @@ func (p planner) deployment(d *appsv1.Deployment, mark *Mark) (*passage.Step, ou
 	far := p.settle(d, *mark)
 	switch {
 	case !mark.Failed.IsZero():
-		if far.state == passage.Failed && mark.Failed.Before(p.retry) {
+		if far.state == passage.Failed && p.retries(*mark) {
 			return p.unstarted(d, mark), outcome{}
 		}
 	case !mark.Run.Equal(p.run):
@@ -188,13 +201,12 @@ func (p planner) deployment(d *appsv1.Deployment, mark *Mark) (*passage.Step, ou
 		if again := p.unstarted(d, nil); again == nil || again.State != passage.Pending {
 			return again, outcome{}
 		}
+	case p.over(*mark) && far.state == passage.Failed && !changedSince(d, *mark) && len(othersThan(p.podsOf(d), mark.Target)) > 0:
+		// It never got there, and that could not be written down.
 	case p.over(*mark):
-		ended := far.ended
-		if far.state != passage.Done {
-			ended = time.Time{}
-		}
-		if mark.Batch < p.batch {
-			ended = sooner(ended, p.opened)
+		ended := p.after[mark.Batch]
+		if far.state == passage.Done && far.unwritten == nil {
+			ended = sooner(ended, far.ended)
 		}
 		far = outcome{state: passage.Done, ended: ended}
 	}
@@ -202,9 +214,16 @@ func (p planner) deployment(d *appsv1.Deployment, mark *Mark) (*passage.Step, ou
 }
 
 // over tells whether a move of this run that has not failed is done. The next batch opens when those before it have
-// settled, and a migration ends when all of it has: a rollout after that is somebody else's.
+// settled, and a migration ends when all of it has: a rollout after that is somebody else's. Times count as well, because
+// the number of a batch is used again when all that was in it is retried.
 func (p planner) over(mark Mark) bool {
-	return mark.Batch < p.batch || mark.Batch == 0 || !p.running()
+	return mark.Batch == 0 || mark.Started.Before(p.after[mark.Batch]) || !p.running()
+}
+
+// retries tells whether somebody has asked to try again since a move that failed was made. Requests are compared, and
+// not times: who asks may have another clock.
+func (p planner) retries(mark Mark) bool {
+	return !mark.Failed.IsZero() && p.retry != "" && mark.Retry != p.retry
 }
 
 // started is the step of a Deployment that was moved before. One that is done counts only in its own migration; one that

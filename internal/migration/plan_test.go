@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,12 +23,14 @@ func rolling(d *appsv1.Deployment, pods fleet.Pods) {
 	pods[target] = 3
 	says("1 of 3 new, 2 ready")(d, pods)
 	since("ReplicaSetUpdated", 1900)(d, pods)
+	changed(d, pods)
 }
 
 // TestMovedBefore has what becomes of a Deployment that has a mark. The time is half an hour after the migration began.
 func TestMovedBefore(t *testing.T) {
 	const now = 1900
-	retried := annotatedIstio(fairlead.AnnotationRetry, at(1000).Format(time.RFC3339Nano))
+	const request = "2025-10-21T10:46:40Z"
+	retried := annotatedIstio(fairlead.AnnotationRetry, request)
 	failed := func(m *Mark) { gaveUp(m); m.Batch = 2 }
 	// The others of its migration, of which one is in the batch after it.
 	next := deploy("web/next", moved(1800, 3), halfway)
@@ -116,7 +117,7 @@ func TestMovedBefore(t *testing.T) {
 			"Failed restart, batch 2, 2/2 ready, until 31m40s, WrongRevision: its pods came up with default-v1-24-0 instead of default-v1-26-0", true,
 		},
 		"being taken back after the migration": {
-			[]part{migrated(v1.WorkloadMigrationStateCompleted, 900)}, []option{podLabels(rev(old)), runs(old, 1), runs(target, 2), says("1 of 3 new, 2 ready"), since("ReplicaSetUpdated", 1899), moved(0, 2)},
+			[]part{migrated(v1.WorkloadMigrationStateCompleted, 900)}, []option{podLabels(rev(old)), runs(old, 1), runs(target, 2), says("1 of 3 new, 2 ready"), since("ReplicaSetUpdated", 1899), changed, moved(0, 2)},
 			"Done restart, batch 2, RunsOnTarget: it runs on default-v1-26-0", false,
 		},
 		"taken back, and to be left alone": {
@@ -138,7 +139,7 @@ func TestMovedBefore(t *testing.T) {
 			"Failed restart, until 5m0s, ReadinessTimeout: not ready in time", false,
 		},
 		"failed in an earlier migration, and has come there since": {
-			[]part{migrating}, []option{arrived(-4000), moved(-4500, 2, earlierRun, gaveUp)}, "", false,
+			[]part{migrating}, []option{arrived(-4000), moved(-4500, 2, earlierRun, gaveUp)}, "", true,
 		},
 		"underway since before the record of its migration was lost": {
 			[]part{migrating}, []option{halfway, moved(1800, 2, earlierRun)},
@@ -162,21 +163,29 @@ func TestMovedBefore(t *testing.T) {
 			[]part{migrating, retried}, []option{runs(target, 2), says("2 of 2 new, 1 ready"), since("ProgressDeadlineExceeded", 600), moved(0, 2, gaveUp)},
 			"Pending restart, Retried: it is tried again after it failed: not ready in time", false,
 		},
-		"retried before it failed": {
-			[]part{migrating, retried}, []option{halfway, moved(1100, 2, func(m *Mark) { gaveUp(m); m.Failed = at(1400) })},
-			"Failed restart, batch 2, until 23m20s, ReadinessTimeout: not ready in time", false,
+		"retried, and it has failed again": {
+			[]part{migrating, retried}, []option{halfway, moved(1100, 2, func(m *Mark) { gaveUp(m); m.Retry = request })},
+			"Failed restart, batch 2, until 5m0s, ReadinessTimeout: not ready in time", false,
 		},
 		"retried, and there is no need": {
 			[]part{migrating, retried}, []option{arrived(800), moved(0, 2, gaveUp)},
-			"Done restart, batch 2, 2/2 ready, until 13m21s, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done restart, batch 2, 2/2 ready, until 31m40s, RunsOnTarget: it runs on default-v1-26-0", true,
 		},
 		"retried, and to be left alone now": {
 			[]part{migrating, retried}, []option{runs(old, 2), moved(0, 2, failed), skipped},
 			"Skipped stay, SkippedByAnnotation: its annotation sailoperator.io/skip-migration says so; it moves at its next restart", false,
 		},
-		"retried at a time that nobody can read": {
-			[]part{migrating, annotatedIstio(fairlead.AnnotationRetry, "now")}, []option{halfway, moved(0, 2, gaveUp)},
+		"retried once, and the request is gone": {
+			[]part{migrating}, []option{halfway, moved(1100, 2, func(m *Mark) { gaveUp(m); m.Retry = request })},
 			"Failed restart, batch 2, until 5m0s, ReadinessTimeout: not ready in time", false,
+		},
+		"it never got there, its batch is over, and that could not be written down": {
+			[]part{migrating, next}, []option{halfway, moved(0, 2)},
+			"Failed restart, batch 2, 1/2 ready, until 31m40s, ReadinessTimeout: Readiness timeout exceeded after 5m0s", true,
+		},
+		"it never got there, the migration is over, and that could not be written down": {
+			[]part{migrated(v1.WorkloadMigrationStateFailed, 900)}, []option{halfway, moved(0, 2)},
+			"Failed restart, batch 2, 1/2 ready, until 31m40s, ReadinessTimeout: Readiness timeout exceeded after 5m0s", true,
 		},
 
 		// What cannot be written is not tried at once again.

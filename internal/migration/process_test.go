@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,9 +32,7 @@ type process struct {
 	reconciler *reconciler
 	informers  map[string]*controllertest.FakeInformer
 	// unheard are the events that have not been delivered, by kind.
-	unheard map[string][]func()
-	// hears tells how many of that many events arrive now.
-	hears     func(events int) int
+	unheard   map[string][]func()
 	triggered bool
 	wakes     time.Time
 }
@@ -44,7 +43,6 @@ func (c *cluster) start(mayWrite func() bool) *process {
 		api:       &api{cluster: c, mayWrite: mayWrite},
 		unheard:   map[string][]func(){},
 		informers: map[string]*controllertest.FakeInformer{},
-		hears:     func(events int) int { return events },
 		triggered: true,
 	}
 	for _, kind := range []string{kindNamespace, kindPodOfApp, kindDeployment} {
@@ -58,7 +56,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 	now := func() time.Time { return c.now }
 	p.reconciler = &reconciler{
 		client: p.api, cache: p.api, fleet: workloads, synced: synced,
-		writer:   &writer{client: p.api, fleet: workloads, now: now, atOnce: 1, refused: map[types.UID]refusal{}},
+		writer:   newWriter(p.api, workloads, now, 1),
 		recorder: recorder{p}, now: now, written: map[string]time.Time{}, meters: newMeters(),
 	}
 	p.reconciler.meters.now = now
@@ -113,7 +111,7 @@ func (p *process) hear(all bool) {
 		events := p.unheard[kind]
 		count := len(events)
 		if !all {
-			count = min(count, p.hears(count))
+			count = p.lag(count)
 		}
 		p.unheard[kind] = events[count:]
 		for _, event := range events[:count] {
@@ -145,7 +143,7 @@ func (p *process) work() bool {
 			continue
 		}
 		p.triggered, p.wakes = false, time.Time{}
-		result, err := p.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
+		result, err := p.reconciler.Reconcile(ctrl.LoggerInto(context.Background(), logr.Discard()), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
 		switch {
 		case p.dead:
 			return false

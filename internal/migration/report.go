@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/upkeep"
 )
 
 // statusOf is what the status says of a migration: nil where there is nothing to say.
@@ -50,27 +51,34 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 		return before
 	case d.Settled():
 		status.State = end(d.Decision)
+	case end(d.Decision) == v1.WorkloadMigrationStateCompleted:
+		// What had stopped it is gone, and there is more to be moved.
+		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil
 	}
 	counts := d.Plan.Counts()
 	status.TotalWorkloads, status.MigratedWorkloads, status.FailedWorkloads =
 		int32(counts.Total), int32(counts.Done), int32(counts.Failed)
 	status.Batched = &v1.BatchedMigrationStatus{CurrentBatch: int32(d.Batch), TotalBatches: int32(d.Batches)}
-	for _, failed := range d.Plan.Failures() {
-		if len(status.Failures) == v1.MaxReportedFailures {
-			break
+	status.Failures = failuresOf(d.Plan, status.StartTime.Time)
+	return status
+}
+
+// failuresOf are the most recent failures, in the order in which they happened. Of what could not even be started, nobody
+// knows when that was: it is as old as the migration.
+func failuresOf(plan passage.Plan, start time.Time) []v1.WorkloadMigrationFailure {
+	var failures []v1.WorkloadMigrationFailure
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
+		if step.State != passage.Failed {
+			continue
 		}
-		ended := failed.EndedAt
-		if ended.IsZero() {
-			ended = status.StartTime.Time
-		}
-		status.Failures = append(status.Failures, v1.WorkloadMigrationFailure{
-			Namespace: failed.Object.Namespace, Name: failed.Object.Name, Kind: failed.Object.Kind,
-			Reason: failed.Reason.Message, Timestamp: metav1.NewTime(ended.Truncate(time.Second)),
+		failures = append(failures, v1.WorkloadMigrationFailure{
+			Namespace: step.Object.Namespace, Name: step.Object.Name, Kind: step.Object.Kind,
+			Reason: step.Reason.Message, Timestamp: metav1.NewTime(latest(start, step.EndedAt).Truncate(time.Second)),
 		})
 	}
-	// The most recent ones, told in the order in which they happened.
-	slices.Reverse(status.Failures)
-	return status
+	slices.SortStableFunc(failures, func(a, b v1.WorkloadMigrationFailure) int { return a.Timestamp.Compare(b.Timestamp.Time) })
+	return failures[max(0, len(failures)-v1.MaxReportedFailures):]
 }
 
 // first tells whether there has never been another revision to move from.
@@ -187,7 +195,7 @@ func statusConfigurationOf(istio *v1.Istio, status *v1.WorkloadMigrationStatus, 
 	}
 	return &statusConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(istio.Name).WithUID(istio.UID),
+		ObjectMetaApplyConfiguration: upkeep.Unchanged(istio),
 		Status:                       own,
 	}
 }

@@ -40,7 +40,8 @@ func settle(d *appsv1.Deployment, pods fleet.Pods, mark Mark, timeout time.Durat
 		changes:  mark.Started.Add(timeout),
 	}
 	strangers := othersThan(pods, mark.Target)
-	rolled, ended := rolledOut(d, desired, mark.Started)
+	rolled, ended := rolledOut(d, desired, mark.Started, mark.Generation)
+	givenUp, late := stalled(d, mark.Started), !now.Before(mark.Started.Add(timeout))
 	if desired == 0 {
 		// Whatever is left of its pods is going.
 		strangers, rolled = nil, true
@@ -48,6 +49,9 @@ func settle(d *appsv1.Deployment, pods fleet.Pods, mark Mark, timeout time.Durat
 	switch {
 	case len(strangers) == 0 && !mark.Done.IsZero():
 		return outcome{state: passage.Done, ended: mark.Done, progress: o.progress}
+	case rolled && len(strangers) == 0 && !mark.Failed.IsZero() && (!ended.IsZero() || pods[mark.Target] >= int(desired)):
+		// It got there in the end, and what becomes of it later is no failure of this move.
+		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
 	case rolled && len(strangers) == 0 && mark.Batch == 0:
 		return outcome{state: passage.Done, ended: mark.Started, progress: o.progress}
 	case rolled && len(strangers) == 0 && !ended.IsZero():
@@ -63,10 +67,13 @@ func settle(d *appsv1.Deployment, pods fleet.Pods, mark Mark, timeout time.Durat
 		}
 		return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
 			strings.Join(strangers, " and "), mark.Target)
-	case stalled(d, mark.Started):
+	case (givenUp || late) && changedSince(d, mark) && len(strangers) == 0 && pods[mark.Target] > 0:
+		// All of its pods are on the target, and somebody else is rolling it out.
+		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
+	case givenUp:
 		return o.fail(mark, now, v1.ReasonProgressDeadline, "Deployment failed to reach ready state: %d/%d replicas ready",
 			newlyReady(d), desired)
-	case !now.Before(mark.Started.Add(timeout)):
+	case late:
 		if rolled && len(strangers) > 0 {
 			return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
 				strings.Join(strangers, " and "), mark.Target)
@@ -88,14 +95,19 @@ func (o outcome) cameUpWrong() bool {
 	return o.state == passage.Failed && v1.Reason(o.reason.Code) == v1.ReasonWrongRevision
 }
 
-// rolledOut tells whether nothing but new pods is left, all of them ready, or that this has been so since the move began
-// and what happens to the pods now is another matter. When that was is zero if nobody wrote it down.
-func rolledOut(d *appsv1.Deployment, desired int32, started time.Time) (bool, time.Time) {
+// changedSince tells whether somebody has changed a Deployment after we moved it.
+func changedSince(d *appsv1.Deployment, mark Mark) bool { return d.Generation > mark.Generation }
+
+// rolledOut tells whether nothing but new pods is left, all of them ready, or that this has been so since the move began,
+// which made that generation, and what happens to the pods now is another matter. When that was is zero if nobody wrote it
+// down.
+func rolledOut(d *appsv1.Deployment, desired int32, started time.Time, generation int64) (bool, time.Time) {
 	status := d.Status
-	if status.ObservedGeneration < d.Generation || status.UpdatedReplicas != status.Replicas {
+	if status.ObservedGeneration < generation || status.UpdatedReplicas != status.Replicas {
 		return false, time.Time{}
 	}
-	now := status.Replicas == desired && status.ReadyReplicas == desired && status.AvailableReplicas == desired
+	now := status.ObservedGeneration >= d.Generation && status.Replicas == desired &&
+		status.ReadyReplicas == desired && status.AvailableReplicas == desired
 	progressing := conditionOf(d)
 	if progressing == nil || progressing.Reason != "NewReplicaSetAvailable" {
 		return now, time.Time{}

@@ -75,6 +75,15 @@ func TestSettle(t *testing.T) {
 		"done, and then scaled up": {
 			deployment: three(all(target), replicas(5), says("3 of 3 new, 3 ready"), since("NewReplicaSetAvailable", 40)), now: 900, want: "Done 3/5 ready at 41s",
 		},
+		"done, and then scaled up, which its controller has yet to see": {
+			deployment: three(all(target), replicas(5), since("NewReplicaSetAvailable", 40), changed, unseen), now: 900, want: "Done 0/5 ready at 41s",
+		},
+		"done, and then rolled out again by somebody else, in vain": {
+			deployment: three(all(target), says("1 of 3 new, 2 ready"), since("ReplicaSetUpdated", 600), changed), now: 900, want: "Done 0/3 ready at 15m0s, to be written",
+		},
+		"done, and then rolled out again by somebody else, and given up": {
+			deployment: three(all(target), says("1 of 3 new, 2 ready"), since("ProgressDeadlineExceeded", 600), changed), now: 900, want: "Done 0/3 ready at 15m0s, to be written",
+		},
 		"an autoscaler added a pod meanwhile": {
 			deployment: three(runs(target, 4), replicas(4), says("4 of 4 new, 4 ready"), since("NewReplicaSetAvailable", 40)), want: "Done 4/4 ready at 41s",
 		},
@@ -95,7 +104,7 @@ func TestSettle(t *testing.T) {
 		"scaled to zero after it was done":           {deployment: three(replicas(0), says("0 of 0 new, 0 ready"), since("NewReplicaSetAvailable", 40)), now: 900, want: "Done 0/0 ready at 41s"},
 		"there was nothing to restart":               {deployment: three(replicas(0), says("0 of 0 new, 0 ready")), mark: func(m *Mark) { m.Batch = 0 }, now: 900, want: "Done 0/0 ready at 0s"},
 		"replicas not told":                          {deployment: three(func(d *appsv1.Deployment, _ fleet.Pods) { d.Spec.Replicas = nil }, runs(target, 1), says("1 of 1 new, 1 ready"), since("NewReplicaSetAvailable", 40)), want: "Done 1/1 ready at 41s"},
-		"done after all":                             {deployment: three(all(target), since("NewReplicaSetAvailable", 400)), mark: gaveUp, now: 900, want: "Done 3/3 ready at 6m41s"},
+		"done after all":                             {deployment: three(all(target), since("NewReplicaSetAvailable", 400)), mark: gaveUp, now: 900, want: "Done 3/3 ready at 15m0s, to be written"},
 		"ready in the end":                           {deployment: three(all(target), since("NewReplicaSetAvailable", 299)), now: 900, want: "Done 3/3 ready at 5m0s"},
 		"late, and nobody saw":                       {deployment: three(all(target), since("NewReplicaSetAvailable", 600)), now: 900, want: "Done 3/3 ready at 10m1s"},
 
@@ -103,6 +112,10 @@ func TestSettle(t *testing.T) {
 		"time is up": {
 			deployment: three(all(target), says("3 of 3 new, 2 ready")), now: 300,
 			want: "Failed 2/3 ready at 5m0s, to be written: ReadinessTimeout: Readiness timeout exceeded after 5m0s",
+		},
+		"time is up, of a workload that an autoscaler has scaled": {
+			deployment: three(runs(target, 1), runs(old, 3), says("1 of 4 new, 3 ready"), changed), now: 300,
+			want: "Failed 0/3 ready at 5m0s, to be written: ReadinessTimeout: Readiness timeout exceeded after 5m0s",
 		},
 		"time is up before it began": {
 			deployment: three(all(old), unseen), now: 301,
@@ -149,7 +162,10 @@ func TestSettle(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d, pods := makeDeployment("shop/cart", tc.deployment...)
-			mark := Mark{Istio: "default", Target: target, From: old, Action: ActionRestart, Run: epoch, Batch: 1, Started: epoch}
+			mark := Mark{
+				Istio: "default", Target: target, From: old, Action: ActionRestart,
+				Run: epoch, Batch: 1, Started: epoch, Generation: generation,
+			}
 			if tc.mark != nil {
 				tc.mark(&mark)
 			}
