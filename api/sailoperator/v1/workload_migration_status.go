@@ -47,15 +47,16 @@ type WorkloadMigrationStatus struct {
 // MaxReportedFailures is how many failures a status holds.
 const MaxReportedFailures = 10
 
-// BatchedMigrationStatus is the progress of a batched migration.
+// BatchedMigrationStatus is the progress of a batched migration. Zeros are written out: an API server makes null, which it
+// then refuses, of an empty object that is applied in the place of one with fields.
 type BatchedMigrationStatus struct {
 	// Batch that is being moved, counted from 1.
 	// +optional
-	CurrentBatch int32 `json:"currentBatch,omitempty"`
+	CurrentBatch int32 `json:"currentBatch"`
 
 	// Batches there are altogether.
 	// +optional
-	TotalBatches int32 `json:"totalBatches,omitempty"`
+	TotalBatches int32 `json:"totalBatches"`
 }
 
 // WorkloadMigrationState names a stage of a migration.
