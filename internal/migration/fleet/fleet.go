@@ -107,7 +107,7 @@ func (f *Fleet) Wrote(d *appsv1.Deployment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known := f.deployments[nameOf(d)]; known != nil && known.UID == d.UID {
-		f.enterDeployment(d)
+		f.enterDeployment(slim(d))
 	}
 }
 
@@ -124,17 +124,17 @@ func nameOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// enterDeployment takes in a Deployment, unless a later state of it is known.
-func (f *Fleet) enterDeployment(d *appsv1.Deployment) {
-	name := nameOf(d)
+// enterDeployment takes in a slim Deployment, unless a later state of it is known. It keeps the very object, of which a
+// cache has no second one then.
+func (f *Fleet) enterDeployment(now *appsv1.Deployment) {
+	name := nameOf(now)
 	known := f.deployments[name]
-	if known != nil && known.UID == d.UID && !later(d.ResourceVersion, known.ResourceVersion) {
+	if known != nil && known.UID == now.UID && !later(now.ResourceVersion, known.ResourceVersion) {
 		return
 	}
 	if known == nil {
 		f.sorted = nil
 	}
-	now := slim(d)
 	f.deployments[name] = now
 	if known == nil || !same(known, now) {
 		f.changed()

@@ -344,14 +344,14 @@ func TestChanges(t *testing.T) {
 		{"a label that nobody reads", func() {
 			later := d.DeepCopy()
 			later.ResourceVersion, later.Labels = "2", map[string]string{"team": "red"}
-			f.deployments.Update(nil, later)
+			f.deployments.Update(nil, slim(later))
 		}, 0},
 		{"its managed fields, and other conditions", func() {
 			later := d.DeepCopy()
 			later.ResourceVersion = "3"
 			later.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 			later.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
-			f.deployments.Update(nil, later)
+			f.deployments.Update(nil, slim(later))
 		}, 0},
 		{"a replica", func() {
 			later := d.DeepCopy()

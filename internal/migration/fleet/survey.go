@@ -22,7 +22,7 @@ func Survey(ctx context.Context, reader client.Reader) (*Fleet, *usage.Snapshot,
 	err = usage.Each(ctx, reader, &appsv1.DeploymentList{}, nil, func(o runtime.Object) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.enterDeployment(o.(*appsv1.Deployment))
+		f.enterDeployment(slim(o.(*appsv1.Deployment)))
 	})
 	return f, users, err
 }
