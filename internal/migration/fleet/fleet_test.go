@@ -332,7 +332,7 @@ func TestOrder(t *testing.T) {
 // Only what a picture shows is a change: everything else must not wake anybody up.
 func TestChanges(t *testing.T) {
 	f := follow(t)
-	d := makeDeployment("shop/cart", "", 1)
+	d := slim(makeDeployment("shop/cart", "", 1))
 	f.deployments.Add(d)
 	f.namespaces.Add(makeNamespace("shop", "old", 1))
 	f.pods.Add(makePod("a", "Deployment/cart", "old"))
