@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,9 @@ type lookout struct {
 
 // pollEvery is how often to look at what tells no changes by itself.
 const pollEvery = 2 * time.Second
+
+// syncPause is how often to look whether all that exists has been heard of.
+const syncPause = 20 * time.Millisecond
 
 // lookOut follows a resource until the context ends.
 func (c *cluster) lookOut(ctx context.Context, r resource) (lookout, error) {
@@ -56,13 +60,26 @@ func notify(changed chan<- struct{}) {
 func (c *cluster) followIstio(ctx context.Context, r resource) (lookout, error) {
 	kept := fleet.CacheOptions()
 	maps.Copy(kept, usage.CacheOptions())
-	informers, err := cache.New(c.config, cache.Options{Scheme: c.client.Scheme(), Mapper: c.mapper, ByObject: kept})
+	refused := make(chan error, 1)
+	informers, err := cache.New(c.config, cache.Options{
+		Scheme: c.client.Scheme(), Mapper: c.mapper, ByObject: kept,
+		// A cache tries for ever. Who may not see something should hear of it.
+		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
+			if apierrors.IsForbidden(err) {
+				select {
+				case refused <- err:
+				default:
+				}
+			}
+		},
+	})
 	if err != nil {
 		return lookout{}, fmt.Errorf("watch the cluster: %w", err)
 	}
 	changed := make(chan struct{}, 1)
 	workloads := fleet.New(func() { notify(changed) })
-	if _, err := workloads.Feed(ctx, informers, informers); err != nil {
+	fed, err := workloads.Feed(ctx, informers, informers)
+	if err != nil {
 		return lookout{}, err
 	}
 	users, err := usage.NewTracker(ctx, informers, informers)
@@ -83,12 +100,26 @@ func (c *cluster) followIstio(ctx context.Context, r resource) (lookout, error) 
 			return lookout{}, fmt.Errorf("watch %T: %w", kind, err)
 		}
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- informers.Start(ctx) }()
+	go func() { refused <- informers.Start(ctx) }()
+	// All that is there must have been heard of: half of the workloads may be done when the others are not.
+	for !fed() || !users.HasSynced() {
+		select {
+		case err := <-refused:
+			return lookout{}, fmt.Errorf("watch the cluster: %w", err)
+		case <-ctx.Done():
+			return lookout{}, fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
+		case <-time.After(syncPause):
+		}
+	}
 	if !informers.WaitForCacheSync(ctx) {
 		return lookout{}, fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
 	}
 	return lookout{func(ctx context.Context) (account, error) {
+		select {
+		case err := <-refused:
+			return account{}, fmt.Errorf("watch the cluster: %w", err)
+		default:
+		}
 		return tellOfIstio(ctx, informers, r.key, question{}, users, workloads.Picture())
 	}, changed}, nil
 }

@@ -40,7 +40,7 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", resource, err)
 	}
-	if status := istio.Status.WorkloadMigration; status == nil || status.FailedWorkloads == 0 {
+	if status := istio.Status.WorkloadMigration; status == nil || status.State != v1.WorkloadMigrationStateFailed && status.FailedWorkloads == 0 {
 		fmt.Fprintf(streams.Out, "%s has no workloads that failed\n", resource)
 		return nil
 	}
@@ -52,6 +52,9 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 }
 
 func workloadsAre(n int) string {
+	if n == 0 {
+		return "what failed is"
+	}
 	if n == 1 {
 		return "1 workload is"
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/istio"
 )
@@ -97,6 +98,9 @@ func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) er
 		if wait && (!errors.As(outcome, &exit) || exit.code != exitUnfinished) {
 			return outcome
 		}
+		if wait && report.needsChange() {
+			return exitError{code: exitFailed, message: report.Workloads.Reason.Message}
+		}
 		if !pause(ctx, drawAtMost) {
 			return interrupted(ctx, nil, wait)
 		}
@@ -107,6 +111,19 @@ func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) er
 		case <-time.After(drawAtLeast):
 		}
 	}
+}
+
+// needsChange tells whether nothing moves until somebody changes the spec. One who has paused will go on.
+func (r statusReport) needsChange() bool {
+	w := r.Workloads
+	if !r.Reported || w == nil || w.State != passage.Held || w.Progress.Running > 0 || w.Reason == nil {
+		return false
+	}
+	switch v1.Reason(w.Reason.Code) {
+	case v1.ReasonMaxVersionExceeded, v1.ReasonInvalidSettings, v1.ReasonNotRevisionBased:
+		return true
+	}
+	return false
 }
 
 // withoutPruning leaves out what is only waited for to be deleted: the grace period may be days.

@@ -124,7 +124,7 @@ func extent(plan *workloadsPlan, batching passage.Batching) string {
 	}
 	if plan.Estimate.Batches > 0 && left > 0 {
 		text += fmt.Sprintf(" in %s of at most %d", batches(plan.Estimate.Batches), max(batching.Size, 1))
-		text += fmt.Sprintf(", taking at least %s and as long as pods need to get ready", plan.Estimate.Delays)
+		text += fmt.Sprintf(", taking at least %s and as long as pods need to get ready", plan.Estimate.Delays.Round(time.Second))
 	}
 	if counts.Failed > 0 {
 		text += fmt.Sprintf("; %d failed", counts.Failed)
@@ -191,17 +191,27 @@ func printWorkloads(w io.Writer, format output, v *passage.View) {
 		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
 	}
 	var rows [][]string
-	for _, s := range v.Steps {
-		switch s.State {
-		case passage.Done, passage.Pending:
-			continue
-		}
+	for _, s := range byUrgency(v.Steps) {
 		rows = append(rows, []string{batchOf(s), string(s.Action), s.Object.String(), orDash(s.From), stateOf(s), s.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
 		table(w, format.width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "STATE", "WHY"}, rows)
 	}
+}
+
+// byUrgency are the steps that there is something to say about: those that run, then those that have failed, then those
+// that stay.
+func byUrgency(steps []passage.Step) []passage.Step {
+	var sorted []passage.Step
+	for _, state := range []passage.State{passage.Running, passage.Failed, passage.Skipped} {
+		for _, s := range steps {
+			if s.State == state {
+				sorted = append(sorted, s)
+			}
+		}
+	}
+	return sorted
 }
 
 func countLine(v passage.View) string {
