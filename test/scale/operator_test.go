@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,7 +42,7 @@ func startOperator(b *testing.B, kubeconfig string) *process {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 		if b.Failed() {
-			b.Logf("log of the operator:\n%s", p.log.String())
+			b.Logf("end of the operator's log:\n%s", p.log.last(50))
 		}
 	})
 	until(b, time.Minute, func() bool {
@@ -88,6 +89,12 @@ func (l *log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// last are so many of its lines.
+func (l *log) last(n int) string {
+	lines := slices.Collect(strings.Lines(l.String()))
+	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
 // address that one of the operator's servers has said it listens on.
