@@ -174,6 +174,9 @@ func (w *writer) mark(ctx context.Context, seen *appsv1.Deployment, mark Mark, s
 		return err
 	}
 	w.fleet.Wrote(d)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.unwritten, seen.UID)
 	return nil
 }
 

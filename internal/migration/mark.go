@@ -27,7 +27,8 @@ type Mark struct {
 	Started time.Time `json:"started"`
 	// Generation is that of the Deployment as the move left it.
 	Generation int64 `json:"generation,omitempty"`
-	// Retry is the last request to try again that was known then. What failed is tried again when there is another.
+	// Retry is the last request to try again that was known when this was written. What failed is tried again when there
+	// is another.
 	Retry string `json:"retry,omitempty"`
 	// Failed is when it was given up, and Reason why.
 	Failed time.Time       `json:"failed,omitzero"`

@@ -75,7 +75,7 @@ func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) 
 			plan.Steps = append(plan.Steps, *step)
 		}
 		if _, refused := p.Refused[d.UID]; far.unwritten != nil && !refused {
-			ended = append(ended, ending{d, *far.unwritten})
+			ended = append(ended, p.ending(d, *far.unwritten))
 		}
 		deadline = sooner(deadline, far.changes)
 	}
@@ -133,7 +133,7 @@ func newPlanner(o Observed, now time.Time) planner {
 				p.deadline = sooner(p.deadline, sooner(far.changes, given))
 			} else if _, refused := o.Refused[d.UID]; far.state == passage.Failed && far.unwritten != nil && !refused {
 				// The target may become that one again.
-				p.ended = append(p.ended, ending{d, *far.unwritten})
+				p.ended = append(p.ended, p.ending(d, *far.unwritten))
 			}
 		case mark.Run.Equal(p.run) && !p.retries(*mark):
 			starts[mark.Batch] = latest(starts[mark.Batch], mark.Started)
@@ -145,6 +145,12 @@ func newPlanner(o Observed, now time.Time) planner {
 		last = latest(last, starts[batch])
 	}
 	return p
+}
+
+// ending is one with the last request to try again that was made before it: what failed is tried again for later ones.
+func (p planner) ending(d *appsv1.Deployment, mark Mark) ending {
+	mark.Retry = p.retry
+	return ending{d, mark}
 }
 
 func (p planner) settle(d *appsv1.Deployment, mark Mark) outcome {
