@@ -42,8 +42,8 @@ type writer struct {
 	mu sync.Mutex
 	// refused has what would not let itself be written, to be tried again after a while.
 	refused map[types.UID]refusal
-	// failing counts how often in a row an object could not be written for other reasons.
-	failing map[types.UID]int
+	// failing has since when an object could not be written for reasons that may pass.
+	failing map[types.UID]time.Time
 	// unwritten has how moves have ended that could not be written down.
 	unwritten map[types.UID]Mark
 	// relabelled is when the label of a namespace was last moved, or a migration began.
@@ -53,7 +53,7 @@ type writer struct {
 func newWriter(c client.Client, workloads *fleet.Fleet, now func() time.Time, atOnce int) *writer {
 	return &writer{
 		client: c, fleet: workloads, now: now, atOnce: atOnce,
-		refused: map[types.UID]refusal{}, failing: map[types.UID]int{}, unwritten: map[types.UID]Mark{},
+		refused: map[types.UID]refusal{}, failing: map[types.UID]time.Time{}, unwritten: map[types.UID]Mark{},
 	}
 }
 
@@ -67,8 +67,8 @@ type refusal struct {
 const (
 	// refusalHolds is how long a refusal is believed: policies change too.
 	refusalHolds = 15 * time.Minute
-	// attempts is how often an object is tried, when it fails in a way that may pass, before others are let past it.
-	attempts = 5
+	// troublePasses is how long an object is tried, when it fails in a way that may pass, before others are let past it.
+	troublePasses = 10 * time.Second
 	// labelsSettle is how long API servers may take to see the labels of namespaces and the webhooks of tags that were
 	// just moved. A pod that is made before that gets the sidecar of the old revision.
 	labelsSettle = time.Second
@@ -202,10 +202,15 @@ func (w *writer) heed(o Observed, err error, uid types.UID, doing string, args .
 		delete(w.failing, uid)
 		return nil
 	case refusedForGood(err):
-	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
+	case apierrors.IsConflict(err), ofTheServer(err):
 		return fmt.Errorf(doing+": %w", append(args, err)...)
 	default:
-		if w.failing[uid]++; w.failing[uid] < attempts {
+		since, known := w.failing[uid]
+		if !known {
+			since = w.now()
+			w.failing[uid] = since
+		}
+		if w.now().Sub(since) < troublePasses {
 			return fmt.Errorf(doing+": %w", append(args, err)...)
 		}
 	}
@@ -215,10 +220,6 @@ func (w *writer) heed(o Observed, err error, uid types.UID, doing string, args .
 		istio: o.Istio.Name, retry: o.retry(),
 	}
 	return nil
-}
-
-func refusedForGood(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 // settling notes that API servers have something to see before pods are made.
