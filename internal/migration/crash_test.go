@@ -1,7 +1,6 @@
 package migration
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -93,7 +92,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 					}
 				}
 				if t.Failed() {
-					t.Fatal(fmt.Sprintf("after %d of %d", k, undisturbed.writes))
+					t.Fatalf("after %d of %d", k, undisturbed.writes)
 				}
 			}
 		})

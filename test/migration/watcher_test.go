@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -120,46 +119,4 @@ func leastAvailable(d *appsv1.Deployment) int32 {
 		down = 1
 	}
 	return desired - int32(down)
-}
-
-// endpoints records every version of the EndpointSlices of a namespace: what a load balancer knows.
-type endpoints struct {
-	*history[*discoveryv1.EndpointSlice]
-}
-
-func (m *mesh) watchEndpoints(t testing.TB, namespace string) endpoints {
-	t.Helper()
-	return endpoints{follow[*discoveryv1.EndpointSlice](t, m.world, &discoveryv1.EndpointSliceList{}, client.InNamespace(namespace))}
-}
-
-// served is the least number of ready endpoints that each Service ever had, from when it first had as many as it should,
-// and how many different ones it had altogether.
-func (e endpoints) served(t testing.TB, full map[string]int) (least, different map[string]int) {
-	t.Helper()
-	slices, seen := map[string]map[string]int{}, map[string]map[string]bool{}
-	least, different = map[string]int{}, map[string]int{}
-	for _, event := range e.sofar(t) {
-		service := event.Object.Labels[discoveryv1.LabelServiceName]
-		if slices[service] == nil {
-			slices[service], seen[service] = map[string]int{}, map[string]bool{}
-		}
-		delete(slices[service], event.Object.Name)
-		if event.Type != watch.Deleted {
-			for _, endpoint := range event.Object.Endpoints {
-				if ptr.Deref(endpoint.Conditions.Ready, true) {
-					slices[service][event.Object.Name]++
-					seen[service][endpoint.TargetRef.Name] = true
-				}
-			}
-		}
-		ready := 0
-		for _, n := range slices[service] {
-			ready += n
-		}
-		if before, begun := least[service]; begun && ready < before || !begun && ready == full[service] {
-			least[service] = ready
-		}
-		different[service] = len(seen[service])
-	}
-	return least, different
 }

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,15 +58,6 @@ func (b builder) readyAfter(time string) builder {
 
 func (b builder) annotate(key, value string) builder {
 	b.d.Annotations[key] = value
-	return b
-}
-
-// rolls says how far a rolling update may go below and above the number of replicas.
-func (b builder) rolls(maxUnavailable, maxSurge intstr.IntOrString) builder {
-	b.d.Spec.Strategy = appsv1.DeploymentStrategy{
-		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &maxUnavailable, MaxSurge: &maxSurge},
-	}
 	return b
 }
 
