@@ -131,7 +131,8 @@ func newPlanner(o Observed, now time.Time) planner {
 			if given := mark.Started.Add(timeoutOf(d, p.timeout) + podsLag); far.state == passage.Running && now.Before(given) {
 				p.elsewhere, p.revision = append(p.elsewhere, d), mark.Target
 				p.deadline = sooner(p.deadline, sooner(far.changes, given))
-			} else if _, refused := o.Refused[d.UID]; far.state == passage.Failed && far.unwritten != nil && !refused {
+			} else if _, refused := o.Refused[d.UID]; far.state == passage.Failed && far.unwritten != nil && !refused &&
+				neverLeft(d, p.podsOf(d), *mark) {
 				// The target may become that one again.
 				p.ended = append(p.ended, p.ending(d, *far.unwritten))
 			}
@@ -207,8 +208,8 @@ func (p planner) deployment(d *appsv1.Deployment, mark *Mark) (*passage.Step, ou
 		if again := p.unstarted(d, nil); again == nil || again.State != passage.Pending {
 			return again, outcome{}
 		}
-	case p.over(*mark) && far.state == passage.Failed && !changedSince(d, *mark) && len(othersThan(p.podsOf(d), mark.Target)) > 0:
-		// It never got there, and that could not be written down.
+	case p.over(*mark) && far.state == passage.Failed && neverLeft(d, p.podsOf(d), *mark):
+		// That could not be written down before.
 	case p.over(*mark):
 		ended := p.after[mark.Batch]
 		if far.state == passage.Done && far.unwritten == nil {

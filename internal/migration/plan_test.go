@@ -217,6 +217,51 @@ func TestMovedBefore(t *testing.T) {
 	}
 }
 
+// TestMovedElsewhere is about Deployments with a mark that is about a revision which was the target before.
+func TestMovedElsewhere(t *testing.T) {
+	toOld := func(m *Mark) { m.Target, m.From = old, oldest }
+	cases := map[string]struct {
+		cart []option
+		held bool
+		// failed is what is to be written down.
+		failed string
+	}{
+		"underway":      {cart: []option{runs(oldest, 1), runs(old, 1), says("1 of 2 new, 2 ready"), moved(1800, 1, toOld)}, held: true},
+		"done long ago": {cart: []option{runs(old, 2), since("NewReplicaSetAvailable", 20), moved(0, 1, toOld)}},
+		"failed, known": {cart: []option{runs(oldest, 2), moved(0, 1, toOld, gaveUp)}},
+		"failed, not yet known": {
+			cart: []option{runs(oldest, 2), runs(old, 1), says("1 of 3 new, 2 ready"), since("ReplicaSetUpdated", 1), moved(0, 1, toOld)}, failed: "Readiness timeout exceeded after 5m0s",
+		},
+		"one of its pods was made anew, and is on the target by the label of its namespace": {
+			cart: []option{runs(old, 1), runs(target, 1), since("NewReplicaSetAvailable", 20), moved(0, 1, toOld)},
+		},
+		"the same, and it is not ready yet": {
+			cart: []option{runs(old, 1), runs(target, 1), undated, says("2 of 2 new, 1 ready"), moved(0, 1, toOld)},
+		},
+		"rolled out by somebody else, and on the target thereby": {
+			cart: []option{runs(target, 2), since("NewReplicaSetAvailable", 1800), changed, moved(0, 1, toOld)},
+		},
+		"being rolled out by somebody else": {
+			cart: []option{runs(old, 2), runs(target, 1), says("1 of 3 new, 2 ready"), since("ReplicaSetUpdated", 1890), changed, moved(0, 1, toOld)},
+		},
+		"taken back to where it came from": {
+			cart: []option{runs(oldest, 2), since("NewReplicaSetAvailable", 1800), changed, moved(0, 1, toOld)},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := decide(observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", tc.cart...)), at(1900))
+			failed := ""
+			for _, e := range d.ended {
+				failed = e.mark.Reason.Message
+			}
+			if held := d.elsewhere > 0; held != tc.held || failed != tc.failed {
+				t.Errorf("underway %t, failed %q; want %t, %q", held, failed, tc.held, tc.failed)
+			}
+		})
+	}
+}
+
 func relabelled(m *Mark) { m.Action = ActionRelabel }
 
 func tellStep(s passage.Step) string {

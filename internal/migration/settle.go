@@ -98,6 +98,11 @@ func (o outcome) cameUpWrong() bool {
 // changedSince tells whether somebody has changed a Deployment after we moved it.
 func changedSince(d *appsv1.Deployment, mark Mark) bool { return d.Generation > mark.Generation }
 
+// neverLeft tells whether there are pods still where they were, and nobody but us has changed anything about that.
+func neverLeft(d *appsv1.Deployment, pods fleet.Pods, mark Mark) bool {
+	return !changedSince(d, mark) && slices.ContainsFunc(strings.Split(mark.From, ", "), func(from string) bool { return pods[from] > 0 })
+}
+
 // rolledOut tells whether nothing but new pods is left, all of them ready, or that this has been so since the move began,
 // which made that generation, and what happens to the pods now is another matter. When that was is zero if nobody wrote it
 // down.
