@@ -18,7 +18,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// A restart of the operator is in TestOperatorRestarts, for it needs an operator of its own.
+// The one about a restart of the controller is among the disturbances, with an operator of its own.
 func TestEdgeCases(t *testing.T) {
 	t.Parallel()
 	t.Run("No workloads to migrate, status shows Completed immediately", func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestEdgeCases(t *testing.T) {
 	})
 	t.Run("Deployment deleted during migration, handle gracefully", func(t *testing.T) {
 		t.Parallel()
-		c := setOut(t)
+		c := theWorld(t).setOut(t)
 		// The last has yet to come; the first has arrived.
 		for _, b := range []builder{c.all[3], c.all[0]} {
 			if err := c.Delete(t.Context(), b.d); err != nil {
@@ -90,7 +90,7 @@ func TestEdgeCases(t *testing.T) {
 	})
 	t.Run("Istio resource deleted during migration, migration stops", func(t *testing.T) {
 		t.Parallel()
-		c := setOut(t)
+		c := theWorld(t).setOut(t)
 		if err := c.Delete(t.Context(), c.istio, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 			t.Fatal(err)
 		}

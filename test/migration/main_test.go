@@ -6,9 +6,9 @@
 package migration_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -19,15 +19,19 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	flag.Parse()
-	// Tests wait for the cluster more than they work.
-	if err := flag.Set("test.parallel", "12"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	cluster.Parallel(12)
 	code := cluster.Run(m)
 	if shared.scratch != "" {
 		_ = os.RemoveAll(shared.scratch)
+	}
+	// Nothing that the tests did was wrong, and the chart's permissions allow all that it took.
+	if w := shared.world; w != nil && w.operator != nil {
+		for line := range strings.Lines(w.operator.Log.Since(0)) {
+			if strings.Contains(line, "level=ERROR") {
+				fmt.Fprint(os.Stderr, "the operator complained: ", line)
+				code = max(code, 1)
+			}
+		}
 	}
 	os.Exit(code)
 }

@@ -32,13 +32,11 @@ type mesh struct {
 	from, to string // the revisions of the two versions
 }
 
-// newMesh makes an Istio of the old version whose charts bring no webhooks.
+// newMesh makes an Istio of the old version, with control planes that run elsewhere and no webhooks.
 func (w *world) newMesh(t testing.TB, how ...func(*v1.Istio)) *mesh {
 	t.Helper()
-	withoutWebhooks := func(istio *v1.Istio) {
-		istio.Spec.Values = v1.Values{"global": map[string]any{"operatorManageWebhooks": true}}
-	}
-	m := w.makeMesh(t, shortName(t), append([]func(*v1.Istio){withoutWebhooks}, how...)...)
+	elsewhere := func(istio *v1.Istio) { istio.Spec.Values = runsElsewhere() }
+	m := w.makeMesh(t, shortName(t), append([]func(*v1.Istio){elsewhere}, how...)...)
 	m.byPolicy = true
 	return m
 }
@@ -53,6 +51,13 @@ func (w *world) newRealMesh(t testing.TB, how ...func(*v1.Istio)) *mesh {
 	m := w.makeMesh(t, shortName(t), append([]func(*v1.Istio){slowly}, how...)...)
 	m.istiod(t, m.from)
 	return m
+}
+
+func runsElsewhere() v1.Values {
+	return v1.Values{
+		"global":       map[string]any{"operatorManageWebhooks": true},
+		"istiodRemote": map[string]any{"enabled": true},
+	}
 }
 
 func (w *world) makeMesh(t testing.TB, name string, how ...func(*v1.Istio)) *mesh {
@@ -141,7 +146,7 @@ func (m *mesh) set(t testing.TB, how ...func(*v1.Istio)) {
 // namespace makes one with labels.
 func (m *mesh) namespace(t testing.TB, labels ...string) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shortName(t), Labels: map[string]string{}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shortName(t), Labels: map[string]string{labelMesh: m.istio.Name}}}
 	if m.byPolicy {
 		namespace.Labels[labelInjector] = "policy"
 	}

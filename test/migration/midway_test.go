@@ -2,6 +2,7 @@ package migration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,13 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/launch"
 )
 
-// convoy is a migration of four workloads, one by one, of which the first has arrived.
+// convoy is a migration of four workloads, one by one, of which the first has arrived. The next would not start for a long
+// time, in which anything can happen.
 type convoy struct {
 	*mesh
 	namespace string
@@ -26,10 +29,9 @@ type convoy struct {
 	seen      watcher
 }
 
-// setOut begins one. There is time enough between two workloads for something to happen.
-func setOut(t *testing.T, how ...func(*v1.Istio)) *convoy {
+func (w *world) setOut(t *testing.T, how ...func(*v1.Istio)) *convoy {
 	t.Helper()
-	m := theWorld(t).newMesh(t, append([]func(*v1.Istio){inBatches(1, 2*time.Second, time.Minute)}, how...)...)
+	m := w.newMesh(t, append([]func(*v1.Istio){inBatches(1, time.Hour, time.Minute)}, how...)...)
 	c := &convoy{mesh: m, namespace: m.namespace(t, v1.LabelRevision, m.from)}
 	for i := range 4 {
 		c.all = append(c.all, makeDeployment(c.namespace, fmt.Sprintf("w%d", i)))
@@ -47,9 +49,15 @@ func (c *convoy) started(t testing.TB) []string {
 	return c.seen.replay(t).starts
 }
 
+// hurry shortens the time between two workloads.
+func hurry(istio *v1.Istio) {
+	istio.Spec.UpdateStrategy.WorkloadMigration.Batched.DelayBetweenBatches = ptr.To[v1.Duration]("1s")
+}
+
 // arrives waits until the migration is over, and nothing was restarted twice or at the same time as another.
 func (c *convoy) arrives(t testing.TB) *v1.WorkloadMigrationStatus {
 	t.Helper()
+	c.set(t, hurry)
 	status := c.ends(t, c.to, v1.WorkloadMigrationStateCompleted)
 	for _, b := range c.all {
 		c.runs(t, b, c.to)
@@ -97,7 +105,7 @@ func (c *convoy) fairlead(t testing.TB, args ...string) {
 
 func TestPausedMidway(t *testing.T) {
 	t.Parallel()
-	c := setOut(t)
+	c := theWorld(t).setOut(t)
 	c.fairlead(t, "pause", "istio", c.istio.Name)
 	want := "paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio " + c.istio.Name + "`"
 	if got := c.held(t, v1.ReasonPaused); got != want {
@@ -114,16 +122,19 @@ func TestPausedMidway(t *testing.T) {
 
 func TestStrategySwitchedOffMidway(t *testing.T) {
 	t.Parallel()
-	c := setOut(t)
+	c := theWorld(t).setOut(t)
 	var before *v1.WorkloadMigrationConfig
 	c.set(t, func(istio *v1.Istio) {
 		before = istio.Spec.UpdateStrategy.WorkloadMigration
 		istio.Spec.UpdateStrategy.WorkloadMigration = nil
 	})
 	c.held(t, v1.ReasonMigrationDisabled)
-	if status := c.istio.Status.WorkloadMigration; status != nil {
-		t.Errorf("it is switched off, and the status says %+v", status)
-	}
+	until(t, c.world, c.istio, func(istio *v1.Istio) error {
+		if status := istio.Status.WorkloadMigration; status != nil {
+			return fmt.Errorf("it is switched off and what had begun is seen through, and still the status says %+v", status)
+		}
+		return nil
+	})
 	started := c.started(t)
 
 	t.Log("the operator looks again")
@@ -133,7 +144,7 @@ func TestStrategySwitchedOffMidway(t *testing.T) {
 		t.Errorf("restarts: (-before +after)\n%s", diff)
 	}
 
-	c.set(t, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.WorkloadMigration = before })
+	c.set(t, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.WorkloadMigration = before }, hurry)
 	c.ends(t, c.to, v1.WorkloadMigrationStateCompleted)
 	for _, b := range c.all {
 		c.runs(t, b, c.to)
@@ -144,7 +155,7 @@ func TestStrategySwitchedOffMidway(t *testing.T) {
 
 func TestMaxVersionLoweredMidway(t *testing.T) {
 	t.Parallel()
-	c := setOut(t, maxVersion("1.26.0"))
+	c := theWorld(t).setOut(t, maxVersion("1.26.0"))
 	c.set(t, maxVersion("1.25.999"))
 	c.held(t, v1.ReasonMaxVersionExceeded)
 	c.standsStill(t, c.started(t))
@@ -154,7 +165,7 @@ func TestMaxVersionLoweredMidway(t *testing.T) {
 
 func TestNewWorkloadMidway(t *testing.T) {
 	t.Parallel()
-	c := setOut(t)
+	c := theWorld(t).setOut(t)
 	late := c.another(t, "late")
 	c.arrives(t)
 	if started := c.started(t); !slices.Contains(started, late.d.Name) {
@@ -165,44 +176,54 @@ func TestNewWorkloadMidway(t *testing.T) {
 // What is on its way arrives, and then everybody goes back.
 func TestNewTargetMidway(t *testing.T) {
 	t.Parallel()
-	c := setOut(t)
-	statuses := c.statuses(t)
-	moved := len(c.started(t))
-	c.set(t, version(oldVersion))
-	status := c.ends(t, c.from, v1.WorkloadMigrationStateCompleted)
-	if status.MigratedWorkloads != status.TotalWorkloads || int(status.TotalWorkloads) < moved || status.TotalWorkloads == 4 {
-		t.Errorf("going back, it says %+v, with %d that had moved", status, moved)
+	m := theWorld(t).newMesh(t, inBatches(1, time.Second, time.Minute))
+	namespace := m.namespace(t, v1.LabelRevision, m.from)
+	var all []builder
+	for i := range 4 {
+		all = append(all, makeDeployment(namespace, fmt.Sprintf("w%d", i)).readyAfter("3s"))
 	}
-	returned := 0
-	for _, b := range c.all {
-		c.runs(t, b, c.from)
-		switch c.rollouts(t, b) {
-		case "1":
-		case "3":
-			returned++
-		default:
-			t.Errorf("%s is at rollout %s", b.d.Name, c.rollouts(t, b))
+	m.deploy(t, m.from, all...)
+	seen, statuses := m.watch(t), m.statuses(t)
+	m.set(t, version(newVersion))
+	until(t, m.world, all[0].d, func(d *appsv1.Deployment) error {
+		if markOf(t, d).Target != m.to {
+			return errors.New("it is not being moved")
+		}
+		return nil
+	})
+	m.set(t, version(oldVersion))
+	want := "Deployment " + namespace + "/w0 is on its way to " + m.to + ", and is waited for"
+	if got := m.held(t, v1.ReasonBatchSettles); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+
+	status := m.ends(t, m.from, v1.WorkloadMigrationStateCompleted)
+	if status.MigratedWorkloads != 1 || status.TotalWorkloads != 1 {
+		t.Errorf("going back, it says %+v", status)
+	}
+	for i, b := range all {
+		m.runs(t, b, m.from)
+		if got, want := m.rollouts(t, b), map[bool]string{true: "3", false: "1"}[i == 0]; got != want {
+			t.Errorf("%s is at rollout %s, want %s", b.d.Name, got, want)
 		}
 	}
-	if returned != int(status.TotalWorkloads) {
-		t.Errorf("%d went there and back, and the status tells of %d", returned, status.TotalWorkloads)
-	}
-	c.seen.proves(t, 1)
-	if got := c.labels(t, c.namespace)[v1.LabelRevision]; got != c.from {
+	if got := m.labels(t, namespace)[v1.LabelRevision]; got != m.from {
 		t.Errorf("the namespace has %s", got)
 	}
+	seen.proves(t, 1)
 	if diff := cmp.Diff([]v1.WorkloadMigrationState{"InProgress", "Completed"}, statuses.states(t)); diff != "" {
 		t.Errorf("states: (-want +got)\n%s", diff)
 	}
 
 	t.Log("and there again")
-	c.set(t, version(newVersion))
-	if status := c.ends(t, c.to, v1.WorkloadMigrationStateCompleted); status.TotalWorkloads != 4 || status.MigratedWorkloads != 4 {
+	m.set(t, version(newVersion), inBatches(4, 0, time.Minute))
+	if status := m.ends(t, m.to, v1.WorkloadMigrationStateCompleted); status.TotalWorkloads != 4 || status.MigratedWorkloads != 4 {
 		t.Errorf("it says %+v", status)
 	}
-	for _, b := range c.all {
-		c.runs(t, b, c.to)
+	for _, b := range all {
+		m.runs(t, b, m.to)
 	}
+	seen.proves(t, 4)
 }
 
 // Somebody sees to it that a Deployment stays as it is in Git. It is not fought over.

@@ -2,6 +2,7 @@ package migration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/launch"
@@ -18,31 +21,40 @@ import (
 // named is held by the test that has the Istio called default.
 var named sync.Mutex
 
-// ofDefault lets no other test have an Istio called default until this one has ended, and its own is gone with all its
-// revisions.
+// ofDefault lets no other test have an Istio called default until this one has ended, and all that it had is gone.
 func ofDefault(t *testing.T) *world {
 	t.Helper()
 	w := theWorld(t)
 	named.Lock()
 	t.Cleanup(func() {
 		defer named.Unlock()
-		err := launch.Attempt(context.Background(), patience, func(ctx context.Context) error {
-			var list v1.IstioRevisionList
-			if err := w.List(ctx, &list); err != nil {
-				return err
-			}
-			for _, revision := range list.Items {
-				if owner := metav1.GetControllerOf(&revision); owner != nil && owner.Name == v1.DefaultRevision {
-					return fmt.Errorf("IstioRevision %s is still there:%s", revision.Name, said(revision.Status.Conditions))
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := launch.Attempt(context.Background(), patience, w.clearDefault); err != nil {
 			t.Error(err)
 		}
 	})
 	return w
+}
+
+func (w *world) clearDefault(ctx context.Context) error {
+	left := []error{client.IgnoreNotFound(w.Delete(ctx, &v1.Istio{ObjectMeta: metav1.ObjectMeta{Name: v1.DefaultRevision}}))}
+	var revisions v1.IstioRevisionList
+	var namespaces corev1.NamespaceList
+	if err := errors.Join(w.List(ctx, &revisions), w.List(ctx, &namespaces, client.MatchingLabels{labelMesh: v1.DefaultRevision})); err != nil {
+		return err
+	}
+	for i := range revisions.Items {
+		if owner := metav1.GetControllerOf(&revisions.Items[i]); owner != nil && owner.Name == v1.DefaultRevision {
+			left = append(left, fmt.Errorf("IstioRevision %s is still there:%s", revisions.Items[i].Name, said(revisions.Items[i].Status.Conditions)))
+		}
+	}
+	for i := range namespaces.Items {
+		namespace := &namespaces.Items[i]
+		left = append(left, fmt.Errorf("namespace %s is still there", namespace.Name))
+		if namespace.DeletionTimestamp == nil {
+			left = append(left, w.Delete(ctx, namespace))
+		}
+	}
+	return errors.Join(left...)
 }
 
 // What istio-injection=enabled means is called default. It was the only revision, before the Istio of that name began to

@@ -3,6 +3,7 @@ package migration_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
 )
 
@@ -25,11 +27,15 @@ func eventually(t testing.TB, try func(context.Context) error) {
 	}
 }
 
-// create makes an object, and asks for its removal when the test ends.
+// create makes an object. It is removed when the test ends if the cluster does not end with the tests: to remove what is
+// in it takes Kubernetes longer than most tests take.
 func create[T client.Object](t testing.TB, w *world, object T) T {
 	t.Helper()
 	if err := w.Create(t.Context(), object); err != nil {
 		t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+	}
+	if os.Getenv(cluster.DirVariable) == "" {
+		return object
 	}
 	t.Cleanup(func() {
 		// The test's own context has ended by now.

@@ -1,6 +1,7 @@
 package migration_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -26,13 +28,13 @@ func (m *mesh) watch(t testing.TB) watcher {
 	return watcher{follow[*appsv1.Deployment](t, m.world, &appsv1.DeploymentList{}, client.MatchingLabels{labelMesh: m.istio.Name})}
 }
 
-// proves checks that no Deployment ever had fewer pods available than it allows itself in a rolling update, and that
-// never more than so many were restarting at once.
+// proves checks that no Deployment ever had fewer pods available than it allows itself in a rolling update, that never more
+// than so many were restarting at once, and that none was restarted while it was.
 func (w watcher) proves(t testing.TB, batchSize int) {
 	t.Helper()
 	r := w.replay(t)
-	for _, shortage := range r.shortages {
-		t.Error(shortage)
+	for _, wrong := range append(r.shortages, r.interrupted...) {
+		t.Error(wrong)
 	}
 	if r.most == 0 {
 		t.Error("nothing was seen restarting")
@@ -63,9 +65,10 @@ type replay struct {
 	// they were given up.
 	restarting map[types.NamespacedName]bool
 
-	shortages []string
-	most      int
-	atMost    []types.NamespacedName
+	shortages, interrupted []string
+
+	most   int
+	atMost []types.NamespacedName
 	// starts are the names of those that began to restart, in that order.
 	starts []string
 }
@@ -82,6 +85,9 @@ func (r *replay) take(event happened[*appsv1.Deployment]) {
 	before := r.latest[key]
 	r.latest[key] = d
 	if before != nil && !equality.Semantic.DeepEqual(before.Spec.Template, d.Spec.Template) {
+		if r.restarting[key] {
+			r.interrupted = append(r.interrupted, fmt.Sprintf("Deployment %s was restarted while it was restarting", key))
+		}
 		r.restarting[key] = true
 		r.starts = append(r.starts, d.Name)
 	}
@@ -119,4 +125,57 @@ func leastAvailable(d *appsv1.Deployment) int32 {
 		down = 1
 	}
 	return desired - int32(down)
+}
+
+// endpoints records every version of the EndpointSlices of a namespace: what a load balancer knows.
+type endpoints struct {
+	*history[*discoveryv1.EndpointSlice]
+}
+
+func (m *mesh) watchEndpoints(t testing.TB, namespace string) endpoints {
+	t.Helper()
+	return endpoints{follow[*discoveryv1.EndpointSlice](t, m.world, &discoveryv1.EndpointSliceList{}, client.InNamespace(namespace))}
+}
+
+// serves waits until all Services have as many ready endpoints as they should.
+func (e endpoints) serves(t testing.TB, full map[string]int) {
+	t.Helper()
+	eventually(t, func(context.Context) error {
+		if least, _ := e.served(t, full); !maps.Equal(least, full) {
+			return fmt.Errorf("there are %v ready endpoints, not %v", least, full)
+		}
+		return nil
+	})
+}
+
+// served is the least number of ready endpoints that each Service ever had, from when it first had as many as it should,
+// and how many different ones it had altogether.
+func (e endpoints) served(t testing.TB, full map[string]int) (least, different map[string]int) {
+	t.Helper()
+	slices, seen := map[string]map[string]int{}, map[string]map[string]bool{}
+	least, different = map[string]int{}, map[string]int{}
+	for _, event := range e.sofar(t) {
+		service := event.Object.Labels[discoveryv1.LabelServiceName]
+		if slices[service] == nil {
+			slices[service], seen[service] = map[string]int{}, map[string]bool{}
+		}
+		delete(slices[service], event.Object.Name)
+		if event.Type != watch.Deleted {
+			for _, endpoint := range event.Object.Endpoints {
+				if ptr.Deref(endpoint.Conditions.Ready, true) {
+					slices[service][event.Object.Name]++
+					seen[service][endpoint.TargetRef.Name] = true
+				}
+			}
+		}
+		ready := 0
+		for _, n := range slices[service] {
+			ready += n
+		}
+		if before, begun := least[service]; begun && ready < before || !begun && ready == full[service] {
+			least[service] = ready
+		}
+		different[service] = len(seen[service])
+	}
+	return least, different
 }

@@ -9,16 +9,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// labelMesh is on the workloads of a mesh, with the name of its Istio.
+// labelMesh is on the workloads of a mesh and on their namespaces, with the name of its Istio.
 const labelMesh = "test.fairlead.dev/mesh"
 
-// builder of Deployments. Each has two pods unless told otherwise.
+// builder of Deployments. Each has one pod unless told otherwise.
 type builder struct{ d *appsv1.Deployment }
 
 func makeDeployment(namespace, name string) builder {
@@ -26,7 +27,7 @@ func makeDeployment(namespace, name string) builder {
 	return builder{&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](2),
+			Replicas: ptr.To[int32](1),
 			Selector: &metav1.LabelSelector{MatchLabels: app},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(app), Annotations: map[string]string{}},
@@ -58,6 +59,15 @@ func (b builder) readyAfter(time string) builder {
 
 func (b builder) annotate(key, value string) builder {
 	b.d.Annotations[key] = value
+	return b
+}
+
+// rolls says how far a rolling update may go below and above the number of replicas.
+func (b builder) rolls(maxUnavailable, maxSurge intstr.IntOrString) builder {
+	b.d.Spec.Strategy = appsv1.DeploymentStrategy{
+		Type:          appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &maxUnavailable, MaxSurge: &maxSurge},
+	}
 	return b
 }
 

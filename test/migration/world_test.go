@@ -57,6 +57,26 @@ func theWorld(t testing.TB) *world {
 	return shared.world
 }
 
+// ownWorld is a cluster of the test's own, with no istiod and, as yet, no operator.
+func ownWorld(t testing.TB) *world {
+	t.Helper()
+	w, err := prepare(cluster.Start(t, cluster.Options{}), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// start runs an operator for the test, in the place of one that was there before.
+func (w *world) start(t testing.TB) {
+	t.Helper()
+	if err := w.operate(cluster.Charts(t), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	w.operator.ShowTo(t)
+	t.Cleanup(w.operator.Kill)
+}
+
 // prepare gives a cluster what the operator may do, and sidecars.
 func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -92,18 +112,16 @@ func (w *world) operate(charts, scratch string) error {
 	})
 }
 
-// anchor is a revision that stays, of the newest version there is. It brings Istio's CRDs, which are slow to come, so that
-// no other revision has to wait for them. It has no istiod of its own.
+// anchor is a revision that stays, of the newest version there is. It looks after what all revisions share, so that no
+// other one has to wait for that, and there is not much of it: sidecars need none of Istio's CRDs, which are slow to come.
 func (w *world) anchor() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	anchor := &v1.IstioRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: "anchor"},
-		Spec: v1.IstioRevisionSpec{Version: "v1.31.1", Namespace: system, Values: v1.Values{
-			"global":       map[string]any{"operatorManageWebhooks": true},
-			"istiodRemote": map[string]any{"enabled": true},
-		}},
+		Spec:       v1.IstioRevisionSpec{Version: "v1.31.1", Namespace: system, Values: runsElsewhere()},
 	}
+	anchor.Spec.Values["base"] = map[string]any{"enableCRDTemplates": false}
 	if err := w.Create(ctx, anchor); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create the anchor: %w", err)
 	}
