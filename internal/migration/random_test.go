@@ -20,7 +20,7 @@ import (
 // TestRandomWorlds lets everything happen at once: people meddle, the operator is killed between any two writes, events
 // come late. A seed that fails tells its story, and can be run alone: go test ./internal/migration -run 'RandomWorlds/seed-17$'
 func TestRandomWorlds(t *testing.T) {
-	seeds := 300
+	seeds := 200
 	if testing.Short() {
 		seeds = 50
 	}
