@@ -62,8 +62,8 @@ unit: ## Run only the tests that need no cluster
 		./internal/operator
 
 .PHONY: e2e-full
-e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write of an installation
-	FAIRLEAD_TESTS=full go test -count=1 -timeout 40m ./test/revision
+e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write of an installation and of a migration
+	FAIRLEAD_TESTS=full go test -count=1 -timeout 40m ./test/revision ./test/migration
 
 .PHONY: bench
 bench: build localkube ## Measure
