@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -38,6 +40,18 @@ func (i *installation) installElsewhere(ctx context.Context) error {
 		}
 	}
 	return errors.Join(left...)
+}
+
+// upgradeElsewhere moves the older one to a version whose charts write the address down in the newer kind.
+func (i *installation) upgradeElsewhere(ctx context.Context) error {
+	older := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "older"}}
+	upgrade := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"version":"v1.31.1"}}`))
+	if err := i.Patch(ctx, older, upgrade); err != nil {
+		return err
+	}
+	address := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: "istiod-older"}}
+	address.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Endpoints"))
+	return isGone(ctx, i, address)
 }
 
 func (i *installation) removeElsewhere(ctx context.Context) error {

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/cluster"
@@ -103,6 +104,11 @@ func (i *installation) forget(t testing.TB) {
 		}
 	}
 	i.letGo(t)
+	// Of what an operator that was refused has installed, the next one would have nothing left to do.
+	records := client.MatchingLabels{"owner": "helm"}
+	if err := i.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(i.namespace), records); err != nil {
+		t.Fatal(err)
+	}
 	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "istios.sailoperator.io"}}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	edited := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"names":{"categories":null}}}`))
@@ -182,6 +188,8 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 	istio.Spec.Namespace = i.namespace
 	istio.Spec.Values = everything
 	istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = ptr.To[int64](0)
+	istio.Spec.UpdateStrategy.WorkloadMigration = &v1.WorkloadMigrationConfig{Strategy: v1.WorkloadMigrationStrategyBatched}
+	user := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.namespace + "-user"}}
 	tag := &v1.IstioRevisionTag{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	tag.Spec.TargetRef = v1.TargetReference{Kind: v1.IstioKind, Name: istio.Name}
 	metrics := operator.address(t, "metrics")
@@ -198,7 +206,15 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 		}),
 		step("see where it points", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-0") }),
 		step("install control planes that run elsewhere", i.installElsewhere),
+		step("upgrade one of them", i.upgradeElsewhere),
 		step("remove them", i.removeElsewhere),
+		step("use it", func(ctx context.Context) error {
+			_, err := controllerutil.CreateOrPatch(ctx, i.Client, user, func() error {
+				user.Labels = map[string]string{v1.LabelRevision: "default-v1-31-0"}
+				return nil
+			})
+			return err
+		}),
 		step("ask for another version", func(ctx context.Context) error {
 			istio.Spec.Version = "v1.31.1"
 			return i.Patch(ctx, istio, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"version":"v1.31.1"}}`)))
@@ -207,6 +223,15 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			return i.serve(ctx, "default-v1-31-1", istio)
 		}),
 		step("see the tag move", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-1") }),
+		step("see its user move", func(ctx context.Context) error {
+			if err := i.Get(ctx, client.ObjectKeyFromObject(user), user); err != nil {
+				return err
+			}
+			if uses := user.Labels[v1.LabelRevision]; uses != "default-v1-31-1" {
+				return fmt.Errorf("namespace %s uses %s", user.Name, uses)
+			}
+			return nil
+		}),
 		step("see the old revision go", func(ctx context.Context) error {
 			return isGone(ctx, i, &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-31-0"}})
 		}),

@@ -107,7 +107,7 @@ func TestWatchAndRetry(t *testing.T) {
 			t.Errorf("it ended with %d: %s", result.Code, result.Stderr)
 		}
 		for _, line := range []string{
-			"Deployment " + shop + "/cart: done after ",
+			"Deployment " + shop + "/cart: done",
 			"Deployment " + shop + "/sick: restart failed: Readiness timeout exceeded after 3s",
 			"workloads to " + m.to + ": CompletedWithFailures, 1 of 2 done, 1 failed, batch 1 of 1",
 		} {
@@ -116,6 +116,7 @@ func TestWatchAndRetry(t *testing.T) {
 			}
 		}
 	})
+	began := m.ends(t, m.to, v1.WorkloadMigrationStateFailed).StartTime
 	t.Run("what is in progress when the time is over is that", func(t *testing.T) {
 		pause := launch.Command(t, m.Cluster, "pause", "istio", m.istio.Name)
 		m.tryAgain(t, "istio.sailoperator.io/"+m.istio.Name+": 1 workload is tried again\n")
@@ -125,7 +126,6 @@ func TestWatchAndRetry(t *testing.T) {
 		}
 	})
 	t.Run("retry goes on with the same migration", func(t *testing.T) {
-		began := m.ends(t, m.to, v1.WorkloadMigrationStateFailed).StartTime
 		m.heal(t, shop)
 		if result := launch.Command(t, m.Cluster, "resume", "istio", m.istio.Name); result.Code != 0 {
 			t.Fatal(result.Stderr)
