@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -99,6 +100,8 @@ func stepLine(s passage.Step) string {
 		return text + "done after " + max(0, s.EndedAt.Sub(s.StartedAt)).Round(time.Second).String()
 	case s.State == passage.Done:
 		return text + "done"
+	case s.Action == migration.ActionStay:
+		return text + "stays: " + s.Reason.Message
 	}
 	return text + fmt.Sprintf("%s %s: %s", s.Action, strings.ToLower(string(s.State)), s.Reason.Message)
 }

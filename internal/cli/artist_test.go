@@ -39,7 +39,7 @@ func TestTeletype(t *testing.T) {
 		printer.draw(r)
 	}
 	want := `12:00:00  Istio default to default-v1-24-0: Completed
-12:00:00  StatefulSet shop/db: stay skipped: a StatefulSet is not moved
+12:00:00  StatefulSet shop/db: stays: a StatefulSet is not moved
 12:00:00  workloads: Held: paused by hand
 12:00:00  workloads to default-v1-26-0: Held, 0 of 2 done, batch 0 of 1
 12:00:01  Deployment shop/a: restart in batch 1

@@ -120,7 +120,7 @@ func (r statusReport) needsChange() bool {
 		return false
 	}
 	switch v1.Reason(w.Reason.Code) {
-	case v1.ReasonMaxVersionExceeded, v1.ReasonInvalidSettings, v1.ReasonNotRevisionBased:
+	case v1.ReasonMaxVersionExceeded, v1.ReasonInvalidSettings, v1.ReasonNotRevisionBased, v1.ReasonMigrationDisabled:
 		return true
 	}
 	return false

@@ -23,7 +23,7 @@ type workloads struct {
 // none.
 func workloadsOf(o migration.Observed, own passage.Plan, now time.Time) *workloads {
 	config := o.Istio.Spec.UpdateStrategy.WorkloadMigration
-	if config == nil || config.Strategy == v1.WorkloadMigrationStrategyDisabled {
+	if (config == nil || config.Strategy == v1.WorkloadMigrationStrategyDisabled) && !migration.Interrupted(o.Istio) {
 		return nil
 	}
 	if own.Target != "" && own.Target != o.Target.Name {
@@ -116,7 +116,10 @@ func extent(plan *workloadsPlan, batching passage.Batching) string {
 	counts := plan.Counts()
 	left := counts.Pending + counts.Running
 	text := count(left, "Deployment")
-	if counts.Done > 0 {
+	switch {
+	case left == 0:
+		text = fmt.Sprintf("none left of %s", count(counts.Total, "Deployment"))
+	case counts.Done > 0:
 		text += fmt.Sprintf(" of %d", counts.Total)
 	}
 	if namespaces := len(slices.DeleteFunc(pending(plan.Plan), func(s passage.Step) bool { return s.Object.Kind != "Namespace" })); namespaces > 0 {
@@ -128,11 +131,25 @@ func extent(plan *workloadsPlan, batching passage.Batching) string {
 	}
 	if counts.Failed > 0 {
 		text += fmt.Sprintf("; %d failed", counts.Failed)
+		if batching.FailFast {
+			text += ", and failurePolicy FailFast starts no further batch"
+		}
 	}
-	if counts.Skipped > 0 {
-		text += fmt.Sprintf("; %d not moved", counts.Skipped)
+	if stay := staying(plan.Steps); stay > 0 {
+		text += fmt.Sprintf("; %d not moved", stay)
 	}
 	return text
+}
+
+// staying counts what is behind and left there, of whatever kind.
+func staying(steps []passage.Step) int {
+	stay := 0
+	for _, s := range steps {
+		if s.State == passage.Skipped {
+			stay++
+		}
+	}
+	return stay
 }
 
 func batches(n int) string {
@@ -240,9 +257,10 @@ func bar(c passage.Counts) string {
 		return max(1, n*barWidth/c.Total)
 	}
 	failed, running := marks(c.Failed), marks(c.Running)
-	done := min(marks(c.Done), max(0, barWidth-failed-running))
-	if c.Done == c.Total {
-		done = barWidth
+	room := max(0, barWidth-failed-running)
+	done := min(marks(c.Done), room)
+	if c.Done+c.Running+c.Failed == c.Total {
+		done = room
 	}
 	text := strings.Repeat("#", done) + strings.Repeat(">", running) + strings.Repeat("!", failed)
 	return "[" + text + strings.Repeat(".", max(0, barWidth-len(text))) + "]"

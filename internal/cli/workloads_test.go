@@ -66,7 +66,7 @@ func TestPrintWorkloadsPlan(t *testing.T) {
 				workloadStep("StatefulSet", "db", "stay", passage.Skipped, because("a StatefulSet is not moved"))),
 			`
 Workloads to default-v1-26-0: the labels of 1 namespace, then 3 Deployments in 2 batches of at most
-2, taking at least 30s and as long as pods need to get ready; 1 not moved.
+2, taking at least 30s and as long as pods need to get ready; 2 not moved.
 Waiting: IstioRevision default-v1-26-0 is not ready
 
 BATCH   HOW       OBJECT                 FROM              WHY
@@ -96,7 +96,7 @@ BATCH   HOW       OBJECT                 FROM              WHY
 				because("Readiness timeout exceeded after 5m0s")(s)
 			})),
 			`
-Workloads to default-v1-26-0: 0 Deployments; 1 failed.
+Workloads to default-v1-26-0: none left of 1 Deployment; 1 failed.
 
 BATCH   HOW      OBJECT                 FROM              WHY
 1       failed   Deployment shop/cart   default-v1-24-0   Readiness timeout exceeded after 5m0s

@@ -3,10 +3,7 @@ package migration
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +18,6 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/migration/fleet"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 // writers is how many objects are written at the same time: as many as keep an API server busy without crowding out
@@ -40,12 +34,14 @@ type writer struct {
 	atOnce int
 
 	mu sync.Mutex
-	// refused has what would not let itself be written, to be tried again after a while.
-	refused map[types.UID]refusal
+	// refused has what would not let itself be written.
+	refused map[types.UID]Refusal
 	// failing has since when an object could not be written for reasons that may pass.
 	failing map[types.UID]time.Time
 	// unwritten has how moves have ended that could not be written down.
 	unwritten map[types.UID]Mark
+	// relabels has when the label of a namespace was moved, again and again.
+	relabels map[types.UID][]relabelling
 	// relabelled is when the label of a namespace was last moved, or a migration began.
 	relabelled time.Time
 }
@@ -53,20 +49,12 @@ type writer struct {
 func newWriter(c client.Client, workloads *fleet.Fleet, now func() time.Time, atOnce int) *writer {
 	return &writer{
 		client: c, fleet: workloads, now: now, atOnce: atOnce,
-		refused: map[types.UID]refusal{}, failing: map[types.UID]time.Time{}, unwritten: map[types.UID]Mark{},
+		refused: map[types.UID]Refusal{}, failing: map[types.UID]time.Time{}, unwritten: map[types.UID]Mark{},
+		relabels: map[types.UID][]relabelling{},
 	}
 }
 
-type refusal struct {
-	reason passage.Reason
-	at     time.Time
-	// retry is the request to try again that was known then.
-	istio, retry string
-}
-
 const (
-	// refusalHolds is how long a refusal is believed: policies change too.
-	refusalHolds = 15 * time.Minute
 	// troublePasses is how long an object is tried, when it fails in a way that may pass, before others are let past it.
 	troublePasses = 10 * time.Second
 	// labelsSettle is how long API servers may take to see the labels of namespaces and the webhooks of tags that were
@@ -82,13 +70,17 @@ func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []p
 	log := ctrl.LoggerFrom(ctx)
 	for _, step := range steps {
 		group.Go(func() error {
+			var refused *Refusal
 			var err error
 			if step.Object.Kind == kindDeployment {
-				err = w.move(ctx, o, deploymentOf(o.Fleet, step.Object), step, run)
+				refused, err = w.move(ctx, o, deploymentOf(o.Fleet, step.Object), step, run)
 			} else {
-				err = w.relabel(ctx, o, step)
+				refused, err = w.relabel(ctx, o, step)
 			}
-			if err == nil {
+			switch {
+			case refused != nil:
+				log.Info("cannot carry out a step", "action", step.Action, "object", step.Object.String(), "why", refused.Message)
+			case err == nil:
 				log.Info("applied a step", "action", step.Action, "object", step.Object.String(), "from", step.From,
 					"to", step.To, "batch", step.Batch, "reason", step.Reason.String())
 			}
@@ -100,11 +92,14 @@ func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []p
 	return errs.joined()
 }
 
-// deploymentOf finds one where they are in the order of their namespaces and names.
+// deploymentOf finds one where they are in the order of their namespaces and names; nil if it is not there.
 func deploymentOf(picture fleet.Picture, object passage.Object) *appsv1.Deployment {
-	i, _ := slices.BinarySearchFunc(picture.Deployments, object, func(d *appsv1.Deployment, object passage.Object) int {
+	i, found := slices.BinarySearchFunc(picture.Deployments, object, func(d *appsv1.Deployment, object passage.Object) int {
 		return cmp.Or(strings.Compare(d.Namespace, object.Namespace), strings.Compare(d.Name, object.Name))
 	})
+	if !found {
+		return nil
+	}
 	return picture.Deployments[i]
 }
 
@@ -123,103 +118,55 @@ func (c *collected) add(err error) {
 func (c *collected) joined() error { return errors.Join(c.errs...) }
 
 // relabel moves the label of a namespace to the target.
-func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) error {
+func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*Refusal, error) {
 	seen := o.Fleet.Namespaces[step.Object.Name]
-	labels := map[string]any{v1.LabelRevision: step.To}
-	if _, found := seen.Labels[v1.LabelInjection]; found {
-		labels[v1.LabelInjection] = nil
+	if refused := w.contested(o, seen, step); refused != nil {
+		return refused, nil
 	}
-	ns := usage.MetadataOf("Namespace")
-	ns.Name = step.Object.Name
-	err := w.patch(ctx, ns, seen.UID, seen.ResourceVersion, map[string]any{"labels": labels}, nil)
+	c := relabelOf(seen, step)
+	err := w.patch(ctx, c)
 	if err == nil {
-		w.fleet.WroteNamespace(ns)
+		w.fleet.WroteNamespace(c.object)
 		w.settling()
 	}
-	return w.heed(o, err, seen.UID, "move the label of namespace %s", ns.Name)
+	return w.heed(o, err, seen.UID, seen.ResourceVersion, "move the label of namespace %s", step.Object.Name)
 }
 
-// move restarts a Deployment on the target, with the mark that says so.
-func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, step passage.Step, run time.Time) error {
-	now := w.now()
-	mark := Mark{
-		UID: seen.UID, Retry: o.retry(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
-		Run: run, Batch: step.Batch, Started: now, Generation: seen.Generation + 1,
-	}
-	template := map[string]any{}
-	if step.Action == ActionRelabel {
-		template["labels"] = map[string]any{v1.LabelRevision: step.To}
-	} else {
-		template["annotations"] = map[string]any{v1.AnnotationRestartedAt: now.UTC().Format(time.RFC3339)}
-	}
-	err := w.mark(ctx, seen, mark, map[string]any{"template": map[string]any{"metadata": template}})
-	return w.heed(o, err, seen.UID, "move Deployment %s/%s", seen.Namespace, seen.Name)
+// move restarts a Deployment on the target.
+func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, step passage.Step, run time.Time) (*Refusal, error) {
+	err := w.mark(ctx, seen, moveOf(o, seen, step, run, w.now()))
+	return w.heed(o, err, seen.UID, versionOf(seen), "move Deployment %s/%s", seen.Namespace, seen.Name)
 }
 
 // remember writes down on a Deployment how its move has ended. It restarts nothing.
 func (w *writer) remember(ctx context.Context, o Observed, e ending) error {
-	err := w.mark(ctx, e.Deployment, e.mark, nil)
+	err := w.mark(ctx, e.Deployment, markingOf(e.Deployment, e.mark))
 	if refusedForGood(err) {
 		w.mu.Lock()
 		w.unwritten[e.UID] = e.mark
 		w.mu.Unlock()
 	}
-	return w.heed(o, err, e.UID, "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
+	_, err = w.heed(o, err, e.UID, versionOf(e.Deployment), "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
+	return err
 }
 
-func (w *writer) mark(ctx context.Context, seen *appsv1.Deployment, mark Mark, spec map[string]any) error {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
-	metadata := map[string]any{"annotations": map[string]any{v1.AnnotationMigration: mark.String()}}
-	if err := w.patch(ctx, d, seen.UID, seen.ResourceVersion, metadata, spec); err != nil {
+func (w *writer) mark(ctx context.Context, seen *appsv1.Deployment, c change[*appsv1.Deployment]) error {
+	if err := w.patch(ctx, c); err != nil {
 		return err
 	}
-	w.fleet.Wrote(d)
+	w.fleet.Wrote(c.object)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.unwritten, seen.UID)
 	return nil
 }
 
-func (w *writer) patch(ctx context.Context, object client.Object, uid types.UID, version string, metadata, spec map[string]any) error {
-	metadata["uid"], metadata["resourceVersion"] = uid, version
-	change := map[string]any{"metadata": metadata}
-	if spec != nil {
-		change["spec"] = spec
-	}
-	body, err := json.Marshal(change)
+func (w *writer) patch(ctx context.Context, c patchable, options ...client.PatchOption) error {
+	object, patch, err := c.patch()
 	if err != nil {
-		return fmt.Errorf("encode a change: %w", err)
+		return err
 	}
-	return w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1.FieldOwnerMigration))
-}
-
-// heed tells errors that concern one object, and would be the same next time, from those that do not.
-func (w *writer) heed(o Observed, err error, uid types.UID, doing string, args ...any) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		delete(w.failing, uid)
-		return nil
-	case refusedForGood(err):
-	case apierrors.IsConflict(err), ofTheServer(err):
-		return fmt.Errorf(doing+": %w", append(args, err)...)
-	default:
-		since, known := w.failing[uid]
-		if !known {
-			since = w.now()
-			w.failing[uid] = since
-		}
-		if w.now().Sub(since) < troublePasses {
-			return fmt.Errorf(doing+": %w", append(args, err)...)
-		}
-	}
-	delete(w.failing, uid)
-	w.refused[uid] = refusal{
-		reason: passage.Because(v1.ReasonRefused, "the API server refused it: %v", err), at: w.now(),
-		istio: o.Istio.Name, retry: o.retry(),
-	}
-	return nil
+	return w.client.Patch(ctx, object, patch, append(options, client.FieldOwner(v1.FieldOwnerMigration))...)
 }
 
 // settling notes that API servers have something to see before pods are made.
@@ -234,19 +181,4 @@ func (w *writer) settled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return labelsSettle - w.now().Sub(w.relabelled)
-}
-
-// refusals are those that still hold, as a plan takes them, and the marks that could not be written. They end after a
-// while, or when somebody asks to try again.
-func (w *writer) refusals(o *Observed) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	o.Refused, o.Unwritten = map[types.UID]passage.Reason{}, maps.Clone(w.unwritten)
-	for uid, r := range w.refused {
-		if w.now().Sub(r.at) > refusalHolds || r.istio == o.Istio.Name && r.retry != o.retry() {
-			delete(w.refused, uid)
-			continue
-		}
-		o.Refused[uid] = r.reason
-	}
 }

@@ -23,6 +23,8 @@ type recording struct {
 	client.Client
 	patches map[string]string
 	err     error
+	// dry tells whether the last one was to be tried only.
+	dry bool
 }
 
 func (r *recording) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
@@ -32,6 +34,7 @@ func (r *recording) Patch(_ context.Context, object client.Object, patch client.
 	}
 	var asked client.PatchOptions
 	asked.ApplyOptions(options)
+	r.dry = len(asked.DryRun) > 0
 	name := strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 	r.patches[name] = fmt.Sprintf("%s %s %s", asked.FieldManager, patch.Type(), body)
 	return r.err
@@ -126,29 +129,5 @@ func TestErrorsOfWrites(t *testing.T) {
 				t.Errorf("refused: %q, want %q", got, tc.refusals)
 			}
 		})
-	}
-}
-
-// TestRefusalsEnd after a while, or when somebody asks to try again.
-func TestRefusalsEnd(t *testing.T) {
-	refused := func(now time.Time, asks string) bool {
-		o := observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)))
-		w, _ := recordingWriter(apierrors.NewForbidden(schema.GroupResource{}, "cart", errors.New("no")))
-		if err := w.start(context.Background(), o, epoch, decide(o, at(60)).Start); err != nil {
-			t.Fatal(err)
-		}
-		w.now = func() time.Time { return now }
-		annotatedIstio("fairlead.dev/retry", asks)(&o)
-		w.refusals(&o)
-		return len(o.Refused) > 0
-	}
-	if !refused(at(60).Add(refusalHolds), "") {
-		t.Error("it ends too early")
-	}
-	if refused(at(61).Add(refusalHolds), "") {
-		t.Error("it does not end")
-	}
-	if refused(at(61), "now") {
-		t.Error("it is not tried again")
 	}
 }

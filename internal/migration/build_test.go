@@ -344,9 +344,9 @@ func bystander(text, revision string, count int) part {
 func refuses(name, message string) part {
 	return func(o *Observed) {
 		if o.Refused == nil {
-			o.Refused = map[types.UID]passage.Reason{}
+			o.Refused = map[types.UID]Refusal{}
 		}
-		o.Refused[types.UID("uid-of-"+strings.ReplaceAll(name, "/", "-"))] = passage.Reason{Code: "Refused", Message: message}
+		o.Refused[types.UID("uid-of-"+strings.ReplaceAll(name, "/", "-"))] = Refusal{Reason: passage.Reason{Code: "Refused", Message: message}}
 	}
 }
 

@@ -212,8 +212,11 @@ func (a *api) List(_ context.Context, list client.ObjectList, _ ...client.ListOp
 }
 
 // Patch takes merge patches that name the version of the object that they are about.
-func (a *api) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	if !a.alive() {
+func (a *api) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	var asked client.PatchOptions
+	asked.ApplyOptions(options)
+	dry := len(asked.DryRun) > 0
+	if !dry && !a.alive() {
 		return errKilled
 	}
 	body, err := patch.Data(object)
@@ -241,6 +244,9 @@ func (a *api) Patch(_ context.Context, object client.Object, patch client.Patch,
 		if err := a.refuses(live); err != nil {
 			return err
 		}
+	}
+	if dry {
+		return nil
 	}
 	var before map[string]any
 	decode(a.t, encode(a.t, live), &before)

@@ -194,6 +194,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	d := decide(o, r.now())
+	if r.writer.probe(ctx, o, d.Plan.Failures()) {
+		r.writer.refusals(&o)
+		d = decide(o, r.now())
+	}
 	if len(d.Start) > 0 && !o.running() {
 		// The beginning is written down before anything moves: every move names the migration that it is part of.
 		if err := r.begin(ctx, &o); err != nil {
@@ -220,7 +224,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		ctrl.LoggerFrom(ctx).Error(applyErr, "what could not be written is tried again")
 		again = failurePause
 	}
-	return ctrl.Result{RequeueAfter: r.lookAgain(o, d, again)}, nil
+	return ctrl.Result{RequeueAfter: r.lookAgain(d, again)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
@@ -298,6 +302,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 		return 0, client.IgnoreNotFound(err)
 	}
 	r.announce(o.Istio, before, status, told, condition)
+	r.announceRefusals(o, before, status)
 	return 0, nil
 }
 
@@ -312,21 +317,6 @@ func conditionAt(o Observed, d decision, told *metav1.Condition, now time.Time) 
 		condition.LastTransitionTime = told.LastTransitionTime
 	}
 	return condition
-}
-
-// announce tells in an event what a status says for the first time.
-func (r *reconciler) announce(istio *v1.Istio, before, status *v1.WorkloadMigrationStatus, told, condition *metav1.Condition) {
-	wasRunning := before != nil && before.State == v1.WorkloadMigrationStateInProgress
-	switch {
-	case wasRunning && status != nil && status.State == v1.WorkloadMigrationStateCompleted:
-		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "MigrationCompleted", "migrate",
-			"%d of %d workloads run on %s", status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision)
-	case wasRunning && status != nil && status.State == v1.WorkloadMigrationStateFailed:
-		r.recorder.Eventf(istio, nil, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
-			"%d of %d workloads run on %s, %d failed", status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision, status.FailedWorkloads)
-	case condition != nil && (told == nil || told.Reason != condition.Reason) && needsPeople(condition):
-		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, condition.Reason, "migrate", "%s", condition.Message)
-	}
 }
 
 func (r *reconciler) write(ctx context.Context, istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) error {
@@ -349,18 +339,15 @@ func (r *reconciler) forget(istio string) {
 }
 
 // lookAgain is when time alone may change the plan, or the status is due.
-func (r *reconciler) lookAgain(o Observed, d decision, status time.Duration) time.Duration {
+func (r *reconciler) lookAgain(d decision, status time.Duration) time.Duration {
 	now := r.now()
 	next := d.LookAgain
 	if status > 0 {
 		next = sooner(next, now.Add(status))
 	}
-	next = sooner(next, d.deadline)
+	next = sooner(sooner(next, d.deadline), r.writer.nextProbe())
 	if settled := r.writer.settled(); settled > 0 && len(d.Start) > 0 {
 		next = sooner(next, now.Add(settled))
-	}
-	if len(o.Refused) > 0 {
-		next = sooner(next, now.Add(refusalHolds))
 	}
 	if next.IsZero() {
 		return 0

@@ -68,8 +68,11 @@ func (p planner) unstarted(d *appsv1.Deployment, failed *Mark) *passage.Step {
 	for _, v := range verdicts {
 		if v.why != nil {
 			step.State, step.Reason = v.state, *v.why
-			if step.State == passage.Skipped {
+			switch step.State {
+			case passage.Skipped:
 				step.Action = ActionStay
+			case passage.Failed:
+				step.EndedAt = p.Refused[d.UID].At
 			}
 			break
 		}
@@ -90,8 +93,8 @@ func (p planner) workload(d *appsv1.Deployment) workload {
 	if template.Annotations[v1.LabelSidecarInject] != "false" {
 		w.choice = usage.Choose(p.Fleet.Namespaces[d.Namespace].Labels, template.Labels)
 	}
-	w.means = p.names[w.choice.Name]
-	w.ownLabel = w.choice.Name != "" && p.names[template.Labels[v1.LabelRevision]].standing == outdated
+	w.means = p.meaningOf(w.choice.Name)
+	w.ownLabel = w.choice.Name != "" && p.meaningOf(template.Labels[v1.LabelRevision]).standing == outdated
 	return w
 }
 
@@ -99,7 +102,7 @@ func (p planner) workload(d *appsv1.Deployment) workload {
 func (p planner) outdated(pods fleet.Pods) []string {
 	var old []string
 	for revision := range pods {
-		if p.names[revision].standing == outdated {
+		if p.meaningOf(revision).standing == outdated {
 			old = append(old, revision)
 		}
 	}
@@ -125,7 +128,7 @@ func (p planner) choosesAnew(w workload) bool {
 
 // leads tells whether what is chosen leads to the target, now or once the labels of namespaces have been moved.
 func (p planner) leads(choice usage.Choice) bool {
-	switch p.names[choice.Name].standing {
+	switch p.meaningOf(choice.Name).standing {
 	case current, following:
 		return true
 	case outdated:
@@ -183,7 +186,7 @@ func (p planner) staysByChoice(w workload, asked wishes) *passage.Reason {
 // refusal is why the API server would not let a workload be moved, or nil.
 func (p planner) refusal(w workload) *passage.Reason {
 	if why, found := p.Refused[w.UID]; found {
-		return &why
+		return &why.Reason
 	}
 	if why, found := p.Refused[p.Fleet.Namespaces[w.Namespace].UID]; found && w.means.standing == outdated && w.choice.OfNamespace {
 		return passage.Hold(v1.ReasonNamespaceRefused, "the label of namespace %s could not be moved: %s", w.Namespace, why.Message)

@@ -114,6 +114,17 @@ func TestWhoMoves(t *testing.T) {
 				`Pending restart Deployment web/front from "default-v1-22-0", OnOldRevision: its namespace's label names it`,
 			},
 		},
+		"a revision of this Istio that somebody has deleted": {
+			[]part{namespace("shop", rev("default-v1-20-1")), deploy("shop/cart", runs("default-v1-20-1", 2))},
+			[]string{
+				`Pending relabel Namespace shop from "default-v1-20-1", NamesOldRevision: its label istio.io/rev names it`,
+				`Pending restart Deployment shop/cart from "default-v1-20-1", OnOldRevision: its namespace's label names it`,
+			},
+		},
+		"a name that only resembles one of this Istio": {
+			[]part{namespace("shop", rev("default-v1-20")), deploy("shop/cart", runs("default-v1-20", 2))},
+			nil,
+		},
 
 		// Without a restart.
 		"pods run the target already, before the label of their namespace is moved": {

@@ -2,6 +2,8 @@ package migration
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +37,18 @@ type meaning struct {
 	standing
 	words string
 }
+
+// meaningOf a name. Of a revision that somebody has deleted, its name is all that is left, and tells whose it was.
+func (p planner) meaningOf(name string) meaning {
+	means, known := p.names[name]
+	if version, own := strings.CutPrefix(name, p.Istio.Name+"-"); !known && own && versioned.MatchString(version) {
+		return meaning{standing: outdated}
+	}
+	return means
+}
+
+// versioned is how the versions of revisions stand in their names.
+var versioned = regexp.MustCompile(`^v\d+-\d+-\d+(-[a-z0-9-]+)?$`)
 
 // namesOf are the meanings of all names there are.
 func (o Observed) namesOf() map[string]meaning {

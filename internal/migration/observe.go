@@ -24,8 +24,8 @@ type Observed struct {
 	Tags      []v1.IstioRevisionTag
 	Target    Target
 	Fleet     fleet.Picture
-	// Refused has what the API server would not let us write, by the UID of the object, and why.
-	Refused map[types.UID]passage.Reason
+	// Refused has what would not let itself be written, by the UID of the object.
+	Refused map[types.UID]Refusal
 	// Unwritten has the marks that the API server would not let us write, of moves that have ended.
 	Unwritten map[types.UID]Mark
 	// marks reads those of the Deployments, if somebody keeps them from plan to plan.
@@ -55,6 +55,7 @@ func Observe(ctx context.Context, reader client.Reader, name string, picture fle
 	}
 	o := Observed{Istio: istio, Revisions: revisions.Items, Tags: tags.Items, Fleet: picture}
 	o.Target = o.activeRevision()
+	o.recall()
 	return o, nil
 }
 

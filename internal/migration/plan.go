@@ -165,16 +165,16 @@ func (p planner) namespaces() []passage.Step {
 	var steps []passage.Step
 	for _, name := range slices.Sorted(maps.Keys(p.Fleet.Namespaces)) {
 		choice := usage.Choose(p.Fleet.Namespaces[name].Labels, nil)
-		if choice.Name == "" || p.names[choice.Name].standing != outdated {
+		if choice.Name == "" || p.meaningOf(choice.Name).standing != outdated {
 			continue
 		}
 		step := passage.Step{
-			Object: passage.Object{APIVersion: "v1", Kind: "Namespace", Name: name},
+			Object: passage.Object{APIVersion: "v1", Kind: kindNamespace, Name: name},
 			Action: ActionRelabel, From: choice.Name, To: p.Target.Name, State: passage.Pending,
 			Reason: passage.Because(v1.ReasonNamesOldRevision, "its label %s names it", choice.Label),
 		}
 		if why, refused := p.Refused[p.Fleet.Namespaces[name].UID]; refused {
-			step.State, step.Reason = passage.Failed, why
+			step.State, step.Reason, step.EndedAt = passage.Failed, why.Reason, why.At
 		}
 		steps = append(steps, step)
 	}
@@ -276,7 +276,7 @@ func (p planner) bystanders() []passage.Step {
 		}
 		how := "restart it when its own label names " + p.Target.Name
 		choice := usage.Choose(p.Fleet.Namespaces[workload.Namespace].Labels, nil)
-		switch means := p.names[choice.Name]; {
+		switch means := p.meaningOf(choice.Name); {
 		case p.leads(choice):
 			how = "it moves at its next restart"
 		case choice.OfNamespace && means.words != "":

@@ -20,10 +20,7 @@ import (
 	"github.com/fairlead/fairlead/internal/migration/fleet"
 )
 
-const (
-	kindNamespace = "Namespace"
-	kindPodOfApp  = "Pod"
-)
+const kindPodOfApp = "Pod"
 
 // process is the controller, from its start until it is killed. It is woken up by nothing but what would wake it up in a
 // real cluster: news of workloads, a change of an Istio, a revision or a tag, and the time that it asked for.

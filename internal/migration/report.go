@@ -127,9 +127,7 @@ func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
 		}
 	}
 	if hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled {
-		told := meta.FindStatusCondition(o.Istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
-		interrupted := told != nil && told.Status == metav1.ConditionFalse
-		if left == 0 || !interrupted {
+		if left == 0 || !Interrupted(o.Istio) {
 			return nil
 		}
 		return condition(metav1.ConditionFalse, *hold)
@@ -139,13 +137,20 @@ func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
 		return condition(metav1.ConditionFalse, *hold)
 	case d.Settled() && len(d.Plan.Failures()) > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrationFailed,
-			"%s; see status.workloadMigration.failures, and try again with `fairlead retry istio %s`", d.Reason.Message, o.Istio.Name))
+			"%s; see status.workloadMigration.failures, and try again with `fairlead retry istio %s`%s", d.Reason.Message, o.Istio.Name,
+			staying(d.Plan)))
 	case left > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrating,
 			"Deployments are being moved to %s%s", o.Target.Name, staying(d.Plan)))
 	}
 	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonMigrated,
 		"no Deployment is left to be moved to %s%s", o.Target.Name, staying(d.Plan)))
+}
+
+// Interrupted tells whether the status of an Istio says that workloads are behind. Without a strategy it says so only where
+// there was one when they began to move.
+func Interrupted(istio *v1.Istio) bool {
+	return meta.IsStatusConditionFalse(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
 }
 
 // staying names what is behind and not moved, because it keeps an old revision alive.

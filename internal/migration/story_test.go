@@ -258,7 +258,7 @@ func TestStory(t *testing.T) {
 			},
 		},
 		"refused": {
-			title: "An admission policy lets one workload not be changed. It is left alone for five minutes, and then tried again.",
+			title: "An admission policy lets one workload not be changed. Every quarter of an hour it is looked whether it would be now.",
 			setup: func(c *cluster) {
 				c.settings(2, "10s")
 				c.shop("a b c")

@@ -56,7 +56,10 @@ func timeoutOf(d *appsv1.Deployment, usual time.Duration) time.Duration {
 	return usual
 }
 
-const kindDeployment = "Deployment"
+const (
+	kindDeployment = "Deployment"
+	kindNamespace  = "Namespace"
+)
 
 func deployment(namespace, name string) passage.Object {
 	return passage.Object{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: kindDeployment, Namespace: namespace, Name: name}

@@ -107,6 +107,7 @@ const (
 	ReasonNoSidecar          Reason = "NoSidecar"
 	ReasonRetried            Reason = "Retried"
 	ReasonNamespaceRefused   Reason = "NamespaceRefused"
+	ReasonContested          Reason = "Contested"
 	ReasonSkippedByUser      Reason = "SkippedByAnnotation"
 	ReasonPinnedByTag        Reason = "PinnedByTag"
 	ReasonDeploymentPaused   Reason = "DeploymentPaused"

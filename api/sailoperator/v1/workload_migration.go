@@ -148,6 +148,8 @@ func (b *BatchedMigrationConfig) resolve(settings *MigrationSettings) (errs []er
 		var err error
 		if settings.ReadinessTimeout, err = b.ReadinessTimeout.Parse(); err != nil {
 			refuse("readinessTimeout", err)
+		} else if settings.ReadinessTimeout <= 0 {
+			refuse("readinessTimeout", fmt.Errorf("%s gives workloads no time; the default is %s", *b.ReadinessTimeout, DefaultReadinessTimeout))
 		}
 	}
 	if b.MaxVersion != nil {

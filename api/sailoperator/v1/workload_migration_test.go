@@ -87,6 +87,7 @@ func TestSettingsOfUncheckedObjects(t *testing.T) {
 		"duration in words":     {`{"batched":{"delayBetweenBatches":"5 minutes"}}`, "batched.delayBetweenBatches"},
 		"empty duration":        {`{"batched":{"readinessTimeout":""}}`, "batched.readinessTimeout"},
 		"negative duration":     {`{"batched":{"readinessTimeout":"-1s"}}`, "batched.readinessTimeout"},
+		"no time":               {`{"batched":{"readinessTimeout":"0s"}}`, "batched.readinessTimeout"},
 		"batch of nothing":      {`{"batched":{"batchSize":0}}`, "batched.batchSize"},
 		"version without patch": {`{"batched":{"maxVersion":"1.26"}}`, "batched.maxVersion"},
 		"version in words":      {`{"batched":{"maxVersion":"latest"}}`, "batched.maxVersion"},
