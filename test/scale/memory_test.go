@@ -15,15 +15,16 @@ import (
 type memory struct {
 	// first and last are typical of the first and the last tenth of the time.
 	first, last float64
-	// peak is the most that the process has had since it began.
-	peak float64
+	// peak is the most in that time, and ever the most since the process began: it may have installed control planes before.
+	peak, ever float64
 }
 
 // growth is by which part of the first there was more, or less, at last.
 func (m memory) growth() float64 { return m.last/m.first - 1 }
 
 func (m memory) String() string {
-	return fmt.Sprintf("%.0f MiB at first, %.0f MiB at last (%+.1f %%), at most %.0f MiB", m.first, m.last, 100*m.growth(), m.peak)
+	return fmt.Sprintf("%.0f MiB at first, %.0f MiB at last (%+.1f %%), at most %.0f MiB, %.0f MiB ever",
+		m.first, m.last, 100*m.growth(), m.peak, m.ever)
 }
 
 const sampleEvery = 200 * time.Millisecond
@@ -56,8 +57,10 @@ func watchMemory(ctx context.Context, pid int) (stop func() (memory, error)) {
 			return memory{}, failed
 		}
 		tenth := (len(resident) + 9) / 10
-		peak, err := memoryOf(pid, "VmHWM")
-		return memory{first: median(resident[:tenth]), last: median(resident[len(resident)-tenth:]), peak: peak}, err
+		ever, err := memoryOf(pid, "VmHWM")
+		return memory{
+			first: median(resident[:tenth]), last: median(resident[len(resident)-tenth:]), peak: slices.Max(resident), ever: ever,
+		}, err
 	}
 }
 
