@@ -27,7 +27,7 @@ func workloadsOf(o migration.Observed, own passage.Plan, now time.Time) *workloa
 		return nil
 	}
 	if own.Target != "" && own.Target != o.Target.Name {
-		o.Target = comingTarget(o, own)
+		o = o.Aim(comingTarget(o, own))
 	}
 	return &workloads{plan: migration.Plan(o, now), batching: o.Batching()}
 }

@@ -1,13 +1,12 @@
 package migration
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -26,37 +25,32 @@ func (r *reconciler) announce(istio *v1.Istio, before, status *v1.WorkloadMigrat
 	}
 }
 
-// announceRefusals tells what could not even be started, of which no mark speaks.
-func (r *reconciler) announceRefusals(o Observed, before, status *v1.WorkloadMigrationStatus) {
-	if status == nil {
-		return
-	}
-	for _, f := range status.Failures {
-		if before != nil && slices.ContainsFunc(before.Failures, func(told v1.WorkloadMigrationFailure) bool {
-			return told.Kind == f.Kind && told.Namespace == f.Namespace && told.Name == f.Name
-		}) {
-			continue
+// announceUnstarted tells, once, what could not even be started: no mark speaks of it.
+func (r *reconciler) announceUnstarted(o Observed, failed []passage.Step) {
+	r.mu.Lock()
+	told := r.announced[o.Istio.Name]
+	now := map[passage.Object]string{}
+	for _, step := range failed {
+		if step.StartedAt.IsZero() {
+			now[step.Object] = step.Reason.Message
 		}
-		if object := unstartedOf(o, f); object != nil {
-			r.recorder.Eventf(object, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
-				"cannot be moved to %s: %s", status.TargetRevision, f.Reason)
+	}
+	r.announced[o.Istio.Name] = now
+	r.mu.Unlock()
+	for _, step := range failed {
+		if why, unstarted := now[step.Object]; unstarted && told[step.Object] != why {
+			r.recorder.Eventf(o.object(step), o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
+				"cannot be moved to %s: %s", step.To, why)
 		}
 	}
 }
 
-// unstartedOf is what a failure is about, or nil if it is the failure of a move.
-func unstartedOf(o Observed, f v1.WorkloadMigrationFailure) runtime.Object {
-	if f.Kind == kindNamespace {
-		ns := usage.MetadataOf(kindNamespace)
-		ns.Name, ns.UID = f.Name, o.Fleet.Namespaces[f.Name].UID
-		return ns
+// object that a step is about.
+func (o Observed) object(step passage.Step) runtime.Object {
+	if step.Object.Kind != kindNamespace {
+		return deploymentOf(o.Fleet, step.Object)
 	}
-	d := deploymentOf(o.Fleet, deployment(f.Namespace, f.Name))
-	if d == nil {
-		return nil
-	}
-	if mark := markOf(d); mark != nil && !mark.Failed.IsZero() {
-		return nil
-	}
-	return d
+	ns := usage.MetadataOf(kindNamespace)
+	ns.Name, ns.UID = step.Object.Name, o.Fleet.Namespaces[step.Object.Name].UID
+	return ns
 }

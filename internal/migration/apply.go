@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +38,7 @@ type writer struct {
 	// refused has what would not let itself be written.
 	refused map[types.UID]Refusal
 	// failing has since when an object could not be written for reasons that may pass.
-	failing map[types.UID]time.Time
+	failing map[types.UID]trouble
 	// unwritten has how moves have ended that could not be written down.
 	unwritten map[types.UID]Mark
 	// relabels has when the label of a namespace was moved, again and again.
@@ -49,7 +50,7 @@ type writer struct {
 func newWriter(c client.Client, workloads *fleet.Fleet, now func() time.Time, atOnce int) *writer {
 	return &writer{
 		client: c, fleet: workloads, now: now, atOnce: atOnce,
-		refused: map[types.UID]Refusal{}, failing: map[types.UID]time.Time{}, unwritten: map[types.UID]Mark{},
+		refused: map[types.UID]Refusal{}, failing: map[types.UID]trouble{}, unwritten: map[types.UID]Mark{},
 		relabels: map[types.UID][]relabelling{},
 	}
 }
@@ -128,8 +129,9 @@ func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*R
 	if err == nil {
 		w.fleet.WroteNamespace(c.object)
 		w.settling()
+		w.relabelledTo(seen.UID, step.To)
 	}
-	return w.heed(o, err, seen.UID, seen.ResourceVersion, "move the label of namespace %s", step.Object.Name)
+	return w.heed(o, err, seen.UID, choiceOf(seen), "move the label of namespace %s", step.Object.Name)
 }
 
 // move restarts a Deployment on the target.
@@ -141,7 +143,7 @@ func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, 
 // remember writes down on a Deployment how its move has ended. It restarts nothing.
 func (w *writer) remember(ctx context.Context, o Observed, e ending) error {
 	err := w.mark(ctx, e.Deployment, markingOf(e.Deployment, e.mark))
-	if refusedForGood(err) {
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		w.mu.Lock()
 		w.unwritten[e.UID] = e.mark
 		w.mu.Unlock()

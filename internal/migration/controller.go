@@ -70,8 +70,8 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 		writer:   newWriter(mgr.GetClient(), workloads, time.Now, writers),
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:      time.Now,
-		written:  map[string]time.Time{},
-		meters:   newMeters(),
+		written:  map[string]time.Time{}, announced: map[string]map[passage.Object]string{},
+		meters: newMeters(),
 	}
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.concerned(ctx) })
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
@@ -101,6 +101,8 @@ type reconciler struct {
 	mu sync.Mutex
 	// written is when the status of an Istio was last written.
 	written map[string]time.Time
+	// announced has, by Istio, what was told of that could not be started, and why.
+	announced map[string]map[passage.Object]string
 }
 
 // How long news of workloads gather before a plan is made, while something moves and while nothing does.
@@ -212,6 +214,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		d = decide(o, r.now())
 	}
 	r.meters.observe(o.Istio.Name, d.Decision)
+	r.announceUnstarted(o, d.Plan.Failures())
 	again, err := r.report(ctx, o, d)
 	switch {
 	case apierrors.IsConflict(applyErr) || apierrors.IsConflict(err):
@@ -224,7 +227,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		ctrl.LoggerFrom(ctx).Error(applyErr, "what could not be written is tried again")
 		again = failurePause
 	}
-	return ctrl.Result{RequeueAfter: r.lookAgain(d, again)}, nil
+	return ctrl.Result{RequeueAfter: r.lookAgain(o, d, again)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
@@ -302,7 +305,6 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 		return 0, client.IgnoreNotFound(err)
 	}
 	r.announce(o.Istio, before, status, told, condition)
-	r.announceRefusals(o, before, status)
 	return 0, nil
 }
 
@@ -335,17 +337,18 @@ func (r *reconciler) forget(istio string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, istio)
+	delete(r.announced, istio)
 	r.meters.forget(istio)
 }
 
 // lookAgain is when time alone may change the plan, or the status is due.
-func (r *reconciler) lookAgain(d decision, status time.Duration) time.Duration {
+func (r *reconciler) lookAgain(o Observed, d decision, status time.Duration) time.Duration {
 	now := r.now()
 	next := d.LookAgain
 	if status > 0 {
 		next = sooner(next, now.Add(status))
 	}
-	next = sooner(sooner(next, d.deadline), r.writer.nextProbe())
+	next = sooner(sooner(next, d.deadline), r.writer.nextProbe(o, d.Plan.Failures()))
 	if settled := r.writer.settled(); settled > 0 && len(d.Start) > 0 {
 		next = sooner(next, now.Add(settled))
 	}

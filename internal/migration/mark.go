@@ -103,3 +103,11 @@ func (m Mark) done(at time.Time) *Mark {
 	m.Done, m.Failed, m.Reason = at, time.Time{}, nil
 	return &m
 }
+
+// ended is how a move has that the mark is of.
+func (m Mark) ended() passage.State {
+	if m.Failed.IsZero() {
+		return passage.Done
+	}
+	return passage.Failed
+}

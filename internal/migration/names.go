@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,17 +39,27 @@ type meaning struct {
 	words string
 }
 
-// meaningOf a name. Of a revision that somebody has deleted, its name is all that is left, and tells whose it was.
+// meaningOf a name. Of a revision that somebody has deleted, its name is all that is left, and tells whose it was. One of a
+// higher version than the target may be yet to come.
 func (p planner) meaningOf(name string) meaning {
 	means, known := p.names[name]
-	if version, own := strings.CutPrefix(name, p.Istio.Name+"-"); !known && own && versioned.MatchString(version) {
+	if known || p.Target.Version == "" {
+		return means
+	}
+	text, own := strings.CutPrefix(name, p.Istio.Name+"-")
+	if !own || !versioned.MatchString(text) {
+		return means
+	}
+	was, err := semver.NewVersion(strings.ReplaceAll(text, "-", "."))
+	target, targetErr := semver.NewVersion(p.Target.Version)
+	if err == nil && targetErr == nil && was.LessThan(target) {
 		return meaning{standing: outdated}
 	}
 	return means
 }
 
 // versioned is how the versions of revisions stand in their names.
-var versioned = regexp.MustCompile(`^v\d+-\d+-\d+(-[a-z0-9-]+)?$`)
+var versioned = regexp.MustCompile(`^v\d+-\d+-\d+$`)
 
 // namesOf are the meanings of all names there are.
 func (o Observed) namesOf() map[string]meaning {

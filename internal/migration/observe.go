@@ -28,6 +28,8 @@ type Observed struct {
 	Refused map[types.UID]Refusal
 	// Unwritten has the marks that the API server would not let us write, of moves that have ended.
 	Unwritten map[types.UID]Mark
+	// untold is set where more has failed than the status tells.
+	untold bool
 	// marks reads those of the Deployments, if somebody keeps them from plan to plan.
 	marks *markReader
 }

@@ -74,8 +74,13 @@ func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) 
 		if step != nil {
 			plan.Steps = append(plan.Steps, *step)
 		}
-		if _, refused := p.Refused[d.UID]; far.unwritten != nil && !refused {
+		late := p.unwritten(d, p.marks[i])
+		switch _, refused := p.Refused[d.UID]; {
+		case refused:
+		case far.unwritten != nil:
 			ended = append(ended, p.ending(d, *far.unwritten))
+		case late != nil && far.state == late.ended():
+			ended = append(ended, ending{d, *late})
 		}
 		deadline = sooner(deadline, far.changes)
 	}
@@ -117,8 +122,8 @@ func newPlanner(o Observed, now time.Time) planner {
 	starts := map[int]time.Time{}
 	for i, d := range o.Fleet.Deployments {
 		mark := p.marks[i]
-		if unwritten, found := o.Unwritten[d.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
-			mark, p.marks[i] = &unwritten, &unwritten
+		if unwritten := p.unwritten(d, mark); unwritten != nil {
+			mark, p.marks[i] = unwritten, unwritten
 		}
 		if mark == nil || mark.Istio != o.Istio.Name || d.DeletionTimestamp != nil {
 			p.marks[i] = nil
@@ -148,6 +153,14 @@ func newPlanner(o Observed, now time.Time) planner {
 	return p
 }
 
+// unwritten is how a move has ended that a mark is of, if that could not be written down; otherwise nil.
+func (p planner) unwritten(d *appsv1.Deployment, mark *Mark) *Mark {
+	if unwritten, found := p.Unwritten[d.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
+		return &unwritten
+	}
+	return nil
+}
+
 // ending is one with the last request to try again that was made before it: what failed is tried again for later ones.
 func (p planner) ending(d *appsv1.Deployment, mark Mark) ending {
 	mark.Retry = p.retry
@@ -175,6 +188,8 @@ func (p planner) namespaces() []passage.Step {
 		}
 		if why, refused := p.Refused[p.Fleet.Namespaces[name].UID]; refused {
 			step.State, step.Reason, step.EndedAt = passage.Failed, why.Reason, why.At
+		} else if why := p.failedUntold(); why != nil {
+			step.State, step.Reason = passage.Failed, *why
 		}
 		steps = append(steps, step)
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	"github.com/fairlead/fairlead/internal/migration/fleet"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 const kindPodOfApp = "Pod"
@@ -54,7 +55,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 	p.reconciler = &reconciler{
 		client: p.api, cache: p.api, fleet: workloads, synced: synced,
 		writer:   newWriter(p.api, workloads, now, 1),
-		recorder: recorder{p}, now: now, written: map[string]time.Time{}, meters: newMeters(),
+		recorder: recorder{p}, now: now, written: map[string]time.Time{}, announced: map[string]map[passage.Object]string{}, meters: newMeters(),
 	}
 	p.reconciler.meters.now = now
 	c.controllers = p

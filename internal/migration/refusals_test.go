@@ -50,8 +50,9 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestRefusalsEnd when the object changes, or when somebody asks to try again.
+// TestRefusalsEnd when somebody asks to try again, or wants something else. What changes is asked about.
 func TestRefusalsEnd(t *testing.T) {
+	var due time.Time
 	refused := func(changes ...part) bool {
 		o := observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)))
 		w, _ := recordingWriter(apierrors.NewForbidden(schema.GroupResource{}, "cart", errors.New("no")))
@@ -63,20 +64,25 @@ func TestRefusalsEnd(t *testing.T) {
 		}
 		w.now = func() time.Time { return at(60).Add(24 * time.Hour) }
 		w.refusals(&o)
+		due = o.Refused["uid-of-shop-cart"].due
 		return len(o.Refused) > 0
 	}
-	if !refused() {
+	if !refused() || !due.Equal(at(60).Add(probeEvery)) {
 		t.Error("it ends by itself")
 	}
 	if refused(annotatedIstio("fairlead.dev/retry", "now")) {
 		t.Error("it is not tried again")
 	}
-	if refused(func(o *Observed) {
-		changed := o.Fleet.Deployments[0].DeepCopy()
-		changed.Generation++
-		o.Fleet.Deployments[0] = changed
-	}) {
-		t.Error("what has changed is not tried again")
+	if refused(func(o *Observed) { o.Target.Name = oldest }) {
+		t.Error("it is refused for another target")
+	}
+	changed := func(o *Observed) {
+		d := o.Fleet.Deployments[0].DeepCopy()
+		d.Generation++
+		o.Fleet.Deployments[0] = d
+	}
+	if !refused(changed) || !due.Equal(at(60).Add(24*time.Hour)) {
+		t.Error("what has changed is not asked about")
 	}
 	if refused(func(o *Observed) { o.Fleet.Deployments = nil }) {
 		t.Error("what is gone is remembered")
@@ -147,7 +153,7 @@ func TestProbe(t *testing.T) {
 		t.Error("it asks at once")
 	}
 	now = now.Add(probeEvery)
-	if got := w.nextProbe(); !got.Equal(now) {
+	if got := w.nextProbe(o, decide(o, now).Plan.Failures()); !got.Equal(now) {
 		t.Errorf("it wants to ask at %s, not at %s", got, now)
 	}
 	if asked, changed := probe(); !asked || changed {
@@ -181,7 +187,10 @@ func TestRecall(t *testing.T) {
 		return v1.WorkloadMigrationFailure{Kind: kind, Namespace: namespace, Name: name, Reason: why, Timestamp: metav1.NewTime(at(80))}
 	}
 	cart := of("Deployment", "shop", "cart", refusedBy+"no")
-	more := func(o *Observed) { o.Istio.Status.WorkloadMigration.FailedWorkloads++ }
+	var ten []v1.WorkloadMigrationFailure
+	for range v1.MaxReportedFailures {
+		ten = append(ten, of("Deployment", "shop", "gone", "Readiness timeout exceeded"))
+	}
 	cases := map[string]struct {
 		parts []part
 		want  string
@@ -192,8 +201,8 @@ func TestRecall(t *testing.T) {
 		"a namespace":                     {[]part{failed(of("Namespace", "", "shop", "contested"))}, "uid-of-shop"},
 		"tried again since":               {[]part{failed(cart), annotatedIstio("fairlead.dev/retry", at(91).Format(time.RFC3339Nano))}, ""},
 		"tried again before":              {[]part{failed(cart), annotatedIstio("fairlead.dev/retry", at(89).Format(time.RFC3339Nano))}, "uid-of-shop-cart"},
-		"more than there is room for":     {[]part{failed(cart), more}, "uid-of-shop-cart uid-of-shop-pay"},
-		"more, and none is to be started": {[]part{failed(cart), more, failFast}, "uid-of-shop-cart"},
+		"more than there is room for":     {[]part{failed(ten...)}, "and others"},
+		"more, and none is to be started": {[]part{failed(ten...), failFast}, ""},
 		"one that is in progress":         {[]part{failed(cart), migrating}, ""},
 	}
 	for name, tc := range cases {
@@ -207,6 +216,9 @@ func TestRecall(t *testing.T) {
 				got = append(got, string(uid))
 			}
 			slices.Sort(got)
+			if o.untold {
+				got = append(got, "and others")
+			}
 			if strings.Join(got, " ") != tc.want {
 				t.Errorf("refused: %q, want %q", got, tc.want)
 			}

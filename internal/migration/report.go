@@ -120,6 +120,10 @@ func began(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
 func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
 	counts, hold := d.Plan.Counts(), d.Plan.Hold
 	left := counts.Pending + counts.Running + counts.Failed
+	if d.Plan.Changes() {
+		// The label of a namespace may be all that is left.
+		left = max(left, 1)
+	}
 	condition := func(status metav1.ConditionStatus, reason passage.Reason) *metav1.Condition {
 		return &metav1.Condition{
 			Type: string(v1.ConditionWorkloadsMigrated), Status: status,
