@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -91,7 +93,7 @@ func printWorkloadsPlan(w io.Writer, format output, plan *workloadsPlan, batchin
 		fmt.Fprintln(w, strings.Join(wrap(holdLine(*hold), columns), "\n"))
 	}
 	var rows [][]string
-	for _, s := range plan.Steps {
+	for _, s := range byBatch(plan.Steps) {
 		if s.State == passage.Done {
 			continue
 		}
@@ -101,6 +103,22 @@ func printWorkloadsPlan(w io.Writer, format output, plan *workloadsPlan, batchin
 		fmt.Fprintln(w)
 		table(w, format.width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "WHY"}, rows)
 	}
+}
+
+// byBatch are the steps as they follow each other: namespaces, then batches, then what is in none.
+func byBatch(steps []passage.Step) []passage.Step {
+	turn := func(s passage.Step) int {
+		switch {
+		case s.Object.Kind == "Namespace":
+			return 0
+		case s.Batch > 0:
+			return s.Batch
+		}
+		return math.MaxInt
+	}
+	sorted := slices.Clone(steps)
+	slices.SortStableFunc(sorted, func(a, b passage.Step) int { return cmp.Compare(turn(a), turn(b)) })
+	return sorted
 }
 
 // howOf is what will be done to an object, or how far that is.

@@ -1,6 +1,8 @@
 package migration
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,14 +14,21 @@ import (
 
 // announce tells in an event what a status says for the first time.
 func (r *reconciler) announce(istio *v1.Istio, before, status *v1.WorkloadMigrationStatus, told, condition *metav1.Condition) {
-	wasRunning := before != nil && before.State == v1.WorkloadMigrationStateInProgress
+	turned := before != nil && status != nil && before.State != status.State && before.TargetRevision == status.TargetRevision
 	switch {
-	case wasRunning && status != nil && status.State == v1.WorkloadMigrationStateCompleted:
-		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "MigrationCompleted", "migrate",
-			"%d of %d workloads run on %s", status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision)
-	case wasRunning && status != nil && status.State == v1.WorkloadMigrationStateFailed:
-		r.recorder.Eventf(istio, nil, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
-			"%d of %d workloads run on %s, %d failed", status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision, status.FailedWorkloads)
+	case turned && status.State == v1.WorkloadMigrationStateCompleted:
+		note := fmt.Sprintf("%d of %d workloads run on %s", status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision)
+		if status.TotalWorkloads == 0 {
+			note = "the labels of namespaces name " + status.TargetRevision + ", and no workload had to be moved"
+		}
+		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "MigrationCompleted", "migrate", "%s", note)
+	case turned && status.State == v1.WorkloadMigrationStateFailed:
+		note := fmt.Sprintf("%d of %d workloads run on %s, %d failed",
+			status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision, status.FailedWorkloads)
+		if status.FailedWorkloads == 0 && condition != nil {
+			note = condition.Message
+		}
+		r.recorder.Eventf(istio, nil, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate", "%s", note)
 	case condition != nil && (told == nil || told.Reason != condition.Reason) && needsPeople(condition):
 		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, condition.Reason, "migrate", "%s", condition.Message)
 	}

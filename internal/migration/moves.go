@@ -42,6 +42,10 @@ func (p planner) unstarted(d *appsv1.Deployment, failed *Mark) *passage.Step {
 		step.State = passage.Done
 		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "somebody else has restarted it on %s", p.Target.Name)
 		return step
+	case p.hasLostSidecars(w):
+		step.State, step.Action, step.From = passage.Skipped, ActionStay, "no sidecar"
+		step.Reason = passage.Because(v1.ReasonNoSidecar, "it has pods without a sidecar; they get one of %s at the next restart", p.Target.Name)
+		return step
 	default:
 		return nil
 	}
@@ -204,6 +208,16 @@ func (p planner) hasNothingToRestart(w workload) *passage.Reason {
 		return passage.Hold(v1.ReasonNoPods, "it has no pods; those to come start on %s", p.Target.Name)
 	}
 	return passage.Hold(v1.ReasonNoSidecar, "its pods have no sidecar; they get one of %s at the next restart", p.Target.Name)
+}
+
+// hasLostSidecars holds for a workload that was moved before and is chosen for the target, but has pods that were made while
+// its labels named nothing. That it was moved tells that it belongs to the mesh.
+func (p planner) hasLostSidecars(w workload) bool {
+	if w.pods[""] == 0 || !p.leads(w.choice) {
+		return false
+	}
+	mark := markOf(w.Deployment)
+	return mark != nil && mark.Istio == p.Istio.Name
 }
 
 // isThere tells why a workload needs no restart, or is nil.

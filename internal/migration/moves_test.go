@@ -121,6 +121,14 @@ func TestWhoMoves(t *testing.T) {
 				`Pending restart Deployment shop/cart from "default-v1-20-1", OnOldRevision: its namespace's label names it`,
 			},
 		},
+		"pods that were made while a label named nothing": {
+			[]part{namespace("shop", rev(target)), deploy("shop/cart", runs(target, 1), runs("", 1), moved(-900, 1, earlierRun))},
+			[]string{`Skipped stay Deployment shop/cart from "no sidecar", NoSidecar: it has pods without a sidecar; they get one of default-v1-26-0 at the next restart`},
+		},
+		"pods without a sidecar that nobody has moved": {
+			[]part{namespace("shop", rev(target)), deploy("shop/cart", runs("", 2))},
+			nil,
+		},
 		"a name that only resembles one of this Istio": {
 			[]part{namespace("shop", rev("default-v1-20")), deploy("shop/cart", runs("default-v1-20", 2))},
 			nil,

@@ -25,6 +25,9 @@ func (o *Observed) recall() {
 	o.Refused = map[types.UID]Refusal{}
 	for _, failure := range status.Failures {
 		refusal := Refusal{Reason: passage.Because(v1.ReasonRefused, "%s", failure.Reason), At: failure.Timestamp.Time}
+		if strings.HasPrefix(failure.Reason, setBack) {
+			refusal.Code = passage.Code(v1.ReasonContested)
+		}
 		switch {
 		case failure.Kind == kindNamespace:
 			o.Refused[o.Fleet.Namespaces[failure.Name].UID] = refusal

@@ -50,7 +50,10 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 		// It is over: what comes and goes from now on is another migration's.
 		return before
 	case d.Settled():
-		status.State = end(d.Decision)
+		if status.State = end(d.Decision); status.State != before.State {
+			// It has failed, or got well, after all.
+			status.CompletionTime = &at
+		}
 	case end(d.Decision) == v1.WorkloadMigrationStateCompleted:
 		// What had stopped it is gone, and there is more to be moved.
 		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil

@@ -191,15 +191,15 @@ func TestState(t *testing.T) {
 		"completed long ago":                    {[]part{shop, done, migrated(completed, 30)}, completed, 0, 30},
 		"completed, and its old revision gone":  {[]part{only(target), shop, done, migrated(completed, 30)}, completed, 0, 30},
 		"completed, and paused, and one is new": {[]part{shop, done, deploy("shop/new", runs(old, 2)), migrated(completed, 30), pausedIstio}, completed, 0, 30},
-		"the last that failed is gone":          {[]part{shop, done, migrated(failed, 30)}, completed, 0, 30},
-		"the last that failed got there":        {[]part{shop, deploy("shop/cart", moved(0, 1, gaveUp), arrived(35)), migrated(failed, 30)}, completed, 0, 30},
+		"the last that failed is gone":          {[]part{shop, done, migrated(failed, 30)}, completed, 0, 40},
+		"the last that failed got there":        {[]part{shop, deploy("shop/cart", moved(0, 1, gaveUp), arrived(35)), migrated(failed, 30)}, completed, 0, 40},
 
 		// Failed.
 		"one failed, the last of all":           {[]part{shop, broken, migrating}, failed, 0, 40},
 		"one failed first of all":               {[]part{shop, broken, deploy("shop/pay", runs(old, 2)), migrating, failFast}, failed, 0, 40},
 		"failed long ago":                       {[]part{shop, broken, migrated(failed, 30)}, failed, 0, 30},
 		"failed in the migration before":        {[]part{shop, deploy("shop/cart", moved(-900, 1, earlierRun, gaveUp), halfway), migrating}, failed, 0, 40},
-		"completed, and one was taken back":     {[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs(old, 2), moved(-900, 1), since("NewReplicaSetAvailable", 20)), migrated(completed, -600)}, failed, 0, -600},
+		"completed, and one was taken back":     {[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs(old, 2), moved(-900, 1), since("NewReplicaSetAvailable", 20)), migrated(completed, -600)}, failed, 0, 40},
 		"an annotation that cannot be read":     {[]part{shop, deploy("shop/cart", runs(old, 2), annotated(v1.AnnotationMigrationBatch, "x"))}, failed, 40, 40},
 		"a label that cannot be moved":          {[]part{namespace("shop", rev(old)), refuses("shop", "no"), migrating}, failed, 0, 40},
 		"one that will not let itself be moved": {[]part{shop, behind, refuses("shop/cart", "no"), migrating}, failed, 0, 40},
