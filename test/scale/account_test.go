@@ -69,6 +69,7 @@ func (p pages) since(before pages, own requests) account {
 	a.others = writes - writesBefore - a.deployments - a.namespaces
 	for what, count := range made {
 		switch {
+		case what.verb == "WATCH" || what.verb == "GET":
 		case what.verb == "LIST" && (what.resource == "resourcequotas" || what.resource == "limitranges"):
 			// The API server's own, before it makes the first pods in a namespace.
 		case what.verb == "LIST":

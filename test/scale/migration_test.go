@@ -15,6 +15,8 @@ const (
 	maxRatio = 1.15
 	// maxOthers is how many writes there may be per workload, besides the one that moves it.
 	maxOthers = 0.2
+	// maxLists is how many there may be per reconcile, by anybody: a watch of something quiet may have to begin anew.
+	maxLists  = 0.01
 	maxMemory = 150 // MiB
 	maxGrowth = 0.1
 )
@@ -137,7 +139,7 @@ func (c *comparison) requestFindings() (found []string) {
 		if others := a.others / float64(c.deployments); others > maxOthers {
 			finding("%.3f other writes per workload: more than %.1f", others, maxOthers)
 		}
-		if len(a.lists) > 0 {
+		if a.lists.total() > maxLists*a.reconciles {
 			finding("there were lists: %v", map[asked]float64(a.lists))
 		}
 		if a.tooMany > 0 {
