@@ -55,8 +55,8 @@ func restartsOfTheOperator(t *testing.T, w *world) {
 	began := markOf(t, sick.d).Started
 	// Time is the subject here.
 	time.Sleep(time.Until(began.Add(timeout)))
-	again := time.Now()
 	w.start(t)
+	again := time.Now()
 	killOnceMoved(all[3])
 	w.start(t)
 
