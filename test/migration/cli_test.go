@@ -95,20 +95,20 @@ func TestPlanIsWhatHappens(t *testing.T) {
 
 func TestWatchAndRetry(t *testing.T) {
 	t.Parallel()
-	m := theWorld(t).newMesh(t, inBatches(2, 0, 3*time.Second))
+	m := theWorld(t).newMesh(t, inBatches(2, 0, time.Minute))
 	shop := m.namespace(t, v1.LabelRevision, m.from)
-	cart, sick := makeDeployment(shop, "cart"), makeDeployment(shop, "sick").sickOn(m.to)
+	cart, sick := makeDeployment(shop, "cart"), makeDeployment(shop, "sick").sickOn(m.to).annotate(v1.AnnotationReadinessTimeout, "6s")
 	m.deploy(t, m.from, cart, sick)
 	m.set(t, version(newVersion))
 
 	t.Run("watch tells of the failure, and so does its exit code", func(t *testing.T) {
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "25s")
+		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "60s")
 		if result.Code != 1 {
 			t.Errorf("it ended with %d: %s", result.Code, result.Stderr)
 		}
 		for _, line := range []string{
 			"Deployment " + shop + "/cart: done",
-			"Deployment " + shop + "/sick: restart failed: Readiness timeout exceeded after 3s",
+			"Deployment " + shop + "/sick: restart failed: Readiness timeout exceeded after 6s",
 			"workloads to " + m.to + ": CompletedWithFailures, 1 of 2 done, 1 failed, batch 1 of 1",
 		} {
 			if !strings.Contains(result.Stdout, line) {
@@ -130,7 +130,7 @@ func TestWatchAndRetry(t *testing.T) {
 		if result := launch.Command(t, m.Cluster, "resume", "istio", m.istio.Name); result.Code != 0 {
 			t.Fatal(result.Stderr)
 		}
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "25s")
+		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "60s")
 		if result.Code != 0 {
 			t.Errorf("it ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
 		}

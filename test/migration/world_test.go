@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	return w, w.installPolicies(ctx)
 }
 
-// operate starts an operator and waits until what it installs is served.
+// operate starts an operator and waits until it is ready.
 func (w *world) operate(charts, scratch string) error {
 	var err error
 	w.operator, err = launch.Operator(scratch, "--kubeconfig", w.kubeconfig, "--chart-dir", charts,
@@ -104,9 +105,13 @@ func (w *world) operate(charts, scratch string) error {
 	if err != nil {
 		return err
 	}
-	return launch.Attempt(context.Background(), 30*time.Second, func(ctx context.Context) error {
+	return launch.Attempt(context.Background(), time.Minute, func(ctx context.Context) error {
+		var waiting error
+		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
+			waiting = errors.New("the operator is not ready")
+		}
 		return errors.Join(
-			w.operator.Alive(),
+			w.operator.Alive(), waiting,
 			w.List(ctx, &v1.IstioList{}), w.List(ctx, &v1.IstioRevisionList{}), w.List(ctx, &v1.IstioRevisionTagList{}),
 		)
 	})
