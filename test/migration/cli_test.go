@@ -102,7 +102,7 @@ func TestWatchAndRetry(t *testing.T) {
 	m.set(t, version(newVersion))
 
 	t.Run("watch tells of the failure, and so does its exit code", func(t *testing.T) {
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "60s")
+		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", patience.String())
 		if result.Code != 1 {
 			t.Errorf("it ended with %d: %s", result.Code, result.Stderr)
 		}
@@ -126,11 +126,11 @@ func TestWatchAndRetry(t *testing.T) {
 		}
 	})
 	t.Run("retry goes on with the same migration", func(t *testing.T) {
-		m.heal(t, shop)
+		m.heal(t, shop, sick)
 		if result := launch.Command(t, m.Cluster, "resume", "istio", m.istio.Name); result.Code != 0 {
 			t.Fatal(result.Stderr)
 		}
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "60s")
+		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", patience.String())
 		if result.Code != 0 {
 			t.Errorf("it ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
 		}

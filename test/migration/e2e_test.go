@@ -248,7 +248,7 @@ func TestFailureRecovery(t *testing.T) {
 		if err := m.Get(t.Context(), client.ObjectKey{Name: m.from}, &old); err != nil {
 			t.Fatalf("the old control plane serves the problematic one no more: %v", err)
 		}
-		m.heal(t, shop)
+		m.heal(t, shop, sick)
 		m.retry(t)
 		m.ends(t, m.to, v1.WorkloadMigrationStateCompleted)
 		m.runs(t, sick, m.to)

@@ -158,7 +158,7 @@ func TestReadinessCheckingAndStatusReporting(t *testing.T) {
 			}
 		})
 		t.Run("Status shows Completed when all succeed", func(t *testing.T) {
-			m.heal(t, namespace)
+			m.heal(t, namespace, never, stuck)
 			m.retry(t)
 			status := m.ends(t, m.to, v1.WorkloadMigrationStateCompleted)
 			if status.FailedWorkloads != 0 || len(status.Failures) != 0 || status.MigratedWorkloads != status.TotalWorkloads {
@@ -171,10 +171,16 @@ func TestReadinessCheckingAndStatusReporting(t *testing.T) {
 	})
 }
 
-// heal lets pods of a namespace become ready from now on.
-func (m *mesh) heal(t testing.TB, namespace string) {
+// heal lets pods of a namespace become ready from now on, and gives the sick ones there all the time they may need.
+func (m *mesh) heal(t testing.TB, namespace string, sick ...builder) {
 	t.Helper()
 	m.label(t, namespace, labelHealed, "true")
+	for _, b := range sick {
+		change(t, m.world, b.d, func(d *appsv1.Deployment) {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1.AnnotationReadinessTimeout, patience.String())
+			d.Spec.ProgressDeadlineSeconds = ptr.To(int32(patience / time.Second))
+		})
+	}
 }
 
 // retry asks for those that have failed to be tried again.
@@ -210,7 +216,7 @@ func TestFailFast(t *testing.T) {
 	m.ends(t, m.to, v1.WorkloadMigrationStateFailed)
 	m.untouched(t, rest...)
 
-	m.heal(t, namespace)
+	m.heal(t, namespace, sick)
 	m.retry(t)
 	status = m.ends(t, m.to, v1.WorkloadMigrationStateCompleted)
 	if status.TotalWorkloads != 4 || status.MigratedWorkloads != 4 {
