@@ -18,20 +18,22 @@ import (
 )
 
 // bare moves workloads as the operator does, and does nothing else: the same patches by the same account, as many at a
-// time, in the same batches.
+// time, in the same batches, and it waits for the same.
 type bare struct {
 	kube kubernetes.Interface
 	to   string
 	// namespaces are those that name the revision that workloads come from.
 	namespaces []string
-	// deployments are followed, as the operator follows them.
+	// deployments and their pods are followed, as the operator follows them.
 	deployments *following
+	pods        *census
 }
 
 // newBare knows all workloads before it starts, as the operator does.
 func newBare(b *testing.B, m *mesh) *bare {
 	b.Helper()
-	kube, err := kubernetes.NewForConfig(m.config(b))
+	config := m.config(b)
+	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,10 +44,16 @@ func newBare(b *testing.B, m *mesh) *bare {
 		b.Fatal(err)
 	}
 	bare := &bare{kube: kube, to: revisionOfVersion(m.version), deployments: follow(b, kube)}
+	bare.pods = countPods(b, config, bare.deployments.wake)
 	for _, namespace := range outdated.Items {
 		bare.namespaces = append(bare.namespaces, namespace.Name)
 	}
 	return bare
+}
+
+func (c *bare) stop() {
+	c.deployments.stop()
+	c.pods.stop()
 }
 
 func (c *bare) migrate(ctx context.Context) (time.Duration, error) {
@@ -66,7 +74,8 @@ func (c *bare) migrate(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := c.deployments.ready(ctx, time.Minute, generations); err != nil {
+		onTarget := func(name types.NamespacedName) bool { return c.pods.run(name, c.to) }
+		if err := c.deployments.ready(ctx, time.Minute, generations, onTarget); err != nil {
 			return 0, err
 		}
 	}

@@ -58,6 +58,10 @@ func (f *following) enter(d *appsv1.Deployment) {
 	f.mu.Lock()
 	f.known[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}] = d
 	f.mu.Unlock()
+	f.wake()
+}
+
+func (f *following) wake() {
 	select {
 	case f.changed <- struct{}{}:
 	default:
@@ -79,13 +83,14 @@ func (f *following) names() []types.NamespacedName {
 	})
 }
 
-// ready waits until nothing but the pods of these generations is left of some Deployments, and all of them are ready.
-func (f *following) ready(ctx context.Context, within time.Duration, generations map[types.NamespacedName]int64) error {
+// ready waits until nothing but the pods of these generations is left of some Deployments, all of them are ready, and they
+// are what they should be.
+func (f *following) ready(ctx context.Context, within time.Duration, generations map[types.NamespacedName]int64, is func(types.NamespacedName) bool) error {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
 	for {
 		maps.DeleteFunc(generations, func(name types.NamespacedName, generation int64) bool {
-			return rolledOut(f.get(name), generation)
+			return rolledOut(f.get(name), generation) && is(name)
 		})
 		if len(generations) == 0 {
 			return nil

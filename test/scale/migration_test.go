@@ -26,7 +26,7 @@ const (
 func BenchmarkMigration(b *testing.B) {
 	var all []*comparison
 	for _, c := range []*comparison{
-		{extent: extent{namespaces: 100, deployments: 200}, rounds: 4},
+		{extent: extent{namespaces: 100, deployments: 200}, rounds: 8},
 		{extent: extent{namespaces: 500, deployments: 2000}, rounds: 2},
 	} {
 		b.Run(strconv.Itoa(c.deployments), func(b *testing.B) {
@@ -202,7 +202,7 @@ func (m *mesh) migrateBare(b *testing.B) time.Duration {
 	b.Helper()
 	m.stop(b)
 	client := newBare(b, m)
-	defer client.deployments.stop()
+	defer client.stop()
 	took, err := client.migrate(b.Context())
 	if err != nil {
 		b.Fatal(err)

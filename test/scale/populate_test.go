@@ -92,7 +92,7 @@ func (m *mesh) populate(b *testing.B) {
 	for _, name := range all.names() {
 		generations[name] = 1
 	}
-	if err := all.ready(b.Context(), 10*time.Minute, generations); err != nil {
+	if err := all.ready(b.Context(), 10*time.Minute, generations, func(types.NamespacedName) bool { return true }); err != nil {
 		b.Fatal(err)
 	}
 	m.whereabouts(b)
