@@ -9,11 +9,11 @@ import (
 	"github.com/fairlead/fairlead/internal/operator"
 )
 
-// saveMemory lets the heap grow by half of what is in use instead of doubling it, unless the environment says otherwise: an
+// saveMemory lets the heap grow by a third of what is in use instead of doubling it, unless the environment says otherwise: an
 // operator has little to do, all of the time, and what it costs is its memory.
 func saveMemory() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(35)
 	}
 }
 
