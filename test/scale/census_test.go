@@ -1,13 +1,13 @@
 package scale_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -35,18 +35,18 @@ func countPods(b *testing.B, config *rest.Config, changed func()) *census {
 		b.Fatal(err)
 	}
 	own.ResourceVersion = list.ResourceVersion
-	events, err := pods.Watch(context.Background(), own)
+	events, err := pods.Watch(b.Context(), own)
 	if err != nil {
 		b.Fatal(err)
 	}
 	c := &census{revisions: map[types.NamespacedName]map[string]string{}, stop: events.Stop}
 	for i := range list.Items {
-		c.enter(&list.Items[i])
+		c.enter(&list.Items[i], false)
 	}
 	go func() {
 		for event := range events.ResultChan() {
 			if pod, ok := event.Object.(*metav1.PartialObjectMetadata); ok {
-				c.enter(pod)
+				c.enter(pod, event.Type == watch.Deleted)
 				changed()
 			}
 		}
@@ -54,14 +54,14 @@ func countPods(b *testing.B, config *rest.Config, changed func()) *census {
 	return c
 }
 
-func (c *census) enter(pod *metav1.PartialObjectMetadata) {
+func (c *census) enter(pod *metav1.PartialObjectMetadata, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[workloadLabel]}
 	if c.revisions[of] == nil {
 		c.revisions[of] = map[string]string{}
 	}
-	if pod.DeletionTimestamp != nil {
+	if gone || pod.DeletionTimestamp != nil {
 		delete(c.revisions[of], pod.Name)
 		return
 	}
