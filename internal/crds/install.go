@@ -31,7 +31,7 @@ type Result struct {
 	Message string
 }
 
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=istios.sailoperator.io;istiorevisions.sailoperator.io;istiorevisiontags.sailoperator.io,verbs=get;create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=istios.sailoperator.io;istiorevisions.sailoperator.io;istiorevisiontags.sailoperator.io;materializes.materialize.cloud,verbs=get;create;patch
 
 // Install brings the cluster up to Fairlead's CRDs and waits until all of them
 // are served. It writes only what differs. CRDs that cannot be installed do not
