@@ -1,0 +1,112 @@
+package certs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Kind of a source is who keeps the certificate.
+type Kind string
+
+// The kinds of sources.
+const (
+	// SelfSigned: Fairlead does, with an authority of its own.
+	SelfSigned Kind = "self-signed"
+	// Secret: the user does.
+	Secret Kind = "secret"
+	// CertManager: cert-manager does.
+	CertManager Kind = "cert-manager"
+)
+
+// Kinds are all there are.
+var Kinds = []Kind{SelfSigned, Secret, CertManager}
+
+// Options of a source.
+type Options struct {
+	Kind Kind
+	// Namespace and Name of the Secret.
+	Namespace, Name string
+	// Directory that the Secret is mounted into, to read instead of the Secret.
+	Directory string
+	// Names and addresses by which the webhooks are called.
+	Names []string
+	// AwaitTrust serves a certificate of a new authority only once that is trusted, which Published tells.
+	AwaitTrust bool
+
+	// Poll is how often the source looks for a new certificate.
+	Poll time.Duration
+	// Settle is how long after an authority was published every caller knows it.
+	Settle time.Duration
+	// Overlap is how long an authority is trusted that this replica knows nothing of: another one may serve it.
+	Overlap   time.Duration
+	Lifetimes Lifetimes
+	// Now is the clock.
+	Now func() time.Time
+	Log logr.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Poll == 0 {
+		o.Poll = 10 * time.Second
+	}
+	if o.Settle == 0 {
+		o.Settle = 5 * time.Second
+	}
+	if o.Overlap == 0 {
+		// A kubelet takes up to two minutes to hand on a changed Secret.
+		o.Overlap = 10 * time.Minute
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Lifetimes = o.Lifetimes.withDefaults()
+	return o
+}
+
+// Validate refuses options that cannot work.
+func (o Options) Validate() error {
+	switch {
+	case !slices.Contains(Kinds, o.Kind):
+		names := make([]string, 0, len(Kinds))
+		for _, kind := range Kinds {
+			names = append(names, string(kind))
+		}
+		return fmt.Errorf("the source of certificates %q is not one of %s", o.Kind, strings.Join(names, ", "))
+	case o.Kind == SelfSigned && o.Directory != "":
+		return errors.New("a self-signed certificate is kept in a Secret and not in a directory: " +
+			"leave out the directory, or choose another source")
+	case o.Directory == "" && o.Name == "":
+		return fmt.Errorf("the source of certificates %s needs a Secret or a directory", o.Kind)
+	}
+	return nil
+}
+
+// New makes a source that has yet to load its certificate.
+func New(config *rest.Config, options Options) (*Source, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	options = options.withDefaults()
+	if options.Directory != "" {
+		return newSource(directory{options.Directory}, options), nil
+	}
+	client, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect for the webhook certificate: %w", err)
+	}
+	secrets := client.Secrets(options.Namespace)
+	if options.Kind != SelfSigned {
+		return newSource(&theirSecret{secrets: secrets, namespace: options.Namespace, name: options.Name}, options), nil
+	}
+	return newSource(&ourSecret{
+		secrets: secrets, namespace: options.Namespace, name: options.Name, names: options.Names,
+		lifetimes: options.Lifetimes, now: options.Now, log: options.Log,
+	}, options), nil
+}

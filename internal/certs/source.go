@@ -1,0 +1,182 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// loader is where a certificate comes from.
+type loader interface {
+	fmt.Stringer
+	load(context.Context) (*pair, error)
+}
+
+// Source is a serving certificate that is kept up to date.
+type Source struct {
+	from    loader
+	options Options
+	log     logr.Logger
+	changed chan struct{}
+
+	mu      sync.Mutex
+	serving *pair
+	// waiting is the latest one, as long as its authority is not trusted.
+	waiting *pair
+	trust   trust
+}
+
+func newSource(from loader, options Options) *Source {
+	return &Source{from: from, options: options, log: options.Log, changed: make(chan struct{}, 1)}
+}
+
+func (s *Source) String() string { return s.from.String() }
+
+// Load looks for a new certificate once.
+func (s *Source) Load(ctx context.Context) error {
+	p, err := s.from.load(ctx)
+	if err != nil {
+		return fmt.Errorf("load the webhook certificate from %s: %w", s.from, err)
+	}
+	if missing := missingNames(p.leaf(), s.options.Names); len(missing) > 0 {
+		return fmt.Errorf("load the webhook certificate from %s: it is not for %v: issue it for that name, or its callers refuse it",
+			s.from, missing)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.same(s.serving):
+		s.waiting = nil
+	case !p.same(s.waiting):
+		s.waiting = p
+		s.notify()
+	}
+	s.advance(s.options.Now())
+	return nil
+}
+
+// Run looks for new certificates until the context ends.
+func (s *Source) Run(ctx context.Context) error {
+	ticker := time.NewTicker(s.options.Poll)
+	defer ticker.Stop()
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		err := s.Load(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			told = ""
+		case err.Error() != told:
+			told = err.Error()
+			s.log.Error(err, "the webhook certificate stays as it is", "until", s.expiry())
+		}
+		s.mu.Lock()
+		s.advance(s.options.Now())
+		s.mu.Unlock()
+	}
+}
+
+// advance serves the certificate that waits, when its time has come.
+func (s *Source) advance(now time.Time) {
+	if s.waiting == nil || !servable(s.serving, s.waiting, s.settled(now), now) {
+		return
+	}
+	if s.serving != nil {
+		s.log.Info("serving another webhook certificate", "from", s.from.String(), "until", s.waiting.leaf().NotAfter)
+	}
+	s.serving, s.waiting = s.waiting, nil
+	s.notify()
+}
+
+func (s *Source) settled(now time.Time) []*x509.Certificate {
+	if !s.options.AwaitTrust {
+		return s.waiting.authorities
+	}
+	return s.trust.settled(s.waiting.authorities, s.options.Settle, now)
+}
+
+// servable tells whether the next certificate can be served: its authority is trusted, or no other one would be accepted
+// either.
+func servable(serving, next *pair, trusted []*x509.Certificate, now time.Time) bool {
+	if serving == nil || !serving.validAt(now) {
+		return true
+	}
+	return next.trustedBy(trusted, now) == nil
+}
+
+// GetCertificate is that of a tls.Config.
+func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving == nil {
+		return nil, errors.New("there is no webhook certificate yet")
+	}
+	return &s.serving.certificate, nil
+}
+
+// Bundle is whom callers are to trust, in PEM, given whom they trust by now. Only a caller that is alone in doing so
+// drops what is no longer needed.
+func (s *Source) Bundle(published []byte, drop bool) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	already, err := parseBundle(published)
+	if err != nil {
+		already = nil // what cannot be read is trusted by nobody
+	}
+	return encodeBundle(bundle(already, s.own(), s.trust, drop, s.options.Overlap, s.options.Now()))
+}
+
+// own are the authorities of what this source serves, and is going to.
+func (s *Source) own() []*x509.Certificate {
+	var all []*x509.Certificate
+	for _, p := range []*pair{s.serving, s.waiting} {
+		if p != nil {
+			all = appendNew(all, p.authorities...)
+		}
+	}
+	return all
+}
+
+// Published tells the source whom its callers have been seen to trust.
+func (s *Source) Published(published []byte) {
+	authorities, err := parseBundle(published)
+	if err != nil {
+		authorities = nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.options.Now()
+	s.trust.see(authorities, s.own(), now)
+	s.advance(now)
+}
+
+// Changed tells that Bundle may be another one by now.
+func (s *Source) Changed() <-chan struct{} { return s.changed }
+
+func (s *Source) notify() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Source) expiry() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving == nil {
+		return "there is one"
+	}
+	return s.serving.leaf().NotAfter.UTC().Format(time.RFC3339)
+}

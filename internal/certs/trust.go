@@ -1,0 +1,69 @@
+package certs
+
+import (
+	"crypto/x509"
+	"slices"
+	"time"
+)
+
+// trust is what a source has seen of the authorities that its callers trust.
+type trust struct {
+	// published is since when each has been.
+	published map[string]time.Time
+	// foreign is since when each has been published without being one of ours.
+	foreign map[string]time.Time
+}
+
+// see takes in what is published now, and which authorities are ours.
+func (t *trust) see(published, own []*x509.Certificate, now time.Time) {
+	before := *t
+	t.published, t.foreign = map[string]time.Time{}, map[string]time.Time{}
+	for _, authority := range published {
+		key := string(authority.Raw)
+		t.published[key] = earlier(before.published, key, now)
+		if !contains(own, authority) {
+			t.foreign[key] = earlier(before.foreign, key, now)
+		}
+	}
+}
+
+func earlier(seen map[string]time.Time, key string, now time.Time) time.Time {
+	if since, known := seen[key]; known {
+		return since
+	}
+	return now
+}
+
+// settled are those that have been published for so long that every caller has heard of them.
+func (t *trust) settled(among []*x509.Certificate, settle time.Duration, now time.Time) []*x509.Certificate {
+	return slices.DeleteFunc(slices.Clone(among), func(authority *x509.Certificate) bool {
+		since, published := t.published[string(authority.Raw)]
+		return !published || now.Sub(since) < settle
+	})
+}
+
+// outlived tells whether a foreign authority has been there for so long that no replica serves it any more.
+func (t *trust) outlived(authority *x509.Certificate, overlap time.Duration, now time.Time) bool {
+	since, foreign := t.foreign[string(authority.Raw)]
+	return foreign && now.Sub(since) >= overlap
+}
+
+// bundle is what is to be published where this is published already: our own authorities, and those of others that may
+// still be in use. Only one replica drops, and never an authority that is newer than its own: it may itself be the one
+// that is behind.
+func bundle(published, own []*x509.Certificate, t trust, drop bool, overlap time.Duration, now time.Time) []*x509.Certificate {
+	all := slices.Clone(own)
+	for _, authority := range published {
+		switch {
+		case contains(own, authority), authority.NotAfter.Before(now):
+		case drop && t.outlived(authority, overlap, now) && olderThanAny(authority, own):
+		default:
+			all = append(all, authority)
+		}
+	}
+	return all
+}
+
+func olderThanAny(authority *x509.Certificate, own []*x509.Certificate) bool {
+	return slices.ContainsFunc(own, func(mine *x509.Certificate) bool { return authority.NotBefore.Before(mine.NotBefore) })
+}
