@@ -1,0 +1,107 @@
+package hash
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+// Change is a field that differs, by its path in the spec. From and To are empty where it is not there.
+type Change struct {
+	Field string
+	From  string
+	To    string
+}
+
+// Changes are the fields in which two Materializes differ: those that make a rollout, and those that do not.
+func Changes(from, to *v1alpha2.Materialize) (rolls, doesNot []Change) {
+	was, is := specOf(from), specOf(to)
+	for _, name := range names(was, is) {
+		changes := differences(name, was.member(name), is.member(name))
+		if Rolls(name) {
+			rolls = append(rolls, changes...)
+		} else {
+			doesNot = append(doesNot, changes...)
+		}
+	}
+	before, after := from.Annotations[v1alpha2.AnnotationForceRollout], to.Annotations[v1alpha2.AnnotationForceRollout]
+	if before != after {
+		rolls = append(rolls, Change{"metadata.annotations[" + v1alpha2.AnnotationForceRollout + "]", before, after})
+	}
+	return rolls, doesNot
+}
+
+// differences go down to what the user has to look at: a field, an entry, or an item while there are as many as before.
+func differences(path string, from, to *node) []Change {
+	if equal(from, to) {
+		return nil
+	}
+	either := from
+	if either == nil {
+		either = to
+	}
+	var changes []Change
+	switch {
+	case either.kind == structure || either.kind == mapping:
+		for _, name := range names(from.orNone(), to.orNone()) {
+			at := path + "." + name
+			if either.kind == mapping {
+				at = path + "[" + name + "]"
+			}
+			changes = append(changes, differences(at, from.orNone().member(name), to.orNone().member(name))...)
+		}
+	case either.kind == list && from != nil && to != nil && len(from.items) == len(to.items):
+		for i := range from.items {
+			changes = append(changes, differences(fmt.Sprintf("%s[%d]", path, i), &from.items[i], &to.items[i])...)
+		}
+	}
+	if changes == nil {
+		changes = []Change{{path, shown(path, from), shown(path, to)}}
+	}
+	return changes
+}
+
+func equal(a, b *node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return string(a.appendJSON(nil)) == string(b.appendJSON(nil))
+}
+
+// shown is a value as text. Where there is none, it is what holds instead.
+func shown(path string, n *node) string {
+	if n != nil {
+		return n.String()
+	}
+	if value, found := defaults[path]; found {
+		return fmt.Sprint(value)
+	}
+	return ""
+}
+
+func (n *node) orNone() node {
+	if n == nil {
+		return node{}
+	}
+	return *n
+}
+
+func (n node) member(name string) *node {
+	for i := range n.members {
+		if n.members[i].name == name {
+			return &n.members[i].node
+		}
+	}
+	return nil
+}
+
+// names are those of the members of both, in order.
+func names(a, b node) []string {
+	var all []string
+	for _, member := range slices.Concat(a.members, b.members) {
+		all = append(all, member.name)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

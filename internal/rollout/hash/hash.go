@@ -1,0 +1,64 @@
+// Package hash tells whether a change to a Materialize makes it roll out: its spec, and the annotation that forces a
+// rollout, become one text for all ways to write the same, and that text becomes a hash.
+package hash
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+// Version is that of the algorithm that Of uses. A hash is kept with its version, so that another algorithm never makes an
+// unchanged spec look changed.
+const Version int32 = 1
+
+// Of is the rollout hash of a Materialize.
+func Of(m *v1alpha2.Materialize) (string, error) { return With(Version, m) }
+
+// With is the rollout hash by the algorithm of a version, to compare with a hash that was made by it.
+func With(version int32, m *v1alpha2.Materialize) (string, error) { return known.with(version, m) }
+
+type algorithm func(*v1alpha2.Materialize) string
+
+type algorithms map[int32]algorithm
+
+// known are all that ever were: a resource may not have been looked at since the oldest of them.
+var known = algorithms{1: first}
+
+func (a algorithms) with(version int32, m *v1alpha2.Materialize) (string, error) {
+	if m == nil {
+		return "", errors.New("hash a Materialize: there is none")
+	}
+	algorithm, found := a[version]
+	if !found {
+		return "", fmt.Errorf("hash Materialize %s/%s: status.rolloutHashVersion is %d, and this Fairlead knows %v: "+
+			"run the Fairlead that wrote it, or a newer one", m.Namespace, m.Name, version, slices.Sorted(maps.Keys(a)))
+	}
+	return algorithm(m), nil
+}
+
+func first(m *v1alpha2.Materialize) string {
+	sum := sha256.Sum256(canonical(m))
+	return hex.EncodeToString(sum[:])
+}
+
+// canonical is the text that is hashed. The annotation has a place of its own beside the spec, so that none of its values
+// can look like a spec.
+func canonical(m *v1alpha2.Materialize) []byte {
+	spec := node{kind: structure}
+	for _, member := range specOf(m).members {
+		if Rolls(member.name) {
+			spec.members = append(spec.members, member)
+		}
+	}
+	text := []byte(`{`)
+	if forced := m.Annotations[v1alpha2.AnnotationForceRollout]; forced != "" {
+		text = append(appendString(append(text, `"annotation":`...), forced), ',')
+	}
+	return append(spec.appendJSON(append(text, `"spec":`...)), '}')
+}

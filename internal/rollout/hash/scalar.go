@@ -1,0 +1,51 @@
+package hash
+
+import (
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+func plain(value string, empty bool) node { return node{json: value, text: value, empty: empty} }
+
+func text(s string) node {
+	n := node{json: string(appendString(nil, s)), text: s, empty: s == ""}
+	if n.empty {
+		n.text = `""`
+	}
+	return n
+}
+
+// quantity is written as digits that end in none but significant ones, and a power of ten: 1Ki, 1024 and 1.024k are 1024e0.
+func quantity(q resource.Quantity) node {
+	written := q.String()
+	d := q.AsDec()
+	digits, power := d.UnscaledBig().String(), -int(d.Scale())
+	if short := strings.TrimRight(digits, "0"); short == "" || short == "-" {
+		digits, power = "0", 0
+	} else {
+		digits, power = short, power+len(digits)-len(short)
+	}
+	value := digits + "e" + strconv.Itoa(power)
+	return node{json: `"` + value + `"`, text: written, empty: digits == "0"}
+}
+
+// duration that is none is taken as it is written: the hash is of what the user wrote, and who uses the duration tells
+// what is wrong with it.
+func duration(d v1alpha2.Duration) node {
+	n := text(string(d))
+	if span, err := d.Parse(); err == nil {
+		n.json = `"` + span.String() + `"`
+	}
+	return n
+}
+
+func uuid(s string) node {
+	n := text(strings.ToLower(s))
+	n.text = s
+	n.empty = s == "" || n.json == `"`+string(v1alpha2.NilUUID)+`"`
+	return n
+}
