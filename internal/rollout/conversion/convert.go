@@ -1,0 +1,104 @@
+// Package conversion turns a Materialize of one version of the API into one of the other.
+//
+// Server-side apply asks for it with the fields of one manager at a time, so it works on JSON rather than on types: what an
+// object does not have is neither needed nor made up, and what nobody knows stays.
+package conversion
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha1"
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+var (
+	older = v1alpha1.GroupVersion.String()
+	newer = v1alpha2.GroupVersion.String()
+)
+
+// Convert gives the object in another version of the API. The object stays as it is, and the result shares with it what is
+// the same in both. The values are those of JSON; metadata may also be left as json.RawMessage.
+func Convert(object map[string]any, toAPIVersion string) (map[string]any, error) {
+	from, kind := object["apiVersion"], object["kind"]
+	if kind != v1alpha1.MaterializeKind || from != older && from != newer {
+		return nil, fmt.Errorf("convert %s: it is of kind %v in %v, and only %s in %s or %s can be converted",
+			nameOf(object), kind, from, v1alpha1.MaterializeKind, older, newer)
+	}
+	if toAPIVersion != older && toAPIVersion != newer {
+		return nil, fmt.Errorf("convert %s: there is no %s: ask for %s or %s", nameOf(object), toAPIVersion, older, newer)
+	}
+	if from == toAPIVersion {
+		return object, nil
+	}
+	converted := maps.Clone(object)
+	converted["apiVersion"] = toAPIVersion
+	step := upgrade
+	if toAPIVersion == older {
+		step = downgrade
+	}
+	if err := step(converted); err != nil {
+		return nil, fmt.Errorf("convert %s to %s: %w", nameOf(object), toAPIVersion, err)
+	}
+	return converted, nil
+}
+
+// upgrade changes an object of v1alpha1, which nobody else holds, but not what is in it.
+func upgrade(object map[string]any) error {
+	was, err := child(object, "spec")
+	if err != nil {
+		return err
+	}
+	status, err := child(object, "status")
+	if err != nil {
+		return err
+	}
+	spec, err := upgradeSpec(was)
+	if err != nil {
+		return err
+	}
+	if was != nil {
+		object["spec"] = spec
+	}
+	if status == nil {
+		return nil
+	}
+	upgraded := upgradeStatus(status)
+	if whole(spec) && native(status) {
+		history, err := historyOf(was, status, func() (string, error) { return hashOf(object["metadata"], spec) })
+		if err != nil {
+			return err
+		}
+		maps.Copy(upgraded, history)
+	}
+	object["status"] = upgraded
+	return nil
+}
+
+// downgrade changes an object of v1alpha2 likewise. All that it has is in v1alpha1 as well.
+func downgrade(object map[string]any) error {
+	spec, err := child(object, "spec")
+	if err != nil {
+		return err
+	}
+	status, err := child(object, "status")
+	if err != nil {
+		return err
+	}
+	if whole(spec) && native(status) {
+		object["status"] = disown(status)
+	}
+	return nil
+}
+
+// child is an object in an object, or nil if there is none.
+func child(of map[string]any, name string) (map[string]any, error) {
+	switch value := of[name].(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return value, nil
+	default:
+		return nil, fmt.Errorf("%s is %s: make it an object", name, typeOf(value))
+	}
+}
