@@ -14,6 +14,28 @@ const FieldOwner = "fairlead/rollout"
 // PassageRollout is the name of the passage.
 const PassageRollout = "rollout"
 
+// What every object carries that belongs to an environment.
+const (
+	// LabelResourceID has the environment's status.resourceId.
+	LabelResourceID = "materialize.cloud/resource-id"
+	// LabelApp has what the object is part of: environmentd, balancerd or console.
+	LabelApp = "materialize.cloud/app"
+	// LabelGeneration has the generation, on what is made for one.
+	LabelGeneration = "materialize.cloud/generation"
+	// AnnotationRolloutHash on a StatefulSet has the hash of the spec that it was made from, as it was then.
+	AnnotationRolloutHash = "fairlead.dev/rollout-hash"
+	// AnnotationApplied has a digest of what Fairlead last applied.
+	AnnotationApplied = "fairlead.dev/applied"
+)
+
+// What the ConfigMap of a generation has.
+const (
+	// RecordSpec has what the generation was made from: a Materialize with no more than its spec and AnnotationForceRollout.
+	RecordSpec = "materialize.json"
+	// RecordStatefulSet has the StatefulSet as it was applied, and is applied again should somebody change or delete it.
+	RecordStatefulSet = "statefulset.json"
+)
+
 // What holds where the spec does not say. The schema has the same defaults.
 const (
 	DefaultRolloutStrategy       = RolloutWaitUntilReady

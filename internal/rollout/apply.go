@@ -1,0 +1,151 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// attempt is a step that was carried out, or could not be.
+type attempt struct {
+	object passage.Object
+	action passage.Action
+}
+
+// advance carries out all that can be done without waiting, with a new plan after each step, and returns what is left.
+// The error is what stopped it, or what could not be done on the side.
+func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observed, decision, error) {
+	tried := map[attempt]bool{}
+	var failed []error
+	for {
+		o, err := r.observe(ctx, key)
+		if err != nil {
+			return o, decision{}, err
+		}
+		d := decide(o, r.now())
+		if d.Hold != nil {
+			return o, d, nil
+		}
+		start := 0
+		for _, step := range startable(untried(d.Steps, tried)) {
+			start++
+			tried[attempt{step.Object, step.Action}] = true
+			if err := r.carryOut(ctx, o, d, step); err != nil {
+				err = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
+				if !aside(step.Action) || apierrors.IsConflict(err) {
+					return o, d, errors.Join(append(failed, err)...)
+				}
+				failed = append(failed, err)
+				continue
+			}
+			ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
+				"from", step.From, "to", step.To, "reason", step.Reason.String())
+		}
+		if start == 0 {
+			return o, d, errors.Join(append(failed, d.unplannable)...)
+		}
+	}
+}
+
+// untried takes what was tried for being underway: once in a while is enough.
+func untried(steps []passage.Step, tried map[attempt]bool) []passage.Step {
+	left := make([]passage.Step, len(steps))
+	for i, step := range steps {
+		if step.State == passage.Pending && tried[attempt{step.Object, step.Action}] {
+			step.State = passage.Running
+		}
+		left[i] = step
+	}
+	return left
+}
+
+func (r *reconciler) carryOut(ctx context.Context, o Observed, d decision, step passage.Step) error {
+	next := o.next().address(o.Materialize)
+	switch step.Action {
+	case ActionKeep, ActionApply, ActionSwitch:
+		return r.apply(ctx, d.wanted[step.Object])
+	case ActionRemove, ActionDrop:
+		return r.remove(ctx, o, step.Object)
+	case ActionSkipCatchup:
+		return heard(r.leaders.SkipCatchup(ctx, next))
+	case ActionPromote:
+		return heard(r.leaders.Promote(ctx, next))
+	case ActionCommit:
+		if o.forced() {
+			// It says no where there is nothing to skip.
+			if err := r.leaders.SkipCatchup(ctx, next); err != nil && !errors.As(err, new(refusal)) {
+				return heard(err)
+			}
+		}
+	}
+	return r.write(ctx, o, after(o, step.Action, r.newID, r.now()))
+}
+
+func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured) error {
+	if want.GroupVersionKind() == kindCertificate {
+		if err := r.certificates.serve(ctx); err != nil {
+			if notInstalled(err) {
+				return noCertManager{want.GetName()}
+			}
+			return err
+		}
+	}
+	return r.objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(want.DeepCopy()),
+		client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
+}
+
+// remove deletes an object as it was seen. A StatefulSet goes after its pods, so that whoever finds it gone knows that they
+// are, too.
+func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object) error {
+	object, writer := &unstructured.Unstructured{}, client.Writer(r.objects)
+	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(key.APIVersion, key.Kind))
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	if have := o.find(key); have != nil {
+		object.SetUID(have.GetUID())
+	}
+	if foreign := o.foreign(key); foreign != nil {
+		// The cache never hears of it.
+		object.SetUID(foreign.GetUID())
+		writer = r.live
+	}
+	propagation := metav1.DeletePropagationBackground
+	if key.Kind == kindStatefulSet.Kind {
+		propagation = metav1.DeletePropagationForeground
+	}
+	uid := object.GetUID()
+	return client.IgnoreNotFound(writer.Delete(ctx, object, client.PropagationPolicy(propagation), client.Preconditions{UID: &uid}))
+}
+
+// find is an object that belongs to the environment, nil if there is none of that name.
+func (o Observed) find(key passage.Object) *unstructured.Unstructured {
+	if object := o.Fixtures[key]; object != nil {
+		return object
+	}
+	for _, g := range o.Generations {
+		if object := g.find(key); object != nil {
+			return object
+		}
+	}
+	return nil
+}
+
+// foreign is a StatefulSet that somebody else has made, nil if there is none of that name.
+func (o Observed) foreign(key passage.Object) metav1.Object {
+	for _, g := range o.Generations {
+		if g.Foreign && key.Kind == kindStatefulSet.Kind && g.StatefulSet.Name == key.Name {
+			return g.StatefulSet
+		}
+	}
+	return nil
+}

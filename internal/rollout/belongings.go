@@ -1,0 +1,192 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+// alwaysKnown are the kinds of what belongs to an environment, but for that of cert-manager, which may not be there.
+var alwaysKnown = []schema.GroupVersionKind{
+	kindServiceAccount, kindRole, kindRoleBinding, kindConfigMap, kindService, kindStatefulSet, kindDeployment,
+}
+
+// belongings is a cache of what belongs to environments, all of which carries a label, and of nothing else.
+type belongings struct {
+	cache  cache.Cache
+	client client.Client
+	mapper meta.RESTMapper
+
+	mu         sync.Mutex
+	kinds      []schema.GroupVersionKind
+	controller controller.Controller
+}
+
+func newBelongings(mgr ctrl.Manager) (*belongings, error) {
+	labelled, err := labels.NewRequirement(v1alpha2.LabelResourceID, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	b := &belongings{mapper: mgr.GetRESTMapper()}
+	b.cache, err = cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultLabelSelector: labels.NewSelector().Add(*labelled),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+		// A kind that was not asked for is refused, never cached by accident.
+		ReaderFailOnMissingInformer: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create a cache of what belongs to Materializes: %w", err)
+	}
+	if err := mgr.Add(b.cache); err != nil {
+		return nil, fmt.Errorf("add the cache of what belongs to Materializes: %w", err)
+	}
+	if b.client, err = ownWritesFirst(mgr, b.cache); err != nil {
+		return nil, err
+	}
+	for _, kind := range alwaysKnown {
+		if err := b.index(context.Background(), kind); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// ownWritesFirst is a client that reads its own writes: a plan made from a cache that has not seen our last write would
+// write it again.
+func ownWritesFirst(mgr ctrl.Manager, reader cache.Cache) (client.Client, error) {
+	c, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: reader, Unstructured: true, EnableReadYourWritesConsistency: ptr.To(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create a client: %w", err)
+	}
+	return c, nil
+}
+
+func (b *belongings) index(ctx context.Context, kind schema.GroupVersionKind) error {
+	err := b.cache.IndexField(ctx, objectOf(kind), byOwner, func(object client.Object) []string {
+		if owner := owner(object); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cache %ss: %w", kind.Kind, err)
+	}
+	b.kinds = append(b.kinds, kind)
+	return nil
+}
+
+func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	return object
+}
+
+// owner is the Materialize that an object belongs to.
+func owner(object metav1.Object) *metav1.OwnerReference {
+	controller := metav1.GetControllerOf(object)
+	if controller == nil || controller.Kind != v1alpha2.MaterializeKind {
+		return nil
+	}
+	if group, err := schema.ParseGroupVersion(controller.APIVersion); err != nil || group.Group != v1alpha2.GroupVersion.Group {
+		return nil
+	}
+	return controller
+}
+
+// known are the kinds that are cached.
+func (b *belongings) known() []schema.GroupVersionKind {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kinds[:len(b.kinds):len(b.kinds)]
+}
+
+// watch lets a controller hear of everything that belongs to an environment.
+func (b *belongings) watch(c controller.Controller) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.controller = c
+	if _, err := b.mapper.RESTMapping(kindCertificate.GroupKind(), kindCertificate.Version); err == nil {
+		if err := b.index(context.Background(), kindCertificate); err != nil {
+			return err
+		}
+	} else if !notInstalled(err) {
+		return fmt.Errorf("look up %s: %w", kindCertificate.Kind, err)
+	}
+	for _, kind := range b.kinds {
+		if err := b.follow(kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *belongings) follow(kind schema.GroupVersionKind) error {
+	err := b.controller.Watch(source.Kind(b.cache, objectOf(kind),
+		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object *unstructured.Unstructured) []reconcile.Request {
+			owner := owner(object)
+			if owner == nil {
+				return nil
+			}
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
+		}), touched(kind)))
+	if err != nil {
+		return fmt.Errorf("watch %ss: %w", kind.Kind, err)
+	}
+	return nil
+}
+
+// touched leaves out what changes nothing about a plan: of the status, only that of a StatefulSet does.
+func touched(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstructured.Unstructured] {
+	return predicate.TypedFuncs[*unstructured.Unstructured]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
+			before, now := e.ObjectOld, e.ObjectNew
+			if before.GetResourceVersion() == now.GetResourceVersion() {
+				return false
+			}
+			return kind != kindDeployment && kind != kindCertificate || before.GetGeneration() != now.GetGeneration() ||
+				!labels.Equals(before.GetLabels(), now.GetLabels()) || !labels.Equals(before.GetAnnotations(), now.GetAnnotations())
+		},
+	}
+}
+
+// serve makes cert-manager's kind known, when it has been installed meanwhile.
+func (b *belongings) serve(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, kind := range b.kinds {
+		if kind == kindCertificate {
+			return nil
+		}
+	}
+	if _, err := b.mapper.RESTMapping(kindCertificate.GroupKind(), kindCertificate.Version); err != nil {
+		return err
+	}
+	if err := b.index(ctx, kindCertificate); err != nil {
+		return err
+	}
+	return b.follow(kindCertificate)
+}

@@ -1,0 +1,99 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+// kindCertificate is cert-manager's.
+var kindCertificate = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
+
+// The certificates that a spec can ask for.
+const (
+	certificateInternal  = "internal"
+	certificateBalancerd = "balancerd-external"
+	certificateConsole   = "console-external"
+)
+
+func (n names) certificateSecret(which string) string { return n.of(which) + "-tls" }
+
+// certificates are those that specs ask for: that of the parts among each other is needed for as long as a generation
+// uses it.
+func certificates(m *v1alpha2.Materialize, completed *v1alpha2.MaterializeSpec) []*unstructured.Unstructured {
+	n := namesOf(m)
+	internal := m.Spec.InternalCertificateSpec
+	if internal == nil && completed != nil {
+		internal = completed.InternalCertificateSpec
+	}
+	var all []*unstructured.Unstructured
+	add := func(which, app string, spec *v1alpha2.CertificateSpec, services ...string) {
+		if spec != nil {
+			all = append(all, certificate(n, which, app, spec, services))
+		}
+	}
+	add(certificateInternal, appEnvironmentd, internal, n.environmentd(), n.of(appBalancerd))
+	add(certificateBalancerd, appBalancerd, m.Spec.BalancerdExternalCertificateSpec, n.of(appBalancerd))
+	add(certificateConsole, appConsole, m.Spec.ConsoleExternalCertificateSpec, n.of(appConsole))
+	return all
+}
+
+func certificate(n names, which, app string, asked *v1alpha2.CertificateSpec, services []string) *unstructured.Unstructured {
+	var dnsNames []any
+	for _, name := range asked.DNSNames {
+		dnsNames = append(dnsNames, name)
+	}
+	for _, service := range services {
+		if host := n.host(service); !slices.Contains(asked.DNSNames, host) {
+			dnsNames = append(dnsNames, host)
+		}
+	}
+	spec := map[string]any{"secretName": n.certificateSecret(which), "dnsNames": dnsNames}
+	set := func(into map[string]any, key, value string) {
+		if value != "" {
+			into[key] = value
+		}
+	}
+	set(spec, "duration", string(asked.Duration))
+	set(spec, "renewBefore", string(asked.RenewBefore))
+	if ref := asked.IssuerRef; ref != nil {
+		issuer := map[string]any{"name": ref.Name}
+		set(issuer, "kind", ref.Kind)
+		set(issuer, "group", ref.Group)
+		spec["issuerRef"] = issuer
+	}
+	if template := asked.SecretTemplate; template != nil {
+		metadata := map[string]any{}
+		for key, values := range map[string]map[string]string{"annotations": template.Annotations, "labels": template.Labels} {
+			if len(values) > 0 {
+				metadata[key] = anyMap(values)
+			}
+		}
+		spec["secretTemplate"] = metadata
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(kindCertificate)
+	u.SetName(n.of(which))
+	u.SetLabels(n.labels(app))
+	return u
+}
+
+func anyMap(from map[string]string) map[string]any {
+	to := make(map[string]any, len(from))
+	for key, value := range from {
+		to[key] = value
+	}
+	return to
+}
+
+// noCertManager is why a certificate cannot be asked for.
+type noCertManager struct{ certificate string }
+
+func (e noCertManager) Error() string {
+	return fmt.Sprintf("the spec asks for Certificate %s and cert-manager is not installed: install it, or leave "+
+		"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec out", e.certificate)
+}

@@ -1,0 +1,170 @@
+// Package rollout is the passage that takes an environment of Materialize from one generation to the next when its spec
+// changes: the next one is made beside the one that serves, and takes over when it is ready.
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+// +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=list;watch
+// +kubebuilder:rbac:groups=materialize.cloud,resources=materializes/status,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cert-manager.io,resources=certificates,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// What environmentd is allowed to do, which only those can allow who may do it themselves.
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+
+// Name of the passage.
+const Name = v1alpha2.PassageRollout
+
+// Caches are the kinds that the passage reads from the manager's cache.
+func Caches() []client.Object { return []client.Object{&v1alpha2.Materialize{}} }
+
+// atOnce is how many environments are looked at at the same time: one that is slow to answer keeps no other waiting.
+const atOnce = 16
+
+// Setup adds the passage to the manager.
+func Setup(mgr ctrl.Manager, options Options) error {
+	leaders, err := newEnvironmentds(options)
+	if err != nil {
+		return err
+	}
+	own, err := ownWritesFirst(mgr, mgr.GetCache())
+	if err != nil {
+		return err
+	}
+	belongings, err := newBelongings(mgr)
+	if err != nil {
+		return err
+	}
+	r := &reconciler{
+		client: own, objects: belongings.client, live: mgr.GetClient(), certificates: belongings, leaders: leaders,
+		reader:   objectReader{objects: belongings.client, live: mgr.GetAPIReader(), kinds: belongings.known},
+		hashes:   known,
+		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1alpha2.PassageRollout),
+		now:      time.Now, newID: newResourceID, meters: newMeters(),
+	}
+	log := mgr.GetLogger()
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("rollout").
+		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
+			if request == nil {
+				return log.V(1).WithValues("controller", "rollout")
+			}
+			return log.WithValues("resource", strings.ToLower(v1alpha2.MaterializeKind)+"/"+request.Name, "namespace", request.Namespace)
+		}).
+		For(&v1alpha2.Materialize{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce})
+	c, err := b.Build(r)
+	if err != nil {
+		return fmt.Errorf("watch Materializes: %w", err)
+	}
+	return belongings.watch(c)
+}
+
+type reconciler struct {
+	// client reads Materializes, its own writes included; objects what belongs to them. live asks the API server.
+	client       client.Client
+	objects      client.Client
+	live         client.Client
+	reader       Reader
+	certificates certificateKind
+	leaders      leaders
+	hashes       algorithms
+	recorder     events.EventRecorder
+	now          func() time.Time
+	newID        func() string
+	meters       *meters
+	patience     patience
+}
+
+type leaders interface {
+	Leaders
+	Promote(context.Context, Address) error
+	SkipCatchup(context.Context, Address) error
+}
+
+// certificateKind makes cert-manager's kind usable, if it is there.
+type certificateKind interface {
+	serve(context.Context) error
+}
+
+// Reconcile observes, plans, applies and reports one environment.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	o, d, failure := r.advance(ctx, request.NamespacedName)
+	switch {
+	case o.Materialize == nil && apierrors.IsNotFound(failure):
+		r.meters.forget(request.NamespacedName)
+		r.patience.after(request.NamespacedName, false)
+		return ctrl.Result{}, nil
+	case apierrors.IsConflict(failure):
+		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	case failure != nil && !worthTelling(failure):
+		return ctrl.Result{}, failure
+	case !o.Materialize.DeletionTimestamp.IsZero():
+		// What belongs to it goes with it.
+		return ctrl.Result{}, nil
+	}
+	if err := r.report(ctx, o, d, failure); apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	} else if err != nil {
+		return ctrl.Result{}, errors.Join(failure, err)
+	}
+	if failure != nil {
+		ctrl.LoggerFrom(ctx).Info("could not carry out a step, which is tried again", "why", failure.Error())
+	}
+	return ctrl.Result{RequeueAfter: r.lookAgain(request, o, d, failure)}, nil
+}
+
+func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observed, error) {
+	var m v1alpha2.Materialize
+	if err := r.client.Get(ctx, key, &m); err != nil {
+		return Observed{}, err
+	}
+	return observe(ctx, &m, r.reader, r.leaders, r.hashes)
+}
+
+// lookAgain is when time alone may change the plan, or environmentd is asked again.
+func (r *reconciler) lookAgain(request ctrl.Request, o Observed, d decision, failure error) time.Duration {
+	pause := r.patience.after(request.NamespacedName, failure != nil || o.Leader.Err != nil)
+	var next time.Duration
+	step := head(d.Steps)
+	switch {
+	case failure != nil, o.Leader.Err != nil:
+		next = pause
+	case d.Hold != nil:
+		return 0
+	case step != nil && step.Action == ActionApprove:
+		next = parkedPause
+	case o.Leader.Status != "":
+		next = pause
+	}
+	if o.underway() && !o.promoting() && !o.expired(r.now()) {
+		if left := o.deadline().Sub(r.now()); next == 0 || left < next {
+			next = max(left, time.Millisecond)
+		}
+	}
+	return next
+}

@@ -1,0 +1,110 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+// drift says why an object has to be applied again, or nothing if it is as it should be. What is not wanted in so many
+// words is for defaults and for others to decide.
+func drift(want, have *unstructured.Unstructured) string {
+	// What was wanted once and no longer is leaves no trace but this.
+	asBefore := want.GetAnnotations()[v1alpha2.AnnotationApplied] == have.GetAnnotations()[v1alpha2.AnnotationApplied]
+	field := differs("", want.Object, have.Object)
+	switch {
+	case field != "" && asBefore:
+		return field + " was changed by somebody"
+	case field != "":
+		return field + " is to change"
+	case !asBefore:
+		return "something is to be left out"
+	}
+	return ""
+}
+
+// differs is the path of the first field in which have does not satisfy want.
+func differs(path string, want, have any) string {
+	satisfied := want == nil
+	switch want := want.(type) {
+	case nil:
+	case map[string]any:
+		has, ok := have.(map[string]any)
+		if satisfied = ok || len(want) == 0 && have == nil; !ok {
+			break
+		}
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if key == v1alpha2.AnnotationApplied {
+				continue
+			}
+			if field := differs(join(path, key), want[key], has[key]); field != "" {
+				return field
+			}
+		}
+	case []any:
+		has, ok := have.([]any)
+		if satisfied = ok || len(want) == 0; ok {
+			return differsInList(path, want, has)
+		}
+	default:
+		satisfied = want == have
+	}
+	if satisfied {
+		return ""
+	}
+	return path
+}
+
+// differsInList compares elements by what the API server tells them apart by, so that others can add theirs, or else in
+// their order.
+func differsInList(path string, want, have []any) string {
+	key := keyOf(want)
+	if key == "" && len(want) != len(have) {
+		return path
+	}
+	for i, wanted := range want {
+		if key == "" {
+			if field := differs(fmt.Sprintf("%s[%d]", path, i), wanted, have[i]); field != "" {
+				return field
+			}
+			continue
+		}
+		name := wanted.(map[string]any)[key]
+		at := fmt.Sprintf("%s[%s=%v]", path, key, name)
+		found := slices.IndexFunc(have, func(element any) bool {
+			has, ok := element.(map[string]any)
+			return ok && has[key] == name
+		})
+		if found < 0 {
+			return at
+		}
+		if field := differs(at, wanted, have[found]); field != "" {
+			return field
+		}
+	}
+	return ""
+}
+
+// keyOf is the field that names the elements of a list, if there is one.
+func keyOf(list []any) string {
+	for _, key := range []string{"name", "mountPath", "uid"} {
+		if len(list) > 0 && !slices.ContainsFunc(list, func(element any) bool {
+			fields, ok := element.(map[string]any)
+			return !ok || fields[key] == nil
+		}) {
+			return key
+		}
+	}
+	return ""
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

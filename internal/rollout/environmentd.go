@@ -1,0 +1,167 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"text/template"
+	"time"
+)
+
+// LeaderStatus is what environmentd says of itself.
+type LeaderStatus string
+
+// The states of an environmentd, in their order.
+const (
+	Initializing   LeaderStatus = "Initializing"
+	ReadyToPromote LeaderStatus = "ReadyToPromote"
+	Promoting      LeaderStatus = "Promoting"
+	IsLeader       LeaderStatus = "IsLeader"
+)
+
+func (s LeaderStatus) known() bool {
+	switch s {
+	case Initializing, ReadyToPromote, Promoting, IsLeader:
+		return true
+	}
+	return false
+}
+
+const (
+	requestTimeout = 5 * time.Second
+	// longestAnswer is more than any answer that makes sense.
+	longestAnswer = 64 << 10
+)
+
+// environmentds asks environmentd, over HTTP, what it is about and to take over.
+type environmentds struct {
+	url  *template.Template
+	http *http.Client
+}
+
+func newEnvironmentds(options Options) (*environmentds, error) {
+	t, err := options.template()
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	// Inside the cluster there is nothing in between, and a connection that is kept could outlive the pod behind it.
+	transport.Proxy, transport.DisableKeepAlives = nil, true
+	return &environmentds{
+		url: t,
+		http: &http.Client{
+			Timeout: requestTimeout, Transport: transport,
+			// An answer counts only if it is environmentd's own.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Status asks how far the environmentd at an address is.
+func (e *environmentds) Status(ctx context.Context, at Address) (LeaderStatus, error) {
+	code, body, err := e.ask(ctx, http.MethodGet, at, "/api/leader/status")
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Status LeaderStatus `json:"status"`
+	}
+	if code != http.StatusOK || json.Unmarshal(body, &answer) != nil || !answer.Status.known() {
+		return "", strange("/api/leader/status", code)
+	}
+	return answer.Status, nil
+}
+
+// refusal is environmentd's own no.
+type refusal struct{ message string }
+
+func (r refusal) Error() string {
+	if r.message == "" {
+		return "environmentd refuses"
+	}
+	return "environmentd refuses: " + r.message
+}
+
+// Promote asks the environmentd at an address to take over. It may be asked again and again.
+func (e *environmentds) Promote(ctx context.Context, at Address) error {
+	return e.demand(ctx, at, "/api/leader/promote")
+}
+
+// SkipCatchup asks the environmentd at an address not to wait until it has caught up.
+func (e *environmentds) SkipCatchup(ctx context.Context, at Address) error {
+	return e.demand(ctx, at, "/api/leader/skip-catchup")
+}
+
+func (e *environmentds) demand(ctx context.Context, at Address, path string) error {
+	code, body, err := e.ask(ctx, http.MethodPost, at, path)
+	if err != nil {
+		return err
+	}
+	if code == http.StatusOK {
+		// What it came to is seen in its status. It may say so in words of its own.
+		return nil
+	}
+	var answer struct {
+		Result struct {
+			Failure struct {
+				Message string `json:"message"`
+			}
+		} `json:"result"`
+	}
+	if code == http.StatusBadRequest && json.Unmarshal(body, &answer) == nil {
+		return refusal{answer.Result.Failure.Message}
+	}
+	return strange(path, code)
+}
+
+func (e *environmentds) ask(ctx context.Context, method string, at Address, path string) (int, []byte, error) {
+	base, err := baseURL(e.url, at)
+	if err != nil {
+		return 0, nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, base+path, http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := e.http.Do(request)
+	if err != nil {
+		return 0, nil, silent(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	if err != nil {
+		return 0, nil, silent(err)
+	}
+	return response.StatusCode, body, nil
+}
+
+func strange(path string, code int) error {
+	return fmt.Errorf("environmentd answers %s in a way that makes no sense (HTTP %d)", path, code)
+}
+
+// silent puts into words why there is no answer: the same ones each time, for they end up in a status. What Go says has
+// addresses and ports in it that are others with every attempt.
+func silent(err error) error {
+	var timeout net.Error
+	var dns *net.DNSError
+	why := "the connection fails"
+	switch {
+	case errors.As(err, &dns):
+		why = dns.Name + " has no address"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		why = "the connection is refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		why = "the connection breaks"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		why = fmt.Sprintf("nothing is heard within %s", requestTimeout)
+	case strings.Contains(err.Error(), "malformed HTTP"):
+		why = "what it says is not HTTP"
+	}
+	return fmt.Errorf("environmentd does not answer: %s", why)
+}

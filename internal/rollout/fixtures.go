@@ -1,0 +1,198 @@
+package rollout
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+// The kinds of what all generations share.
+var (
+	kindServiceAccount = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	kindRole           = rbacv1.SchemeGroupVersion.WithKind("Role")
+	kindRoleBinding    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	kindDeployment     = appsv1.SchemeGroupVersion.WithKind("Deployment")
+)
+
+// served is what a rollout has left behind that is complete.
+type served struct {
+	// Spec is nil where nobody knows it any more.
+	Spec *v1alpha2.MaterializeSpec
+	// Image of environmentd. Empty: none has ever been completed.
+	Image string
+	// Selector of the pods of the generation that serves.
+	Selector map[string]string
+}
+
+// fixtures are what is always there, whichever generation serves. What the first generation needs to run comes first;
+// what stands in front of it follows when there is something to stand in front of.
+func fixtures(m *v1alpha2.Materialize, now served) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	add := func(kind schema.GroupVersionKind, object client.Object) error {
+		u, err := configurationOf(kind, object)
+		all = append(all, u)
+		return err
+	}
+	all = append(all, certificates(m, now.Spec)...)
+	for _, object := range permissions(m, now.Spec) {
+		if err := add(object.kind, object.Object); err != nil {
+			return nil, err
+		}
+	}
+	if now.Image != "" {
+		if err := add(kindService, publicService(m, now.Selector)); err != nil {
+			return nil, err
+		}
+		inFront, err := front(m, now)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range inFront {
+			if err := add(object.kind, object.Object); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i := range all {
+		object, err := belonging(m, all[i])
+		if err != nil {
+			return nil, err
+		}
+		all[i] = object
+	}
+	return all, nil
+}
+
+type typedObject struct {
+	kind schema.GroupVersionKind
+	client.Object
+}
+
+// permissions are those of environmentd, which runs its clusters itself. Two specs matter while one generation takes over
+// from the other.
+func permissions(m *v1alpha2.Materialize, completed *v1alpha2.MaterializeSpec) []typedObject {
+	n := namesOf(m)
+	metadata := metav1.ObjectMeta{Name: n.environmentd(), Labels: n.labels(appEnvironmentd)}
+	accounts := []string{n.serviceAccount(&m.Spec)}
+	if completed != nil && n.serviceAccount(completed) != accounts[0] {
+		accounts = append(accounts, n.serviceAccount(completed))
+	}
+	var all []typedObject
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metadata,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: metadata.Name},
+	}
+	for _, account := range accounts {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: m.Namespace})
+		if account == n.environmentd() {
+			own := metadata.DeepCopy()
+			own.Annotations = m.Spec.ServiceAccountAnnotations
+			for key, value := range m.Spec.ServiceAccountLabels {
+				if _, taken := own.Labels[key]; !taken {
+					own.Labels[key] = value
+				}
+			}
+			all = append(all, typedObject{kindServiceAccount, &corev1.ServiceAccount{ObjectMeta: *own}})
+		}
+	}
+	role := &rbacv1.Role{ObjectMeta: metadata, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
+	}}
+	return append(all, typedObject{kindRole, role}, typedObject{kindRoleBinding, binding})
+}
+
+// front is balancerd and the console: of the version that serves, and otherwise as the spec asks right now.
+func front(m *v1alpha2.Materialize, now served) ([]typedObject, error) {
+	n := namesOf(m)
+	spec := m.Spec.DeepCopy()
+	if now.Spec != nil {
+		spec.PodLabels, spec.PodAnnotations = now.Spec.PodLabels, now.Spec.PodAnnotations
+		spec.InternalCertificateSpec = now.Spec.InternalCertificateSpec
+	}
+	environmentd := n.host(n.environmentd())
+	balancerd := part{
+		app: appBalancerd, replicas: spec.BalancerdReplicas, resources: spec.BalancerdResourceRequirements,
+		ports: []port{{"sql", 6875}, {"http", 6876}, {"internal-http", 8080}},
+		args: []string{
+			"service", "--pgwire-listen-addr=0.0.0.0:6875", "--https-listen-addr=0.0.0.0:6876", "--internal-http-listen-addr=0.0.0.0:8080",
+			fmt.Sprintf("--static-resolver-addr=%s:6875", environmentd), fmt.Sprintf("--https-resolver-template=%s:6876", environmentd),
+		},
+	}
+	if spec.BalancerdExternalCertificateSpec != nil {
+		balancerd.secret = n.certificateSecret(certificateBalancerd)
+		balancerd.args = append(balancerd.args, "--tls-mode=require", "--tls-cert="+tlsDirectory+"/tls.crt", "--tls-key="+tlsDirectory+"/tls.key")
+	}
+	if spec.InternalCertificateSpec != nil {
+		balancerd.args = append(balancerd.args, "--internal-tls")
+	}
+	console := part{
+		app: appConsole, replicas: spec.ConsoleReplicas, resources: spec.ConsoleResourceRequirements,
+		ports: []port{{"http", 8080}},
+		env:   []corev1.EnvVar{{Name: "MZ_ENDPOINT", Value: fmt.Sprintf("http://%s:6876", n.host(n.of(appBalancerd)))}},
+	}
+	if spec.BalancerdExternalCertificateSpec != nil {
+		console.env[0].Value = fmt.Sprintf("https://%s:6876", n.host(n.of(appBalancerd)))
+	}
+	if spec.ConsoleExternalCertificateSpec != nil {
+		console.secret = n.certificateSecret(certificateConsole)
+	}
+	var all []typedObject
+	for _, p := range []part{balancerd, console} {
+		image, err := siblingImage(now.Image, p.app)
+		if err != nil {
+			return nil, err
+		}
+		p.image = image
+		labels := n.labels(p.app)
+		all = append(all,
+			typedObject{kindDeployment, p.deployment(n, spec)},
+			typedObject{kindService, service(n.of(p.app), labels, labels, p.ports...)})
+	}
+	return all, nil
+}
+
+// part is balancerd or the console.
+type part struct {
+	app, image string
+	replicas   *int32
+	resources  *corev1.ResourceRequirements
+	ports      []port
+	args       []string
+	env        []corev1.EnvVar
+	// secret has its certificate, where it has one.
+	secret string
+}
+
+func (p part) deployment(n names, spec *v1alpha2.MaterializeSpec) *appsv1.Deployment {
+	labels := n.labels(p.app)
+	container := corev1.Container{Name: p.app, Image: p.image, Args: p.args, Env: p.env, Ports: containerPorts(p.ports...)}
+	if p.resources != nil {
+		container.Resources = *p.resources
+	}
+	pod := corev1.PodSpec{}
+	if p.secret != "" {
+		pod.Volumes = []corev1.Volume{secretVolume("tls", p.secret)}
+		container.VolumeMounts = []corev1.VolumeMount{{Name: "tls", MountPath: tlsDirectory, ReadOnly: true}}
+	}
+	pod.Containers = []corev1.Container{container}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: n.of(p.app), Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(ptr.Deref(p.replicas, v1alpha2.DefaultReplicas)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: podMetadata(spec, labels), Spec: pod},
+		},
+	}
+}

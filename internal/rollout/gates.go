@@ -1,0 +1,39 @@
+package rollout
+
+import (
+	"github.com/fairlead/fairlead/api/fairlead"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Why nothing starts.
+const (
+	CodeBeingDeleted passage.Code = "BeingDeleted"
+	CodeUnknownHash  passage.Code = "UnknownHashVersion"
+	CodePaused       passage.Code = "Paused"
+)
+
+// gates are why nothing starts, in the order in which a person would ask. Only deletion holds what is promoting: with half
+// of that done, two generations take themselves for the one that serves.
+var gates = []passage.Gate[Observed]{whileBeingDeleted, withUnknownHash, whilePaused}
+
+func whileBeingDeleted(o Observed) *passage.Reason {
+	if o.Materialize.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return passage.Hold(CodeBeingDeleted, "it is being deleted, and all that belongs to it goes with it")
+}
+
+func withUnknownHash(o Observed) *passage.Reason {
+	if o.UnknownHash == nil || o.promoting() {
+		return nil
+	}
+	return passage.Hold(CodeUnknownHash, "nobody can tell whether the spec has changed: %v", o.UnknownHash)
+}
+
+func whilePaused(o Observed) *passage.Reason {
+	m := o.Materialize
+	if m.Annotations[fairlead.AnnotationPaused] != "true" || o.promoting() {
+		return nil
+	}
+	return passage.Hold(CodePaused, "it is paused; go on with `fairlead resume mzs %s -n %s`", m.Name, m.Namespace)
+}

@@ -1,0 +1,91 @@
+package rollout
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+var (
+	rolloutsByOutcome = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_rollouts_total",
+		Help: "Rollouts that have ended, by how: completed, withdrawn, replaced by another one, or timed out.",
+	}, []string{"outcome"})
+	phaseDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "fairlead_rollout_phase_duration_seconds",
+		Help:    "How long rollouts stay in each phase: Applying, ReadyToPromote and Promoting.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 17),
+	}, []string{"phase"})
+)
+
+func init() { metrics.Registry.MustRegister(rolloutsByOutcome, phaseDuration) }
+
+// meters turns the statuses of each Materialize, one after the other, into metrics.
+type meters struct {
+	mu sync.Mutex
+	// phases has since when each is in which. A process that has not seen the beginning does not know.
+	phases map[types.NamespacedName]phase
+}
+
+type phase struct {
+	reason v1alpha2.Reason
+	since  time.Time
+}
+
+func newMeters() *meters { return &meters{phases: map[types.NamespacedName]phase{}} }
+
+func (m *meters) observe(before *v1alpha2.Materialize, status v1alpha2.MaterializeStatus, is v1alpha2.Reason, now time.Time) {
+	if outcome := outcomeOf(before.Status, status, is); outcome != "" {
+		rolloutsByOutcome.WithLabelValues(outcome).Inc()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := client.ObjectKeyFromObject(before)
+	was, known := m.phases[key]
+	if known && was.reason == is {
+		return
+	}
+	if known && statuses[was.reason] == statuses[v1alpha2.ReasonApplying] {
+		phaseDuration.WithLabelValues(string(was.reason)).Observe(now.Sub(was.since).Seconds())
+	}
+	m.phases[key] = phase{is, now}
+}
+
+// outcomeOf is how a rollout has ended between two statuses, if one has.
+func outcomeOf(before, status v1alpha2.MaterializeStatus, is v1alpha2.Reason) string {
+	open := before.RequestedRolloutHash != before.LastCompletedRolloutHash
+	switch {
+	case status.ActiveGeneration > before.ActiveGeneration:
+		return "completed"
+	case is == v1alpha2.ReasonRolloutTimeout && !told(before, v1alpha2.ReasonRolloutTimeout):
+		return "timed out"
+	case !open || told(before, v1alpha2.ReasonRolloutTimeout):
+		return ""
+	case status.RequestedRolloutHash == status.LastCompletedRolloutHash:
+		return "withdrawn"
+	case status.RequestedRolloutHash != before.RequestedRolloutHash && status.RolloutHashVersion == before.RolloutHashVersion:
+		return "replaced"
+	}
+	return ""
+}
+
+func told(status v1alpha2.MaterializeStatus, reason v1alpha2.Reason) bool {
+	for _, condition := range status.Conditions {
+		if condition.Type == v1alpha2.ConditionUpToDate {
+			return condition.Reason == string(reason)
+		}
+	}
+	return false
+}
+
+func (m *meters) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.phases, key)
+}

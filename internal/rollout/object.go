@@ -1,0 +1,67 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// configurationOf is what is applied of an object: all that its type has and nobody else decides.
+func configurationOf(kind schema.GroupVersionKind, object client.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("describe %s %s: %w", kind.Kind, object.GetName(), err)
+	}
+	delete(content, "status")
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind)
+	return u, nil
+}
+
+// belonging is an object of an environment as it is applied: it goes with the environment, and tells what it was applied
+// from, so that what is left out of it later is noticed.
+func belonging(m *v1alpha2.Materialize, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	object = object.DeepCopy()
+	object.SetNamespace(m.Namespace)
+	// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
+	controller := true
+	object.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind,
+		Name: m.Name, UID: m.UID, Controller: &controller,
+	}})
+	text, err := json.Marshal(object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("describe %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	digest := sha256.Sum256(text)
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha2.AnnotationApplied] = hex.EncodeToString(digest[:8])
+	object.SetAnnotations(annotations)
+	return object, nil
+}
+
+// identity of an object, as plans name it. The API server may serve several versions of a kind; one is meant.
+func identity(object *unstructured.Unstructured) passage.Object {
+	return passage.Object{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+	}
+}
+
+func subject(m *v1alpha2.Materialize) passage.Object {
+	return passage.Object{
+		APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind, Namespace: m.Namespace, Name: m.Name,
+	}
+}

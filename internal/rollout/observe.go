@@ -1,0 +1,252 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/hash"
+)
+
+// Observed is all that a plan is made of, besides the time.
+type Observed struct {
+	Materialize *v1alpha2.Materialize
+	// Hash of the spec, by today's algorithm, and the version of that.
+	Hash        string
+	HashVersion int32
+	// Generations by their numbers, each with what there is of it.
+	Generations map[int64]*Generation
+	// Fixtures are what all generations share.
+	Fixtures map[passage.Object]*unstructured.Unstructured
+	// Relabelled are the hashes of the status by today's algorithm, where they are by another one.
+	Relabelled *Hashes
+	// Leader is what the next generation says, if it was worth asking.
+	Leader Answer
+	// UnknownHash is why hashes in the status cannot be compared.
+	UnknownHash error
+}
+
+// Answer is what an environmentd said, or why there was no answer. The zero Answer was never asked for.
+type Answer struct {
+	Status LeaderStatus
+	Err    error
+}
+
+// Hashes are those in a status.
+type Hashes struct{ Completed, Requested string }
+
+// Reader finds what belongs to an environment.
+type Reader interface {
+	// Owned are all objects that belong to a Materialize.
+	Owned(context.Context, *v1alpha2.Materialize) ([]*unstructured.Unstructured, error)
+	// Foreign is the StatefulSet of a name that somebody else has made, nil if there is none.
+	Foreign(context.Context, client.ObjectKey) (*appsv1.StatefulSet, error)
+}
+
+// Leaders asks environmentd.
+type Leaders interface {
+	Status(context.Context, Address) (LeaderStatus, error)
+}
+
+// algorithms are those that a spec can be hashed with, and which one is today's.
+type algorithms struct {
+	version int32
+	with    func(version int32, m *v1alpha2.Materialize) (string, error)
+}
+
+func (a algorithms) of(m *v1alpha2.Materialize) (string, error) { return a.with(a.version, m) }
+
+var known = algorithms{hash.Version, hash.With}
+
+// Observe reads all that there is of an environment, and asks its next generation how far it is.
+func Observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders Leaders) (Observed, error) {
+	return observe(ctx, m, reader, leaders, known)
+}
+
+func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders Leaders, hashes algorithms) (Observed, error) {
+	o := Observed{Materialize: m, Generations: map[int64]*Generation{}, Fixtures: map[passage.Object]*unstructured.Unstructured{}}
+	var err error
+	if o.Hash, err = hashes.of(m); err != nil {
+		return o, fmt.Errorf("hash the spec of Materialize %s/%s: %w", m.Namespace, m.Name, err)
+	}
+	if m.Status.ResourceID != "" {
+		if err := o.gather(ctx, reader, hashes); err != nil {
+			return o, err
+		}
+	}
+	o.HashVersion = hashes.version
+	o.relabel(hashes)
+	if o.worthAsking() {
+		o.Leader.Status, o.Leader.Err = leaders.Status(ctx, o.next().address(m))
+	}
+	return o, nil
+}
+
+func (o *Observed) gather(ctx context.Context, reader Reader, hashes algorithms) error {
+	m := o.Materialize
+	owned, err := reader.Owned(ctx, m)
+	if err != nil {
+		return fmt.Errorf("find what belongs to Materialize %s/%s: %w", m.Namespace, m.Name, err)
+	}
+	for _, object := range owned {
+		number := generationOf(object)
+		if number == 0 {
+			o.Fixtures[identity(object)] = object
+			continue
+		}
+		g := o.generation(number)
+		o.Generations[number] = g
+		if err := g.take(object, hashes); err != nil {
+			return err
+		}
+	}
+	for _, number := range []int64{m.Status.ActiveGeneration, m.Status.ActiveGeneration + 1} {
+		g := o.generation(number)
+		if number == 0 || g.StatefulSet != nil {
+			continue
+		}
+		// To apply over what somebody else has made would change it, and restart its pods.
+		if g.StatefulSet, err = reader.Foreign(ctx, client.ObjectKey{Namespace: m.Namespace, Name: namesOf(m).generation(number)}); err != nil {
+			return err
+		}
+		if g.StatefulSet != nil {
+			g.Foreign, o.Generations[number] = true, g
+		}
+	}
+	return nil
+}
+
+// generation of a number, with nothing in it if there is none.
+func (o Observed) generation(number int64) *Generation {
+	if g := o.Generations[number]; g != nil {
+		return g
+	}
+	return &Generation{Number: number}
+}
+
+func (g *Generation) take(object *unstructured.Unstructured, hashes algorithms) error {
+	g.Objects = append(g.Objects, object)
+	var err error
+	switch object.GroupVersionKind() {
+	case kindConfigMap:
+		if object.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		if g.Record, err = readRecord(object); err != nil {
+			// It tells nothing, so there is none: what can be made again will be.
+			g.Record = nil
+			return nil
+		}
+		if g.Hash, err = hashes.of(g.Record.Materialize); err != nil {
+			return fmt.Errorf("hash the spec of generation %d: %w", g.Number, err)
+		}
+	case kindStatefulSet:
+		g.StatefulSet = &appsv1.StatefulSet{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, g.StatefulSet); err != nil {
+			return fmt.Errorf("read StatefulSet %s: %w", object.GetName(), err)
+		}
+		if g.Record == nil {
+			g.Hash = g.StatefulSet.Annotations[v1alpha2.AnnotationRolloutHash]
+		}
+	}
+	return nil
+}
+
+func (g *Generation) address(m *v1alpha2.Materialize) Address {
+	return Address{Name: m.Name, Namespace: m.Namespace, ResourceID: m.Status.ResourceID, Generation: g.Number}
+}
+
+// relabel finds out what the hashes in the status are by today's algorithm. A hash that nothing left is of stays as it is.
+func (o *Observed) relabel(hashes algorithms) {
+	status := &o.Materialize.Status
+	version := status.RolloutHashVersion
+	if version == hashes.version || status.LastCompletedRolloutHash == "" && status.RequestedRolloutHash == "" {
+		return
+	}
+	if version == 0 {
+		// Written before there was more than one.
+		version = 1
+	}
+	specs := []*v1alpha2.Materialize{o.Materialize}
+	for _, g := range o.Generations {
+		if g.Record != nil {
+			specs = append(specs, g.Record.Materialize)
+		}
+	}
+	kept := Hashes{status.LastCompletedRolloutHash, status.RequestedRolloutHash}
+	for _, spec := range specs {
+		was, err := hashes.with(version, spec)
+		if err != nil {
+			o.UnknownHash = err
+			return
+		}
+		is, err := hashes.of(spec)
+		if err != nil {
+			o.UnknownHash = err
+			return
+		}
+		for _, h := range []*string{&kept.Completed, &kept.Requested} {
+			if *h == was {
+				*h = is
+			}
+		}
+	}
+	o.Relabelled = &kept
+}
+
+// objectReader reads from a cache of what Fairlead has made, and asks the API server for the rest.
+type objectReader struct {
+	objects client.Reader
+	live    client.Reader
+	kinds   func() []schema.GroupVersionKind
+}
+
+// byOwner is the index of objects by the UID of the Materialize that they belong to.
+const byOwner = "owner"
+
+func (r objectReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, kind := range r.kinds() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := r.objects.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{byOwner: string(m.UID)},
+			client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	}
+	return all, nil
+}
+
+func (r objectReader) Foreign(ctx context.Context, key client.ObjectKey) (*appsv1.StatefulSet, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kindStatefulSet)
+	err := r.live.Get(ctx, key, u)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get StatefulSet %s: %w", key, err)
+	}
+	set := &appsv1.StatefulSet{}
+	return set, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set)
+}
+
+// notInstalled holds for a kind that the API server does not know.
+func notInstalled(err error) bool {
+	var discovery *meta.NoKindMatchError
+	return errors.As(err, &discovery) || meta.IsNoMatchError(err)
+}

@@ -1,0 +1,72 @@
+package rollout
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/pflag"
+)
+
+// DefaultEnvironmentdURL is where the environmentd of a generation answers inside the cluster.
+const DefaultEnvironmentdURL = "http://mz{{.ResourceID}}-environmentd-{{.Generation}}.{{.Namespace}}.svc.cluster.local:6878"
+
+// Options say where environmentd is found.
+type Options struct {
+	// EnvironmentdURL is a Go template over the fields of Address; empty means DefaultEnvironmentdURL.
+	EnvironmentdURL string
+}
+
+// Address is what tells the environmentd of one generation from all others.
+type Address struct {
+	Name       string
+	Namespace  string
+	ResourceID string
+	Generation int64
+}
+
+// AddFlags registers a flag for every option; what the options hold already is the default.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.EnvironmentdURL, "environmentd-url", o.EnvironmentdURL,
+		"where the environmentd of a generation answers: a Go template over .Name .Namespace .ResourceID .Generation\n"+
+			"(default "+DefaultEnvironmentdURL+")")
+}
+
+// Validate refuses options that cannot work, each with its remedy.
+func (o Options) Validate() error {
+	t, err := o.template()
+	if err != nil {
+		return err
+	}
+	_, err = baseURL(t, Address{Name: "name", Namespace: "namespace", ResourceID: "a1b2c3d4e5", Generation: 1})
+	return err
+}
+
+func (o Options) template() (*template.Template, error) {
+	text := o.EnvironmentdURL
+	if text == "" {
+		text = DefaultEnvironmentdURL
+	}
+	t, err := template.New("--environmentd-url").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--environmentd-url %q is not a Go template: %w", text, err)
+	}
+	return t, nil
+}
+
+// baseURL of the environmentd at an address.
+func baseURL(t *template.Template, address Address) (string, error) {
+	var text strings.Builder
+	if err := t.Execute(&text, address); err != nil {
+		return "", fmt.Errorf("--environmentd-url has .Name, .Namespace, .ResourceID and .Generation only: %w", err)
+	}
+	base, err := url.Parse(text.String())
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return "", fmt.Errorf("--environmentd-url gives %q, which is not http://HOST or https://HOST", text.String())
+	}
+	if base.RawQuery != "" || base.Fragment != "" {
+		return "", fmt.Errorf("--environmentd-url gives %q: paths are added to it, so it cannot have a query or a fragment", text.String())
+	}
+	return strings.TrimSuffix(text.String(), "/"), nil
+}

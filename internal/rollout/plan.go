@@ -1,0 +1,383 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// What a step does.
+const (
+	// ActionIdentify writes down which names all that belongs to the environment will have.
+	ActionIdentify passage.Action = "identify"
+	// ActionRelabel writes the hashes of the status down by today's algorithm.
+	ActionRelabel passage.Action = "relabel"
+	// ActionRequest writes down which spec is to be rolled out, and since when.
+	ActionRequest passage.Action = "request"
+	// ActionWithdraw writes down that the spec is again the one that serves.
+	ActionWithdraw passage.Action = "withdraw"
+	// ActionKeep sees to what all generations share.
+	ActionKeep passage.Action = "keep"
+	// ActionDrop deletes what all generations shared.
+	ActionDrop passage.Action = "drop"
+	// ActionApply sees to what a generation is made of.
+	ActionApply passage.Action = "apply"
+	// ActionRemove deletes what a generation is made of.
+	ActionRemove passage.Action = "remove"
+	// ActionAwait waits for pods.
+	ActionAwait passage.Action = "await"
+	// ActionCatchUp waits until a generation could take over.
+	ActionCatchUp passage.Action = "catch up"
+	// ActionSkipCatchup tells a generation not to wait for that.
+	ActionSkipCatchup passage.Action = "skip catch-up"
+	// ActionApprove waits for a person.
+	ActionApprove passage.Action = "approve"
+	// ActionCommit writes down that there is no way back.
+	ActionCommit passage.Action = "commit"
+	// ActionPromote lets a generation take over.
+	ActionPromote passage.Action = "promote"
+	// ActionSwitch leads users to the generation that has taken over.
+	ActionSwitch passage.Action = "switch"
+	// ActionComplete writes down what serves.
+	ActionComplete passage.Action = "complete"
+	// ActionCancel is a rollout that took too long.
+	ActionCancel passage.Action = "cancel"
+)
+
+// Why a step is there.
+const (
+	CodeFirst     passage.Code = "First"
+	CodeChanged   passage.Code = "Changed"
+	CodeUnchanged passage.Code = "Unchanged"
+	CodeMissing   passage.Code = "Missing"
+	CodeDrifted   passage.Code = "Drifted"
+	CodeNotAsked  passage.Code = "NotAsked"
+	CodeReplaced  passage.Code = "Replaced"
+	CodeDowntime  passage.Code = "Downtime"
+	CodeNotReady  passage.Code = "NotReady"
+	CodeForced    passage.Code = "Forced"
+	CodeTakesOver passage.Code = "TakesOver"
+	CodeNoAnswer  passage.Code = "NoAnswer"
+)
+
+// decision is a plan, and what is needed to carry it out.
+type decision struct {
+	passage.Plan
+	// wanted is what objects are to look like.
+	wanted map[passage.Object]*unstructured.Unstructured
+	// unplannable is what only a change of the spec can help with.
+	unplannable error
+}
+
+// Plan is all that is left to do until the spec serves, in the order in which it is done: no step starts before those above
+// it have settled.
+func Plan(o Observed, now time.Time) passage.Plan { return decide(o, now).Plan }
+
+func decide(o Observed, now time.Time) decision {
+	m := o.Materialize
+	p := &planner{Observed: o, now: now}
+	p.wanted = map[passage.Object]*unstructured.Unstructured{}
+	p.Plan = passage.Plan{
+		Passage: v1alpha2.PassageRollout, Subject: subject(m), Hold: passage.FirstHold(o, gates...), Steps: []passage.Step{},
+	}
+	if o.Relabelled != nil {
+		p.about(ActionRelabel, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
+			passage.Because(CodeUnchanged, "hashes are made in another way now, and nothing else has changed"))
+	}
+	p.Target = p.generationName(m.Status.ActiveGeneration + 1)
+	switch {
+	case m.Status.ResourceID == "" || environmentID(m) == "":
+		p.about(ActionIdentify, "", "", passage.Because(CodeFirst, "all that belongs to it carries a name that is chosen once"))
+		p.about(ActionRequest, "", o.Hash, passage.Because(CodeFirst, "nothing has been rolled out yet"))
+	case o.promoting():
+		p.promotion()
+	case o.Hash == o.completed():
+		p.Target = p.generationName(m.Status.ActiveGeneration)
+		p.settled()
+	default:
+		p.rollout()
+	}
+	return p.decision
+}
+
+type planner struct {
+	Observed
+	decision
+	now time.Time
+}
+
+func (p *planner) generationName(g int64) string { return fmt.Sprintf("generation %d", g) }
+
+// settled is what there is to do when nothing is to be rolled out.
+func (p *planner) settled() {
+	p.removeOthers(passage.Because(CodeNotAsked, "the spec is again the one that serves"))
+	p.upkeep(p.active())
+	p.fixtures()
+	if p.requested() != p.Hash {
+		p.about(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is again the one that serves"))
+	}
+}
+
+// rollout is what there is to do until there is no way back, and a forecast of what follows.
+func (p *planner) rollout() {
+	next, active := p.next(), p.active()
+	p.fixtures()
+	if !p.underway() {
+		reason := passage.Because(CodeChanged, "the spec has changed since generation %d was made", p.Materialize.Status.ActiveGeneration)
+		if active == nil {
+			reason = passage.Because(CodeFirst, "nothing has been rolled out yet")
+		}
+		p.about(ActionRequest, p.requested(), p.Hash, reason)
+	}
+	if p.expired(p.now) {
+		p.cancelled()
+		return
+	}
+	if p.current(next) {
+		p.removeOthers(passage.Because(CodeReplaced, "it is of neither what serves nor what is to serve"), next)
+	} else {
+		p.removeOthers(passage.Because(CodeReplaced, "it was made from another spec, and must not be promoted"))
+	}
+	if p.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
+		p.stop(active)
+	} else {
+		p.upkeep(active)
+	}
+	p.upkeep(next)
+	p.await(next)
+	p.catchUp()
+	p.approve()
+	p.step(p.subject(), ActionCommit, p.generationName(p.Materialize.Status.ActiveGeneration), p.Target,
+		passage.Because(CodeTakesOver, "written down before it is done, for there is no way back"))
+	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "it is ready"))
+	p.takeOver(false)
+}
+
+// cancelled takes back what has been made for a rollout that took too long.
+func (p *planner) cancelled() {
+	reason := passage.Because(v1alpha2.ReasonRolloutTimeout, "it was not ready to be promoted within %s", p.Materialize.Spec.RolloutRequestTimeout)
+	p.removeOthers(reason)
+	p.upkeep(p.active())
+	p.step(p.subject(), ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), reason)
+	p.last().State = passage.Failed
+}
+
+// promotion is what there is to do after the point of no return. The spec has no say in it.
+func (p *planner) promotion() {
+	next := p.next()
+	leads := p.Leader.Status == IsLeader || p.switched()
+	if !leads {
+		p.fixtures()
+	}
+	if !next.Foreign {
+		p.upkeep(next)
+	}
+	if p.Leader.Status == Initializing && p.hasty() {
+		p.step(p.set(next), ActionSkipCatchup, "", "", passage.Because(CodeForced, "nobody waits until it has caught up"))
+	}
+	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "it is ready"))
+	promote := p.last()
+	switch {
+	case leads:
+		promote.State = passage.Done
+	case p.Leader.Err != nil:
+		promote.State, promote.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
+	case p.Leader.Status == Initializing:
+		promote.State, promote.Reason = passage.Running, passage.Because(CodeNotReady, "it has started anew, and is not ready yet")
+	case p.Leader.Status == Promoting:
+		promote.State, promote.Reason = passage.Running, passage.Because(CodeTakesOver, "it takes over")
+	}
+	p.takeOver(leads)
+}
+
+// takeOver is what follows when the next generation leads.
+func (p *planner) takeOver(leads bool) {
+	next, active := p.next(), p.active()
+	public, err := configurationOf(kindService, publicService(p.Materialize, p.selector(next)))
+	if err == nil {
+		public, err = belonging(p.Materialize, public)
+	}
+	if err != nil {
+		p.unplannable = unplannable{err}
+		return
+	}
+	from := ""
+	if active != nil {
+		from = p.generationName(active.Number)
+	}
+	p.step(identity(public), ActionSwitch, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "what it leads to is to be what leads"))
+	if leads {
+		p.wanted[identity(public)] = public
+		if have := p.Fixtures[identity(public)]; have != nil && drift(public, have) == "" {
+			p.last().State = passage.Done
+		}
+	}
+	if active != nil {
+		p.remove(active, passage.Because(CodeReplaced, "generation %d has taken over", next.Number))
+	}
+	p.about(ActionComplete, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "it serves"))
+}
+
+// await waits until the pods of a generation are ready.
+func (p *planner) await(g *Generation) {
+	p.step(p.set(g), ActionAwait, "", "", passage.Because(CodeNotReady, "its pods have yet to get ready"))
+	await := p.last()
+	switch set := g.StatefulSet; {
+	case !p.current(g) || set == nil:
+	case g.rolledOut():
+		await.State = passage.Done
+	default:
+		await.State = passage.Running
+		await.Progress = fmt.Sprintf("%d of %d ready", min(set.Status.ReadyReplicas, set.Status.UpdatedReplicas), ptr.Deref(set.Spec.Replicas, 1))
+	}
+}
+
+// catchUp waits until the next generation could take over.
+func (p *planner) catchUp() {
+	p.step(p.set(p.next()), ActionCatchUp, "", "", passage.Because(CodeNotReady, "it has yet to catch up"))
+	catchUp := p.last()
+	switch {
+	case p.Leader.Err != nil:
+		catchUp.State, catchUp.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
+	case p.Leader.Status == Initializing && p.hasty():
+		catchUp.Action, catchUp.Reason = ActionSkipCatchup, passage.Because(CodeForced, "nobody waits until it has caught up")
+	case p.Leader.Status == Initializing:
+		catchUp.State = passage.Running
+	case p.Leader.Status != "":
+		catchUp.State = passage.Done
+	}
+}
+
+// approve waits for a person, if there is anything left to decide.
+func (p *planner) approve() {
+	if p.strategy() != v1alpha2.RolloutManuallyPromote || p.forced() || p.Leader.Status == Promoting || p.Leader.Status == IsLeader {
+		return
+	}
+	m := p.Materialize
+	p.step(p.subject(), ActionApprove, "", p.Target, passage.Because(v1alpha2.ReasonReadyToPromote,
+		"it is promoted when forcePromote is %s: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace))
+	if p.Leader.Status == ReadyToPromote {
+		p.last().State = passage.Running
+	}
+}
+
+// fixtures sees to what all generations share, and removes what is no longer asked for.
+func (p *planner) fixtures() {
+	all, err := fixtures(p.Materialize, p.served())
+	if err != nil {
+		p.unplannable = unplannable{err}
+		return
+	}
+	wanted := map[passage.Object]bool{}
+	for _, object := range all {
+		wanted[identity(object)] = true
+		p.apply(ActionKeep, object, p.Fixtures[identity(object)])
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(p.Fixtures), byName) {
+		if !wanted[key] {
+			p.gone(p.Fixtures[key], ActionDrop, passage.Because(CodeNotAsked, "the spec no longer asks for it"))
+		}
+	}
+}
+
+// upkeep makes what is missing of a generation, and sets right what somebody has changed.
+func (p *planner) upkeep(g *Generation) {
+	if g == nil || g.Foreign {
+		return
+	}
+	record := p.recordOf(g)
+	if record == nil {
+		return
+	}
+	all, err := objectsOf(p.Materialize, g.Number, *record)
+	if err != nil {
+		p.unplannable = unplannable{err}
+		return
+	}
+	for _, object := range all {
+		have := g.find(identity(object))
+		if have != nil && object.GroupVersionKind() == kindConfigMap {
+			// It cannot be changed, and does not have to be as another Fairlead would write it.
+			continue
+		}
+		p.apply(ActionApply, object, have)
+	}
+}
+
+// recordOf is what a generation is made from: what it says itself, or else the spec, if it must have been that. It is nil
+// where nobody knows, and what there is stays as it is.
+func (p *planner) recordOf(g *Generation) *Record {
+	upcoming := !p.promoting() && g.Number == p.next().Number
+	switch {
+	case g.Record != nil && (!upcoming || p.current(g)):
+		return g.Record
+	case upcoming && !p.current(g):
+		// What stands in its place has to go first.
+		g = &Generation{Number: g.Number}
+	case g.Hash != p.Hash && g.Number != p.Materialize.Status.ActiveGeneration, g.Hash != p.Hash && p.Hash != p.completed():
+		return nil
+	}
+	record, err := newRecord(p.Materialize, p.Hash, g.Number)
+	if err != nil {
+		p.unplannable = unplannable{err}
+		return nil
+	}
+	if g.StatefulSet == nil {
+		return &record
+	}
+	set, err := belonging(p.Materialize, record.StatefulSet)
+	if err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
+		// It was made by another Fairlead, in another way. To apply it would restart it.
+		return nil
+	}
+	return &record
+}
+
+func (g *Generation) find(key passage.Object) *unstructured.Unstructured {
+	for _, object := range g.Objects {
+		if identity(object) == key {
+			return object
+		}
+	}
+	return nil
+}
+
+// stop ends the pods of a generation, and keeps the record from which they can be started again.
+func (p *planner) stop(g *Generation) {
+	if g != nil && g.StatefulSet != nil {
+		p.step(p.set(g), ActionRemove, "", "", passage.Because(CodeDowntime, "the strategy %s ends it before the next one starts",
+			v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
+		p.going(g.StatefulSet)
+	}
+}
+
+// removeOthers deletes every generation but the one that serves and those given.
+func (p *planner) removeOthers(reason passage.Reason, keep ...*Generation) {
+	for _, number := range slices.Sorted(maps.Keys(p.Generations)) {
+		g := p.Generations[number]
+		kept := slices.ContainsFunc(keep, func(k *Generation) bool { return k.Number == number })
+		if number != p.Materialize.Status.ActiveGeneration && !kept {
+			p.remove(g, reason)
+		}
+	}
+}
+
+// remove deletes all that there is of a generation.
+func (p *planner) remove(g *Generation, reason passage.Reason) {
+	for _, object := range slices.SortedFunc(slices.Values(g.Objects), func(a, b *unstructured.Unstructured) int {
+		return byName(identity(a), identity(b))
+	}) {
+		p.gone(object, ActionRemove, reason)
+	}
+	if g.Foreign {
+		p.step(p.set(g), ActionRemove, "", "", reason)
+		p.going(g.StatefulSet)
+	}
+}

@@ -1,0 +1,185 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// after is the status when a step that is written there has been carried out.
+func after(o Observed, action passage.Action, newID func() string, now time.Time) v1alpha2.MaterializeStatus {
+	m := o.Materialize
+	status := *m.Status.DeepCopy()
+	tell := func(reason passage.Reason) { setCondition(&status, m, reason, now) }
+	next := o.next().Number
+	switch action {
+	case ActionIdentify:
+		if status.ResourceID == "" {
+			status.ResourceID = newID()
+		}
+		if environmentID(m) == "" {
+			status.EnvironmentID = v1alpha2.UUID(m.UID)
+		}
+	case ActionRelabel:
+		status.LastCompletedRolloutHash, status.RequestedRolloutHash = o.completed(), o.requested()
+		status.RolloutHashVersion = o.HashVersion
+	case ActionRequest:
+		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
+		status.RolloutRequestedAt = ptr.To(metav1.NewTime(now))
+		tell(passage.Because(v1alpha2.ReasonApplying, "generation %d is made", next))
+	case ActionWithdraw:
+		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
+		tell(applied(status.ActiveGeneration))
+	case ActionCommit:
+		tell(passage.Because(v1alpha2.ReasonPromoting, "generation %d is about to take over", next))
+	case ActionComplete:
+		status.ActiveGeneration = next
+		status.LastCompletedRolloutHash = o.requested()
+		status.LastCompletedRolloutEnvironmentdImageRef = o.imageOf(o.next())
+		if o.Hash == o.requested() {
+			tell(applied(next))
+		} else {
+			tell(passage.Because(v1alpha2.ReasonApplying, "generation %d serves, and the spec has changed since it was made", next))
+		}
+	}
+	return status
+}
+
+func applied(generation int64) passage.Reason {
+	return passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for", generation)
+}
+
+// imageOf is the image of environmentd in a generation, as far as anybody knows.
+func (o Observed) imageOf(g *Generation) string {
+	switch {
+	case g.Record != nil:
+		return g.Record.Materialize.Spec.EnvironmentdImageRef
+	case g.StatefulSet != nil && len(g.StatefulSet.Spec.Template.Spec.Containers) > 0:
+		return g.StatefulSet.Spec.Template.Spec.Containers[0].Image
+	}
+	return o.Materialize.Spec.EnvironmentdImageRef
+}
+
+// statuses are those of the condition for each of its reasons.
+var statuses = map[v1alpha2.Reason]metav1.ConditionStatus{
+	v1alpha2.ReasonApplied:        metav1.ConditionTrue,
+	v1alpha2.ReasonApplying:       metav1.ConditionUnknown,
+	v1alpha2.ReasonReadyToPromote: metav1.ConditionUnknown,
+	v1alpha2.ReasonPromoting:      metav1.ConditionUnknown,
+	v1alpha2.ReasonFailedDeploy:   metav1.ConditionFalse,
+	v1alpha2.ReasonRolloutTimeout: metav1.ConditionFalse,
+}
+
+func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, reason passage.Reason, now time.Time) {
+	status.ObservedGeneration = m.Generation
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha2.ConditionUpToDate, Status: statuses[v1alpha2.Reason(reason.Code)],
+		Reason: string(reason.Code), Message: reason.Message,
+		ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
+// conditionOf says in one sentence where a rollout is, or what keeps it.
+func conditionOf(o Observed, d decision, failure error, now time.Time) passage.Reason {
+	m := o.Materialize
+	next := o.next().Number
+	waits := waiting(d, failure)
+	switch {
+	case o.promoting():
+		return passage.Because(v1alpha2.ReasonPromoting, "generation %d takes over%s", next, waits)
+	case d.Hold != nil && o.Hash == o.completed():
+		return passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for; %s", m.Status.ActiveGeneration, d.Hold.Message)
+	case d.Hold != nil:
+		return passage.Because(v1alpha2.ReasonApplying, "generation %d waits: %s", next, d.Hold.Message)
+	case failure != nil && !errors.As(failure, new(unheard)):
+		return passage.Because(v1alpha2.ReasonFailedDeploy, "%v", failure)
+	case o.Hash == o.completed():
+		return applied(m.Status.ActiveGeneration)
+	case o.expired(now):
+		return passage.Because(v1alpha2.ReasonRolloutTimeout, "generation %d was not ready to be promoted within %s of %s, and was removed; %s",
+			next, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339), remedy(m))
+	}
+	if step := head(d.Steps); step != nil && step.Action == ActionApprove {
+		return passage.Because(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s", next, step.Reason.Message)
+	}
+	return passage.Because(v1alpha2.ReasonApplying, "generation %d is made%s", next, waits)
+}
+
+func remedy(m *v1alpha2.Materialize) string {
+	serves := ""
+	if m.Status.ActiveGeneration > 0 {
+		serves = fmt.Sprintf("generation %d goes on to serve; ", m.Status.ActiveGeneration)
+	}
+	return serves + "change the spec, or set forceRollout to a new UUID to try it again"
+}
+
+// waiting is what a rollout waits for, as the end of a sentence.
+func waiting(d decision, failure error) string {
+	step := head(d.Steps)
+	switch {
+	case failure != nil:
+		return fmt.Sprintf(": %v", failure)
+	case step == nil:
+		return ""
+	case step.Progress != "":
+		return fmt.Sprintf(": %s, %s", step.Object, step.Progress)
+	}
+	return fmt.Sprintf(": %s, %s", step.Object, step.Reason.Message)
+}
+
+// head is the first step that a rollout waits for.
+func head(steps []passage.Step) *passage.Step {
+	for i := range steps {
+		if !steps[i].State.Settled() && !aside(steps[i].Action) {
+			return &steps[i]
+		}
+	}
+	return nil
+}
+
+// report writes the status, if it says anything new.
+func (r *reconciler) report(ctx context.Context, o Observed, d decision, failure error) error {
+	now := r.now()
+	status := *o.Materialize.Status.DeepCopy()
+	setCondition(&status, o.Materialize, conditionOf(o, d, failure, now), now)
+	return r.write(ctx, o, status)
+}
+
+// write the status of a resource as it was looked at: of one that was changed since, that is a conflict.
+func (r *reconciler) write(ctx context.Context, o Observed, status v1alpha2.MaterializeStatus) error {
+	m := o.Materialize
+	if equality.Semantic.DeepEqual(m.Status, status) {
+		return nil
+	}
+	err := r.client.Status().Apply(ctx, &statusConfiguration{
+		TypeMetaApplyConfiguration: *metav1ac.TypeMeta().WithKind(v1alpha2.MaterializeKind).WithAPIVersion(v1alpha2.GroupVersion.String()),
+		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithNamespace(m.Namespace).WithName(m.Name).
+			WithResourceVersion(m.ResourceVersion),
+		Status: status,
+	}, client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of Materialize %s/%s: %w", m.Namespace, m.Name, err)
+	}
+	r.announce(m, status)
+	return nil
+}
+
+// statusConfiguration is the part of a Materialize that this passage owns.
+type statusConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Status                                 v1alpha2.MaterializeStatus `json:"status"`
+}
+
+func (*statusConfiguration) IsApplyConfiguration() {}

@@ -1,0 +1,44 @@
+package rollout
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+func service(name string, labels, selector map[string]string, ports ...port) *corev1.Service {
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector},
+	}
+	for _, p := range ports {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+			Name: p.name, Port: p.number, TargetPort: intstr.FromInt32(p.number), Protocol: corev1.ProtocolTCP,
+		})
+	}
+	return s
+}
+
+// generationService leads to one generation, leader or not, for those who have to ask it.
+func generationService(m *v1alpha2.Materialize, g int64) *corev1.Service {
+	n := namesOf(m)
+	s := service(n.generation(g), n.generationLabels(g), n.generationLabels(g), environmentdPorts...)
+	s.Spec.PublishNotReadyAddresses = true
+	return s
+}
+
+// pubsubService is where the parts of one generation find each other.
+func pubsubService(m *v1alpha2.Materialize, g int64) *corev1.Service {
+	n := namesOf(m)
+	s := service(n.pubsub(g), n.generationLabels(g), n.generationLabels(g), pubsubPort)
+	s.Spec.ClusterIP, s.Spec.PublishNotReadyAddresses = corev1.ClusterIPNone, true
+	return s
+}
+
+// publicService leads to the pods that the selector says: those of the generation that serves.
+func publicService(m *v1alpha2.Materialize, selector map[string]string) *corev1.Service {
+	n := namesOf(m)
+	return service(n.environmentd(), n.labels(appEnvironmentd), selector, environmentdPorts...)
+}

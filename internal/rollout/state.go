@@ -1,0 +1,144 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// completed is the hash of the spec that was last rolled out.
+func (o Observed) completed() string {
+	if o.Relabelled != nil {
+		return o.Relabelled.Completed
+	}
+	return o.Materialize.Status.LastCompletedRolloutHash
+}
+
+// requested is the hash of the spec whose rollout was last asked for.
+func (o Observed) requested() string {
+	if o.Relabelled != nil {
+		return o.Relabelled.Requested
+	}
+	return o.Materialize.Status.RequestedRolloutHash
+}
+
+// underway tells whether the rollout of the spec, as it is now, has been written down.
+func (o Observed) underway() bool {
+	return o.requested() == o.Hash && o.Hash != o.completed() && o.Materialize.Status.RolloutRequestedAt != nil
+}
+
+// promoting tells whether the point of no return has been passed, and what follows has not been completed.
+func (o Observed) promoting() bool {
+	condition := meta.FindStatusCondition(o.Materialize.Status.Conditions, v1alpha2.ConditionUpToDate)
+	return condition != nil && condition.Reason == string(v1alpha2.ReasonPromoting)
+}
+
+// active is the generation that serves, nil before the first.
+func (o Observed) active() *Generation {
+	if o.Materialize.Status.ActiveGeneration == 0 {
+		return nil
+	}
+	return o.generation(o.Materialize.Status.ActiveGeneration)
+}
+
+// next is the generation that will serve.
+func (o Observed) next() *Generation { return o.generation(o.Materialize.Status.ActiveGeneration + 1) }
+
+// forced tells whether somebody asks to promote this very rollout at once.
+func (o Observed) forced() bool {
+	return o.requested() != "" && o.Materialize.Spec.ForcePromote == o.requested()
+}
+
+func (o Observed) strategy() v1alpha2.RolloutStrategy {
+	if strategy := o.Materialize.Spec.RolloutStrategy; strategy != "" {
+		return strategy
+	}
+	return v1alpha2.DefaultRolloutStrategy
+}
+
+// hasty tells whether nobody waits until the next generation has caught up.
+func (o Observed) hasty() bool {
+	return o.forced() || o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
+}
+
+// deadline is when the rollout that is underway is cancelled.
+func (o Observed) deadline() time.Time {
+	timeout, err := o.Materialize.Spec.RolloutRequestTimeout.Parse()
+	if err != nil {
+		timeout = v1alpha2.DefaultRolloutRequestTimeout
+	}
+	return o.Materialize.Status.RolloutRequestedAt.Add(timeout)
+}
+
+func (o Observed) expired(now time.Time) bool { return o.underway() && !now.Before(o.deadline()) }
+
+// worthAsking tells whether the plan depends on what the next generation says.
+func (o Observed) worthAsking() bool {
+	if !o.Materialize.DeletionTimestamp.IsZero() {
+		return false
+	}
+	if o.promoting() {
+		return !o.switched()
+	}
+	next := o.next()
+	return o.underway() && o.current(next) && next.rolledOut()
+}
+
+// current tells whether a generation is of the spec as it is now, and not about to go.
+func (o Observed) current(g *Generation) bool {
+	if g.Foreign {
+		return false
+	}
+	for _, object := range g.Objects {
+		if object.GetDeletionTimestamp() != nil {
+			return false
+		}
+	}
+	return g.Hash == o.Hash
+}
+
+// switched tells whether the public Service leads to the next generation already. That is done when that is the leader,
+// and there is no way back, even if it should forget.
+func (o Observed) switched() bool {
+	m := o.Materialize
+	public := o.Fixtures[passage.Object{
+		APIVersion: kindService.GroupVersion().String(), Kind: kindService.Kind, Namespace: m.Namespace, Name: namesOf(m).environmentd(),
+	}]
+	if public == nil {
+		return false
+	}
+	selector, _, err := unstructured.NestedStringMap(public.Object, "spec", "selector")
+	return err == nil && equality.Semantic.DeepEqual(selector, o.selector(o.next()))
+}
+
+// selector of the pods of a generation. Those of somebody else's carry labels of theirs.
+func (o Observed) selector(g *Generation) map[string]string {
+	if g.Foreign && g.StatefulSet.Spec.Selector != nil {
+		return g.StatefulSet.Spec.Selector.MatchLabels
+	}
+	return namesOf(o.Materialize).generationLabels(g.Number)
+}
+
+// served is what the last rollout that was completed has left behind.
+func (o Observed) served() served {
+	m, active := o.Materialize, o.active()
+	if active == nil {
+		return served{}
+	}
+	now := served{Image: m.Status.LastCompletedRolloutEnvironmentdImageRef, Selector: o.selector(active)}
+	switch {
+	case active.Record != nil:
+		now.Spec = &active.Record.Materialize.Spec
+	case o.Hash == o.completed():
+		now.Spec = &m.Spec
+	}
+	if now.Image == "" && now.Spec != nil {
+		now.Image = now.Spec.EnvironmentdImageRef
+	}
+	return now
+}
