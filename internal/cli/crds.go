@@ -24,7 +24,7 @@ func newCRDsPrintCommand(streams Streams) *cobra.Command {
 		Short:   "Print the CRDs as YAML",
 		Example: "  fairlead crds print | kubectl apply --server-side -f -",
 		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return crds.Print(streams.Out) },
+		RunE:    func(*cobra.Command, []string) error { return crds.Print(streams.Out, nil) },
 	}
 }
 

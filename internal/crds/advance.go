@@ -41,9 +41,16 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		return in.classify(j, "get", err)
 	}
 
-	outcome, message := decide(live, j.want, in.takeOver)
+	want, hold := shape(live, j.want, in.conversion(ctx, live, j.want))
+	outcome, message := decide(live, want, in.takeOver)
+	if hold != "" {
+		outcome, message = held(outcome, message, hold)
+	}
+	if outcome == NeedsWebhook && j.result.Outcome == TakenOver {
+		outcome = Unchanged // it is taken over as far as it can be
+	}
 	if outcome.writes() {
-		applied, err := in.apply(ctx, live, j.want, outcome)
+		applied, err := in.write(ctx, live, want, outcome, hold)
 		if changedMeanwhile(err) {
 			j.waiting = err.Error()
 			return nil
@@ -67,6 +74,8 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		j.result.Outcome, j.result.Message = outcome, message
 	}
 	switch outcome {
+	case NeedsWebhook:
+		j.end(&NeedsWebhookError{CRD: j.want.Name, Why: message})
 	case NotOwned:
 		j.end(&NotOwnedError{CRD: j.want.Name, Ownership: message})
 	case Unchanged, NewerInCluster:
@@ -78,6 +87,14 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		_, j.waiting = established(live)
 	}
 	return nil
+}
+
+// conversion of a CRD's objects, or nil where it has none or none that is known.
+func (in *installer) conversion(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
+	if in.webhook == nil || len(want.Spec.Versions) == 1 {
+		return nil
+	}
+	return in.webhook.conversion(ctx, in, live)
 }
 
 // classify tells what concerns one CRD from what concerns them all.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,19 +16,49 @@ import (
 // FieldOwner is the name under which CRDs are applied.
 const FieldOwner = "fairlead/crds"
 
+// write brings the CRD to what was decided, in an order in which no object is ever
+// read or stored in a version that it cannot be converted to.
+func (in *installer) write(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition, outcome Outcome, hold string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	var err error
+	if hold != "" {
+		return in.claim(ctx, live)
+	}
+	if want.Spec.Conversion == nil {
+		if outcome == TakenOver && live.Spec.Conversion != nil && live.Spec.Conversion.Webhook != nil {
+			if live, err = in.convert(ctx, live, want, retired()); err != nil {
+				return nil, err
+			}
+		}
+		return in.apply(ctx, live, want)
+	}
+	stated := want.DeepCopy()
+	stated.Spec.Conversion = nil
+	if live == nil {
+		first := stated.DeepCopy()
+		serveStoredOnly(first)
+		if live, err = in.apply(ctx, nil, first); err != nil {
+			return nil, err
+		}
+	}
+	if !equality.Semantic.DeepEqual(live.Spec.Conversion, want.Spec.Conversion) {
+		if live, err = in.convert(ctx, live, want, converted(want.Spec.Conversion)); err != nil {
+			return nil, err
+		}
+	}
+	if same(live, want) {
+		return live, nil
+	}
+	return in.apply(ctx, live, stated)
+}
+
 // apply writes the CRD as Fairlead wants it. The write holds only for what was
 // looked at: if another installer with a newer schema was faster, it conflicts
 // and is decided anew. Creation cannot be bound like that, which is one reason to
 // look again after every write: the newer one of two then repairs.
-func (in *installer) apply(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition, outcome Outcome) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (in *installer) apply(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	body, err := manifest(want)
 	if err != nil {
 		return nil, err
-	}
-	if outcome == TakenOver && want.Spec.Conversion == nil && live.Spec.Conversion != nil && live.Spec.Conversion.Webhook != nil {
-		if live, err = in.retireWebhook(ctx, live, want); err != nil {
-			return nil, err
-		}
 	}
 	if live != nil {
 		body["metadata"].(map[string]any)["resourceVersion"] = live.ResourceVersion
@@ -40,22 +71,53 @@ func (in *installer) apply(ctx context.Context, live, want *apiextensionsv1.Cust
 	return in.crds.Patch(ctx, want.Name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: FieldOwner, Force: &force})
 }
 
-// retireWebhook takes the conversion away from a former owner, whose webhook
-// does not know our versions. Applying cannot remove what another one set, hence
-// a patch; the versions change in the same write, because the old ones may not do
-// without the webhook.
-func (in *installer) retireWebhook(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
-	raw, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": live.ResourceVersion},
-		"spec": map[string]any{
-			"conversion": map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil},
-			"versions":   want.Spec.Versions,
-		},
+// convert changes the conversion, and in the same write the versions that need it
+// or cannot do with it, and the mark of their schema. Applying cannot remove what
+// another one set, hence a patch.
+func (in *installer) convert(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition, conversion map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return in.merge(ctx, live, conversionOwner, map[string]any{
+		"metadata": map[string]any{"annotations": want.Annotations},
+		"spec":     map[string]any{"conversion": conversion, "versions": want.Spec.Versions},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("encode the versions of CRD %s: %w", want.Name, err)
+}
+
+// claim marks a CRD as Fairlead's that still has the schema of its former owner.
+func (in *installer) claim(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return in.merge(ctx, live, FieldOwner, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{SchemaVersionAnnotation: "0"}},
+	})
+}
+
+// merge patches the CRD that was looked at, or conflicts.
+func (in *installer) merge(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, owner string, body map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
+	metadata, _ := body["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		body["metadata"] = metadata
 	}
-	return in.crds.Patch(ctx, want.Name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: FieldOwner})
+	metadata["resourceVersion"] = live.ResourceVersion
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode a change of CRD %s: %w", live.Name, err)
+	}
+	return in.crds.Patch(ctx, live.Name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: owner})
+}
+
+// retired is no conversion at all.
+func retired() map[string]any {
+	return map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil}
+}
+
+// converted is a conversion by webhook, with nothing left of any other.
+func converted(by *apiextensionsv1.CustomResourceConversion) map[string]any {
+	config := clientConfigOf(by)
+	return map[string]any{
+		"strategy": apiextensionsv1.WebhookConverter,
+		"webhook": map[string]any{
+			"conversionReviewVersions": by.Webhook.ConversionReviewVersions,
+			"clientConfig":             map[string]any{"service": config.Service, "url": config.URL, "caBundle": config.CABundle},
+		},
+	}
 }
 
 // changedMeanwhile tells that the CRD is no longer what it was when looked at.

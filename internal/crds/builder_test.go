@@ -1,11 +1,13 @@
 package crds
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // crdBuilder makes CRDs of the made-up group harbour.test.
@@ -51,6 +53,48 @@ func (b *crdBuilder) Field(name string) *crdBuilder {
 
 func (b *crdBuilder) Version(name string) *crdBuilder {
 	b.crd.Spec.Versions[0].Name = name
+	return b
+}
+
+// Next adds a version after which objects are stored, like the first but for a field of its own.
+func (b *crdBuilder) Next(name, field string) *crdBuilder {
+	next := b.crd.Spec.Versions[0].DeepCopy()
+	next.Name, next.Served, next.Storage = name, true, true
+	if field != "" {
+		next.Schema.OpenAPIV3Schema.Properties["spec"].Properties[field] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	}
+	for i := range b.crd.Spec.Versions {
+		b.crd.Spec.Versions[i].Storage = false
+	}
+	b.crd.Spec.Versions = append(b.crd.Spec.Versions, *next)
+	return b
+}
+
+func (b *crdBuilder) Unserved(names ...string) *crdBuilder {
+	for i := range b.crd.Spec.Versions {
+		if slices.Contains(names, b.crd.Spec.Versions[i].Name) {
+			b.crd.Spec.Versions[i].Served = false
+		}
+	}
+	return b
+}
+
+func (b *crdBuilder) Stored(versions ...string) *crdBuilder {
+	b.crd.Status.StoredVersions = versions
+	return b
+}
+
+// ByService converts by a webhook behind a Service.
+func (b *crdBuilder) ByService(namespace, name string) *crdBuilder {
+	b.Webhook()
+	b.crd.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{
+		Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: name, Port: ptr.To[int32](443), Path: ptr.To(ConversionPath)},
+	}
+	return b
+}
+
+func (b *crdBuilder) Bundle(bundle string) *crdBuilder {
+	b.crd.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte(bundle)
 	return b
 }
 

@@ -26,6 +26,8 @@ const (
 	NotOwned       Outcome = "NotOwned"
 	// Failed is a CRD of which nothing is known but the error.
 	Failed Outcome = "Failed"
+	// NeedsWebhook is a CRD that was left as it is, because nobody could convert its objects.
+	NeedsWebhook Outcome = "NeedsWebhook"
 	// Deleting is a CRD that is on its way out and can only be waited for.
 	Deleting Outcome = "Deleting"
 )
@@ -68,10 +70,11 @@ func decide(live, want *apiextensionsv1.CustomResourceDefinition, takeOver bool)
 }
 
 // schemaVersion reads the mark. One that cannot be read is no mark: whoever wrote
-// it, it was not any Fairlead.
+// it, it was not any Fairlead. Version 0 is a CRD that was taken over, and still
+// has the schema of its former owner.
 func schemaVersion(crd *apiextensionsv1.CustomResourceDefinition) (int, bool) {
 	version, err := strconv.Atoi(crd.Annotations[SchemaVersionAnnotation])
-	return version, err == nil && version > 0
+	return version, err == nil && version >= 0
 }
 
 // same tells whether the cluster has all that is wanted, and no other schema.

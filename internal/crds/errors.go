@@ -35,3 +35,15 @@ func (e *NotPermittedError) Error() string {
 }
 
 func (e *NotPermittedError) Unwrap() error { return e.Err }
+
+// NeedsWebhookError is a CRD whose objects nobody could convert to the version that it would store.
+type NeedsWebhookError struct {
+	CRD string
+	// Why says what has to be converted.
+	Why string
+}
+
+func (e *NeedsWebhookError) Error() string {
+	return fmt.Sprintf("CRD %s was left as it is: %s: start the operator, which installs the CRD together with its webhook, "+
+		"or say where that is with --webhook-service", e.CRD, e.Why)
+}

@@ -11,13 +11,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 )
 
 // Options of an install.
 type Options struct {
+	// Names of the CRDs to install; nil stands for all.
+	Names []string
 	// TakeOver adopts CRDs that someone else has installed.
 	TakeOver bool
+	// Webhook converts the objects of CRDs that have several versions; nil is none
+	// that is known, and leaves conversion as it is.
+	Webhook *Webhook
 	// Timeout bounds the whole install, Established included. The default is a
 	// minute.
 	Timeout time.Duration
@@ -37,7 +43,7 @@ type Result struct {
 // are served. It writes only what differs. CRDs that cannot be installed do not
 // hold up the others: the results tell of all, the error joins what went wrong.
 func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, error) {
-	crds, err := All()
+	crds, err := Named(opts.Names...)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +59,10 @@ func install(ctx context.Context, cfg *rest.Config, crds []*apiextensionsv1.Cust
 		// The default would make a dozen CRDs queue behind each other.
 		cfg.QPS = -1
 	}
-	client, err := apiextensions.NewForConfig(cfg)
+	in, err := newInstaller(cfg, opts)
 	if err != nil {
-		return nil, fmt.Errorf("connect to install CRDs: %w", err)
+		return nil, err
 	}
-	in := &installer{server: cfg.Host, crds: client.CustomResourceDefinitions(), takeOver: opts.TakeOver}
 	jobs := make([]*job, len(crds))
 	for i, crd := range crds {
 		jobs[i] = &job{want: crd, result: Result{Name: crd.Name}}
@@ -84,7 +89,24 @@ func install(ctx context.Context, cfg *rest.Config, crds []*apiextensionsv1.Cust
 type installer struct {
 	server   string
 	crds     apiextensions.CustomResourceDefinitionInterface
+	services corev1.ServicesGetter
 	takeOver bool
+	webhook  *Webhook
+}
+
+func newInstaller(cfg *rest.Config, opts Options) (*installer, error) {
+	client, err := apiextensions.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to install CRDs: %w", err)
+	}
+	services, err := corev1.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to install CRDs: %w", err)
+	}
+	return &installer{
+		server: cfg.Host, crds: client.CustomResourceDefinitions(), services: services,
+		takeOver: opts.TakeOver, webhook: opts.Webhook,
+	}, nil
 }
 
 func (in *installer) run(ctx context.Context, jobs []*job) {

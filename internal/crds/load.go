@@ -43,13 +43,36 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// Print writes Fairlead's CRDs as YAML documents that kubectl can apply.
-func Print(w io.Writer) error {
+// Named returns those of Fairlead's CRDs, or all of them for no name.
+func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := All()
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%s is not a CRD of Fairlead's", name)
+		}
+		crds = append(crds, all[i])
+	}
+	return crds, nil
+}
+
+// Print writes Fairlead's CRDs as YAML documents that kubectl can apply. Without a webhook, those of several versions
+// serve only the one that is stored.
+func Print(w io.Writer, webhook *Webhook) error {
 	crds, err := All()
 	if err != nil {
 		return err
 	}
 	for _, crd := range crds {
+		var conversion *apiextensionsv1.CustomResourceConversion
+		if webhook != nil {
+			conversion = webhook.own(nil, false)
+		}
+		crd, _ = shape(nil, crd, conversion)
 		body, err := manifest(crd)
 		if err != nil {
 			return err

@@ -1,0 +1,52 @@
+package crds
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+func TestLeftBehind(t *testing.T) {
+	cases := map[string]struct {
+		crd  *crdBuilder
+		want []string
+	}{
+		"only the one that is stored": {makeCRD("boats").Next("v2", "").Stored("v2"), nil},
+		"an older one too":            {makeCRD("boats").Next("v2", "").Stored("v1", "v2"), []string{"v1"}},
+		"several":                     {makeCRD("boats").Next("v2", "").Next("v3", "").Stored("v1", "v2", "v3"), []string{"v1", "v2"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, leftBehind(c.crd.Obj())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMayForget(t *testing.T) {
+	began := makeCRD("boats").Next("v2", "").Stored("v1", "v2").Served().Obj()
+	cases := map[string]struct {
+		change func(*apiextensionsv1.CustomResourceDefinition)
+		want   bool
+	}{
+		"nothing has changed":           {func(*apiextensionsv1.CustomResourceDefinition) {}, true},
+		"its labels have":               {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.ResourceVersion = "900" }, true},
+		"its spec has":                  {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Generation++ }, false},
+		"it was deleted and made again": {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.UID = "other" }, false},
+		"another version has become stored": {func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Status.StoredVersions = []string{"v1", "v2", "v3"}
+		}, false},
+		"somebody else was faster in saying": {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v2"} }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			now := began.DeepCopy()
+			c.change(now)
+			if got := mayForget(began, now); got != c.want {
+				t.Errorf("may forget: %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package crds
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+)
+
+// ConversionPath is where a webhook converts objects.
+const ConversionPath = "/convert"
+
+// conversionOwner is the name under which conversion is written. It is not FieldOwner, because what that one applies
+// says nothing about conversion, and would take it away.
+const conversionOwner = "fairlead/conversion"
+
+// Webhook converts the objects of CRDs that have several versions.
+type Webhook struct {
+	// Service that it is behind. Where there is none, URL is that of this process.
+	Service *apiextensionsv1.ServiceReference
+	URL     string
+	Trust   Trust
+	// Leading tells whether this process leads: only then does it take the conversion away from another process that
+	// serves it, or trust away from whom nobody needs to trust any more.
+	Leading func() bool
+}
+
+// Trust knows whom the API server has to trust in order to call the webhook.
+type Trust interface {
+	// Bundle is what to publish in PEM, given what is published.
+	Bundle(published []byte, drop bool) []byte
+	// Published hears what the API server has been seen to trust.
+	Published(bundle []byte)
+	// Changed tells that the bundle may be another one by now.
+	Changed() <-chan struct{}
+}
+
+// Trusted is the trust in authorities that never change.
+type Trusted []byte
+
+// Bundle is those authorities.
+func (t Trusted) Bundle([]byte, bool) []byte { return t }
+
+// Published is of no interest.
+func (Trusted) Published([]byte) {}
+
+// Changed never tells.
+func (Trusted) Changed() <-chan struct{} { return nil }
+
+func (w *Webhook) String() string {
+	if w.Service == nil {
+		return w.URL + ConversionPath
+	}
+	return fmt.Sprintf("Service %s/%s:%d", w.Service.Namespace, w.Service.Name, ptr.Deref(w.Service.Port, 443))
+}
+
+// conversion is what a CRD's should be where live is. That is another webhook's if that one goes on serving.
+func (w *Webhook) conversion(ctx context.Context, in *installer, live *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
+	leading := w.Leading != nil && w.Leading()
+	if live == nil {
+		return w.own(nil, leading)
+	}
+	if _, ours := schemaVersion(live); !ours {
+		return w.own(nil, leading) // a former owner's webhook does not know our versions
+	}
+	other := clientConfigOf(live.Spec.Conversion)
+	switch {
+	case w.targets(other):
+		w.Trust.Published(other.CABundle)
+	case other != nil && w.gives(other, leading) && in.serves(ctx, other):
+		return live.Spec.Conversion
+	}
+	return w.own(other, leading)
+}
+
+// gives tells whether the conversion is left to another webhook as long as that serves. What a Service stands for is
+// made to last, and serves the cluster better than any process that was started by hand.
+func (w *Webhook) gives(other *apiextensionsv1.WebhookClientConfig, leading bool) bool {
+	if w.Service != nil {
+		return false
+	}
+	return other.Service != nil || !leading
+}
+
+// own is the conversion by this webhook, where there is one already.
+func (w *Webhook) own(have *apiextensionsv1.WebhookClientConfig, leading bool) *apiextensionsv1.CustomResourceConversion {
+	var published []byte
+	if have != nil {
+		published = have.CABundle
+	}
+	config := &apiextensionsv1.WebhookClientConfig{CABundle: w.Trust.Bundle(published, leading)}
+	if w.Service != nil {
+		config.Service = w.Service.DeepCopy()
+		config.Service.Path = ptr.To(ConversionPath)
+	} else {
+		config.URL = ptr.To(w.URL + ConversionPath)
+	}
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             config,
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+}
+
+// targets tells whether a CRD's conversion is done by this webhook already.
+func (w *Webhook) targets(config *apiextensionsv1.WebhookClientConfig) bool {
+	switch {
+	case config == nil:
+		return false
+	case w.Service != nil:
+		have := config.Service
+		return have != nil && have.Namespace == w.Service.Namespace && have.Name == w.Service.Name &&
+			ptr.Deref(have.Port, 443) == ptr.Deref(w.Service.Port, 443)
+	}
+	return ptr.Deref(config.URL, "") == w.URL+ConversionPath
+}
+
+func clientConfigOf(conversion *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.WebhookClientConfig {
+	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook == nil {
+		return nil
+	}
+	return conversion.Webhook.ClientConfig
+}
+
+// ParseService reads NAMESPACE/NAME:PORT; no text is no Service.
+func ParseService(text string) (*apiextensionsv1.ServiceReference, error) {
+	if text == "" {
+		return nil, nil
+	}
+	namespace, rest, _ := strings.Cut(text, "/")
+	name, port, _ := strings.Cut(rest, ":")
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1035Label(name)) > 0 {
+		return nil, fmt.Errorf("%q is not NAMESPACE/NAME:PORT", text)
+	}
+	return &apiextensionsv1.ServiceReference{Namespace: namespace, Name: name, Port: ptr.To(int32(number))}, nil
+}
