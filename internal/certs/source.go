@@ -162,6 +162,19 @@ func (s *Source) Published(published []byte) {
 	s.advance(now)
 }
 
+// Check fails when callers would refuse the certificate, whomever they trust.
+func (s *Source) Check(now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.serving == nil:
+		return errors.New("there is no webhook certificate yet")
+	case !s.serving.validAt(now):
+		return fmt.Errorf("the webhook certificate from %s has ended at %s: renew it", s.from, s.serving.leaf().NotAfter.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
 // Changed tells that Bundle may be another one by now.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
 

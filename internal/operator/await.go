@@ -83,9 +83,13 @@ func reachServer(config *rest.Config) func(context.Context) error {
 	}
 }
 
-func installCRDs(config *rest.Config, log logr.Logger) func(context.Context) error {
+func installCRDs(config *rest.Config, names []string, hooks *webhooks, log logr.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := crds.Install(ctx, config, crds.Options{Log: log})
+		options := crds.Options{Names: names, Log: log}
+		if hooks != nil {
+			options.Webhook = hooks.conversion
+		}
+		_, err := crds.Install(ctx, config, options)
 		return err
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/rollout"
 )
 
 // Options are what the flags of `fairlead operator` set.
@@ -27,8 +28,12 @@ type Options struct {
 	LogFormat string
 	LogLevel  string
 
+	Webhook WebhookOptions
+
 	// Charts say where Istio's charts come from.
 	Charts charts.Options
+	// Rollout says where environmentd is found.
+	Rollout rollout.Options
 }
 
 // noListener as a bind address switches that listener off.
@@ -47,6 +52,7 @@ func DefaultOptions() Options {
 		MetricsBindAddress:     loopbackAnyPort,
 		LogFormat:              LogFormats[0],
 		LogLevel:               "info",
+		Webhook:                defaultWebhookOptions(),
 	}
 }
 
@@ -69,7 +75,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"address of /metrics without TLS or token, on a loopback interface only")
 	flags.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of "+strings.Join(LogFormats, ", "))
 	flags.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of "+strings.Join(LogLevels, ", "))
+	o.Webhook.addFlags(flags)
 	o.Charts.AddFlags(flags)
+	o.Rollout.AddFlags(flags)
 }
 
 // Validate refuses options that cannot work, each with its remedy.
@@ -82,7 +90,9 @@ func (o Options) Validate() error {
 		validateLoopback("--metrics-insecure-bind-address", o.MetricsInsecureBindAddress),
 		oneOf("--log-format", o.LogFormat, LogFormats),
 		oneOf("--log-level", o.LogLevel, LogLevels),
+		o.Webhook.validate(),
 		o.Charts.Validate(),
+		o.Rollout.Validate(),
 	)
 }
 

@@ -15,8 +15,8 @@ func TestValidate(t *testing.T) {
 	}{
 		"defaults":                             {"", ""},
 		"a known passage":                      {"--passages=revision", ""},
-		"an unknown passage":                   {"--passages=revision,flight", `unknown passage "flight": the known ones are revision`},
-		"an empty passage":                     {"--passages=revision,,", `unknown passage "": the known ones are revision`},
+		"an unknown passage":                   {"--passages=revision,flight", `unknown passage "flight": the known ones are revision, rollout`},
+		"an empty passage":                     {"--passages=revision,,", `unknown passage "": the known ones are revision, rollout`},
 		"everything off":                       {"--metrics-bind-address=0 --health-probe-bind-address=0", ""},
 		"all interfaces":                       {"--metrics-bind-address=:8443 --health-probe-bind-address=:8081", ""},
 		"an address without a port":            {"--metrics-bind-address=8443", `--metrics-bind-address "8443" is not HOST:PORT`},
@@ -38,6 +38,10 @@ func TestValidate(t *testing.T) {
 		"plain metrics without a port":         {"--metrics-insecure-bind-address=127.0.0.1", "is not HOST:PORT"},
 		"an unknown log format":                {"--log-format=xml", `--log-format "xml" is not one of json, text`},
 		"an unknown log level":                 {"--log-level=loud", `--log-level "loud" is not one of debug, info, warn, error`},
+		"an environmentd elsewhere":            {"--environmentd-url=http://127.0.0.1:{{.Generation}}", ""},
+		"an environmentd of no known field":    {"--environmentd-url=http://{{.Port}}", "--environmentd-url has .Name, .Namespace, .ResourceID and .Generation only"},
+		"an environmentd that is no template":  {"--environmentd-url=http://{{.Name", "is not a Go template"},
+		"an environmentd that is no URL":       {"--environmentd-url={{.Name}}:6878", "which is not http://HOST or https://HOST"},
 		"everything that is wrong is told":     {"--log-format=xml --passages=x", "unknown passage"},
 	}
 	for name, c := range cases {

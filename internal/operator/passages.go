@@ -2,20 +2,29 @@ package operator
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/revision"
 	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/internal/rollout/conversion"
 )
 
 // Passage is one kind of move that the operator can run.
 type Passage struct {
 	Name string
+	// CRDs are those that it brings. Others are none of its business, and are left alone when it does not run.
+	CRDs []string
+	// Webhooks, if set, are its handlers by path. One at crds.ConversionPath converts the objects of its CRDs.
+	Webhooks func(logr.Logger) map[string]http.Handler
 	// Caches are the kinds it reads from the cache. They must be served before it starts, nothing else is cached, and
 	// the operator is ready when all of them are synced.
 	Caches []client.Object
@@ -25,9 +34,14 @@ type Passage struct {
 // Passages are all that exist, in the order in which they start.
 func Passages() []Passage {
 	return []Passage{
-		{Name: revision.Name, Caches: revision.Caches(), Setup: setupRevision},
+		{Name: revision.Name, CRDs: revisionCRDs, Caches: revision.Caches(), Setup: setupRevision},
+		{Name: rollout.Name, CRDs: rolloutCRDs, Webhooks: rolloutWebhooks, Caches: rollout.Caches(), Setup: setupRollout},
 	}
 }
+
+var revisionCRDs = []string{"istios.sailoperator.io", "istiorevisions.sailoperator.io", "istiorevisiontags.sailoperator.io"}
+
+var rolloutCRDs = []string{"materializes.materialize.cloud"}
 
 func setupRevision(mgr ctrl.Manager, options Options) error {
 	source, err := charts.New(options.Charts)
@@ -40,6 +54,14 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	return migration.Setup(mgr, shared.Client, shared.Users)
+}
+
+func setupRollout(mgr ctrl.Manager, options Options) error {
+	return rollout.Setup(mgr, options.Rollout)
+}
+
+func rolloutWebhooks(log logr.Logger) map[string]http.Handler {
+	return map[string]http.Handler{crds.ConversionPath: conversion.Handler(log)}
 }
 
 // Names of the passages, as --passages takes them.
@@ -72,4 +94,13 @@ func selectPassages(known []Passage, asked []string) ([]Passage, error) {
 		}
 	}
 	return selected, nil
+}
+
+// crdsOf are the CRDs that passages bring.
+func crdsOf(passages []Passage) []string {
+	var names []string
+	for _, p := range passages {
+		names = append(names, p.CRDs...)
+	}
+	return names
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -57,7 +59,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	}
 	group.Go(func() error {
 		defer stop()
-		return runPassages(ctx, restConfig, options, passages, ready, felt, log)
+		return runPassages(ctx, group, restConfig, options, passages, ready, felt, log)
 	})
 	err = group.Wait()
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -67,15 +69,27 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	return nil
 }
 
-func runPassages(ctx context.Context, restConfig *rest.Config, options Options, passages []Passage, ready *readiness,
-	felt *pulse, log logr.Logger,
+// runPassages starts everything in an order in which nothing waits for what comes later: the certificate, the webhooks
+// that present it, the CRDs that name the webhooks, and the caches that need the objects of these CRDs.
+func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Config, options Options, passages []Passage,
+	ready *readiness, felt *pulse, log logr.Logger,
 ) error {
 	if err := persist(ctx, log, startBackoff(), "reach the API server", reachServer(restConfig)); err != nil {
 		return err
 	}
+	hooks, err := newWebhooks(restConfig, options, passages, log)
+	if err != nil {
+		return err
+	}
+	if hooks != nil {
+		if err := hooks.serve(ctx, group, ready); err != nil {
+			return err
+		}
+	}
+	names := crdsOf(passages)
 	if options.InstallCRDs {
 		ready.waitingFor("the CRDs to be installed")
-		if err := persist(ctx, log, startBackoff(), "install CRDs", installCRDs(restConfig, log)); err != nil {
+		if err := persist(ctx, log, startBackoff(), "install CRDs", installCRDs(restConfig, names, hooks, log)); err != nil {
 			return err
 		}
 	}
@@ -88,26 +102,36 @@ func runPassages(ctx context.Context, restConfig *rest.Config, options Options, 
 	if err != nil {
 		return err
 	}
-	ready.waitingFor("the kinds of the passages to be served")
-	for _, p := range passages {
-		served := kindsServed(mgr.GetRESTMapper(), scheme, p.Caches)
-		if err := persist(ctx, log, startBackoff(), "find the kinds of passage "+p.Name, served); err != nil {
+	if hooks != nil && hooks.conversion != nil {
+		group.Go(func() error { return hooks.keep(ctx, mgr.Elected()) })
+		if err := mgr.Add(migrateStored(restConfig, names, log)); err != nil {
 			return err
 		}
-		for _, kind := range p.Caches {
-			if _, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-				return fmt.Errorf("cache %T for passage %s: %w", kind, p.Name, err)
-			}
-		}
-		if err := p.Setup(mgr, options); err != nil {
-			return fmt.Errorf("set up passage %s: %w", p.Name, err)
-		}
+	}
+	ready.waitingFor("the kinds of the passages to be served")
+	early, err := setUp(ctx, mgr, scheme, options, passages, hooks, log)
+	if err != nil {
+		return err
 	}
 
 	ready.waitingFor("the caches to be synced")
+	var once sync.Once
+	getReady := func() {
+		once.Do(func() {
+			ready.ready()
+			log.Info("ready")
+		})
+	}
+	if early != nil {
+		go func() {
+			if toolscache.WaitForCacheSync(ctx.Done(), early...) {
+				getReady()
+			}
+		}()
+	}
 	err = mgr.Add(syncedRunnable(func() {
-		ready.ready()
-		log.Info("ready")
+		ready.synced.Store(true)
+		getReady()
 	}))
 	if err != nil {
 		return err
@@ -120,6 +144,40 @@ func runPassages(ctx context.Context, restConfig *rest.Config, options Options, 
 		}
 	}()
 	return start(ctx, mgr, ready, felt)
+}
+
+// setUp prepares the passages and their caches. When some of these need the webhooks, it returns all that the others
+// wait for: the operator is ready with those alone, because a Service calls only who is ready.
+func setUp(ctx context.Context, mgr ctrl.Manager, scheme *runtime.Scheme, options Options, passages []Passage, hooks *webhooks,
+	log logr.Logger,
+) ([]toolscache.InformerSynced, error) {
+	early, late := []toolscache.InformerSynced{}, false
+	for _, p := range passages {
+		served := kindsServed(mgr.GetRESTMapper(), scheme, p.Caches)
+		if err := persist(ctx, log, startBackoff(), "find the kinds of passage "+p.Name, served); err != nil {
+			return nil, err
+		}
+		for _, kind := range p.Caches {
+			informer, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+			if err != nil {
+				return nil, fmt.Errorf("cache %T for passage %s: %w", kind, p.Name, err)
+			}
+			needed, err := hooks.needed(kind, scheme)
+			if err != nil {
+				return nil, fmt.Errorf("cache %T for passage %s: %w", kind, p.Name, err)
+			}
+			if late = late || needed; !needed {
+				early = append(early, informer.HasSynced)
+			}
+		}
+		if err := p.Setup(mgr, options); err != nil {
+			return nil, fmt.Errorf("set up passage %s: %w", p.Name, err)
+		}
+	}
+	if !late {
+		return nil, nil
+	}
+	return early, nil
 }
 
 // start runs the manager. A manager that is told to stop while its caches cannot sync, because a permission is missing,
@@ -139,7 +197,7 @@ func start(ctx context.Context, mgr ctrl.Manager, ready *readiness, felt *pulse)
 		return fmt.Errorf("run the passages: %w", err)
 	case <-ctx.Done():
 	}
-	if err := ready.check(); err != nil {
+	if !ready.synced.Load() {
 		return nil
 	}
 	return <-ended

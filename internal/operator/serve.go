@@ -25,7 +25,13 @@ import (
 const shutdownTimeout = 5 * time.Second
 
 // readiness holds what the operator still waits for; nothing means ready.
-type readiness struct{ waiting atomic.Pointer[string] }
+type readiness struct {
+	waiting atomic.Pointer[string]
+	// synced is when the manager has all its caches, which may be later.
+	synced atomic.Bool
+	// hooks are nil as long as there are none.
+	hooks atomic.Pointer[webhooks]
+}
 
 func (r *readiness) waitingFor(what string) { r.waiting.Store(&what) }
 func (r *readiness) ready()                 { r.waiting.Store(nil) }
@@ -33,6 +39,9 @@ func (r *readiness) ready()                 { r.waiting.Store(nil) }
 func (r *readiness) check() error {
 	if what := r.waiting.Load(); what != nil {
 		return errors.New("waiting for " + *what)
+	}
+	if hooks := r.hooks.Load(); hooks != nil {
+		return hooks.source.Check(time.Now())
 	}
 	return nil
 }

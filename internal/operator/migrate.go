@@ -1,0 +1,53 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/internal/crds"
+)
+
+// leaderRunnable runs on the replica that leads, in the background.
+type leaderRunnable func(context.Context) error
+
+func (f leaderRunnable) Start(ctx context.Context) error { return f(ctx) }
+
+func (leaderRunnable) NeedLeaderElection() bool { return true }
+
+// migrateStored has the objects of these CRDs stored in the version of today. Nothing depends on it, so it never fails:
+// what is left behind is tried again later, and after every restart.
+func migrateStored(config *rest.Config, names []string, log logr.Logger) leaderRunnable {
+	return func(ctx context.Context) error {
+		backoff := wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Cap: time.Hour, Steps: 1 << 30}
+		for {
+			_, err := crds.Migrate(ctx, config, crds.MigrateOptions{Names: names, Log: log, Progress: tellMigration(log)})
+			if err == nil || ctx.Err() != nil {
+				return nil
+			}
+			delay := backoff.Step()
+			log.Error(err, "stored objects were left behind, will be tried again", "after", delay.Round(time.Second).String())
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(delay):
+			}
+		}
+	}
+}
+
+func tellMigration(log logr.Logger) func(crds.Migration) {
+	return func(m crds.Migration) {
+		if len(m.From) == 0 {
+			return
+		}
+		what := "rewriting stored objects"
+		if m.Done {
+			what = "rewrote stored objects"
+		}
+		log.Info(what, "crd", m.Name, "from", m.From, "to", m.To, "rewritten", m.Rewritten, "failed", m.Failed, "remaining", m.Remaining)
+	}
+}

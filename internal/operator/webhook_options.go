@@ -1,0 +1,90 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/fairlead/fairlead/internal/certs"
+	"github.com/fairlead/fairlead/internal/crds"
+)
+
+// WebhookOptions say where the API server finds the webhooks, and whom it trusts.
+type WebhookOptions struct {
+	BindAddress string
+	// Service is NAMESPACE/NAME:PORT. Without one, the webhooks are registered by URL on this machine.
+	Service string
+
+	CertificateSource string
+	CertificateSecret string
+	CertificateDir    string
+}
+
+const loopback = "127.0.0.1"
+
+func defaultWebhookOptions() WebhookOptions {
+	return WebhookOptions{
+		BindAddress:       loopbackAnyPort,
+		CertificateSource: string(certs.SelfSigned),
+		CertificateSecret: "fairlead-webhook-certificate",
+	}
+}
+
+func (o *WebhookOptions) addFlags(flags *pflag.FlagSet) {
+	kinds := make([]string, 0, len(certs.Kinds))
+	for _, kind := range certs.Kinds {
+		kinds = append(kinds, string(kind))
+	}
+	flags.StringVar(&o.BindAddress, "webhook-bind-address", o.BindAddress,
+		"address of the webhooks over TLS, which convert between API versions; "+noListener+" switches them off,\n"+
+			"and leaves conversion to whoever does it already")
+	flags.StringVar(&o.Service, "webhook-service", o.Service,
+		"Service NAMESPACE/NAME:PORT by which the API server calls the webhooks\n"+
+			"(default none: it calls this machine, by https://"+loopback+":PORT)")
+	flags.StringVar(&o.CertificateSource, "webhook-certificate-source", o.CertificateSource,
+		"who keeps the certificate of the webhooks: one of "+strings.Join(kinds, ", "))
+	flags.StringVar(&o.CertificateSecret, "webhook-certificate-secret", o.CertificateSecret,
+		"Secret that holds it as tls.crt, tls.key and ca.crt, in the namespace of the lease")
+	flags.StringVar(&o.CertificateDir, "webhook-certificate-dir", o.CertificateDir,
+		"directory that this Secret is mounted into, to read instead")
+}
+
+func (o WebhookOptions) validate() error {
+	if disabled(o.BindAddress) {
+		return nil
+	}
+	host, badAddress := hostOf("--webhook-bind-address", o.BindAddress)
+	_, badService := crds.ParseService(o.Service)
+	if badService != nil {
+		badService = fmt.Errorf("--webhook-service: %w", badService)
+	}
+	errs := []error{badAddress, badService}
+	if ip := net.ParseIP(host); badAddress == nil && o.Service == "" && host != "" && (ip == nil || !ip.IsLoopback() && !ip.IsUnspecified()) {
+		errs = append(errs, fmt.Errorf("--webhook-bind-address %q is not on a loopback address, where the API server looks for "+
+			"webhooks without a Service: use %s:PORT, or name a Service with --webhook-service", o.BindAddress, loopback))
+	}
+	source := certs.Options{Kind: certs.Kind(o.CertificateSource), Name: o.CertificateSecret, Directory: o.CertificateDir}
+	if err := source.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("--webhook-certificate-source: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// service that the webhooks are behind, or nil; the options are validated ones.
+func (o WebhookOptions) service() *apiextensionsv1.ServiceReference {
+	service, _ := crds.ParseService(o.Service)
+	return service
+}
+
+// localHost is where this machine serves the webhooks.
+func (o WebhookOptions) localHost() string {
+	host, _, _ := net.SplitHostPort(o.BindAddress)
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		return loopback
+	}
+	return host
+}

@@ -1,0 +1,174 @@
+package operator
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/fairlead/fairlead/internal/certs"
+	"github.com/fairlead/fairlead/internal/crds"
+)
+
+// webhooks are what the API server calls, on every replica, leading or not.
+type webhooks struct {
+	options Options
+	config  *rest.Config
+	log     logr.Logger
+	handler http.Handler
+	// converted are the CRDs whose objects are converted.
+	converted []string
+
+	source *certs.Source
+	// conversion is nil where the CRDs are left to others.
+	conversion *crds.Webhook
+	leading    atomic.Bool
+}
+
+// newWebhooks is nil when no passage has any, or they are switched off.
+func newWebhooks(config *rest.Config, options Options, passages []Passage, log logr.Logger) (*webhooks, error) {
+	if disabled(options.Webhook.BindAddress) {
+		return nil, nil
+	}
+	mux, paths := http.NewServeMux(), 0
+	w := &webhooks{options: options, config: config, log: log, handler: mux}
+	for _, p := range passages {
+		if p.Webhooks == nil {
+			continue
+		}
+		for path, handler := range p.Webhooks(log.WithValues("passage", p.Name)) {
+			mux.Handle(path, handler)
+			paths++
+			if path == crds.ConversionPath {
+				w.converted = append(w.converted, p.CRDs...)
+			}
+		}
+	}
+	if paths == 0 {
+		return nil, nil
+	}
+	return w, nil
+}
+
+// serve answers from the moment it returns until the context ends.
+func (w *webhooks) serve(ctx context.Context, group *errgroup.Group, ready *readiness) error {
+	server, err := w.listen(ctx, ready)
+	if err != nil {
+		return err
+	}
+	ready.hooks.Store(w)
+	group.Go(func() error { return server.Start(logr.NewContext(ctx, w.log)) })
+	group.Go(func() error { return w.source.Run(ctx) })
+	return nil
+}
+
+// listen loads the certificate and then opens the port: nobody is ever refused for want of a certificate.
+func (w *webhooks) listen(ctx context.Context, ready *readiness) (*manager.Server, error) {
+	ready.waitingFor("the webhook certificate")
+	service := w.options.Webhook.service()
+	names := []string{w.options.Webhook.localHost()}
+	if service != nil {
+		names = []string{service.Name + "." + service.Namespace + ".svc"}
+	}
+	namespace, err := leaseNamespace(w.options.LeaderElectionNamespace, inside(w.config, rest.InClusterConfig), ownNamespaceFile)
+	if err != nil {
+		return nil, fmt.Errorf("find the namespace of the webhook certificate: %w", err)
+	}
+	w.source, err = certs.New(w.config, certs.Options{
+		Kind: certs.Kind(w.options.Webhook.CertificateSource), Namespace: namespace, Name: w.options.Webhook.CertificateSecret,
+		Directory: w.options.Webhook.CertificateDir, Names: names, AwaitTrust: w.registers(), Log: w.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := persist(ctx, w.log, startBackoff(), "load the webhook certificate", w.load); err != nil {
+		return nil, err
+	}
+
+	listener, err := net.Listen("tcp", w.options.Webhook.BindAddress)
+	if err != nil {
+		return nil, fmt.Errorf("serve webhooks: %w", err)
+	}
+	if w.registers() {
+		w.conversion = &crds.Webhook{Service: service, Trust: w.source, Leading: w.leading.Load}
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		if err != nil {
+			return nil, fmt.Errorf("serve webhooks: %w", err)
+		}
+		w.conversion.URL = "https://" + net.JoinHostPort(w.options.Webhook.localHost(), port)
+	}
+	timeout := shutdownTimeout
+	return &manager.Server{
+		Name: "webhooks",
+		Listener: tls.NewListener(listener, &tls.Config{
+			GetCertificate: w.source.GetCertificate,
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"http/1.1"},
+		}),
+		Server: &http.Server{
+			Handler: w.handler, ReadHeaderTimeout: 10 * time.Second,
+			ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(w.log.WithValues("server", "webhooks")), slog.LevelDebug),
+		},
+		ShutdownTimeout: &timeout,
+	}, nil
+}
+
+// load takes everything but a missing permission for something that may come: cert-manager has yet to issue, or somebody
+// is about to correct what they supplied.
+func (w *webhooks) load(ctx context.Context) error {
+	err := w.source.Load(ctx)
+	if err == nil || apierrors.IsForbidden(err) {
+		return err
+	}
+	return errNotYet{err}
+}
+
+// registers tells whether the CRDs are told where the webhook is.
+func (w *webhooks) registers() bool { return w.options.InstallCRDs && len(w.converted) > 0 }
+
+// needed tells whether objects of this kind can be read only while the webhooks are called.
+func (w *webhooks) needed(kind client.Object, scheme *runtime.Scheme) (bool, error) {
+	if w == nil || len(w.converted) == 0 {
+		return false, nil
+	}
+	gvk, err := apiutil.GVKForObject(kind, scheme)
+	if err != nil {
+		return false, err
+	}
+	named, err := crds.Named(w.converted...)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(named, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return crd.Spec.Group == gvk.Group && crd.Spec.Names.Kind == gvk.Kind
+	}), nil
+}
+
+// keep lets the CRDs' conversion follow this operator and its certificate.
+func (w *webhooks) keep(ctx context.Context, elected <-chan struct{}) error {
+	leads := make(chan struct{})
+	go func() {
+		select {
+		case <-elected:
+			w.leading.Store(true)
+			close(leads)
+		case <-ctx.Done():
+		}
+	}()
+	return w.conversion.Keep(ctx, w.config, crds.KeepOptions{Names: w.converted, Elected: leads, Log: w.log})
+}
