@@ -94,10 +94,10 @@ type field struct {
 
 func (f field) value(of reflect.Value) (node, bool) {
 	v := of.FieldByIndex(f.index)
+	if v.IsZero() {
+		return node{}, false
+	}
 	if f.pointer {
-		if v.IsNil() {
-			return node{}, false
-		}
 		v = v.Elem()
 	}
 	n := f.read(v)
