@@ -20,16 +20,15 @@ func parse(text []byte) (map[string]any, error) {
 	}
 	object := make(map[string]any, len(raw))
 	for name, value := range raw {
-		switch name {
-		case "apiVersion", "kind", "spec", "status":
-			var parsed any
-			if err := utiljson.Unmarshal(value, &parsed); err != nil {
-				return nil, fmt.Errorf("read %s of the object: %w", name, err)
-			}
-			object[name] = parsed
-		default:
+		if name != "apiVersion" && name != "kind" && name != "spec" && name != "status" && string(value) != "null" {
 			object[name] = value
+			continue
 		}
+		var parsed any
+		if err := utiljson.Unmarshal(value, &parsed); err != nil {
+			return nil, fmt.Errorf("read %s of the object: %w", name, err)
+		}
+		object[name] = parsed
 	}
 	return object, nil
 }

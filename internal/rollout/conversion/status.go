@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -16,18 +17,27 @@ const (
 	rolloutHashVersion          = "rolloutHashVersion"
 )
 
+// original are the fields that a status had when v1alpha1 was reconciled. There will never be more.
+var original = []string{
+	"activeGeneration", "conditions", "lastCompletedRolloutEnvironmentdImageRef", "resourceId",
+	lastCompletedRolloutRequest, resourcesHash,
+}
+
 // native tells a status from the time when v1alpha1 was reconciled from one of v1alpha2 that came through it. Only the
 // first kind is translated: the other one travels as it is, whatever the spec beside it says by now.
 func native(status map[string]any) bool {
 	switch {
-	case len(status) == 0:
-		return false
 	case hasAny(status, lastCompletedRolloutHash, requestedRolloutHash, rolloutHashVersion):
 		return false
 	case hasAny(status, lastCompletedRolloutRequest, resourcesHash):
 		return true
 	}
-	return !hasAny(status, "observedGeneration", "environmentId", "rolloutRequestedAt")
+	for name := range status {
+		if !slices.Contains(original, name) {
+			return false
+		}
+	}
+	return len(status) > 0
 }
 
 // disown marks a status of v1alpha2 that looks like a native one of v1alpha1, for the way back: its hashes are of no version.
