@@ -12,34 +12,55 @@ import (
 func newCRDsCommand(c *connection, streams Streams) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "crds",
-		Short: "Show or install Fairlead's custom resource definitions",
+		Short: "Show or install Fairlead's custom resource definitions, or migrate what is stored",
 	})
-	cmd.AddCommand(newCRDsPrintCommand(streams), newCRDsInstallCommand(c, streams))
+	cmd.AddCommand(newCRDsPrintCommand(streams), newCRDsInstallCommand(c, streams), newCRDsMigrateCommand(c, streams))
 	return cmd
 }
 
 func newCRDsPrintCommand(streams Streams) *cobra.Command {
-	return &cobra.Command{
-		Use:     "print",
-		Short:   "Print the CRDs as YAML",
+	var webhook crdWebhook
+	cmd := &cobra.Command{
+		Use:   "print",
+		Short: "Print the CRDs as YAML",
+		Long: `Print the CRDs as YAML.
+
+` + aboutVersions,
 		Example: "  fairlead crds print | kubectl apply --server-side -f -",
 		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return crds.Print(streams.Out, nil) },
+		RunE: func(*cobra.Command, []string) error {
+			converts, err := webhook.read()
+			if err != nil {
+				return err
+			}
+			return crds.Print(streams.Out, converts)
+		},
 	}
+	webhook.addFlags(cmd)
+	return cmd
 }
 
 func newCRDsInstallCommand(c *connection, streams Streams) *cobra.Command {
 	var format output
+	var webhook crdWebhook
 	options := crds.Options{Timeout: time.Minute}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install or upgrade the CRDs, and wait until they are served",
 		Long: `Install or upgrade the CRDs, and wait until they are served.
 
-A cluster that has a newer schema keeps it. CRDs that somebody else installed are left alone.`,
+A cluster that has a newer schema keeps it. CRDs that somebody else installed are left alone.
+
+` + aboutVersions + ` One that
+has a webhook already keeps it, and one with objects that only a webhook can convert is left alone.`,
 		Example: "  fairlead crds install",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			converts, err := webhook.read()
+			if err != nil {
+				return err
+			}
+			options.Webhook = converts
 			config, err := c.config()
 			if err != nil {
 				return err
@@ -59,6 +80,7 @@ A cluster that has a newer schema keeps it. CRDs that somebody else installed ar
 	}
 	cmd.Flags().BoolVar(&options.TakeOver, "take-over", options.TakeOver, "adopt CRDs that somebody else installed")
 	cmd.Flags().DurationVar(&options.Timeout, "timeout", options.Timeout, "how long to wait for all of them")
+	webhook.addFlags(cmd)
 	format.addFlag(cmd, outputJSON, outputYAML)
 	return cmd
 }

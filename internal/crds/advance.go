@@ -91,7 +91,7 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 
 // conversion of a CRD's objects, or nil where it has none or none that is known.
 func (in *installer) conversion(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
-	if in.webhook == nil || len(want.Spec.Versions) == 1 {
+	if in.webhook == nil || !needsWebhook(want) {
 		return nil
 	}
 	return in.webhook.conversion(ctx, in, live)

@@ -21,7 +21,7 @@ type Options struct {
 	Names []string
 	// TakeOver adopts CRDs that someone else has installed.
 	TakeOver bool
-	// Webhook converts the objects of CRDs that have several versions; nil is none
+	// Webhook converts the objects of CRDs whose versions differ; nil is none
 	// that is known, and leaves conversion as it is.
 	Webhook *Webhook
 	// Timeout bounds the whole install, Established included. The default is a

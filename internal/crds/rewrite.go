@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -96,8 +97,7 @@ func (m *migrator) rewrite(ctx context.Context, crd *apiextensionsv1.CustomResou
 		return context.Cause(ctx)
 	default:
 		progress.Failed++
-		m.opts.Log.Error(err, "a stored object was left in its older version", "kind", crd.Spec.Names.Kind,
-			"namespace", object.Namespace, "name", object.Name)
+		m.opts.Refused(crd.Spec.Names.Kind+" "+strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"), err)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // another, and lose what only one of them has. So without one, only the version is served that is stored, and what is
 // stored in another version holds up the change; the second result says so.
 func shape(live, want *apiextensionsv1.CustomResourceDefinition, conversion *apiextensionsv1.CustomResourceConversion) (*apiextensionsv1.CustomResourceDefinition, string) {
-	if len(want.Spec.Versions) == 1 {
+	if !needsWebhook(want) {
 		return want, ""
 	}
 	shaped := want.DeepCopy()

@@ -21,6 +21,9 @@ func TestShape(t *testing.T) {
 		"one version is always as it is": {
 			want: one().Obj(), conversion: nil, shaped: one().Obj(),
 		},
+		"versions that are alike need no webhook": {
+			want: makeCRD("boats").Schema(2).Next("v2", "").Obj(), shaped: makeCRD("boats").Schema(2).Next("v2", "").Obj(),
+		},
 		"a new one, and a webhook": {
 			want: two().Obj(), conversion: webhook, shaped: two().Webhook().Obj(),
 		},
@@ -59,6 +62,18 @@ func TestShape(t *testing.T) {
 				t.Errorf("held up by %q", hold)
 			}
 		})
+	}
+}
+
+func TestWhichCRDsNeedAWebhook(t *testing.T) {
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range all {
+		if got, want := needsWebhook(crd), crd.Name == "materializes.materialize.cloud"; got != want {
+			t.Errorf("%s needs one: %t", crd.Name, got)
+		}
 	}
 }
 

@@ -24,7 +24,9 @@ type MigrateOptions struct {
 	Rate float32
 	// Progress, if set, hears of it after every page, and at the end.
 	Progress func(Migration)
-	Log      logr.Logger
+	// Refused, if set, hears of every object that could not be rewritten, and why.
+	Refused func(object string, err error)
+	Log     logr.Logger
 }
 
 const (
@@ -83,6 +85,9 @@ func migrate(ctx context.Context, cfg *rest.Config, names []string, opts Migrate
 	}
 	if opts.Progress == nil {
 		opts.Progress = func(Migration) {}
+	}
+	if opts.Refused == nil {
+		opts.Refused = func(string, error) {}
 	}
 	m := &migrator{
 		crds: client.CustomResourceDefinitions(), objects: objects, opts: opts,

@@ -18,7 +18,7 @@ const ConversionPath = "/convert"
 // says nothing about conversion, and would take it away.
 const conversionOwner = "fairlead/conversion"
 
-// Webhook converts the objects of CRDs that have several versions.
+// Webhook converts the objects of CRDs whose versions differ.
 type Webhook struct {
 	// Service that it is behind. Where there is none, URL is that of this process.
 	Service *apiextensionsv1.ServiceReference

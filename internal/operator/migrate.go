@@ -24,7 +24,12 @@ func migrateStored(config *rest.Config, names []string, log logr.Logger) leaderR
 	return func(ctx context.Context) error {
 		backoff := wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Cap: time.Hour, Steps: 1 << 30}
 		for {
-			_, err := crds.Migrate(ctx, config, crds.MigrateOptions{Names: names, Log: log, Progress: tellMigration(log)})
+			_, err := crds.Migrate(ctx, config, crds.MigrateOptions{
+				Names: names, Log: log, Progress: tellMigration(log),
+				Refused: func(object string, err error) {
+					log.Error(err, "a stored object was left in its older version", "object", object)
+				},
+			})
 			if err == nil || ctx.Err() != nil {
 				return nil
 			}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/internal/crds"
+)
+
+func newCRDsMigrateCommand(c *connection, streams Streams) *cobra.Command {
+	var format output
+	options := crds.MigrateOptions{Rate: 50}
+	cmd := &cobra.Command{
+		Use:   "migrate [NAME...]",
+		Short: "Store all objects in the version that their CRD stores now",
+		Long: `Store all objects in the version that their CRD stores now, for all CRDs or those that are named.
+
+No object changes. Once none is left behind, the CRD forgets the older versions, so that a later Fairlead may
+stop to serve them. The operator does the same when it starts. A migration that was interrupted is simply run
+again.`,
+		Example: "  fairlead crds migrate materializes.materialize.cloud",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if _, err := crds.Named(names...); err != nil {
+				return usageErrorf("%v: `fairlead crds print` shows those that are", err)
+			}
+			if options.Rate <= 0 {
+				return usageErrorf("--rate %g is not more than 0", options.Rate)
+			}
+			config, err := c.config()
+			if err != nil {
+				return err
+			}
+			options.Names = names
+			options.Progress = func(m crds.Migration) { printMigrationProgress(streams.Err, m) }
+			options.Refused = func(object string, err error) {
+				fmt.Fprintf(streams.Err, "%s was left in its older version: %s\n", object, oneLine(err))
+			}
+			migrations, migrateErr := crds.Migrate(cmd.Context(), config, options)
+			told := make([]crdMigration, 0, len(migrations))
+			for _, m := range migrations {
+				told = append(told, newCRDMigration(m))
+			}
+			if encoded, err := format.encode(streams.Out, told); err != nil {
+				return err
+			} else if !encoded && len(told) > 0 {
+				printMigrations(streams.Out, told)
+			}
+			return migrateErr
+		},
+	}
+	cmd.Flags().Float32Var(&options.Rate, "rate", options.Rate, "how many objects are rewritten in a second at most")
+	format.addFlag(cmd, outputJSON, outputYAML)
+	return cmd
+}
+
+type crdMigration struct {
+	Name string `json:"name"`
+	// From are the older versions; none means that there was nothing to do.
+	From      []string `json:"from,omitempty"`
+	To        string   `json:"to,omitempty"`
+	Rewritten int      `json:"rewritten"`
+	Failed    int      `json:"failed"`
+	Done      bool     `json:"done"`
+}
+
+func newCRDMigration(m crds.Migration) crdMigration {
+	return crdMigration{Name: m.Name, From: m.From, To: m.To, Rewritten: m.Rewritten, Failed: m.Failed, Done: m.Done}
+}
+
+// printMigrationProgress says nothing of CRDs that have nothing to migrate.
+func printMigrationProgress(w io.Writer, m crds.Migration) {
+	if len(m.From) == 0 || m.Done {
+		return
+	}
+	seen := int64(m.Rewritten + m.Failed)
+	fmt.Fprintf(w, "%s: %d of %d objects from %s to %s\n", m.Name, seen, seen+m.Remaining, strings.Join(m.From, ", "), m.To)
+}
+
+func printMigrations(w io.Writer, migrations []crdMigration) {
+	var rows [][]string
+	for _, m := range migrations {
+		outcome := "Left behind"
+		switch {
+		case len(m.From) == 0 && m.Done:
+			outcome = "Nothing to do"
+		case m.Done:
+			outcome = "Migrated"
+		}
+		rows = append(rows, []string{
+			m.Name, orDash(strings.Join(m.From, ",")), orDash(m.To), strconv.Itoa(m.Rewritten), strconv.Itoa(m.Failed), outcome,
+		})
+	}
+	table(w, columns, []string{"CRD", "FROM", "TO", "REWRITTEN", "FAILED", "OUTCOME"}, rows)
+}

@@ -1,0 +1,45 @@
+package crds
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// needsWebhook tells whether objects lose or change anything on their way from one version of a CRD to another. Where
+// all versions have the same schema they do not, and the API server converts them by itself.
+func needsWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	first := schemaOf(crd.Spec.Versions[0])
+	for _, version := range crd.Spec.Versions[1:] {
+		if !equality.Semantic.DeepEqual(first, schemaOf(version)) {
+			return true
+		}
+	}
+	return false
+}
+
+// schemaOf a version is without its descriptions.
+func schemaOf(version apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
+	if version.Schema == nil {
+		return nil
+	}
+	schema := version.Schema.OpenAPIV3Schema.DeepCopy()
+	undescribe(schema)
+	return schema
+}
+
+func undescribe(schema *apiextensionsv1.JSONSchemaProps) {
+	if schema == nil {
+		return
+	}
+	schema.Description = ""
+	for name, property := range schema.Properties {
+		undescribe(&property)
+		schema.Properties[name] = property
+	}
+	if schema.Items != nil {
+		undescribe(schema.Items.Schema)
+	}
+	if schema.AdditionalProperties != nil {
+		undescribe(schema.AdditionalProperties.Schema)
+	}
+}
