@@ -70,7 +70,8 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		live = applied
 	}
 	// What this install has done is not forgotten on finding it done.
-	if j.result.Outcome == "" || outcome != Unchanged {
+	completed := outcome == Unchanged || outcome == Repaired && j.result.Outcome == Created
+	if j.result.Outcome == "" || !completed {
 		j.result.Outcome, j.result.Message = outcome, message
 	}
 	switch outcome {

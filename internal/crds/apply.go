@@ -34,11 +34,9 @@ func (in *installer) write(ctx context.Context, live, want *apiextensionsv1.Cust
 	stated := want.DeepCopy()
 	stated.Spec.Conversion = nil
 	if live == nil {
-		first := stated.DeepCopy()
-		serveStoredOnly(first)
-		if live, err = in.apply(ctx, nil, first); err != nil {
-			return nil, err
-		}
+		// It gets its conversion at the next look: if applied, that would be taken away by the next one who applies.
+		serveStoredOnly(stated)
+		return in.apply(ctx, nil, stated)
 	}
 	if !equality.Semantic.DeepEqual(live.Spec.Conversion, want.Spec.Conversion) {
 		if live, err = in.convert(ctx, live, want, converted(want.Spec.Conversion)); err != nil {
@@ -72,12 +70,12 @@ func (in *installer) apply(ctx context.Context, live, want *apiextensionsv1.Cust
 }
 
 // convert changes the conversion, and in the same write the versions that need it
-// or cannot do with it, and the mark of their schema. Applying cannot remove what
-// another one set, hence a patch.
+// or cannot do with it. Applying cannot remove what another one set, hence a
+// patch. It leaves the mark of the schema to what is applied after it, so that one
+// who dies in between is known not to have finished.
 func (in *installer) convert(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition, conversion map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return in.merge(ctx, live, conversionOwner, map[string]any{
-		"metadata": map[string]any{"annotations": want.Annotations},
-		"spec":     map[string]any{"conversion": conversion, "versions": want.Spec.Versions},
+		"spec": map[string]any{"conversion": conversion, "versions": want.Spec.Versions},
 	})
 }
 
