@@ -27,11 +27,13 @@ type MigrateOptions struct {
 	// Refused, if set, hears of every object that could not be rewritten, and why.
 	Refused func(object string, err error)
 	Log     logr.Logger
+
+	pageSize int64
 }
 
 const (
-	pageSize    = 500
-	defaultRate = 50
+	defaultPageSize = 500
+	defaultRate     = 50
 )
 
 // Migration is how far the stored objects of one CRD are.
@@ -82,6 +84,9 @@ func migrate(ctx context.Context, cfg *rest.Config, names []string, opts Migrate
 	}
 	if opts.Rate == 0 {
 		opts.Rate = defaultRate
+	}
+	if opts.pageSize == 0 {
+		opts.pageSize = defaultPageSize
 	}
 	if opts.Progress == nil {
 		opts.Progress = func(Migration) {}
