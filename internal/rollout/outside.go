@@ -1,0 +1,146 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+// Standing is where a rollout is, for those who only look on.
+type Standing struct {
+	// Completed and Requested are the hashes in the status, by today's algorithm.
+	Completed, Requested string
+	// Promoting holds from the point of no return until the rollout is complete.
+	Promoting bool
+	// Underway holds when the rollout of the spec, as it is now, has been asked for.
+	Underway bool
+	// Expired holds when that took too long.
+	Expired bool
+	// Deadline is when a rollout that is underway will have taken too long. Zero: there is none, or none any more.
+	Deadline time.Time
+	// Active is the generation that serves, nil before the first; Next the one that is to.
+	Active, Next *Generation
+	// NextImage is the image of environmentd in the next generation, or the one that it will have.
+	NextImage string
+}
+
+// Standing tells where the rollout is.
+func (o Observed) Standing(now time.Time) Standing {
+	s := Standing{
+		Completed: o.completed(), Requested: o.requested(), Promoting: o.promoting(), Underway: o.underway(), Expired: o.expired(now),
+		Active: o.active(), Next: o.next(), NextImage: o.Materialize.Spec.EnvironmentdImageRef,
+	}
+	if s.Promoting || o.current(s.Next) {
+		s.NextImage = o.imageOf(s.Next)
+	}
+	if s.Underway && !s.Promoting {
+		s.Deadline = o.deadline()
+	}
+	return s
+}
+
+// Proposing is the same environment with another spec: what would be observed if that were the one.
+func (o Observed) Proposing(m *v1alpha2.Materialize) (Observed, error) {
+	hash, err := known.of(m)
+	if err != nil {
+		return o, fmt.Errorf("hash the spec of Materialize %s/%s: %w", m.Namespace, m.Name, err)
+	}
+	o.Materialize, o.Hash = m, hash
+	o.Relabelled, o.UnknownHash = nil, nil
+	o.relabel(known)
+	if !o.worthAsking() {
+		o.Leader = Answer{}
+	}
+	return o, nil
+}
+
+// Belongings are the kinds of all that belongs to an environment. That of cert-manager may not be installed.
+func Belongings() []schema.GroupVersionKind {
+	return append(slices.Clone(alwaysKnown), kindCertificate)
+}
+
+// NewReader finds what belongs to an environment among what a client or a cache has. Of the kinds that it is told not to
+// look at, it finds nothing.
+func NewReader(reader client.Reader, except ...schema.GroupVersionKind) Reader {
+	return onlooker{reader, except}
+}
+
+type onlooker struct {
+	reader client.Reader
+	except []schema.GroupVersionKind
+}
+
+func (r onlooker) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, kind := range Belongings() {
+		if slices.Contains(r.except, kind) {
+			continue
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := r.reader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{v1alpha2.LabelResourceID: m.Status.ResourceID})
+		if kind == kindCertificate && (notInstalled(err) || apierrors.IsNotFound(err)) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			if owner := owner(&list.Items[i]); owner != nil && owner.UID == m.UID {
+				all = append(all, &list.Items[i])
+			}
+		}
+	}
+	return all, nil
+}
+
+func (r onlooker) Foreign(ctx context.Context, key client.ObjectKey) (*appsv1.StatefulSet, error) {
+	return objectReader{live: r.reader}.Foreign(ctx, key)
+}
+
+// Heard gives the answers that the operator has heard, as far as its last word on an environment tells: only it may be
+// where environmentd can be reached.
+func Heard(m *v1alpha2.Materialize) Leaders { return heardBefore{m} }
+
+type heardBefore struct{ m *v1alpha2.Materialize }
+
+func (h heardBefore) Status(context.Context, Address) (LeaderStatus, error) {
+	condition := meta.FindStatusCondition(h.m.Status.Conditions, v1alpha2.ConditionUpToDate)
+	if condition == nil {
+		return "", nil
+	}
+	if v1alpha2.Reason(condition.Reason) == v1alpha2.ReasonReadyToPromote {
+		return ReadyToPromote, nil
+	}
+	// It says first what it waits for: an object, or a step that failed.
+	_, waits, _ := strings.Cut(condition.Message, ": ")
+	if at := strings.Index(waits, "environmentd does not answer"); at >= 0 {
+		return "", errors.New(waits[at:])
+	}
+	if at := strings.Index(waits, "environmentd answers"); at >= 0 {
+		return "", errors.New(waits[at:])
+	}
+	for ending, status := range map[string]LeaderStatus{
+		"it has yet to catch up":                    Initializing,
+		"it has started anew, and is not ready yet": Initializing,
+		"it takes over":                             Promoting,
+		"what it leads to is to be what leads":      IsLeader,
+	} {
+		if strings.HasSuffix(waits, ", "+ending) {
+			return status, nil
+		}
+	}
+	return "", nil
+}
