@@ -62,12 +62,10 @@ func fixtures(m *v1alpha2.Materialize, now served) ([]*unstructured.Unstructured
 			}
 		}
 	}
-	for i := range all {
-		object, err := belonging(m, all[i])
-		if err != nil {
+	for _, object := range all {
+		if err := belonging(m, object); err != nil {
 			return nil, err
 		}
-		all[i] = object
 	}
 	return all, nil
 }

@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
@@ -106,31 +108,32 @@ func (g *Generation) rolledOut() bool {
 }
 
 // objectsOf is all that there should be of a generation, in the order in which it is made: the record first, from which
-// the rest can be made again.
-func objectsOf(m *v1alpha2.Materialize, g int64, record Record) ([]*unstructured.Unstructured, error) {
-	configMap, err := record.configMap(m, g)
-	if err != nil {
-		return nil, err
-	}
-	kept, err := configurationOf(kindConfigMap, configMap)
-	if err != nil {
-		return nil, err
-	}
-	pubsub, err := configurationOf(kindService, pubsubService(m, g))
-	if err != nil {
-		return nil, err
-	}
-	own, err := configurationOf(kindService, generationService(m, g))
-	if err != nil {
-		return nil, err
-	}
+// the rest can be made again. One that is there is left out: it cannot be changed, and does not have to be as another
+// Fairlead would write it.
+func objectsOf(m *v1alpha2.Materialize, g int64, record Record, recorded bool) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, object := range []*unstructured.Unstructured{kept, pubsub, own, record.StatefulSet} {
-		object, err := belonging(m, object)
+	add := func(kind schema.GroupVersionKind, object client.Object) error {
+		configuration, err := configurationOf(kind, object)
+		if err != nil {
+			return err
+		}
+		all = append(all, configuration)
+		return belonging(m, configuration)
+	}
+	if !recorded {
+		configMap, err := record.configMap(m, g)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, object)
+		if err := add(kindConfigMap, configMap); err != nil {
+			return nil, err
+		}
 	}
-	return all, nil
+	for _, service := range []*corev1.Service{pubsubService(m, g), generationService(m, g)} {
+		if err := add(kindService, service); err != nil {
+			return nil, err
+		}
+	}
+	set := record.StatefulSet.DeepCopy()
+	return append(all, set), belonging(m, set)
 }

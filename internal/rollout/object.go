@@ -28,10 +28,9 @@ func configurationOf(kind schema.GroupVersionKind, object client.Object) (*unstr
 	return u, nil
 }
 
-// belonging is an object of an environment as it is applied: it goes with the environment, and tells what it was applied
-// from, so that what is left out of it later is noticed.
-func belonging(m *v1alpha2.Materialize, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	object = object.DeepCopy()
+// belonging makes a configuration that of an object of an environment: it goes with the environment, and tells what it was
+// applied from, so that what is left out of it later is noticed.
+func belonging(m *v1alpha2.Materialize, object *unstructured.Unstructured) error {
 	object.SetNamespace(m.Namespace)
 	// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
 	controller := true
@@ -41,7 +40,7 @@ func belonging(m *v1alpha2.Materialize, object *unstructured.Unstructured) (*uns
 	}})
 	text, err := json.Marshal(object.Object)
 	if err != nil {
-		return nil, fmt.Errorf("describe %s %s: %w", object.GetKind(), object.GetName(), err)
+		return fmt.Errorf("describe %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	digest := sha256.Sum256(text)
 	annotations := object.GetAnnotations()
@@ -50,7 +49,7 @@ func belonging(m *v1alpha2.Materialize, object *unstructured.Unstructured) (*uns
 	}
 	annotations[v1alpha2.AnnotationApplied] = hex.EncodeToString(digest[:8])
 	object.SetAnnotations(annotations)
-	return object, nil
+	return nil
 }
 
 // identity of an object, as plans name it. The API server may serve several versions of a kind; one is meant.

@@ -117,10 +117,15 @@ func (p *planner) generationName(g int64) string { return fmt.Sprintf("generatio
 
 // settled is what there is to do when nothing is to be rolled out.
 func (p *planner) settled() {
-	p.removeOthers(passage.Because(CodeNotAsked, "the spec is again the one that serves"))
-	p.upkeep(p.active())
+	active := p.active()
 	p.fixtures()
+	p.upkeep(active)
+	p.removeOthers(passage.Because(CodeNotAsked, "the spec is again the one that serves"))
 	if p.requested() != p.Hash {
+		if active != nil && !active.Foreign {
+			// It may have been ended already, to make room.
+			p.await(active)
+		}
 		p.about(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is again the one that serves"))
 	}
 }
@@ -163,8 +168,8 @@ func (p *planner) rollout() {
 // cancelled takes back what has been made for a rollout that took too long.
 func (p *planner) cancelled() {
 	reason := passage.Because(v1alpha2.ReasonRolloutTimeout, "it was not ready to be promoted within %s", p.Materialize.Spec.RolloutRequestTimeout)
-	p.removeOthers(reason)
 	p.upkeep(p.active())
+	p.removeOthers(reason)
 	p.step(p.subject(), ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), reason)
 	p.last().State = passage.Failed
 }
@@ -202,7 +207,7 @@ func (p *planner) takeOver(leads bool) {
 	next, active := p.next(), p.active()
 	public, err := configurationOf(kindService, publicService(p.Materialize, p.selector(next)))
 	if err == nil {
-		public, err = belonging(p.Materialize, public)
+		err = belonging(p.Materialize, public)
 	}
 	if err != nil {
 		p.unplannable = unplannable{err}
@@ -292,36 +297,33 @@ func (p *planner) upkeep(g *Generation) {
 	if g == nil || g.Foreign {
 		return
 	}
+	if !p.promoting() && g.Number == p.next().Number && !p.current(g) {
+		// What stands in its place is gone by then.
+		g = &Generation{Number: g.Number, Hash: p.Hash}
+	}
 	record := p.recordOf(g)
 	if record == nil {
 		return
 	}
-	all, err := objectsOf(p.Materialize, g.Number, *record)
+	all, err := objectsOf(p.Materialize, g.Number, *record, g.Record != nil)
 	if err != nil {
 		p.unplannable = unplannable{err}
 		return
 	}
 	for _, object := range all {
-		have := g.find(identity(object))
-		if have != nil && object.GroupVersionKind() == kindConfigMap {
-			// It cannot be changed, and does not have to be as another Fairlead would write it.
-			continue
-		}
-		p.apply(ActionApply, object, have)
+		p.apply(ActionApply, object, g.find(identity(object)))
 	}
 }
 
 // recordOf is what a generation is made from: what it says itself, or else the spec, if it must have been that. It is nil
 // where nobody knows, and what there is stays as it is.
 func (p *planner) recordOf(g *Generation) *Record {
-	upcoming := !p.promoting() && g.Number == p.next().Number
+	active := g.Number == p.Materialize.Status.ActiveGeneration
 	switch {
-	case g.Record != nil && (!upcoming || p.current(g)):
+	case g.Record != nil:
 		return g.Record
-	case upcoming && !p.current(g):
-		// What stands in its place has to go first.
-		g = &Generation{Number: g.Number}
-	case g.Hash != p.Hash && g.Number != p.Materialize.Status.ActiveGeneration, g.Hash != p.Hash && p.Hash != p.completed():
+	case g.Hash == p.Hash, active && p.completed() == p.Hash:
+	default:
 		return nil
 	}
 	record, err := newRecord(p.Materialize, p.Hash, g.Number)
@@ -332,8 +334,8 @@ func (p *planner) recordOf(g *Generation) *Record {
 	if g.StatefulSet == nil {
 		return &record
 	}
-	set, err := belonging(p.Materialize, record.StatefulSet)
-	if err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
+	set := record.StatefulSet.DeepCopy()
+	if err := belonging(p.Materialize, set); err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
 		// It was made by another Fairlead, in another way. To apply it would restart it.
 		return nil
 	}

@@ -104,6 +104,9 @@ func conditionOf(o Observed, d decision, failure error, now time.Time) passage.R
 		return passage.Because(v1alpha2.ReasonApplying, "generation %d waits: %s", next, d.Hold.Message)
 	case failure != nil && !errors.As(failure, new(unheard)):
 		return passage.Because(v1alpha2.ReasonFailedDeploy, "%v", failure)
+	case o.Hash == o.completed() && o.requested() != o.Hash:
+		return passage.Because(v1alpha2.ReasonApplying, "generation %d goes on to serve, and generation %d is taken back%s",
+			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed():
 		return applied(m.Status.ActiveGeneration)
 	case o.expired(now):
@@ -132,6 +135,8 @@ func waiting(d decision, failure error) string {
 		return fmt.Sprintf(": %v", failure)
 	case step == nil:
 		return ""
+	case step.Action == ActionRemove:
+		return fmt.Sprintf(": %s is going", step.Object)
 	case step.Progress != "":
 		return fmt.Sprintf(": %s, %s", step.Object, step.Progress)
 	}

@@ -1,0 +1,246 @@
+package rollout
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+var update = flag.Bool("update", false, "rewrite the stories in testdata")
+
+// story is a whole rollout: what the controller writes, what it tells, and what the cluster makes of it, for a person to
+// read and to agree with.
+type story struct {
+	title string
+	setup func(*cluster)
+	// dies are the writes after which the operator is killed; it comes back after downtime.
+	dies     func(*cluster) bool
+	downtime time.Duration
+}
+
+// roll asks for another image, so many seconds after the beginning.
+func (c *cluster) roll(second int, tag string) {
+	c.on(second, "environmentdImageRef: materialize/environmentd:"+tag, func() { c.edit(func(b maker) { b.image(tag) }) })
+}
+
+func TestStory(t *testing.T) {
+	strategy := func(c *cluster, s v1alpha2.RolloutStrategy) { c.m = maker{c.m}.strategy(s).Materialize }
+	stories := map[string]story{
+		"first-deploy": {
+			title: "A resource is created. Its first generation is made, takes over, and only then is there anything in front of it.",
+			setup: func(*cluster) {},
+		},
+		"plain": {
+			title: "Another image is asked for. The old generation serves until the new one leads.",
+			setup: func(c *cluster) { c.roll(100, "v2") },
+		},
+		"manually-promote": {
+			title: "A rollout waits for a person. The hash of another rollout means nothing.",
+			setup: func(c *cluster) {
+				c.on(100, "rolloutStrategy: ManuallyPromote, and another image", func() {
+					c.edit(func(b maker) { b.strategy(v1alpha2.RolloutManuallyPromote).image("v2") })
+				})
+				c.on(200, "forcePromote: the hash of the rollout before", func() {
+					c.edit(func(b maker) { b.forcePromote(b.Status.LastCompletedRolloutHash) })
+				})
+				c.on(250, "fairlead promote mzs mz -n shop", func() {
+					c.edit(func(b maker) { b.forcePromote(b.Status.RequestedRolloutHash) })
+				})
+			},
+		},
+		"forced-early": {
+			title: "A person promotes a generation that would take minutes to catch up.",
+			setup: func(c *cluster) {
+				c.roll(100, "v2")
+				c.on(90, "environmentd takes ten minutes to catch up from now on", func() { c.catchesUp = 10 * time.Minute })
+				c.on(130, "fairlead promote mzs mz -n shop", func() {
+					c.edit(func(b maker) { b.forcePromote(b.Status.RequestedRolloutHash) })
+				})
+			},
+		},
+		"changed-before-promoting": {
+			title: "The spec changes while the next generation catches up. Nothing of that is promoted, and a clean one takes its place.",
+			setup: func(c *cluster) { c.roll(100, "v2"); c.roll(120, "v3") },
+		},
+		"changed-back": {
+			title: "The spec is changed back while the next generation catches up.",
+			setup: func(c *cluster) { c.roll(100, "v2"); c.roll(120, "v1") },
+		},
+		"changed-during-promoting": {
+			title: "The spec changes while the next generation takes over. That is completed first, and recorded as what it was.",
+			setup: func(c *cluster) { c.roll(100, "v2"); c.roll(132, "v3") },
+		},
+		"timeout": {
+			title: "The next generation never catches up. After ten minutes it is given up. Other edits do not start them anew; another image does.",
+			setup: func(c *cluster) {
+				c.m = maker{c.m}.timeout("10m").Materialize
+				c.on(90, "environmentd never catches up from now on", func() { c.catchesUp = 0 })
+				c.roll(100, "v2")
+				c.on(400, "balancerdReplicas: 3", func() { c.edit(func(b maker) { b.Spec.BalancerdReplicas = ptr.To[int32](3) }) })
+				c.on(800, "environmentd catches up again", func() { c.catchesUp = 20 * time.Second })
+				c.roll(810, "v3")
+			},
+		},
+		"immediate": {
+			title: "The strategy is to cause downtime: the old generation is gone before the new one starts, and nobody waits until that has caught up.",
+			setup: func(c *cluster) {
+				strategy(c, v1alpha2.RolloutImmediatelyPromoteCausingDowntime)
+				c.roll(100, "v2")
+			},
+		},
+		"immediate-changed-back": {
+			title: "The strategy is to cause downtime, and the new generation does not start. Its owner changes the image back, and the old one comes back as it was.",
+			setup: func(c *cluster) {
+				strategy(c, v1alpha2.RolloutImmediatelyPromoteCausingDowntime)
+				c.on(90, "pods do not start from now on", func() { c.starts = 0 })
+				c.roll(100, "v2")
+				c.on(200, "pods start again", func() { c.starts = 10 * time.Second })
+				c.roll(210, "v1")
+			},
+		},
+		"killed-before-the-post": {
+			title:    "The operator is killed when it has written that it will promote, and has not done it. In the meantime the spec changes.",
+			downtime: time.Minute,
+			dies:     func(c *cluster) bool { return c.promoting() && c.m.Status.ActiveGeneration == 1 },
+			setup:    func(c *cluster) { c.roll(100, "v2"); c.roll(150, "v3") },
+		},
+		"killed-after-the-post": {
+			title:    "The operator is killed right after it has told the next generation to take over. It does so by itself.",
+			downtime: time.Minute,
+			dies: func(c *cluster) bool {
+				set := c.set("mz" + testID + "-environmentd-2")
+				return set != nil && c.daemons[set.GetUID()] != nil && c.daemons[set.GetUID()].status == Promoting
+			},
+			setup: func(c *cluster) { c.roll(100, "v2") },
+		},
+		"forgetful": {
+			title: "The next generation restarts while it takes over, and knows nothing of it. It is asked again.",
+			setup: func(c *cluster) {
+				c.roll(100, "v2")
+				c.on(132, "environmentd restarts", func() {
+					d := c.daemons[c.set("mz"+testID+"-environmentd-2").GetUID()]
+					*d = daemon{Initializing, d.hash}
+					c.coming = nil
+					c.later(10*time.Second, "", func() { d.status = ReadyToPromote })
+				})
+			},
+		},
+		"paused": {
+			title: "A change is made while it is paused.",
+			setup: func(c *cluster) {
+				c.on(90, "fairlead pause mzs mz -n shop", func() { c.edit(func(b maker) { b.annotate(fairlead.AnnotationPaused, "true") }) })
+				c.roll(100, "v2")
+				c.on(200, "fairlead resume mzs mz -n shop", func() { c.edit(func(b maker) { delete(b.Annotations, fairlead.AnnotationPaused) }) })
+			},
+		},
+		"settings-without-a-rollout": {
+			title: "What is in front changes without a rollout. What somebody deletes comes back in place.",
+			setup: func(c *cluster) {
+				c.on(100, "balancerdReplicas: 5", func() { c.edit(func(b maker) { b.Spec.BalancerdReplicas = ptr.To[int32](5) }) })
+				for i, name := range []string{"StatefulSet environmentd-1", "ConfigMap environmentd-1", "Service persist-pubsub-1", "Role environmentd", "Deployment console"} {
+					c.on(200+20*i, "kubectl delete "+name, func() { c.lose(name) })
+				}
+			},
+		},
+		"forced-by-annotation": {
+			title: "The annotation rolls out what is there already.",
+			setup: func(c *cluster) {
+				c.on(100, "materialize.cloud/force-rollout: again", func() {
+					c.edit(func(b maker) { b.annotate(v1alpha2.AnnotationForceRollout, "again") })
+				})
+			},
+		},
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) { golden(t, name+".golden", story.play(t)) })
+	}
+	if *update || t.Failed() {
+		return
+	}
+	files, err := filepath.Glob("testdata/*.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if _, found := stories[strings.TrimSuffix(filepath.Base(file), ".golden")]; !found {
+			t.Errorf("%s belongs to no story", file)
+		}
+	}
+}
+
+// lose deletes an object as people do.
+func (c *cluster) lose(what string) {
+	for key := range c.objects {
+		if key.Kind+" "+name(key) == what {
+			delete(c.objects, key)
+			c.changed()
+			return
+		}
+	}
+	c.t.Errorf("there is no %s", what)
+}
+
+func (s story) play(t *testing.T) string {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s\n\n", s.title)
+	c := newCluster(t)
+	clock := ""
+	c.tell = func(format string, args ...any) {
+		since := c.now.Sub(epoch)
+		now := fmt.Sprintf("%d:%02d", int(since.Minutes()), int(since.Seconds())%60)
+		if now == clock {
+			now = ""
+		} else {
+			clock = now
+		}
+		fmt.Fprintf(&text, "%6s  %s\n", now, fmt.Sprintf(format, args...))
+	}
+	s.setup(c)
+	killed := false
+	c.run(at(100000), func() bool {
+		if s.dies != nil && !killed && s.dies(c) {
+			killed = true
+			return false
+		}
+		return true
+	}, s.downtime)
+	fmt.Fprintf(&text, "\nIn the end, after %d writes, there are\n", c.writes)
+	var lines []string
+	for key := range maps.Keys(c.objects) {
+		lines = append(lines, fmt.Sprintf("  %s %s", key.Kind, name(key)))
+	}
+	slices.Sort(lines)
+	fmt.Fprintln(&text, strings.Join(lines, "\n"))
+	return text.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s tells another story (-want +got); if the new one is right, go test ./internal/rollout -run Story -update\n%s", file, diff)
+	}
+}
