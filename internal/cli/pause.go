@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -49,7 +48,7 @@ func setPaused(ctx context.Context, c *connection, streams Streams, args []strin
 	changed, err := cluster.annotatePaused(ctx, resource, pause)
 	switch {
 	case apierrors.IsNotFound(err):
-		return errors.New(resource.String() + " does not exist")
+		return resource.missing()
 	case err != nil:
 		return fmt.Errorf("%s: %w", resource, err)
 	case !changed && pause:

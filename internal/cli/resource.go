@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -71,6 +70,14 @@ type resource struct {
 func (r resource) String() string {
 	kind := strings.ToLower(r.mapping.GroupVersionKind.Kind)
 	return kind + "." + r.mapping.GroupVersionKind.Group + "/" + r.key.Name
+}
+
+// missing is what is said of one that does not exist, with the namespace in which people tend to look in vain.
+func (r resource) missing() error {
+	if r.key.Namespace != "" {
+		return fmt.Errorf("%s does not exist in namespace %s", r, r.key.Namespace)
+	}
+	return fmt.Errorf("%s does not exist", r)
 }
 
 // typeAndName reads TYPE NAME, or TYPE/NAME as kubectl prints it.
@@ -155,7 +162,7 @@ func (c *cluster) account(ctx context.Context, r resource, q question) (account,
 	tell := starters()[r.mapping.GroupVersionKind.GroupKind()]
 	told, err := tell(ctx, c.client, r.key, q)
 	if apierrors.IsNotFound(err) {
-		return account{}, errors.New(r.String() + " does not exist")
+		return account{}, r.missing()
 	}
 	return told, err
 }

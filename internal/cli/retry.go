@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -36,7 +35,7 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 	}
 	var istio v1.Istio
 	if err := cluster.client.Get(ctx, resource.key, &istio); apierrors.IsNotFound(err) {
-		return errors.New(resource.String() + " does not exist")
+		return resource.missing()
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", resource, err)
 	}

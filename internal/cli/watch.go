@@ -86,7 +86,7 @@ func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) er
 	for {
 		told, err := look.tell(ctx)
 		if apierrors.IsNotFound(err) {
-			return errors.New(r.String() + " does not exist")
+			return r.missing()
 		}
 		if err != nil {
 			return interrupted(ctx, err, wait)
