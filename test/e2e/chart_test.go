@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,15 @@ func (r release) find(t testing.TB, kind, suffix string, into any) {
 		}
 	}
 	t.Fatalf("the chart has no %s %s", kind, suffix)
+}
+
+func certificateFrom(source, secret string) map[string]any {
+	return map[string]any{"operator": map[string]any{"certificate": map[string]any{"source": source, "secretName": secret}}}
+}
+
+// selfSigned are values for a cluster without cert-manager.
+func selfSigned() map[string]any {
+	return certificateFrom("self-signed", "")
 }
 
 func (r release) has(kind string) bool {
@@ -202,7 +212,9 @@ func TestChartNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, err := renderChart(tc.release, namespace, tc.values)
+			values := selfSigned()
+			maps.Copy(values, tc.values)
+			r, err := renderChart(tc.release, namespace, values)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +250,9 @@ func TestChartRefusesValues(t *testing.T) {
 		"the other one": {
 			map[string]any{"podLabels": map[string]any{"team": "a", "app.kubernetes.io/instance": "mine"}}, "app.kubernetes.io/instance",
 		},
-		"half a digest": {map[string]any{"image": map[string]any{"digest": "sha256:12"}}, "digest"},
+		"half a digest":          {map[string]any{"image": map[string]any{"digest": "sha256:12"}}, "digest"},
+		"an unknown certificate": {certificateFrom("vault", ""), "source"},
+		"a Secret without name":  {certificateFrom("secret", ""), "secretName"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,7 @@ type installation struct {
 func install(t testing.TB, c *cluster.Cluster) *installation {
 	t.Helper()
 	i := &installation{Client: administrator(t, c.Config()), config: c.Config(), namespace: c.Namespace(t)}
-	r, err := renderChart("fairlead", i.namespace, nil)
+	r, err := renderChart("fairlead", i.namespace, selfSigned())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +87,7 @@ func (i *installation) start(t testing.TB, kubeconfig string, extra ...string) *
 		"--chart-dir", cluster.Charts(t),
 		"--health-probe-bind-address=127.0.0.1:0",
 		"--metrics-bind-address=127.0.0.1:0",
+		"--webhook-bind-address=127.0.0.1:0",
 	)
 	args = append(args, extra...)
 	// An API server that cannot stream lists makes the operator list, so that permission must be there too.

@@ -48,3 +48,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Something if there are webhooks: those of the passage rollout, which convert between API versions. */}}
+{{- define "fairlead.webhooks" -}}
+{{- if or (not .Values.passages) (has "rollout" .Values.passages) -}}yes{{- end -}}
+{{- end -}}
+
+{{- define "fairlead.certificateSecret" -}}
+{{- default (printf "%s-webhook-certificate" (include "fairlead.fullname" .)) .Values.operator.certificate.secretName -}}
+{{- end -}}
+
+{{- define "fairlead.webhookHost" -}}
+{{- printf "%s-webhook.%s.svc" (include "fairlead.fullname" .) .Release.Namespace -}}
+{{- end -}}
