@@ -1,0 +1,26 @@
+// Package rollout_test looks at how environments of Materialize are rolled out, as their owners see it: they apply a
+// resource to a cluster where the operator works with the chart's permissions, and watch. What their pods would run is
+// played by the package environmentd.
+//
+// One cluster and one operator serve all tests but those that disturb the operator. Each test has a namespace of its own.
+package rollout_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	cluster.Parallel(8)
+	code := cluster.Run(m)
+	if shared.scratch != "" {
+		_ = os.RemoveAll(shared.scratch)
+	}
+	os.Exit(code)
+}
