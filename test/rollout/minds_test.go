@@ -1,0 +1,233 @@
+package rollout_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/test/environmentd"
+)
+
+// catchingUp is an environment whose second generation, of the image v2, is there and does not get ready to take over.
+func (w *world) catchingUp(t testing.TB, also ...func(*v1alpha2.Materialize)) *environment {
+	t.Helper()
+	e := w.deployed(t, also...)
+	e.daemon(2).Behave(environmentd.Manner{CatchesUp: true})
+	e.edit(t, image("v2"))
+	eventually(t, func(ctx context.Context) error {
+		m, err := e.get(ctx)
+		if err != nil {
+			return err
+		}
+		return tells(v1alpha2.ReasonApplying, "it has yet to catch up")(m, nil)
+	})
+	return e
+}
+
+func TestChangedBeforePromoting(t *testing.T) {
+	t.Parallel()
+	e := theWorld(t).catchingUp(t)
+	watched, before := e.watch(t), e.set(t, 2)
+	old := e.daemon(2)
+	e.fleet.Replace(e.namespace + "/mz/2")
+	e.edit(t, image("v3"))
+	m := e.serves(t, 2, "v3")
+	watched.check(t)
+	after := e.set(t, 2)
+	if after.UID == before.UID {
+		t.Error("the generation of the old request was changed, and not replaced")
+	}
+	if m.Status.LastCompletedRolloutHash != m.Status.RequestedRolloutHash {
+		t.Errorf("completed is not what was asked for: %+v", m.Status)
+	}
+	if asked := old.Asked(); len(asked) > 0 {
+		t.Errorf("the environmentd of the old request was asked: %v", asked)
+	}
+}
+
+func TestChangedBack(t *testing.T) {
+	t.Parallel()
+	e := theWorld(t).catchingUp(t)
+	watched, before := e.watch(t), e.set(t, 1)
+	e.edit(t, image("v1"))
+	m := e.serves(t, 1, "v1")
+	if m.Status.RequestedRolloutHash != m.Status.LastCompletedRolloutHash {
+		t.Errorf("hashes: %+v", m.Status)
+	}
+	if after := e.set(t, 1); after.UID != before.UID || after.Generation != before.Generation {
+		t.Error("what serves was touched")
+	}
+	if asked := e.daemon(2).Asked(); len(asked) > 0 {
+		t.Errorf("the next generation was asked: %v", asked)
+	}
+	watched.check(t)
+}
+
+func TestChangedWhilePromoting(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t)
+	e.daemon(2).Behave(environmentd.Manner{Lingers: true})
+	watched := e.watch(t)
+	e.edit(t, image("v2"))
+	requested := e.says(t, v1alpha2.ReasonPromoting).Status.RequestedRolloutHash
+	e.edit(t, image("v3"))
+	if m := e.says(t, v1alpha2.ReasonPromoting); m.Status.RequestedRolloutHash != requested {
+		t.Error("the request has moved while it was promoting")
+	}
+	watched.check(t)
+	e.daemon(3).Behave(environmentd.Manner{CatchesUp: true})
+	e.daemon(2).Behave(environmentd.Manner{})
+	eventually(t, func(ctx context.Context) error {
+		m, err := e.get(ctx)
+		if err == nil && m.Status.ActiveGeneration != 2 {
+			err = fmt.Errorf("generation %d serves", m.Status.ActiveGeneration)
+		}
+		if err == nil && (m.Status.LastCompletedRolloutHash != requested || m.Status.LastCompletedRolloutEnvironmentdImageRef != "materialize/environmentd:v2") {
+			t.Fatalf("completed is not what was promoted: %+v", m.Status)
+		}
+		return err
+	})
+	e.says(t, v1alpha2.ReasonApplying)
+	e.daemon(3).CatchUp()
+	e.serves(t, 3, "v3")
+}
+
+func TestManuallyPromote(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t)
+	watched := e.watch(t)
+	e.edit(t, image("v2"), strategy(v1alpha2.RolloutManuallyPromote))
+	m := e.says(t, v1alpha2.ReasonReadyToPromote)
+	for _, stale := range []string{m.Status.LastCompletedRolloutHash, "nonsense"} {
+		e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = stale })
+		e.says(t, v1alpha2.ReasonReadyToPromote)
+	}
+	if asked := e.daemon(2).Asked(); len(asked) > 0 {
+		t.Errorf("it was asked without being told: %v", asked)
+	}
+	before := e.set(t, 2)
+	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = m.Status.RequestedRolloutHash })
+	e.serves(t, 2, "v2")
+	watched.check(t)
+	if e.set(t, 2).UID != before.UID {
+		t.Error("forcePromote has replaced what it was to promote")
+	}
+	if diff := cmp.Diff([]string{"skip-catchup", "promote"}, e.daemon(2).Asked()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestForcedEarly(t *testing.T) {
+	t.Parallel()
+	e := theWorld(t).catchingUp(t)
+	watched := e.watch(t)
+	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = m.Status.RequestedRolloutHash })
+	e.serves(t, 2, "v2")
+	watched.check(t)
+	if asked := e.daemon(2).Asked(); asked[0] != "skip-catchup" || asked[len(asked)-1] != "promote" {
+		t.Errorf("asked %v", asked)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	e := theWorld(t).catchingUp(t, func(m *v1alpha2.Materialize) { m.Spec.RolloutRequestTimeout = "20s" })
+	watched, requested := e.watch(t), e.now(t).Status.RolloutRequestedAt
+	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.BalancerdReplicas = ptr.To[int32](1) })
+	m := e.says(t, v1alpha2.ReasonRolloutTimeout)
+	if !m.Status.RolloutRequestedAt.Equal(requested) {
+		t.Error("an edit elsewhere was taken for a request")
+	}
+	eventually(t, func(ctx context.Context) error {
+		if e.set(t, 2) != nil {
+			return fmt.Errorf("generation 2 is still there")
+		}
+		return nil
+	})
+	watched.check(t)
+	e.fleet.Replace(e.namespace + "/mz/2")
+	e.edit(t, image("v3"))
+	e.serves(t, 2, "v3")
+}
+
+// TestNoTimeoutWhilePromoting: there is no way back.
+func TestNoTimeoutWhilePromoting(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t, func(m *v1alpha2.Materialize) { m.Spec.RolloutRequestTimeout = "30s" })
+	e.daemon(2).Behave(environmentd.Manner{Lingers: true})
+	e.edit(t, image("v2"))
+	m := e.says(t, v1alpha2.ReasonPromoting)
+	over := m.Status.RolloutRequestedAt.Add(33 * time.Second)
+	eventually(t, func(ctx context.Context) error {
+		if now, err := e.get(ctx); err != nil || condition(now).Reason != string(v1alpha2.ReasonPromoting) {
+			t.Fatalf("it is %s: %v", condition(now).Reason, err)
+		}
+		if time.Now().Before(over) {
+			return fmt.Errorf("the time is not over")
+		}
+		return nil
+	})
+	e.daemon(2).Behave(environmentd.Manner{})
+	e.serves(t, 2, "v2")
+}
+
+// TestImmediately: what serves is gone before the next generation starts.
+func TestImmediately(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t, strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
+	m := e.now(t)
+	e.daemon(2).Behave(environmentd.Manner{CatchesUp: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	pods, err := e.Watch(ctx, &corev1.PodList{}, client.InNamespace(e.namespace), client.MatchingLabels{v1alpha2.LabelApp: "environmentd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.edit(t, image("v2"))
+	e.serves(t, 2, "v2")
+	old := true
+	for old {
+		event := <-pods.ResultChan()
+		pod := event.Object.(*corev1.Pod)
+		switch pod.Name {
+		case e.name(m, 1) + "-0":
+			old = event.Type != watch.Deleted
+		case e.name(m, 2) + "-0":
+			t.Fatal("the next generation has started before what served was gone")
+		}
+	}
+	if diff := cmp.Diff([]string{"skip-catchup", "promote"}, e.daemon(2).Asked()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestImmediatelyChangedBack: what was ended to make room comes back.
+func TestImmediatelyChangedBack(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t, strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
+	m := e.now(t)
+	e.daemon(2).Behave(environmentd.Manner{Resets: true})
+	e.edit(t, image("v2"))
+	eventually(t, func(ctx context.Context) error {
+		return e.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: e.name(m, 2)}, &appsv1.StatefulSet{})
+	})
+	e.edit(t, image("v1"))
+	e.serves(t, 1, "v1")
+	if set := e.set(t, 1); set.Status.ReadyReplicas != 1 {
+		t.Errorf("it is told to serve, and has %d pods ready", set.Status.ReadyReplicas)
+	}
+}
