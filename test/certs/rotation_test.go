@@ -1,4 +1,3 @@
-// Package certs_test rotates certificates while an API server calls the webhook that presents them.
 package certs_test
 
 import (
@@ -6,12 +5,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,8 +18,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha1"
@@ -33,25 +30,40 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"}))
-}
-
 const crdName = "materializes.materialize.cloud"
 
 // TestRotation keeps asking for an object in the version that it is not stored in, while certificates and authorities
 // come and go every few seconds. No request may fail.
 func TestRotation(t *testing.T) {
-	c := cluster.Shared(t)
-	w := newWebhook(t, c.Config(), c.Namespace(t))
-	object := w.object(t)
+	t.Run("self-signed", func(t *testing.T) {
+		w := newWebhook(t, certs.Options{
+			Kind: certs.SelfSigned, Name: "certificate",
+			Lifetimes: certs.Lifetimes{Authority: 24 * time.Second, Certificate: 6 * time.Second},
+		})
+		w.callFor(t, 40*time.Second, 5, 2)
+	})
+	t.Run("issued by others", func(t *testing.T) {
+		others := &issuer{dir: t.TempDir()}
+		if err := others.issue(); err != nil {
+			t.Fatal(err)
+		}
+		w := newWebhook(t, certs.Options{Kind: certs.CertManager, Directory: others.dir})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go others.run(ctx, t, 4*time.Second)
+		w.callFor(t, 20*time.Second, 4, 4)
+	})
+}
 
-	served, authorities := map[string]bool{}, map[string]bool{}
+// callFor has the API server call the webhook fifty times a second, while at least so many certificates, of so many
+// authorities, are served.
+func (w *webhook) callFor(t *testing.T, span time.Duration, certificates, authorities int) {
+	t.Helper()
+	object := w.object(t)
+	served, signed := map[string]bool{}, map[string]bool{}
 	var failures atomic.Int64
-	var first sync.Once
 	var requests sync.WaitGroup
-	asked := 0
-	stop := time.After(45 * time.Second)
+	asked, stop := 0, time.After(span)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for running := true; running; {
@@ -63,10 +75,8 @@ func TestRotation(t *testing.T) {
 			requests.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
-				got := &v1alpha1.Materialize{}
-				if err := w.Get(ctx, client.ObjectKeyFromObject(object), got); err != nil {
-					failures.Add(1)
-					first.Do(func() { t.Errorf("a request failed: %v", err) })
+				if err := w.Get(ctx, client.ObjectKeyFromObject(object), &v1alpha1.Materialize{}); err != nil && failures.Add(1) == 1 {
+					t.Errorf("a request failed: %v", err)
 				}
 			})
 			certificate, err := w.source.GetCertificate(nil)
@@ -74,23 +84,22 @@ func TestRotation(t *testing.T) {
 				t.Fatal(err)
 			}
 			served[certificate.Leaf.SerialNumber.String()] = true
-			authorities[certificate.Leaf.Issuer.String()] = true
+			signed[certificate.Leaf.Issuer.String()] = true
 		}
 	}
 	requests.Wait()
-	t.Logf("%d requests, %d calls of the webhook, %d certificates of %d authorities", asked, w.calls.Load(), len(served), len(authorities))
+	t.Logf("%d requests, %d calls of the webhook, %d certificates of %d authorities", asked, w.calls.Load(), len(served), len(signed))
 	if n := failures.Load(); n > 0 {
 		t.Errorf("%d of %d requests failed", n, asked)
 	}
-	if len(served) < 5 || len(authorities) < 2 {
-		t.Errorf("only %d certificates of %d authorities were served", len(served), len(authorities))
+	if len(served) < certificates || len(signed) < authorities {
+		t.Errorf("only %d certificates of %d authorities were served", len(served), len(signed))
 	}
 	if w.calls.Load() < int64(asked) {
 		t.Errorf("%d requests called the webhook %d times only", asked, w.calls.Load())
 	}
-	trusted := bytes.Count(w.bundle(t), []byte("BEGIN CERTIFICATE"))
-	if trusted > 2 {
-		t.Errorf("%d authorities are trusted", trusted)
+	if trusted := bytes.Count(w.bundle(t), []byte("BEGIN CERTIFICATE")); trusted > 3 {
+		t.Errorf("%d authorities are trusted, as if none were ever dropped", trusted)
 	}
 }
 
@@ -102,8 +111,10 @@ type webhook struct {
 	calls     atomic.Int64
 }
 
-func newWebhook(t *testing.T, config *rest.Config, namespace string) *webhook {
+func newWebhook(t *testing.T, options certs.Options) *webhook {
 	t.Helper()
+	c := cluster.Shared(t)
+	config, namespace := c.Config(), c.Namespace(t)
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1alpha2.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme))
@@ -114,13 +125,10 @@ func newWebhook(t *testing.T, config *rest.Config, namespace string) *webhook {
 	if w.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	w.source, err = certs.New(config, certs.Options{
-		Kind: certs.SelfSigned, Namespace: namespace, Name: "certificate", Names: []string{"127.0.0.1"}, AwaitTrust: true,
-		Poll: 100 * time.Millisecond, Settle: 500 * time.Millisecond, Overlap: 2 * time.Second,
-		Lifetimes: certs.Lifetimes{Authority: 24 * time.Second, Certificate: 6 * time.Second},
-		Log:       logr.Discard(),
-	})
-	if err != nil {
+	options.Namespace, options.Names, options.AwaitTrust = namespace, []string{"127.0.0.1"}, true
+	options.Poll, options.Settle, options.Overlap = 100*time.Millisecond, 500*time.Millisecond, 2*time.Second
+	options.Log = logr.Discard()
+	if w.source, err = certs.New(config, options); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.source.Load(t.Context()); err != nil {
@@ -165,20 +173,16 @@ func (w *webhook) object(t *testing.T) *v1alpha2.Materialize {
 	t.Helper()
 	object := &v1alpha2.Materialize{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: w.namespace}}
 	object.Spec.EnvironmentdImageRef, object.Spec.BackendSecretName = "materialize/environmentd:v1", "backend"
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		err := w.Create(t.Context(), object)
-		if err == nil {
-			err = w.Get(t.Context(), client.ObjectKeyFromObject(object), &v1alpha1.Materialize{})
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		if client.IgnoreAlreadyExists(w.Create(ctx, object)) != nil {
+			return false, nil
 		}
-		if client.IgnoreAlreadyExists(err) == nil {
-			return object
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(fmt.Errorf("make an object: %w", err))
-		}
-		time.Sleep(100 * time.Millisecond)
+		return w.Get(ctx, client.ObjectKeyFromObject(object), &v1alpha1.Materialize{}) == nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return object
 }
 
 func (w *webhook) bundle(t *testing.T) []byte {
