@@ -1,0 +1,173 @@
+package rollout_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout"
+)
+
+// belongings are all objects of an environment, by kind and name without what all names begin with.
+func (e *environment) belongings(t testing.TB) map[string]*unstructured.Unstructured {
+	t.Helper()
+	all := map[string]*unstructured.Unstructured{}
+	prefix := "mz" + e.now(t).Status.ResourceID + "-"
+	for _, kind := range rollout.Belongings() {
+		if kind.Kind == "Certificate" {
+			continue
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := e.List(t.Context(), list, client.InNamespace(e.namespace), client.HasLabels{v1alpha2.LabelResourceID}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			all[kind.Kind+" "+object.GetName()[len(prefix):]] = object
+		}
+	}
+	return all
+}
+
+func uids(all map[string]*unstructured.Unstructured) map[string]types.UID {
+	found := map[string]types.UID{}
+	for name, object := range all {
+		found[name] = object.GetUID()
+	}
+	return found
+}
+
+// TestDeleted: whatever somebody deletes comes back as it was, and nothing is rolled out.
+func TestDeleted(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t)
+	before, m := e.belongings(t), e.now(t)
+	if len(before) != 12 {
+		t.Errorf("there are %d objects: %v", len(before), uids(before))
+	}
+	for name, object := range before {
+		if err := w.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			t.Fatalf("delete %s: %v", name, err)
+		}
+	}
+	eventually(t, func(ctx context.Context) error {
+		after := e.belongings(t)
+		for name, object := range before {
+			now := after[name]
+			if now == nil || now.GetUID() == object.GetUID() {
+				return fmt.Errorf("%s has not come back", name)
+			}
+			if diff := cmp.Diff(object.GetAnnotations(), now.GetAnnotations()); name != "Deployment balancerd" && name != "Deployment console" && diff != "" {
+				return fmt.Errorf("%s is another one: %s", name, diff)
+			}
+		}
+		return nil
+	})
+	now := e.serves(t, 1, "v1")
+	if diff := cmp.Diff(m.Status, now.Status); diff != "" {
+		t.Errorf("the status has changed: %s", diff)
+	}
+}
+
+// TestEdited: what somebody changes is set right, and what others add is left alone.
+func TestEdited(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t)
+	before := e.belongings(t)
+	change := func(name string, object client.Object, patch string) {
+		t.Helper()
+		object.SetNamespace(e.namespace)
+		object.SetName(before[name].GetName())
+		if err := w.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatalf("change %s: %v", name, err)
+		}
+	}
+	change("Service environmentd", &corev1.Service{}, `{"metadata":{"annotations":{"theirs":"stays"}},"spec":{"selector":{"materialize.cloud/generation":"7"}}}`)
+	change("Deployment balancerd", &appsv1.Deployment{}, `{"spec":{"replicas":7}}`)
+	change("Role environmentd", &rbacv1.Role{}, `{"rules":[]}`)
+	change("RoleBinding environmentd", &rbacv1.RoleBinding{}, `{"subjects":[]}`)
+	change("StatefulSet environmentd-1", &appsv1.StatefulSet{}, `{"spec":{"replicas":0}}`)
+	eventually(t, func(ctx context.Context) error {
+		after := e.belongings(t)
+		for name, path := range map[string][]string{
+			"Service environmentd":       {"spec", "selector"},
+			"Deployment balancerd":       {"spec", "replicas"},
+			"Role environmentd":          {"rules"},
+			"RoleBinding environmentd":   {"subjects"},
+			"StatefulSet environmentd-1": {"spec", "replicas"},
+		} {
+			want, _, _ := unstructured.NestedFieldNoCopy(before[name].Object, path...)
+			got, _, _ := unstructured.NestedFieldNoCopy(after[name].Object, path...)
+			if diff := cmp.Diff(want, got); diff != "" {
+				return fmt.Errorf("%s: %s", name, diff)
+			}
+		}
+		if after["Service environmentd"].GetAnnotations()["theirs"] != "stays" {
+			t.Error("what others have added is gone")
+		}
+		return nil
+	})
+	if diff := cmp.Diff(uids(before), uids(e.belongings(t))); diff != "" {
+		t.Errorf("something was made anew: %s", diff)
+	}
+	e.serves(t, 1, "v1")
+}
+
+// TestWithoutARollout: what is in front changes at once, by itself.
+func TestWithoutARollout(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t)
+	before := e.set(t, 1)
+	e.edit(t, func(m *v1alpha2.Materialize) {
+		m.Spec.BalancerdReplicas, m.Spec.ConsoleReplicas = ptr.To[int32](3), ptr.To[int32](0)
+	})
+	eventually(t, func(ctx context.Context) error {
+		for name, want := range map[string]int64{"Deployment balancerd": 3, "Deployment console": 0} {
+			if got, _, _ := unstructured.NestedInt64(e.belongings(t)[name].Object, "spec", "replicas"); got != want {
+				return fmt.Errorf("%s has %d replicas, want %d", name, got, want)
+			}
+		}
+		return nil
+	})
+	e.serves(t, 1, "v1")
+	if after := e.set(t, 1); after.UID != before.UID || after.Generation != before.Generation {
+		t.Error("what serves was touched")
+	}
+}
+
+// TestGone: what belongs to an environment goes with it.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.deployed(t)
+	all := e.belongings(t)
+	if err := w.Delete(t.Context(), e.materialize()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		for name, object := range all {
+			left := object.DeepCopy()
+			if err := w.Get(ctx, client.ObjectKeyFromObject(object), left); err == nil {
+				return fmt.Errorf("%s is still there", name)
+			} else if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
