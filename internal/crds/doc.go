@@ -16,6 +16,14 @@
 // CRD that bears it belongs to Fairlead: edits made to it by hand are undone at
 // the next install, except spec.conversion, which the manifests do not state and
 // which is set where the webhook and its certificate are known.
+//
+// A CRD whose versions differ is never without somebody who converts between
+// them. It gets its versions and its webhook in one write; where no webhook is
+// known, only the version is served that is stored, and a CRD with objects of
+// another version is left as it is.
+//
+// Objects that are stored in an older version stay readable for ever, but keep
+// that version from being given up. Migrate rewrites them, unchanged.
 package crds
 
 //go:generate go test -run ^TestSchemaLock$ . -update

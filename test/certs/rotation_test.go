@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"log"
 	"net"
@@ -17,9 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha1"
@@ -38,9 +35,9 @@ func TestRotation(t *testing.T) {
 	t.Run("self-signed", func(t *testing.T) {
 		w := newWebhook(t, certs.Options{
 			Kind: certs.SelfSigned, Name: "certificate",
-			Lifetimes: certs.Lifetimes{Authority: 24 * time.Second, Certificate: 6 * time.Second},
+			Lifetimes: certs.Lifetimes{Authority: 36 * time.Second, Certificate: 9 * time.Second},
 		})
-		w.callFor(t, 40*time.Second, 5, 2)
+		w.callFor(t, 36*time.Second, 5, 2)
 	})
 	t.Run("issued by others", func(t *testing.T) {
 		others := &issuer{dir: t.TempDir()}
@@ -115,14 +112,9 @@ func newWebhook(t *testing.T, options certs.Options) *webhook {
 	t.Helper()
 	c := cluster.Shared(t)
 	config, namespace := c.Config(), c.Namespace(t)
-	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1alpha2.AddToScheme(scheme),
-		apiextensionsv1.AddToScheme(scheme))
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := &webhook{namespace: namespace}
-	if w.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	var err error
+	if w.Client, err = client.New(config, client.Options{Scheme: newScheme(t)}); err != nil {
 		t.Fatal(err)
 	}
 	options.Namespace, options.Names, options.AwaitTrust = namespace, []string{"127.0.0.1"}, true
