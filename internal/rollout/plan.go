@@ -181,9 +181,7 @@ func (p *planner) promotion() {
 	if !leads {
 		p.fixtures()
 	}
-	if !next.Foreign {
-		p.upkeep(next)
-	}
+	p.upkeep(next)
 	if p.Leader.Status == Initializing && p.hasty() {
 		p.step(p.set(next), ActionSkipCatchup, "", "", passage.Because(CodeForced, "nobody waits until it has caught up"))
 	}
@@ -294,12 +292,15 @@ func (p *planner) fixtures() {
 
 // upkeep makes what is missing of a generation, and sets right what somebody has changed.
 func (p *planner) upkeep(g *Generation) {
-	if g == nil || g.Foreign {
+	if g == nil {
 		return
 	}
 	if !p.promoting() && g.Number == p.next().Number && !p.current(g) {
 		// What stands in its place is gone by then.
 		g = &Generation{Number: g.Number, Hash: p.Hash}
+	}
+	if g.Foreign {
+		return
 	}
 	record := p.recordOf(g)
 	if record == nil {
@@ -376,9 +377,11 @@ func (p *planner) remove(g *Generation, reason passage.Reason) {
 	for _, object := range slices.SortedFunc(slices.Values(g.Objects), func(a, b *unstructured.Unstructured) int {
 		return byName(identity(a), identity(b))
 	}) {
-		p.gone(object, ActionRemove, reason)
+		if !p.listed(ActionRemove, identity(object)) {
+			p.gone(object, ActionRemove, reason)
+		}
 	}
-	if g.Foreign {
+	if g.Foreign && !p.listed(ActionRemove, p.set(g)) {
 		p.step(p.set(g), ActionRemove, "", "", reason)
 		p.going(g.StatefulSet)
 	}

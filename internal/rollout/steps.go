@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +15,11 @@ func (p *planner) step(object passage.Object, action passage.Action, from, to st
 }
 
 func (p *planner) last() *passage.Step { return &p.Steps[len(p.Steps)-1] }
+
+// listed tells whether the plan does this already.
+func (p *planner) listed(action passage.Action, object passage.Object) bool {
+	return slices.ContainsFunc(p.Steps, func(s passage.Step) bool { return s.Action == action && s.Object == object })
+}
 
 // about is a step that is no more than a note in the status of the resource itself.
 func (p *planner) about(action passage.Action, from, to string, reason passage.Reason) {

@@ -1,0 +1,474 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// scene is what is observed, put together by hand.
+type scene struct {
+	t testing.TB
+	Observed
+}
+
+// seeing is a resource, and nothing that belongs to it.
+func seeing(t testing.TB, b maker) scene {
+	t.Helper()
+	s := scene{t, Observed{
+		Materialize: b.Materialize, Hash: hashOf(t, b), HashVersion: known.version,
+		Generations: map[int64]*Generation{}, Fixtures: map[passage.Object]*unstructured.Unstructured{},
+	}}
+	s.relabel(known)
+	return s
+}
+
+// generation is there, made from a spec, with its pods ready.
+func (s scene) generation(number int64, spec maker) scene {
+	s.t.Helper()
+	made := spec.DeepCopy()
+	made.Status, made.UID = s.Materialize.Status, s.Materialize.UID
+	record, err := newRecord(made, hashOf(s.t, spec), number)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	objects, err := objectsOf(s.Materialize, number, record, false)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	g := &Generation{Number: number}
+	s.Generations[number] = g
+	for _, object := range objects {
+		if object.GetKind() == "StatefulSet" {
+			object.Object["status"] = map[string]any{
+				"replicas": int64(1), "readyReplicas": int64(1), "updatedReplicas": int64(1),
+			}
+		}
+		if err := g.take(object, known); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// unready has pods of the generation that are not.
+func (s scene) unready(number int64) scene {
+	s.Generations[number].StatefulSet.Status.ReadyReplicas = 0
+	return s
+}
+
+// without is a generation that has lost its object of a kind.
+func (s scene) without(number int64, kind string) scene {
+	g := s.Generations[number]
+	left := &Generation{Number: number}
+	for _, object := range g.Objects {
+		if object.GetKind() != kind {
+			if err := left.take(object, known); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	s.Generations[number] = left
+	return s
+}
+
+// going is a generation whose StatefulSet is being deleted.
+func (s scene) going(number int64) scene {
+	now := metav1.NewTime(epoch)
+	g := s.Generations[number]
+	g.StatefulSet.DeletionTimestamp = &now
+	for _, object := range g.Objects {
+		if object.GetKind() == "StatefulSet" {
+			object.SetDeletionTimestamp(&now)
+		}
+	}
+	return s
+}
+
+// foreign is a generation that somebody else has made.
+func (s scene) foreign(number int64) scene {
+	set := environmentdSet(s.Materialize, number)
+	set.Spec.Selector.MatchLabels = map[string]string{"theirs": fmt.Sprint(number)}
+	s.Generations[number] = &Generation{Number: number, StatefulSet: set, Foreign: true}
+	return s
+}
+
+// complete has all that stands in front of what serves.
+func (s scene) complete() scene {
+	s.t.Helper()
+	all, err := fixtures(s.Materialize, s.served())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, object := range all {
+		s.Fixtures[identity(object)] = object
+	}
+	return s
+}
+
+// leadTo is where the public Service leads.
+func (s scene) leadTo(number int64) scene {
+	s.t.Helper()
+	public, err := configurationOf(kindService, publicService(s.Materialize, s.selector(s.Observed.generation(number))))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := belonging(s.Materialize, public); err != nil {
+		s.t.Fatal(err)
+	}
+	s.Fixtures[identity(public)] = public
+	return s
+}
+
+func (s scene) hears(status LeaderStatus) scene {
+	s.Leader = Answer{Status: status}
+	return s
+}
+
+func (s scene) hearsNothing() scene {
+	s.Leader = Answer{Err: errors.New("environmentd does not answer: the connection is refused")}
+	return s
+}
+
+// planned is a plan as lines of "state action object", with what can be started now marked by ">".
+func planned(d decision) []string {
+	start := map[attempt]bool{}
+	if d.Hold == nil {
+		for _, step := range startable(d.Steps) {
+			start[attempt{step.Object, step.Action}] = true
+		}
+	}
+	var lines []string
+	if d.Hold != nil {
+		lines = append(lines, "held: "+string(d.Hold.Code))
+	}
+	for _, step := range d.Steps {
+		mark := " "
+		if start[attempt{step.Object, step.Action}] {
+			mark = ">"
+		}
+		object := step.Object.Kind + " " + name(step.Object)
+		if step.Object.Kind == v1alpha2.MaterializeKind {
+			object = ""
+		}
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%s %-7s %s %s", mark, step.State, step.Action, object), " "))
+	}
+	return lines
+}
+
+// after the point of no return, and on the way there.
+var (
+	makeSecond = []string{
+		"> Pending apply ConfigMap environmentd-2", "> Pending apply Service persist-pubsub-2",
+		"> Pending apply Service environmentd-2", "> Pending apply StatefulSet environmentd-2",
+	}
+	removeFirst = []string{
+		"  Pending remove StatefulSet environmentd-1", "  Pending remove Service environmentd-1",
+		"  Pending remove Service persist-pubsub-1", "  Pending remove ConfigMap environmentd-1",
+	}
+	removeSecond = []string{
+		"> Pending remove StatefulSet environmentd-2", "> Pending remove Service environmentd-2",
+		"> Pending remove Service persist-pubsub-2", "> Pending remove ConfigMap environmentd-2",
+	}
+)
+
+// later are the same lines when it is not their turn.
+func later(lines ...string) []string { return turned(lines, ">", " ") }
+
+// started are the same lines when it is.
+func started(lines ...string) []string { return turned(lines, " ", ">") }
+
+func turned(lines []string, from, to string) []string {
+	var all []string
+	for _, line := range lines {
+		all = append(all, strings.Replace(line, from, to, 1))
+	}
+	return all
+}
+
+func lines(parts ...any) []string {
+	var all []string
+	for _, part := range parts {
+		switch part := part.(type) {
+		case string:
+			all = append(all, part)
+		case []string:
+			all = append(all, part...)
+		}
+	}
+	return all
+}
+
+func TestPlan(t *testing.T) {
+	v1, v2, v3 := func() maker { return makeMaterialize() }, func() maker { return makeMaterialize().image("v2") }, func() maker { return makeMaterialize().image("v3") }
+	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
+	immediate := func() maker { return v2().strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime) }
+	// second is what serves v1 and has asked for the spec.
+	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
+	promoting := func(b maker) maker { return second(b).told(v1alpha2.ReasonPromoting) }
+	ready := "  Done    await StatefulSet environmentd-2"
+	commit := lines("  Pending commit", "  Pending promote StatefulSet environmentd-2", "  Pending switch Service environmentd", removeFirst, "  Pending complete")
+	committed := lines("> Pending commit", commit[1:])
+	lead := lines("> Pending switch Service environmentd", removeFirst, "  Pending complete")
+
+	cases := map[string]struct {
+		scene scene
+		now   int
+		want  []string
+	}{
+		"nothing is known": {
+			scene: seeing(t, v1()),
+			want:  lines("> Pending identify", "  Pending request"),
+		},
+		"nothing has been rolled out": {
+			scene: seeing(t, v1().identified()),
+			want: lines(
+				"> Pending keep ServiceAccount environmentd", "> Pending keep Role environmentd", "> Pending keep RoleBinding environmentd",
+				"  Pending request", "  Pending apply ConfigMap environmentd-1", "  Pending apply Service persist-pubsub-1",
+				"  Pending apply Service environmentd-1", "  Pending apply StatefulSet environmentd-1",
+				"  Pending await StatefulSet environmentd-1", "  Pending catch up StatefulSet environmentd-1", "  Pending commit",
+				"  Pending promote StatefulSet environmentd-1", "  Pending switch Service environmentd", "  Pending complete",
+			),
+		},
+		"all is well": {
+			scene: seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
+		},
+		"a Service is missing": {
+			scene: seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).without(1, "Service").complete(),
+			want:  lines("> Pending apply Service persist-pubsub-1", "> Pending apply Service environmentd-1"),
+		},
+		"the record is missing": {
+			scene: seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).without(1, "ConfigMap").complete(),
+			want:  lines("> Pending apply ConfigMap environmentd-1"),
+		},
+		"the record is missing, and the spec has changed": {
+			scene: seeing(t, second(v2())).generation(1, v1()).without(1, "ConfigMap").generation(2, v2()).complete().hears(Initializing),
+			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit[:3], "  Pending remove StatefulSet environmentd-1", "  Pending remove Service environmentd-1", "  Pending remove Service persist-pubsub-1", "  Pending complete"),
+		},
+		"somebody else has made what serves": {
+			scene: seeing(t, v1().serving(t, 1, v1())).foreign(1).complete(),
+		},
+		"the spec has changed": {
+			scene: seeing(t, v2().serving(t, 1, v1())).generation(1, v1()).complete(),
+			want: lines("> Pending request", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit),
+		},
+		"a rollout was asked for, but not when": {
+			scene: seeing(t, func() maker { m := second(v2()); m.Status.RolloutRequestedAt = nil; return m }()).generation(1, v1()).complete(),
+			want: lines("> Pending request", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit),
+		},
+		"the next generation has to be made": {
+			scene: seeing(t, second(v2())).generation(1, v1()).complete(),
+			want:  lines(makeSecond, "  Pending await StatefulSet environmentd-2", "  Pending catch up StatefulSet environmentd-2", commit),
+		},
+		"its pods are not ready": {
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).unready(2).complete(),
+			want:  lines("  Running await StatefulSet environmentd-2", "  Pending catch up StatefulSet environmentd-2", commit),
+		},
+		"it does not answer": {
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).complete().hearsNothing(),
+			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
+		},
+		"it catches up": {
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
+		},
+		"it catches up, and a person does not want to wait": {
+			scene: seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			want:  lines(ready, "> Pending skip catch-up StatefulSet environmentd-2", commit),
+		},
+		"it is ready": {
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
+		},
+		"it is ready, and a person has to agree": {
+			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", "  Running approve", commit),
+		},
+		"it is ready, and a person has agreed to another one": {
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, v1())))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", "  Running approve", commit),
+		},
+		"it is ready, and a person has agreed": {
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual())))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
+		},
+		"it has taken over without being asked": {
+			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(IsLeader),
+			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
+		},
+		"the spec has changed before promoting": {
+			scene: seeing(t, second(v3())).generation(1, v1()).generation(2, v2()).complete(),
+			want: lines(removeSecond, later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit),
+		},
+		"what was made for the old spec is going": {
+			scene: seeing(t, second(v3())).generation(1, v1()).generation(2, v2()).going(2).without(2, "ConfigMap").without(2, "Service").complete(),
+			want: lines("  Running remove StatefulSet environmentd-2", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit),
+		},
+		"what was made for the same spec is going": {
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).going(2).complete(),
+			want: lines("  Running remove StatefulSet environmentd-2", removeSecond[1:], later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit),
+		},
+		"somebody else has made the next generation": {
+			scene: seeing(t, second(v2())).foreign(1).foreign(2).complete(),
+			want: lines("> Pending remove StatefulSet environmentd-2", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit[:3], "  Pending remove StatefulSet environmentd-1", "  Pending complete"),
+		},
+		"the spec has changed back": {
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			want:  lines(removeSecond, "  Done    await StatefulSet environmentd-1", "  Pending withdraw"),
+		},
+		"the spec has changed back, and nothing is left": {
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).complete(),
+			want:  lines("  Done    await StatefulSet environmentd-1", "> Pending withdraw"),
+		},
+		"it took too long": {
+			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(Initializing),
+			now:   60,
+			want:  lines(removeSecond, "  Failed  cancel"),
+		},
+		"it took too long, and nothing is left": {
+			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).complete(),
+			now:   1000,
+			want:  lines("  Failed  cancel"),
+		},
+		"it has not taken too long": {
+			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(ReadyToPromote),
+			now:   59,
+			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
+		},
+		"it took too long, with downtime": {
+			scene: seeing(t, second(immediate().timeout("1m"))).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate().timeout("1m")).complete(),
+			now:   60,
+			want:  lines("> Pending apply StatefulSet environmentd-1", later(removeSecond...), "  Failed  cancel"),
+		},
+		"it took too long, and is promoting": {
+			scene: seeing(t, promoting(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(ReadyToPromote),
+			now:   1000,
+			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"with downtime, what serves is to end first": {
+			scene: seeing(t, second(immediate())).generation(1, v1()).complete(),
+			want: lines("> Pending remove StatefulSet environmentd-1", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit[:3], removeFirst[1:], "  Pending complete"),
+		},
+		"with downtime, what served is going": {
+			scene: seeing(t, second(immediate())).generation(1, v1()).going(1).complete(),
+			want: lines("  Running remove StatefulSet environmentd-1", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit[:3], removeFirst[1:], "  Pending complete"),
+		},
+		"with downtime, what served is gone": {
+			scene: seeing(t, second(immediate())).generation(1, v1()).without(1, "StatefulSet").complete(),
+			want: lines(makeSecond, "  Pending await StatefulSet environmentd-2", "  Pending catch up StatefulSet environmentd-2",
+				commit[:3], removeFirst[1:], "  Pending complete"),
+		},
+		"with downtime, changed back": {
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, immediate(), 0)).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate()).complete(),
+			want:  lines("> Pending apply StatefulSet environmentd-1", later(removeSecond...), "  Pending await StatefulSet environmentd-1", "  Pending withdraw"),
+		},
+		"promoting, and not asked yet": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and it takes over": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
+			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and it does not answer": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hearsNothing(),
+			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and it has forgotten all": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and the spec has changed": {
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and the spec has changed back": {
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v1")).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and its StatefulSet was deleted": {
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "StatefulSet").complete().hearsNothing(),
+			want:  lines("> Pending apply StatefulSet environmentd-2", "  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting what somebody else has made": {
+			scene: seeing(t, func() maker { m := promoting(v2()); m.Status.RequestedRolloutHash = ""; return m }()).foreign(1).foreign(2).complete().hears(ReadyToPromote),
+			want: lines("> Pending promote StatefulSet environmentd-2", "  Pending switch Service environmentd",
+				"  Pending remove StatefulSet environmentd-1", "  Pending complete"),
+		},
+		"it leads": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(IsLeader),
+			want:  lines("  Done    promote StatefulSet environmentd-2", lead),
+		},
+		"it leads, and users are led to it": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().leadTo(2).hears(IsLeader),
+			want:  lines("  Done    promote StatefulSet environmentd-2", "  Done    switch Service environmentd", started(removeFirst...), "  Pending complete"),
+		},
+		"users are led to it, and it has forgotten all": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().leadTo(2),
+			want:  lines("  Done    promote StatefulSet environmentd-2", "  Done    switch Service environmentd", started(removeFirst...), "  Pending complete"),
+		},
+		"what served before is going": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).going(1).without(1, "ConfigMap").without(1, "Service").generation(2, v2()).complete().leadTo(2),
+			want:  lines("  Done    promote StatefulSet environmentd-2", "  Done    switch Service environmentd", "  Running remove StatefulSet environmentd-1", "  Pending complete"),
+		},
+		"what served before is gone": {
+			scene: seeing(t, promoting(v2())).generation(2, v2()).complete().leadTo(2),
+			want:  lines("  Done    promote StatefulSet environmentd-2", "  Done    switch Service environmentd", "> Pending complete"),
+		},
+		"paused": {
+			scene: seeing(t, v2().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
+			want: lines("held: Paused", "  Pending request", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit),
+		},
+		"paused while promoting": {
+			scene: seeing(t, promoting(v2()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"being deleted while promoting": {
+			scene: seeing(t, func() maker { m := promoting(v2()); m.DeletionTimestamp = &metav1.Time{Time: epoch}; return m }()).generation(1, v1()).generation(2, v2()).complete(),
+			want:  lines("held: BeingDeleted", "  Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"hashed by a Fairlead to come": {
+			scene: seeing(t, func() maker { m := v1().serving(t, 1, v1()); m.Status.RolloutHashVersion = 99; return m }()).generation(1, v1()).complete(),
+			want:  lines("held: UnknownHashVersion"),
+		},
+		"more generations than there should be": {
+			scene: seeing(t, v1().serving(t, 5, v1())).generation(5, v1()).generation(2, v2()).complete(),
+			want:  removeSecond,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := decide(c.scene.Observed, epoch.Add(time.Duration(c.now)*time.Second))
+			if d.unplannable != nil {
+				t.Fatal(d.unplannable)
+			}
+			if diff := cmp.Diff(c.want, planned(d)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			for _, step := range d.Steps {
+				if step.Reason.Code == "" || step.Reason.Message == "" {
+					t.Errorf("nobody knows why to %s %s", step.Action, step.Object)
+				}
+			}
+		})
+	}
+}
