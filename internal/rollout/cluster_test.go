@@ -41,6 +41,7 @@ type cluster struct {
 
 	// starts is how long pods take, and catchesUp an environmentd from then on. Nothing: it never does.
 	starts, catchesUp time.Duration
+	hashes            algorithms
 	writes            int
 	tell              func(format string, args ...any)
 }
@@ -61,15 +62,15 @@ const (
 // daemon is an environmentd.
 type daemon struct {
 	status LeaderStatus
-	// hash of the spec that it was made from.
-	hash string
+	// spec that it was made from.
+	spec *v1alpha2.Materialize
 }
 
 func newCluster(t testing.TB) *cluster {
 	c := &cluster{
 		t: t, now: epoch, m: makeMaterialize().Materialize,
 		objects: map[passage.Object]*unstructured.Unstructured{}, daemons: map[types.UID]*daemon{},
-		starts: 10 * time.Second, catchesUp: 20 * time.Second,
+		starts: 10 * time.Second, catchesUp: 20 * time.Second, hashes: known,
 		tell: func(string, ...any) {},
 	}
 	c.m.ResourceVersion = c.nextVersion()
@@ -156,7 +157,12 @@ func (c *cluster) public() string {
 // start is what the controller of StatefulSets and a kubelet do.
 func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
 	uid, generation := set.GetUID(), set.GetGeneration()
-	hash := set.GetAnnotations()[v1alpha2.AnnotationRolloutHash]
+	var spec *v1alpha2.Materialize
+	record := key
+	record.APIVersion, record.Kind = "v1", "ConfigMap"
+	if r, err := readRecord(c.objects[record]); err == nil {
+		spec = r.Materialize
+	}
 	delete(c.daemons, uid)
 	there := func() bool {
 		now := c.objects[key]
@@ -176,7 +182,7 @@ func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
 		}
 		c.objects[key].Object["status"] = status
 		c.objects[key].SetResourceVersion(c.nextVersion())
-		c.daemons[uid] = &daemon{Initializing, hash}
+		c.daemons[uid] = &daemon{Initializing, spec}
 		c.tell("         the pod of %s is ready", name(key))
 		c.changed()
 	})

@@ -87,7 +87,7 @@ func decide(o Observed, now time.Time) decision {
 	p.Plan = passage.Plan{
 		Passage: v1alpha2.PassageRollout, Subject: subject(m), Hold: passage.FirstHold(o, gates...), Steps: []passage.Step{},
 	}
-	if o.Relabelled != nil {
+	if o.Relabelled != nil && !o.promoting() {
 		p.about(ActionRelabel, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
 			passage.Because(CodeUnchanged, "hashes are made in another way now, and nothing else has changed"))
 	}

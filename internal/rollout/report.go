@@ -45,7 +45,8 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 		tell(passage.Because(v1alpha2.ReasonPromoting, "generation %d is about to take over", next))
 	case ActionComplete:
 		status.ActiveGeneration = next
-		status.LastCompletedRolloutHash = o.requested()
+		// As it is written there, by whatever algorithm: nothing moves it while promoting.
+		status.LastCompletedRolloutHash = status.RequestedRolloutHash
 		status.LastCompletedRolloutEnvironmentdImageRef = o.imageOf(o.next())
 		if o.Hash == o.requested() {
 			tell(applied(next))

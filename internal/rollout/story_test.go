@@ -132,7 +132,7 @@ func TestStory(t *testing.T) {
 				c.roll(100, "v2")
 				c.on(132, "environmentd restarts", func() {
 					d := c.daemons[c.set("mz"+testID+"-environmentd-2").GetUID()]
-					*d = daemon{Initializing, d.hash}
+					*d = daemon{Initializing, d.spec}
 					c.coming = nil
 					c.later(10*time.Second, "", func() { d.status = ReadyToPromote })
 				})
