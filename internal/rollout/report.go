@@ -99,6 +99,8 @@ func conditionOf(o Observed, d decision, failure error, now time.Time) passage.R
 	switch {
 	case o.promoting():
 		return passage.Because(v1alpha2.ReasonPromoting, "generation %d takes over%s", next, waits)
+	case d.Hold != nil && d.Hold.Code == CodeUnknownHash:
+		return passage.Because(v1alpha2.ReasonApplying, "generation %d serves, and %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.completed():
 		return passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil:

@@ -1,0 +1,157 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+func TestCondition(t *testing.T) {
+	v1, v2 := func() maker { return makeMaterialize() }, func() maker { return makeMaterialize().image("v2") }
+	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
+	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
+	refused := errors.New("keep Deployment shop/x: somebody does not want it")
+	cases := map[string]struct {
+		scene   scene
+		failure error
+		want    string
+	}{
+		"serving": {
+			scene: seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
+			want:  "True Applied: generation 1 serves what the spec asks for",
+		},
+		"serving, and something is refused": {
+			scene:   seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
+			failure: refused, want: "False FailedDeploy: keep Deployment shop/x: somebody does not want it",
+		},
+		"serving, and paused": {
+			scene: seeing(t, v1().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
+			want:  "True Applied: generation 1 serves what the spec asks for; it is paused; go on with `fairlead resume mzs mz -n shop`",
+		},
+		"changed, and paused": {
+			scene: seeing(t, v2().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
+			want:  "Unknown Applying: generation 2 waits: it is paused; go on with `fairlead resume mzs mz -n shop`",
+		},
+		"pods are not ready": {
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).unready(2).complete(),
+			want:  "Unknown Applying: generation 2 is made: StatefulSet shop/mza1b2c3d4e5-environmentd-2, 0 of 1 ready",
+		},
+		"ready": {
+			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			want: "Unknown ReadyToPromote: generation 2 is ready; it is promoted when forcePromote is " + hashOf(t, manual()) +
+				": `fairlead promote mzs mz -n shop`",
+		},
+		"promoting": {
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
+			want:  "Unknown Promoting: generation 2 takes over: StatefulSet shop/mza1b2c3d4e5-environmentd-2, it takes over",
+		},
+		"promoting, and something is refused": {
+			scene:   seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
+			failure: refused, want: "Unknown Promoting: generation 2 takes over: keep Deployment shop/x: somebody does not want it",
+		},
+		"promoting, and being asked in vain": {
+			scene:   seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			failure: heard(refusal{"not today"}), want: "Unknown Promoting: generation 2 takes over: environmentd refuses: not today",
+		},
+		"being asked in vain": {
+			scene:   seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			failure: heard(refusal{"not today"}), want: "Unknown Applying: generation 2 is made: environmentd refuses: not today",
+		},
+		"too late": {
+			scene: seeing(t, second(v2().timeout("1s"))).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and was removed; " +
+				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again",
+		},
+		"too late, the first time": {
+			scene: seeing(t, v1().timeout("1s").identified().requested(t, v1().timeout("1s"), 0)),
+			want: "False RolloutTimeout: generation 1 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and was removed; " +
+				"change the spec, or set forceRollout to a new UUID to try it again",
+		},
+		"taken back": {
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).generation(2, v2()).going(2).complete(),
+			want:  "Unknown Applying: generation 1 goes on to serve, and generation 2 is taken back: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is going",
+		},
+		"of an unknown hash": {
+			scene: seeing(t, func() maker { m := v1().serving(t, 1, v1()); m.Status.RolloutHashVersion = 99; return m }()).generation(1, v1()).complete(),
+			want: "Unknown Applying: generation 1 serves, and nobody can tell whether the spec has changed: hash Materialize shop/mz: " +
+				"status.rolloutHashVersion is 99, and this Fairlead knows [1]: run the Fairlead that wrote it, or a newer one",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			now := at(10)
+			d := decide(c.scene.Observed, now)
+			status := c.scene.Materialize.Status.DeepCopy()
+			setCondition((*v1alpha2.MaterializeStatus)(status), c.scene.Materialize, conditionOf(c.scene.Observed, d, c.failure, now), now)
+			got := meta.FindStatusCondition(status.Conditions, v1alpha2.ConditionUpToDate)
+			if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
+				t.Errorf("\n got %s\nwant %s", text, c.want)
+			}
+			before := meta.FindStatusCondition(c.scene.Materialize.Status.Conditions, v1alpha2.ConditionUpToDate)
+			if since := got.LastTransitionTime.Time; before != nil && before.Status == got.Status && !since.Equal(epoch) ||
+				(before == nil || before.Status != got.Status) && !since.Equal(now) {
+				t.Errorf("it is %s since %s", got.Status, since)
+			}
+		})
+	}
+}
+
+// TestOutcome: every rollout ends once.
+func TestOutcome(t *testing.T) {
+	cases := map[string]struct {
+		setup func(*cluster)
+		want  map[string]float64
+	}{
+		"completed": {func(c *cluster) { c.roll(100, "v2") }, map[string]float64{"completed": 2, "Applying": 2, "Promoting": 2}},
+		"replaced":  {func(c *cluster) { c.roll(100, "v2"); c.roll(115, "v3") }, map[string]float64{"completed": 2, "replaced": 1, "Applying": 2, "Promoting": 2}},
+		"withdrawn": {func(c *cluster) { c.roll(100, "v2"); c.roll(115, "v1") }, map[string]float64{"completed": 1, "withdrawn": 1, "Applying": 2, "Promoting": 1}},
+		"timed out": {func(c *cluster) {
+			c.m = maker{c.m}.timeout("1m").Materialize
+			c.on(90, "", func() { c.catchesUp = 0 })
+			c.roll(100, "v2")
+			c.on(300, "", func() { c.catchesUp = time.Second })
+			c.roll(310, "v3")
+		}, map[string]float64{"completed": 2, "timed out": 1, "Applying": 3, "Promoting": 2}},
+	}
+	for name, story := range cases {
+		t.Run(name, func(t *testing.T) {
+			rolloutsByOutcome.Reset()
+			phaseDuration.Reset()
+			c := newCluster(t)
+			story.setup(c)
+			c.run(at(1000), func() bool { return true }, 0)
+			if diff := cmp.Diff(story.want, gathered(t)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// gathered are how many rollouts have ended in which way, and how many times a phase was measured.
+func gathered(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			switch family.GetName() {
+			case "fairlead_rollouts_total":
+				found[metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
+			case "fairlead_rollout_phase_duration_seconds":
+				found[metric.GetLabel()[0].GetValue()] = float64(metric.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return found
+}
