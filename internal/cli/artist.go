@@ -24,10 +24,10 @@ func (p *painter) draw(r statusReport) {
 	if r.Target != "" {
 		title += " to " + r.Target
 	}
-	fmt.Fprintf(&picture, "%s: %s\n%s\n", title, r.State, r.Headline)
+	fmt.Fprintf(&picture, "%s: %s\n%s\n", title, r.State, strings.Join(wrap(r.Headline, columns), "\n"))
 	var open []passage.Step
 	for _, s := range r.Steps {
-		if s.State != passage.Done {
+		if s.State != passage.Done && r.Rollout == nil {
 			open = append(open, s)
 		}
 	}
@@ -36,6 +36,7 @@ func (p *painter) draw(r statusReport) {
 		printSteps(&picture, outputText, open)
 	}
 	printWorkloads(&picture, outputText, r.Workloads)
+	printRollout(&picture, outputText, r)
 	lines := strings.Split(strings.TrimRight(picture.String(), "\n"), "\n")
 	if height := p.height(); height > 4 && len(lines) > height-3 {
 		lines = append(lines[:height-4], "...")
@@ -65,6 +66,10 @@ func (t *teletype) draw(r statusReport) {
 	}
 	line := fmt.Sprintf("%s to %s: %s", r.Subject, orDash(r.Target), r.State)
 	t.once(r.At, "state", line, line)
+	if r.Rollout != nil {
+		t.rollout(r)
+		return
+	}
 	t.follow(r.At, r.Steps, before, first)
 	if w := r.Workloads; w != nil && w.Target != "" {
 		t.follow(r.At, w.Steps, before, first)
@@ -76,6 +81,26 @@ func (t *teletype) draw(r statusReport) {
 		}
 		t.once(r.At, "workloads", fmt.Sprintf("%s %s %d %d", w.Target, w.State, w.Batch, w.Batches),
 			fmt.Sprintf("workloads to %s: %s, %s", w.Target, w.State, countLine(*w)))
+	}
+}
+
+// rollout tells of a rollout in the operator's own words: its steps come and go, several for the same object.
+func (t *teletype) rollout(r statusReport) {
+	t.once(r.At, "headline", r.Headline, r.Headline)
+	s := r.Rollout
+	for _, pod := range s.Pods {
+		line := fmt.Sprintf("Pod %s/%s: %s", r.Subject.Namespace, pod.Name, pod.Status)
+		if pod.Ready {
+			line += ", ready"
+		}
+		t.once(r.At, "pod "+pod.Name, line, line)
+	}
+	if s.Leader != "" {
+		line := fmt.Sprintf("environmentd of generation %d: %s", s.Next, s.Leader)
+		t.once(r.At, "leader", line, line)
+	}
+	for i, advice := range s.Advice {
+		t.once(r.At, fmt.Sprint("advice ", i), advice, advice)
 	}
 }
 

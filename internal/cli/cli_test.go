@@ -143,7 +143,7 @@ func TestCompletionAndHelp(t *testing.T) {
 	if got.code != exitOK {
 		t.Errorf("help: exit code %d", got.code)
 	}
-	for _, command := range []string{"plan", "status", "pause", "resume", "crds", "operator", "version", "completion"} {
+	for _, command := range []string{"plan", "status", "watch", "pause", "resume", "retry", "crds", "operator", "version", "completion"} {
 		if !strings.Contains(got.out, "\n  "+command+" ") {
 			t.Errorf("help does not tell of %s", command)
 		}

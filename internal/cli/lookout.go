@@ -23,8 +23,11 @@ const pollEvery = 2 * time.Second
 
 // lookOut follows a resource until the context ends.
 func (c *cluster) lookOut(ctx context.Context, r resource) (lookout, error) {
-	if r.mapping.GroupVersionKind.GroupKind() == v1.GroupVersion.WithKind(v1.IstioKind).GroupKind() {
+	switch r.kind() {
+	case istios:
 		return c.followIstio(ctx, r)
+	case materializes:
+		return c.followMaterialize(ctx, r)
 	}
 	changed := make(chan struct{}, 1)
 	go func() {

@@ -14,6 +14,9 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 )
 
+// fieldOwner is who writes, in the eyes of the API server, when a person does.
+const fieldOwner = "fairlead/cli"
+
 func newPauseCommand(c *connection, streams Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "pause TYPE NAME",
@@ -89,5 +92,5 @@ func (c *cluster) annotate(ctx context.Context, r resource, key string, value an
 	if err != nil {
 		return err
 	}
-	return c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("fairlead/cli"))
+	return c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
 }

@@ -16,7 +16,7 @@ import (
 func newPlanCommand(c *connection, streams Streams) *cobra.Command {
 	var format output
 	var q question
-	var version string
+	var version, filename, manager string
 	cmd := &cobra.Command{
 		Use:   "plan TYPE NAME",
 		Short: "Show what the operator does about a resource, without doing it",
@@ -24,8 +24,11 @@ func newPlanCommand(c *connection, streams Streams) *cobra.Command {
 
 It is the same plan that the operator makes from the same state of the cluster.
 Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.`,
-		Example: "  fairlead plan istio default\n  fairlead plan istio default --version v1.26.0\n  fairlead plan istio default -o json",
-		Args:    exactlyTypeAndName,
+		Example: `  fairlead plan istio default
+  fairlead plan istio default --version v1.26.0
+  fairlead plan mzs production -n shop -f production.yaml
+  fairlead plan istio default -o json`,
+		Args: exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("version") {
 				if version != "" && !aVersion.MatchString(version) {
@@ -42,9 +45,25 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			if err != nil {
 				return err
 			}
-			if kind := r.mapping.GroupVersionKind.GroupKind(); !slices.Contains(planned(), kind) {
+			kind := r.kind()
+			if !slices.Contains(planned(), kind) {
 				return usageErrorf("there is no plan to show for %s: what the operator does about it follows from the Istio, "+
 					"and `fairlead status %s %s` tells how far it is", kind.Kind, strings.ToLower(kind.Kind), r.key.Name)
+			}
+			if kind != istios && (q.Version != nil || q.chartsGiven()) {
+				return usageErrorf("--version and where charts come from are about an Istio: a %s is planned with -f", kind.Kind)
+			}
+			if kind != materializes && filename != "" {
+				return usageErrorf("-f is about a Materialize: an %s is planned with --version", kind.Kind)
+			}
+			if filename != "" {
+				from, err := readManifest(streams.In, filename, kind, r.key.Name)
+				if err != nil {
+					return err
+				}
+				if q.Proposed, err = cluster.propose(cmd.Context(), r, from, manager); err != nil {
+					return err
+				}
 			}
 			account, err := cluster.account(cmd.Context(), r, q)
 			if err != nil {
@@ -54,6 +73,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			if encoded, err := format.encode(streams.Out, report); err != nil {
 				return err
 			} else if !encoded {
+				printVerdict(streams.Out, format, report.Rollout)
 				printPlan(streams.Out, format, account.Plan)
 				if account.Workloads != nil {
 					printWorkloadsPlan(streams.Out, format, report.Workloads, account.Workloads.batching)
@@ -65,6 +85,8 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 	}
 	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
 	cmd.Flags().StringVar(&version, "version", "", "plan as if spec.version of the Istio were this")
+	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of the Materialize were applied (-: standard input)")
+	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: who applies it on the server's side (default: who did so last)")
 	q.Charts.AddFlags(cmd.Flags())
 	return cmd
 }
@@ -83,7 +105,7 @@ func planExit(report planReport) error {
 	switch w := report.Workloads; {
 	case len(report.Failures()) > 0:
 		return exitError{code: exitFailed}
-	case len(pending(report.Plan)) > 0, w != nil && len(pending(w.Plan)) > 0:
+	case len(pending(report.Plan)) > 0, report.Rollout.changes(), w != nil && len(pending(w.Plan)) > 0:
 		return exitError{code: exitUnfinished}
 	case w != nil && len(w.Failures()) > 0:
 		return exitError{code: exitFailed}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/charts"
@@ -30,6 +31,9 @@ type account struct {
 	References []usage.Reference
 	// Workloads are what moves with an Istio; nil for anything else.
 	Workloads *workloads
+	// Rollout is what belongs to a Materialize, and Verdict whether it rolls out; nil for anything else.
+	Rollout *environment
+	Verdict *verdict
 	// Note is what the reader should know about how the plan was made.
 	Note string
 }
@@ -38,6 +42,8 @@ type account struct {
 type question struct {
 	// Version to plan for, instead of the one that the spec asks for.
 	Version *string
+	// Proposed is a Materialize to plan for, instead of the one that is there.
+	Proposed *v1alpha2.Materialize
 	// Charts are where the operator has its charts from, if that was told.
 	Charts charts.Options
 }
@@ -49,22 +55,31 @@ type teller func(context.Context, client.Reader, client.ObjectKey, question) (ac
 // starters are the kinds that passages start from.
 func starters() map[schema.GroupKind]teller {
 	return map[schema.GroupKind]teller{
-		v1.GroupVersion.WithKind(v1.IstioKind).GroupKind():            accountOfIstio,
+		istios: accountOfIstio,
 		v1.GroupVersion.WithKind(v1.IstioRevisionKind).GroupKind():    accountOfRevision,
 		v1.GroupVersion.WithKind(v1.IstioRevisionTagKind).GroupKind(): accountOfTag,
+		materializes: accountOfMaterialize,
 	}
 }
 
 // planned are those of the starters whose plans can be told from outside the operator.
 func planned() []schema.GroupKind {
-	return []schema.GroupKind{v1.GroupVersion.WithKind(v1.IstioKind).GroupKind()}
+	return []schema.GroupKind{istios, materializes}
 }
+
+// The kinds that commands tell apart.
+var (
+	istios       = v1.GroupVersion.WithKind(v1.IstioKind).GroupKind()
+	materializes = v1alpha2.GroupVersion.WithKind(v1alpha2.MaterializeKind).GroupKind()
+)
 
 // resource is one that a passage starts from, as TYPE NAME name it.
 type resource struct {
 	mapping *meta.RESTMapping
 	key     client.ObjectKey
 }
+
+func (r resource) kind() schema.GroupKind { return r.mapping.GroupVersionKind.GroupKind() }
 
 // String names the resource as kubectl would: istio.sailoperator.io/default.
 func (r resource) String() string {

@@ -31,7 +31,8 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 		return err
 	}
 	if kind := resource.mapping.GroupVersionKind.Kind; kind != v1.IstioKind {
-		return usageErrorf("there is nothing to retry for %s: only the workloads of an Istio fail for good", kind)
+		return usageErrorf("there is nothing to retry for %s: only the workloads of an Istio fail for good; "+
+			"a Materialize is rolled out again with a new UUID in spec.forceRollout", kind)
 	}
 	var istio v1.Istio
 	if err := cluster.client.Get(ctx, resource.key, &istio); apierrors.IsNotFound(err) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -13,6 +14,8 @@ import (
 
 // Streams are where a command reads from and writes to.
 type Streams struct {
+	// In is the standard input, if there is no other.
+	In       io.Reader
 	Out, Err io.Writer
 }
 
@@ -23,6 +26,9 @@ func Main(streams Streams, args []string) int {
 	// The first signal asks to stop; with the handler gone, a second one ends the process at once.
 	context.AfterFunc(ctx, stop)
 
+	if streams.In == nil {
+		streams.In = os.Stdin
+	}
 	root, started := newRoot(streams)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

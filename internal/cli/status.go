@@ -26,6 +26,9 @@ type statusReport struct {
 	References []usage.Reference `json:"references,omitzero"`
 	// Workloads are how far those of an Istio are; absent where none are moved.
 	Workloads *passage.View `json:"workloads,omitempty"`
+	// Rollout is where that of a Materialize is; absent for anything else.
+	Rollout *rolloutStatus `json:"rollout,omitempty"`
+	note    string
 }
 
 func newStatusCommand(c *connection, streams Streams) *cobra.Command {
@@ -62,6 +65,11 @@ func newStatusReport(a account, now time.Time) statusReport {
 		Reported:   a.ObservedGeneration == a.Generation,
 		Conditions: append([]metav1.Condition{}, a.Conditions...),
 		References: a.References,
+		note:       a.Note,
+	}
+	if e := a.Rollout; e != nil {
+		report.Rollout = e.status(now)
+		report.headlineOf(report.Rollout)
 	}
 	if w := a.Workloads; w != nil {
 		view := passage.NewView(passage.Next(w.plan, w.batching, now), now)
@@ -81,7 +89,8 @@ func (r statusReport) refused() bool {
 func statusExit(r statusReport) error {
 	w := r.Workloads
 	switch {
-	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.refused():
+	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.refused(),
+		r.Reported && r.Rollout.failed():
 		return exitError{code: exitFailed}
 	case r.State != passage.Completed || !r.Reported, w != nil && !w.Settled:
 		return exitError{code: exitUnfinished}
@@ -104,6 +113,12 @@ func printStatus(w io.Writer, format output, r statusReport) {
 	fmt.Fprintln(w, headline)
 	if !r.Reported {
 		fmt.Fprintln(w, "The operator has not reported on the latest spec yet: is it running?")
+	}
+	if r.Rollout != nil {
+		// What the condition says is in the headline, and the steps to come are in the plan.
+		printRollout(w, format, r)
+		printNote(w, r.note)
+		return
 	}
 	if len(r.Steps) > 0 {
 		fmt.Fprintln(w)

@@ -27,10 +27,10 @@ func newWatchCommand(c *connection, streams Streams) *cobra.Command {
 date, otherwise line by line. To stop watching stops nothing else.
 
 With --wait it ends when all is where it should be; that a control plane which nothing uses any
-more is deleted after its grace period is not waited for.
+more is deleted after its grace period is not waited for. A rollout that waits to be promoted is.
 
 Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout was over.`,
-		Example: "  fairlead watch istio default\n  fairlead watch istio default --wait --timeout 30m",
+		Example: "  fairlead watch istio default\n  fairlead watch mzs production -n shop --wait --timeout 30m",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
@@ -80,6 +80,9 @@ const (
 
 func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) error {
 	look, err := c.lookOut(ctx, r)
+	if apierrors.IsNotFound(err) {
+		return r.missing()
+	}
 	if err != nil {
 		return interrupted(ctx, err, wait)
 	}

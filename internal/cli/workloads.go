@@ -56,6 +56,8 @@ type planReport struct {
 	passage.Plan
 	// Workloads is absent where none are moved.
 	Workloads *workloadsPlan `json:"workloads,omitempty"`
+	// Rollout is whether a Materialize rolls out, and why; absent for anything else.
+	Rollout *verdict `json:"rollout,omitempty"`
 }
 
 type workloadsPlan struct {
@@ -65,7 +67,7 @@ type workloadsPlan struct {
 }
 
 func newPlanReport(a account, now time.Time) planReport {
-	report := planReport{Plan: a.Plan}
+	report := planReport{Plan: a.Plan, Rollout: a.Verdict}
 	if w := a.Workloads; w != nil {
 		report.Workloads = &workloadsPlan{
 			// The decision has the batch of each step.

@@ -57,7 +57,7 @@ func (o Observed) Proposing(m *v1alpha2.Materialize) (Observed, error) {
 	if err != nil {
 		return o, fmt.Errorf("hash the spec of Materialize %s/%s: %w", m.Namespace, m.Name, err)
 	}
-	o.Materialize, o.Hash = m, hash
+	o.Materialize, o.Hash, o.HashVersion = m, hash, known.version
 	o.Relabelled, o.UnknownHash = nil, nil
 	o.relabel(known)
 	if !o.worthAsking() {

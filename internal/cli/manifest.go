@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// manifest is an object as somebody wrote it down.
+type manifest struct {
+	// from is where it was read.
+	from   string
+	object *unstructured.Unstructured
+}
+
+// readManifest finds the object of a kind and name among the documents of a file; - is the standard input.
+func readManifest(stdin io.Reader, path string, kind schema.GroupKind, name string) (manifest, error) {
+	from, in := path, stdin
+	if path == "-" {
+		from = "standard input"
+	} else {
+		file, err := os.Open(path)
+		if err != nil {
+			return manifest{}, err
+		}
+		defer file.Close()
+		in = file
+	}
+	all, err := objectsIn(in)
+	if err != nil {
+		return manifest{}, fmt.Errorf("read %s: %w", from, err)
+	}
+	var found *unstructured.Unstructured
+	var others []string
+	for _, object := range all {
+		switch {
+		case object.GroupVersionKind().GroupKind() != kind:
+		case object.GetName() != name:
+			others = append(others, object.GetName())
+		case found != nil:
+			return manifest{}, fmt.Errorf("read %s: there is more than one %s %s in it; leave one", from, kind.Kind, name)
+		default:
+			found = object
+		}
+	}
+	switch {
+	case found != nil:
+		return manifest{from, found}, nil
+	case len(others) > 0:
+		return manifest{}, fmt.Errorf("read %s: there is no %s %s in it, but %s", from, kind.Kind, name, strings.Join(others, ", "))
+	}
+	return manifest{}, fmt.Errorf("read %s: there is no %s of %s in it", from, kind.Kind, kind.Group)
+}
+
+// objectsIn are those in a stream of YAML or JSON documents, and in the lists among them.
+func objectsIn(in io.Reader) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
+	for number := 1; ; number++ {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", number, err)
+		}
+		text, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", number, err)
+		}
+		var content map[string]any
+		if err := utiljson.Unmarshal(text, &content); err != nil {
+			return nil, fmt.Errorf("document %d is not an object: %w", number, err)
+		}
+		object := &unstructured.Unstructured{Object: content}
+		switch {
+		case content == nil:
+		case object.IsList():
+			err = object.EachListItem(func(item runtime.Object) error {
+				all = append(all, item.(*unstructured.Unstructured))
+				return nil
+			})
+			if err != nil {
+				return nil, fmt.Errorf("document %d: %w", number, err)
+			}
+		default:
+			all = append(all, object)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout"
+)
+
+// environment is a Materialize and all that belongs to it.
+type environment struct {
+	rollout.Observed
+	// pods of the generation that is to serve, or else of the one that does.
+	pods []corev1.Pod
+	// unseen are the kinds that whoever asks may not look at.
+	unseen []schema.GroupVersionKind
+}
+
+func accountOfMaterialize(ctx context.Context, reader client.Reader, key client.ObjectKey, q question) (account, error) {
+	m := &v1alpha2.Materialize{}
+	err := reader.Get(ctx, key, m)
+	if q.Proposed != nil && apierrors.IsNotFound(err) {
+		e := environment{}
+		if e.Observed, err = (rollout.Observed{}).Proposing(q.Proposed); err != nil {
+			return account{}, err
+		}
+		return e.tell(nil, time.Now())
+	}
+	if err != nil {
+		return account{}, fmt.Errorf("get Materialize %s: %w", key, err)
+	}
+	e, err := observe(ctx, reader, m)
+	if err != nil {
+		return account{}, err
+	}
+	return e.tell(q.Proposed, time.Now())
+}
+
+// observe reads what belongs to a Materialize. What may not be seen is left out, if a rollout can be told of without it.
+func observe(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize) (environment, error) {
+	lenient := &lenientReader{Reader: reader}
+	e, err := lookAt(ctx, lenient, m, nil)
+	e.unseen = lenient.refused
+	return e, err
+}
+
+// lookAt reads what belongs to a Materialize, but for some kinds.
+func lookAt(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, except []schema.GroupVersionKind) (environment, error) {
+	var e environment
+	var err error
+	if e.Observed, err = rollout.Observe(ctx, m, rollout.NewReader(reader, except...), rollout.Heard(m)); err != nil {
+		return e, err
+	}
+	if m.Status.ResourceID != "" && !slices.Contains(except, podKind) {
+		e.pods, err = podsOf(ctx, reader, m, e.generationToShow())
+	}
+	return e, err
+}
+
+var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
+
+// rolling tells whether another generation is to serve.
+func (e environment) rolling() bool {
+	s := e.Standing(time.Time{})
+	return s.Promoting || e.Hash != s.Completed
+}
+
+func (e environment) generationToShow() int64 {
+	if e.rolling() {
+		return e.Materialize.Status.ActiveGeneration + 1
+	}
+	return e.Materialize.Status.ActiveGeneration
+}
+
+func podsOf(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, generation int64) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := reader.List(ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabels{
+		v1alpha2.LabelResourceID: m.Status.ResourceID, v1alpha2.LabelGeneration: strconv.FormatInt(generation, 10),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of generation %d: %w", generation, err)
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods.Items, nil
+}
+
+// lenientReader finds nothing of what may not be seen, and notes that.
+type lenientReader struct {
+	client.Reader
+	refused []schema.GroupVersionKind
+}
+
+func (r *lenientReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := r.Reader.List(ctx, list, options...)
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	kind := list.GetObjectKind().GroupVersionKind()
+	if _, pods := list.(*corev1.PodList); pods {
+		kind = podKind
+	}
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	switch kind.Kind {
+	case "ConfigMap", "StatefulSet", "Service":
+		return err
+	}
+	r.refused = append(r.refused, kind)
+	return nil
+}
+
+// tell plans for the environment as it is, or with another spec.
+func (e environment) tell(proposed *v1alpha2.Materialize, now time.Time) (account, error) {
+	after := e.Observed
+	if proposed != nil {
+		var err error
+		if after, err = e.Proposing(proposed); err != nil {
+			return account{}, err
+		}
+	}
+	status := after.Materialize.Status
+	told := account{
+		Plan:               rollout.Plan(after, now),
+		Generation:         after.Materialize.Generation,
+		ObservedGeneration: status.ObservedGeneration,
+		Conditions:         status.Conditions,
+		Rollout:            &e,
+		Verdict:            verdictOf(e.Observed, proposed, now),
+	}
+	told.Plan.Steps = slices.DeleteFunc(told.Plan.Steps, func(s passage.Step) bool {
+		return slices.Contains(e.unseen, schema.FromAPIVersionAndKind(s.Object.APIVersion, s.Object.Kind))
+	})
+	if len(told.Plan.Steps) == 0 && after.Hash == after.Standing(now).Completed {
+		told.Plan.Steps = []passage.Step{{
+			Object: told.Plan.Subject, Action: rollout.ActionComplete, To: told.Plan.Target, State: passage.Done,
+			Reason: passage.Because(v1alpha2.ReasonApplied, "it serves what the spec asks for"),
+		}}
+	}
+	if len(e.unseen) > 0 {
+		told.Note = "Left out, because you may not list them: " + kindNames(e.unseen) + "."
+	}
+	return told, nil
+}
+
+func kindNames(kinds []schema.GroupVersionKind) string {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, kind.Kind+"s")
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}

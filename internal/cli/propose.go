@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout/conversion"
+)
+
+// lastApplied is where `kubectl apply` keeps what it applied, to find out what is no longer in a manifest.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// propose is the Materialize that there would be if a manifest were applied in the way that the one before it was. The API
+// server tries it without doing it, so that defaults, merging and refusals are its own.
+func (c *cluster) propose(ctx context.Context, r resource, from manifest, manager string) (*v1alpha2.Materialize, error) {
+	object := from.object.DeepCopy()
+	if ns := object.GetNamespace(); ns != "" && ns != r.key.Namespace {
+		return nil, usageErrorf("%s in %s is of namespace %s, and not of %s; give -n %s", r, from.from, ns, r.key.Namespace, ns)
+	}
+	object.SetNamespace(r.key.Namespace)
+	forgetPast(object)
+	live := ofKind(object.GroupVersionKind())
+	err := c.client.Get(ctx, r.key, live)
+	strict := client.WithFieldValidation(c.client, metav1.FieldValidationStrict)
+	switch applied := managerOf(live, manager); {
+	case apierrors.IsNotFound(err):
+		err = strict.Create(ctx, object, client.DryRunAll)
+		live = object
+	case err != nil:
+	case applied != "":
+		err = strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.FieldOwner(applied))
+		live = object
+	default:
+		var patch []byte
+		if patch, err = threeWay(live, object); err == nil {
+			err = strict.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+		}
+	}
+	if err != nil {
+		return nil, proposalError(r, from, err)
+	}
+	return materializeOf(live)
+}
+
+// forgetPast removes what a manifest has that was made from what the cluster had.
+func forgetPast(object *unstructured.Unstructured) {
+	delete(object.Object, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+}
+
+// managerOf is who applies the object on the server's side: the one that is given, or the one that does. Empty: nobody.
+func managerOf(live *unstructured.Unstructured, given string) string {
+	if given != "" {
+		return given
+	}
+	if _, found := live.GetAnnotations()[lastApplied]; found {
+		return ""
+	}
+	for _, entry := range live.GetManagedFields() {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			return entry.Manager
+		}
+	}
+	return ""
+}
+
+// threeWay is the patch that `kubectl apply` would send: what the manifest has, and what it has no longer. What somebody
+// else has added stays.
+func threeWay(live, object *unstructured.Unstructured) ([]byte, error) {
+	original := []byte(live.GetAnnotations()[lastApplied])
+	current, err := json.Marshal(live)
+	if err != nil {
+		return nil, err
+	}
+	modified, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+}
+
+// materializeOf reads what the API server made of a manifest, in whichever version.
+func materializeOf(object *unstructured.Unstructured) (*v1alpha2.Materialize, error) {
+	content, err := conversion.Convert(object.Object, v1alpha2.GroupVersion.String())
+	if err != nil {
+		return nil, err
+	}
+	m := &v1alpha2.Materialize{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, m); err != nil {
+		return nil, fmt.Errorf("read Materialize %s: %w", object.GetName(), err)
+	}
+	return m, nil
+}
+
+func proposalError(r resource, from manifest, err error) error {
+	switch {
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("%s in %s is of apiVersion %s, which the cluster does not serve: make it %s, or run `fairlead crds install`",
+			r, from.from, from.object.GetAPIVersion(), v1alpha2.GroupVersion)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("to plan for %s the API server tries it without doing it, which takes the permission to patch: %w", from.from, err)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%s in %s cannot be applied: %w; leave those fields to who has them, or plan as them with --field-manager",
+			r, from.from, err)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return fmt.Errorf("%s in %s is not accepted: %w; correct it there", r, from.from, err)
+	}
+	return fmt.Errorf("try %s without doing it: %w", from.from, err)
+}

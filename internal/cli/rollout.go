@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout"
+)
+
+// rolloutStatus is where the rollout of a Materialize is.
+type rolloutStatus struct {
+	// Phase is the reason of the condition UpToDate. Empty: the operator has said nothing yet.
+	Phase v1alpha2.Reason `json:"phase"`
+	// Active is the generation that serves, Next the one that is to. 0: there is none.
+	Active      int64  `json:"activeGeneration"`
+	Next        int64  `json:"nextGeneration,omitempty"`
+	ActiveImage string `json:"activeImage,omitempty"`
+	NextImage   string `json:"nextImage,omitempty"`
+	// Leader is what the environmentd of the next generation last said to the operator.
+	Leader      string                   `json:"leader,omitempty"`
+	Strategy    v1alpha2.RolloutStrategy `json:"strategy"`
+	RequestedAt time.Time                `json:"requestedAt,omitzero"`
+	// Deadline is when the rollout is cancelled, if it is not promoting by then.
+	Deadline time.Time   `json:"deadline,omitzero"`
+	Pods     []podStatus `json:"pods"`
+	// Advice are things that a person could do.
+	Advice []string `json:"advice"`
+}
+
+type podStatus struct {
+	Name   string    `json:"name"`
+	Ready  bool      `json:"ready"`
+	Status string    `json:"status"`
+	Since  time.Time `json:"since,omitzero"`
+}
+
+// status at the time now.
+func (e environment) status(now time.Time) *rolloutStatus {
+	m, s := e.Materialize, e.Standing(now)
+	r := &rolloutStatus{
+		Active: m.Status.ActiveGeneration, ActiveImage: m.Status.LastCompletedRolloutEnvironmentdImageRef,
+		Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
+	}
+	condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate)
+	if condition != nil {
+		r.Phase = v1alpha2.Reason(condition.Reason)
+	}
+	if e.rolling() {
+		r.Next, r.NextImage, r.Leader = s.Next.Number, s.NextImage, leaderOf(e.Leader)
+	}
+	if s.Underway || s.Promoting && m.Status.RolloutRequestedAt != nil {
+		r.RequestedAt = m.Status.RolloutRequestedAt.Time
+	}
+	if !s.Expired {
+		r.Deadline = s.Deadline
+	}
+	for _, pod := range e.pods {
+		r.Pods = append(r.Pods, podStatusOf(pod))
+	}
+	r.Advice = append(r.Advice, e.advice(r, s)...)
+	return r
+}
+
+func leaderOf(answer rollout.Answer) string {
+	if answer.Err != nil {
+		return answer.Err.Error()
+	}
+	return string(answer.Status)
+}
+
+// advice is what a person could do about a rollout. What the operator itself says about it is not said twice.
+func (e environment) advice(r *rolloutStatus, s rollout.Standing) []string {
+	command := func(verb string) string {
+		return fmt.Sprintf("fairlead %s mzs %s -n %s", verb, e.Materialize.Name, e.Materialize.Namespace)
+	}
+	switch {
+	case !e.Materialize.DeletionTimestamp.IsZero() || r.Next == 0:
+		return nil
+	case s.Promoting:
+		return []string{"It takes over, and nothing stops that any more."}
+	}
+	var parts []string
+	if s.Underway && !s.Expired && e.Materialize.Spec.ForcePromote != s.Requested {
+		switch r.Phase {
+		case v1alpha2.ReasonReadyToPromote:
+			parts = append(parts, "To promote it: "+command("promote"))
+		case v1alpha2.ReasonApplying:
+			parts = append(parts, "To promote it as soon as its pods are ready, caught up or not: "+command("promote"))
+		}
+	}
+	if r.Active > 0 {
+		parts = append(parts, "To go back to what serves: "+command("abort"))
+	}
+	return parts
+}
+
+// failed means that only a person can help. That a rollout took too long is in its plan.
+func (r *rolloutStatus) failed() bool { return r != nil && r.Phase == v1alpha2.ReasonFailedDeploy }
+
+func podStatusOf(pod corev1.Pod) podStatus {
+	s := podStatus{Name: pod.Name, Status: string(pod.Status.Phase), Since: pod.CreationTimestamp.Time}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodReady:
+			s.Ready = c.Status == corev1.ConditionTrue
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != "":
+			s.Status = c.Reason
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		switch {
+		case c.State.Waiting != nil && c.State.Waiting.Reason != "":
+			s.Status = c.State.Waiting.Reason
+		case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 && c.State.Terminated.Reason != "":
+			s.Status = c.State.Terminated.Reason
+		}
+	}
+	if pod.DeletionTimestamp != nil {
+		s.Status = "Terminating"
+	}
+	return s
+}
+
+// headlineOf a rollout is what the operator says of it, and not how many steps are left, which are very unlike each other.
+func (r *statusReport) headlineOf(rollout *rolloutStatus) {
+	condition := meta.FindStatusCondition(r.Conditions, v1alpha2.ConditionUpToDate)
+	switch {
+	case rollout == nil:
+	case r.State == passage.Held && r.Reason != nil:
+		r.Headline = r.Reason.Message
+	case condition != nil && r.Reported:
+		reason := passage.Because(condition.Reason, "%s", condition.Message)
+		r.Reason, r.Headline = &reason, reason.String()
+	case rollout.Next > 0:
+		r.Headline = fmt.Sprintf("generation %d is to be made", rollout.Next)
+	}
+}
+
+func printRollout(w io.Writer, format output, r statusReport) {
+	s := r.Rollout
+	if s == nil {
+		return
+	}
+	fmt.Fprintln(w)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-12s%s\n", name+":", fmt.Sprintf(format, args...))
+	}
+	line("Phase", "%s", orDash(string(s.Phase)))
+	generation, image := fmt.Sprint(s.Active), s.ActiveImage
+	if s.Active == 0 {
+		generation, image = "none", "none"
+	}
+	if s.Next > 0 {
+		generation += fmt.Sprintf(" -> %d", s.Next)
+		if image != s.NextImage {
+			image += " -> " + s.NextImage
+		}
+	}
+	line("Generation", "%s", generation)
+	line("Image", "%s", image)
+	if s.Next > 0 {
+		line("Strategy", "%s", orDash(string(s.Strategy)))
+		line("Leader", "%s", orDash(s.Leader))
+	}
+	if !s.RequestedAt.IsZero() {
+		line("Requested", "%s ago", duration.HumanDuration(r.At.Sub(s.RequestedAt)))
+	}
+	if !s.Deadline.IsZero() {
+		line("Timeout", "in %s, if it is not promoting by then", duration.HumanDuration(s.Deadline.Sub(r.At)))
+	}
+	if steps := toCome(r.Steps); steps != "" {
+		line("To come", "%s", steps)
+	}
+	if len(s.Pods) > 0 {
+		fmt.Fprintln(w)
+		var rows [][]string
+		for _, pod := range s.Pods {
+			ready := "no"
+			if pod.Ready {
+				ready = "yes"
+			}
+			rows = append(rows, []string{pod.Name, ready, pod.Status, duration.HumanDuration(r.At.Sub(pod.Since))})
+		}
+		table(w, format.width(), []string{"POD", "READY", "STATUS", "AGE"}, rows)
+	}
+	if len(s.Advice) > 0 {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(s.Advice, "\n"))
+	}
+}
+
+// toCome are the actions that are left, in their order. How many objects each of them has to do with is in the plan.
+func toCome(steps []passage.Step) string {
+	var actions []string
+	for _, s := range steps {
+		action := string(s.Action)
+		if !s.State.Settled() && (len(actions) == 0 || actions[len(actions)-1] != action) {
+			actions = append(actions, action)
+		}
+	}
+	return strings.Join(actions, ", ")
+}

@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout"
+)
+
+// account is what is told of a scene, with steps in place of its plan: what that is made of is not in the scene.
+func (s scene) account(t *testing.T, hold *passage.Reason, steps ...passage.Step) account {
+	t.Helper()
+	e := s.environment(t)
+	m := e.Materialize
+	return account{
+		Plan: passage.Plan{
+			Passage: v1alpha2.PassageRollout, Target: "generation 2", Hold: hold, Steps: steps,
+			Subject: passage.Object{APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind, Namespace: m.Namespace, Name: m.Name},
+		},
+		Generation: m.Generation, ObservedGeneration: m.Status.ObservedGeneration, Conditions: m.Status.Conditions, Rollout: &e,
+	}
+}
+
+// from are the steps of a rollout from one of them on, which runs.
+func from(action passage.Action) []passage.Step {
+	all := []passage.Action{
+		rollout.ActionApply, rollout.ActionAwait, rollout.ActionCatchUp, rollout.ActionApprove, rollout.ActionCommit, rollout.ActionPromote,
+		rollout.ActionSwitch, rollout.ActionRemove, rollout.ActionRemove, rollout.ActionComplete,
+	}
+	var steps []passage.Step
+	for _, a := range all[slices.Index(all, action):] {
+		steps = append(steps, passage.Step{Action: a, State: passage.Pending})
+	}
+	steps[0].State = passage.Running
+	return steps
+}
+
+func TestStatusOfRollout(t *testing.T) {
+	v1, v2 := spec("v1"), spec("v2")
+	cases := map[string]struct {
+		scene scene
+		hold  *passage.Reason
+		steps []passage.Step
+		want  string
+		code  int
+	}{
+		"catches up": {
+			scene{
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "generation 2 is made", leader: rollout.Initializing,
+				after: 12 * time.Minute, pods: []corev1.Pod{makePod("mza1b2c3d4e5-environmentd-2-0", true, "")},
+			}, nil, from(rollout.ActionCatchUp),
+			`Materialize shop/mz to generation 2: InProgress
+Applying: generation 2 is made
+
+Phase:      Applying
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     Initializing
+Requested:  12m ago
+Timeout:    in 48m, if it is not promoting by then
+To come:    catch up, approve, commit, promote, switch, remove, complete
+
+POD                             READY   STATUS    AGE
+mza1b2c3d4e5-environmentd-2-0   yes     Running   30s
+
+To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitUnfinished,
+		},
+		"cannot pull": {
+			scene{
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "generation 2 is made",
+				after: 12 * time.Minute, pods: []corev1.Pod{makePod("mza1b2c3d4e5-environmentd-2-0", false, "ImagePullBackOff")},
+			}, nil, from(rollout.ActionAwait),
+			`Materialize shop/mz to generation 2: InProgress
+Applying: generation 2 is made
+
+Phase:      Applying
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     -
+Requested:  12m ago
+Timeout:    in 48m, if it is not promoting by then
+To come:    await, catch up, approve, commit, promote, switch, remove, complete
+
+POD                             READY   STATUS             AGE
+mza1b2c3d4e5-environmentd-2-0   no      ImagePullBackOff   30s
+
+To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitUnfinished,
+		},
+		"waits to be promoted": {
+			scene{
+				m: spec("v2", strategy(v1alpha2.RolloutManuallyPromote)), serves: v1, requested: spec("v2", strategy(v1alpha2.RolloutManuallyPromote)),
+				phase: v1alpha2.ReasonReadyToPromote, message: "generation 2 is ready", leader: rollout.ReadyToPromote, after: 30 * time.Minute,
+			}, nil, from(rollout.ActionApprove),
+			`Materialize shop/mz to generation 2: InProgress
+ReadyToPromote: generation 2 is ready
+
+Phase:      ReadyToPromote
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   ManuallyPromote
+Leader:     ReadyToPromote
+Requested:  30m ago
+Timeout:    in 30m, if it is not promoting by then
+To come:    approve, commit, promote, switch, remove, complete
+
+To promote it: fairlead promote mzs mz -n shop
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitUnfinished,
+		},
+		"takes over": {
+			scene{
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting, message: "generation 2 takes over", leader: rollout.Promoting,
+				after: 2 * time.Hour,
+			}, nil, from(rollout.ActionPromote),
+			`Materialize shop/mz to generation 2: InProgress
+Promoting: generation 2 takes over
+
+Phase:      Promoting
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     Promoting
+Requested:  120m ago
+To come:    promote, switch, remove, complete
+
+It takes over, and nothing stops that any more.
+`, exitUnfinished,
+		},
+		"took too long": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, message: "generation 2 was not ready", after: 2 * time.Hour},
+			nil, []passage.Step{{Action: rollout.ActionCancel, State: passage.Failed}},
+			`Materialize shop/mz to generation 2: CompletedWithFailures
+RolloutTimeout: generation 2 was not ready
+
+Phase:      RolloutTimeout
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     -
+Requested:  120m ago
+
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitFailed,
+		},
+		"cannot be made": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonFailedDeploy, message: "apply: forbidden", after: time.Minute},
+			nil, from(rollout.ActionApply),
+			`Materialize shop/mz to generation 2: InProgress
+FailedDeploy: apply: forbidden
+
+Phase:      FailedDeploy
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     -
+Requested:  60s ago
+Timeout:    in 59m, if it is not promoting by then
+To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
+
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitFailed,
+		},
+		"paused": {
+			scene{
+				m: spec("v2", annotated(fairlead.AnnotationPaused, "true")), serves: v1, requested: v2, phase: v1alpha2.ReasonApplying,
+				message: "generation 2 waits", after: time.Minute,
+			}, passage.Hold(rollout.CodePaused, "it is paused"), from(rollout.ActionApply),
+			`Materialize shop/mz to generation 2: Held
+it is paused
+
+Phase:      Applying
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     -
+Requested:  60s ago
+Timeout:    in 59m, if it is not promoting by then
+To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
+
+To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitUnfinished,
+		},
+		"done": {
+			scene{m: v1, serves: v1, phase: v1alpha2.ReasonApplied, message: "generation 1 serves what the spec asks for"}, nil, []passage.Step{{Action: rollout.ActionComplete, State: passage.Done}},
+			`Materialize shop/mz to generation 2: Completed
+Applied: generation 1 serves what the spec asks for
+
+Phase:      Applied
+Generation: 1
+Image:      materialize/environmentd:v1
+`, exitOK,
+		},
+		"the first": {
+			scene{m: v1}, nil, []passage.Step{{Action: rollout.ActionRequest, State: passage.Pending}},
+			`Materialize shop/mz to generation 2: InProgress
+generation 1 is to be made
+
+Phase:      -
+Generation: none -> 1
+Image:      none -> materialize/environmentd:v1
+Strategy:   WaitUntilReady
+Leader:     -
+To come:    request
+`, exitUnfinished,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			report := newStatusReport(c.scene.account(t, c.hold, c.steps...), now)
+			printStatus(&out, outputText, report)
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Error(diff)
+			}
+			if got := code(statusExit(report)); got != c.code {
+				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+		})
+	}
+}
+
+func TestTeletypeOfRollout(t *testing.T) {
+	v1, v2 := spec("v1"), spec("v2")
+	name := "mza1b2c3d4e5-environmentd-2-0"
+	var reports []statusReport
+	draw := func(s scene, steps ...passage.Step) {
+		reports = append(reports, newStatusReport(s.account(t, nil, steps...), now.Add(time.Duration(len(reports))*time.Second)))
+	}
+	s := scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "generation 2 is made", after: time.Minute}
+	draw(s, from(rollout.ActionApply)...)
+	s.pods, s.message = []corev1.Pod{makePod(name, false, "ContainerCreating")}, "generation 2 is made: 0 of 1 ready"
+	draw(s, from(rollout.ActionAwait)...)
+	draw(s, from(rollout.ActionAwait)...)
+	s.pods, s.leader = []corev1.Pod{makePod(name, true, "")}, rollout.Initializing
+	s.message = "generation 2 is made: it has yet to catch up"
+	draw(s, from(rollout.ActionCatchUp)...)
+	s.phase, s.message, s.leader = v1alpha2.ReasonPromoting, "generation 2 takes over", rollout.Promoting
+	draw(s, from(rollout.ActionPromote)...)
+	done := scene{m: v2, serves: v2, phase: v1alpha2.ReasonApplied, message: "generation 2 serves what the spec asks for", pods: s.pods}
+	draw(done, passage.Step{Action: rollout.ActionComplete, State: passage.Done})
+
+	var out bytes.Buffer
+	printer := &teletype{out: &out}
+	for _, r := range reports {
+		printer.draw(r)
+	}
+	want := `12:00:00  Materialize shop/mz to generation 2: InProgress
+12:00:00  Applying: generation 2 is made
+12:00:00  To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
+12:00:00  To go back to what serves: fairlead abort mzs mz -n shop
+12:00:01  Applying: generation 2 is made: 0 of 1 ready
+12:00:01  Pod shop/mza1b2c3d4e5-environmentd-2-0: ContainerCreating
+12:00:03  Applying: generation 2 is made: it has yet to catch up
+12:00:03  Pod shop/mza1b2c3d4e5-environmentd-2-0: Running, ready
+12:00:03  environmentd of generation 2: Initializing
+12:00:04  Promoting: generation 2 takes over
+12:00:04  environmentd of generation 2: Promoting
+12:00:04  It takes over, and nothing stops that any more.
+12:00:05  Materialize shop/mz to generation 2: Completed
+12:00:05  Applied: generation 2 serves what the spec asks for
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}

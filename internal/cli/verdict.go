@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/internal/rollout/hash"
+)
+
+// verdict is whether a spec makes an environment roll out, and what makes it so.
+type verdict struct {
+	RollsOut bool `json:"rollsOut"`
+	// Verdict is that in one line.
+	Verdict string   `json:"verdict"`
+	Changes []change `json:"changes"`
+	// proposed is about a spec that is not there yet.
+	proposed bool
+}
+
+// change is a field that is another one: than what serves, if it rolls out, or else than what the spec says now.
+type change struct {
+	Field    string `json:"field"`
+	From     string `json:"from,omitempty"`
+	To       string `json:"to,omitempty"`
+	RollsOut bool   `json:"rollsOut"`
+}
+
+// verdictOf judges a spec that is proposed, or the one that is there.
+func verdictOf(o rollout.Observed, proposed *v1alpha2.Materialize, now time.Time) *verdict {
+	m, to := o.Materialize, o
+	if proposed != nil {
+		m = proposed
+		var err error
+		if to, err = o.Proposing(proposed); err != nil {
+			return &verdict{Verdict: "nobody can tell: " + err.Error(), Changes: []change{}, proposed: true}
+		}
+	}
+	if to.UnknownHash != nil {
+		return &verdict{Verdict: "nobody can tell: " + to.UnknownHash.Error(), Changes: []change{}, proposed: proposed != nil}
+	}
+	s := to.Standing(now)
+	serves, reached := s.Active, s.Completed
+	if s.Promoting {
+		serves, reached = s.Next, s.Requested
+	}
+	v := &verdict{RollsOut: to.Hash != reached, Changes: []change{}, proposed: proposed != nil}
+	if from := madeOf(o, serves, reached); from != nil && v.RollsOut {
+		rolls, _ := hash.Changes(from, m)
+		v.add(rolls, true)
+	}
+	if proposed != nil {
+		_, doesNot := hash.Changes(o.Materialize, proposed)
+		v.add(doesNot, false)
+	}
+	v.Verdict = v.sentence(o, to, s)
+	return v
+}
+
+// madeOf is what a generation was made from, nil where nobody knows.
+func madeOf(o rollout.Observed, g *rollout.Generation, reached string) *v1alpha2.Materialize {
+	switch {
+	case g != nil && g.Record != nil:
+		return g.Record.Materialize
+	case g != nil && o.Hash == reached:
+		return o.Materialize
+	}
+	return nil
+}
+
+// changes tells whether something would be applied that is not there yet.
+func (v *verdict) changes() bool { return v != nil && v.proposed && len(v.Changes) > 0 }
+
+func (v *verdict) add(changes []hash.Change, rollsOut bool) {
+	for _, c := range changes {
+		v.Changes = append(v.Changes, change{Field: c.Field, From: c.From, To: c.To, RollsOut: rollsOut})
+	}
+}
+
+func (v *verdict) sentence(from, to rollout.Observed, s rollout.Standing) string {
+	next := s.Next.Number
+	underway := from.Hash != s.Completed
+	switch {
+	case s.Promoting && v.RollsOut:
+		return fmt.Sprintf("rollout: generation %d follows when the promotion of generation %d is complete, because %s", next+1, next, v.cause(next))
+	case s.Promoting:
+		return fmt.Sprintf("no further rollout: generation %d is being promoted, and nothing stops that any more", next) + v.onlyOthers()
+	case s.Active == nil && (!v.proposed || !underway || from.Hash == to.Hash):
+		return "rollout: generation 1 is the first"
+	case v.RollsOut && v.proposed && from.Hash == to.Hash:
+		return fmt.Sprintf("rollout: that of generation %d goes on as it is%s", next, v.onlyOthers())
+	case s.Active == nil:
+		return "rollout: generation 1, which is the first, is made anew"
+	case v.RollsOut && v.proposed && underway:
+		return fmt.Sprintf("rollout: a clean generation %d takes the place of the one that is underway, because %s", next, v.cause(s.Active.Number))
+	case v.RollsOut:
+		return fmt.Sprintf("rollout: generation %d follows generation %d, because %s", next, s.Active.Number, v.cause(s.Active.Number))
+	case v.proposed && underway:
+		return fmt.Sprintf("no rollout: this is what generation %d serves, and generation %d is taken back", s.Active.Number, next)
+	case v.proposed && len(v.Changes) > 0:
+		return "no rollout: only " + changed(v.Changes)
+	case v.proposed:
+		return "no rollout: nothing changed"
+	}
+	return fmt.Sprintf("no rollout: generation %d serves what the spec asks for", s.Active.Number)
+}
+
+// cause are the fields that make a rollout.
+func (v *verdict) cause(serves int64) string {
+	var rolls []change
+	for _, c := range v.Changes {
+		if c.RollsOut {
+			rolls = append(rolls, c)
+		}
+	}
+	if len(rolls) == 0 {
+		return fmt.Sprintf("the spec is another one than that of generation %d, of which no record is left", serves)
+	}
+	return changed(rolls)
+}
+
+// onlyOthers are the fields that change as well.
+func (v *verdict) onlyOthers() string {
+	for _, c := range v.Changes {
+		if c.RollsOut {
+			return ""
+		}
+	}
+	if len(v.Changes) == 0 {
+		return ""
+	}
+	return ", and only " + changed(v.Changes)
+}
+
+// mostNames is how many fields a sentence can have. The table under it has them all.
+const mostNames = 3
+
+func changed(changes []change) string {
+	var names []string
+	for _, c := range changes {
+		names = append(names, c.Field)
+	}
+	if more := len(names) - mostNames; more > 0 {
+		return fmt.Sprintf("%s and %s changed", strings.Join(names[:mostNames], ", "), count(more, "more field"))
+	}
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last] + " changed"
+	}
+	return names[0] + " changed"
+}
+
+func printVerdict(w io.Writer, format output, v *verdict) {
+	if v == nil {
+		return
+	}
+	line := v.Verdict
+	if width := format.width(); width > 0 {
+		line = strings.Join(wrap(line, width), "\n")
+	}
+	fmt.Fprintln(w, line)
+	printChanges(w, format, v.Changes)
+	fmt.Fprintln(w)
+}
+
+func printChanges(w io.Writer, format output, changes []change) {
+	if len(changes) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, c := range changes {
+		effect := "applied at once"
+		if c.RollsOut {
+			effect = "rolls out"
+		}
+		rows = append(rows, []string{c.Field, effect, orDash(c.From), orDash(c.To)})
+	}
+	table(w, format.width(), []string{"FIELD", "EFFECT", "FROM", "TO"}, rows)
+}

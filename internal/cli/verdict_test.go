@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+)
+
+func TestVerdict(t *testing.T) {
+	v1, v2, v3 := spec("v1"), spec("v2"), spec("v3")
+	moreLabels := func(m *v1alpha2.Materialize) {
+		m.Spec.PodLabels = map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}
+	}
+	cases := map[string]struct {
+		scene    scene
+		proposed *v1alpha2.Materialize
+		want     string
+	}{
+		"what serves is asked for": {
+			scene{m: v1, serves: v1}, nil,
+			"no rollout: generation 1 serves what the spec asks for\n\n",
+		},
+		"the same again": {
+			scene{m: v1, serves: v1}, spec("v1"),
+			"no rollout: nothing changed\n\n",
+		},
+		"the same, written in another way": {
+			scene{m: v1, serves: v1}, spec("v1", func(m *v1alpha2.Materialize) { m.Spec.RolloutRequestTimeout = "60m" }),
+			"no rollout: nothing changed\n\n",
+		},
+		"replicas": {
+			scene{m: v1, serves: v1}, spec("v1", balancerds(3)),
+			`no rollout: only balancerdReplicas changed
+
+FIELD               EFFECT            FROM   TO
+balancerdReplicas   applied at once   2      3
+
+`,
+		},
+		"replicas that were changed after the generation was made": {
+			scene{m: spec("v1", balancerds(3)), serves: v1}, spec("v1", balancerds(3)),
+			"no rollout: nothing changed\n\n",
+		},
+		"another image": {
+			scene{m: v1, serves: v1}, v2,
+			`rollout: generation 2 follows generation 1, because environmentdImageRef changed
+
+FIELD                  EFFECT      FROM                          TO
+environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+
+`,
+		},
+		"another image, which is there already": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, nil,
+			`rollout: generation 2 follows generation 1, because environmentdImageRef changed
+
+FIELD                  EFFECT      FROM                          TO
+environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+
+`,
+		},
+		"both kinds of changes, and many": {
+			scene{m: v1, serves: v1}, spec("v1", moreLabels, balancerds(3)),
+			`rollout: generation 2 follows generation 1, because podLabels[a], podLabels[b], podLabels[c] and 1
+more field changed
+
+FIELD               EFFECT            FROM   TO
+podLabels[a]        rolls out         -      1
+podLabels[b]        rolls out         -      2
+podLabels[c]        rolls out         -      3
+podLabels[d]        rolls out         -      4
+balancerdReplicas   applied at once   2      3
+
+`,
+		},
+		"the annotation": {
+			scene{m: v1, serves: v1}, spec("v1", annotated(v1alpha2.AnnotationForceRollout, "monday")),
+			`rollout: generation 2 follows generation 1, because
+metadata.annotations[materialize.cloud/force-rollout] changed
+
+FIELD                                                   EFFECT      FROM   TO
+metadata.annotations[materialize.cloud/force-rollout]   rolls out   -      monday
+
+`,
+		},
+		"the rollout that is underway": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, spec("v2"),
+			`rollout: that of generation 2 goes on as it is
+
+FIELD                  EFFECT      FROM                          TO
+environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+
+`,
+		},
+		"another one than the one that is underway": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, v3,
+			`rollout: a clean generation 2 takes the place of the one that is underway, because
+environmentdImageRef changed
+
+FIELD                  EFFECT      FROM                          TO
+environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v3
+
+`,
+		},
+		"back to what serves": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, v1,
+			"no rollout: this is what generation 1 serves, and generation 2 is taken back\n\n",
+		},
+		"while promoting": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, nil,
+			"no further rollout: generation 2 is being promoted, and nothing stops that any more\n\n",
+		},
+		"another one while promoting": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, v3,
+			`rollout: generation 3 follows when the promotion of generation 2 is complete, because
+environmentdImageRef changed
+
+FIELD                  EFFECT      FROM                          TO
+environmentdImageRef   rolls out   materialize/environmentd:v2   materialize/environmentd:v3
+
+`,
+		},
+		"back to what served before, while promoting": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, v1,
+			`rollout: generation 3 follows when the promotion of generation 2 is complete, because
+environmentdImageRef changed
+
+FIELD                  EFFECT      FROM                          TO
+environmentdImageRef   rolls out   materialize/environmentd:v2   materialize/environmentd:v1
+
+`,
+		},
+		"replicas while promoting": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, spec("v2", balancerds(1)),
+			`no further rollout: generation 2 is being promoted, and nothing stops that any more, and only
+balancerdReplicas changed
+
+FIELD               EFFECT            FROM   TO
+balancerdReplicas   applied at once   2      1
+
+`,
+		},
+		"the first":                      {scene{m: v1}, nil, "rollout: generation 1 is the first\n\n"},
+		"the first, which is underway":   {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, nil, "rollout: generation 1 is the first\n\n"},
+		"another one before the first":   {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, v2, "rollout: generation 1, which is the first, is made anew\n\n"},
+		"the same before the first":      {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, spec("v1"), "rollout: generation 1 is the first\n\n"},
+		"no record, but nothing changed": {scene{m: v1, serves: v1, unrecorded: true}, nil, "no rollout: generation 1 serves what the spec asks for\n\n"},
+		"no record, but what is there must be it": {
+			scene{m: v1, serves: v1, unrecorded: true}, v2,
+			`rollout: generation 2 follows generation 1, because environmentdImageRef changed
+
+FIELD                  EFFECT      FROM                          TO
+environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+
+`,
+		},
+		"no record": {
+			scene{m: v2, serves: v1, requested: v2, unrecorded: true, phase: v1alpha2.ReasonApplying}, nil,
+			`rollout: generation 2 follows generation 1, because the spec is another one than that of generation
+1, of which no record is left
+
+`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := c.scene.environment(t)
+			proposed := c.proposed
+			if proposed != nil {
+				proposed = proposed.DeepCopy()
+				proposed.Status = e.Materialize.Status
+			}
+			var out bytes.Buffer
+			printVerdict(&out, outputText, verdictOf(e.Observed, proposed, now))
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
