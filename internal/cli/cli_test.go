@@ -49,6 +49,9 @@ func TestUsageErrors(t *testing.T) {
 		"no arguments":             {"plan", "fairlead plan takes TYPE and NAME, such as `fairlead plan istio default`, but got \"\""},
 		"no name":                  {"status istio", `but got "istio"`},
 		"too many arguments":       {"pause istio a b", `but got "istio a b"`},
+		"nobody to ask":            {"promote mzs a", "fairlead promote asks before it does anything, and there is no terminal to ask at: give --yes"},
+		"nobody to ask, back":      {"abort mzs a", "there is no terminal to ask at: give --yes"},
+		"nothing to promote":       {"promote mzs --yes", `but got "mzs"`},
 		"version takes none":       {"version now", `unknown command "now" for "fairlead version"`},
 		"unknown passage":          {"operator --passages=flight", `unknown passage "flight": the known ones are revision`},
 		"open plain metrics":       {"operator --metrics-insecure-bind-address=:8080", "is not a loopback address"},
@@ -143,7 +146,7 @@ func TestCompletionAndHelp(t *testing.T) {
 	if got.code != exitOK {
 		t.Errorf("help: exit code %d", got.code)
 	}
-	for _, command := range []string{"plan", "status", "watch", "pause", "resume", "retry", "crds", "operator", "version", "completion"} {
+	for _, command := range []string{"plan", "status", "watch", "pause", "resume", "retry", "promote", "abort", "crds", "operator", "version", "completion"} {
 		if !strings.Contains(got.out, "\n  "+command+" ") {
 			t.Errorf("help does not tell of %s", command)
 		}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/internal/rollout/hash"
+)
+
+func newAbortCommand(c *connection, streams Streams) *cobra.Command {
+	var sure confirmation
+	cmd := &cobra.Command{
+		Use:   "abort TYPE NAME",
+		Short: "Take back a rollout that has not taken over yet",
+		Long: `Take back a rollout that has not taken over yet: the spec goes back to the one of the generation that serves.
+It shows which fields that changes, and asks.
+
+Fields that roll nothing out stay as they are.`,
+		Example: "  fairlead abort mzs production -n shop\n  fairlead abort mzs production -n shop --yes",
+		Args:    exactlyTypeAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.changeRollout(cmd, streams, args, &sure, retreat)
+		},
+	}
+	sure.addFlag(cmd)
+	return cmd
+}
+
+// retreat writes back what the generation that serves was made from.
+func retreat(e environment, now time.Time) (edit, error) {
+	s := e.Standing(now)
+	if done, err := abortable(e.Observed, s); done != "" || err != nil {
+		return edit{done: done}, err
+	}
+	completed, active := s.Active.Record.Materialize, s.Active.Number
+	rolls, _ := hash.Changes(e.Materialize, completed)
+	return edit{
+		show:     func(w io.Writer) { printRetreat(w, e, s, rolls) },
+		question: "Write that spec back?",
+		change:   func(m *v1alpha2.Materialize) error { return writeBack(m, completed, rolls) },
+		said:     fmt.Sprintf("the spec is again the one of generation %d", active),
+	}, nil
+}
+
+// abortable tells why there is nothing to take back, or no way to.
+func abortable(o rollout.Observed, s rollout.Standing) (done string, err error) {
+	switch active := s.Active; {
+	case s.Promoting:
+		return "", fmt.Errorf("generation %d takes over already, and nothing stops that any more: "+
+			"change the spec, and it is rolled out as generation %d after that", s.Next.Number, s.Next.Number+1)
+	case active == nil:
+		return "", errors.New("nothing has been rolled out completely, so there is nothing to go back to: change the spec, or delete the resource")
+	case o.Hash == s.Completed:
+		return fmt.Sprintf("no rollout is in progress: generation %d serves what the spec asks for", active.Number), nil
+	case o.UnknownHash != nil:
+		return "", fmt.Errorf("nobody can tell what there is to take back: %w", o.UnknownHash)
+	case active.Record == nil:
+		return "", fmt.Errorf("no record is left of what generation %d was made from: change the spec back yourself", active.Number)
+	}
+	return "", nil
+}
+
+func printRetreat(w io.Writer, e environment, s rollout.Standing, rolls []hash.Change) {
+	m := e.Materialize
+	line := fmt.Sprintf("Materialize %s/%s goes back to the spec of generation %d, which serves.", m.Namespace, m.Name, s.Active.Number)
+	if e.Generations[s.Next.Number] != nil {
+		line += fmt.Sprintf(" Generation %d is removed.", s.Next.Number)
+	}
+	fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, c := range rolls {
+		rows = append(rows, []string{c.Field, orDash(c.From), orDash(c.To)})
+	}
+	table(w, columns, []string{"FIELD", "FROM", "BACK TO"}, rows)
+	fmt.Fprintln(w, "\nWhoever applies the newer manifest again rolls it out again.")
+}
+
+// writeBack gives m the fields of another Materialize that changes name, and no others: what is the same in another way of
+// writing stays as it is written.
+func writeBack(m, completed *v1alpha2.Materialize, changes []hash.Change) error {
+	now, err := fieldsOf(m.Spec)
+	if err != nil {
+		return err
+	}
+	before, err := fieldsOf(completed.Spec)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if strings.HasPrefix(c.Field, "metadata.annotations[") {
+			writeBackAnnotation(m, completed)
+			continue
+		}
+		field, _, _ := strings.Cut(strings.ReplaceAll(c.Field, "[", "."), ".")
+		if value, found := before[field]; found {
+			now[field] = value
+		} else {
+			delete(now, field)
+		}
+	}
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	m.Spec = v1alpha2.MaterializeSpec{}
+	return json.Unmarshal(text, &m.Spec)
+}
+
+func writeBackAnnotation(m, completed *v1alpha2.Materialize) {
+	if value, found := completed.Annotations[v1alpha2.AnnotationForceRollout]; found {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha2.AnnotationForceRollout, value)
+		return
+	}
+	delete(m.Annotations, v1alpha2.AnnotationForceRollout)
+}
+
+func fieldsOf(spec v1alpha2.MaterializeSpec) (map[string]json.RawMessage, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	return fields, json.Unmarshal(text, &fields)
+}

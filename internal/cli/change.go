@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout/hash"
+)
+
+// edit is a change to a Materialize that is shown before it is made.
+type edit struct {
+	// done is why there is nothing to change.
+	done string
+	// show what it is about, and the question that follows.
+	show     func(io.Writer)
+	question string
+	// still checks what is special about this change; nil if nothing is.
+	still func(*v1alpha2.Materialize) error
+	// change the Materialize as it is when the answer is there.
+	change func(*v1alpha2.Materialize) error
+	// said is what has been done.
+	said string
+}
+
+// changeRollout shows a change to a rollout, asks, and makes it, if it is still about what was shown.
+func (c *connection) changeRollout(cmd *cobra.Command, streams Streams, args []string, sure *confirmation,
+	decide func(environment, time.Time) (edit, error),
+) error {
+	if err := sure.possible(cmd, streams.In); err != nil {
+		return err
+	}
+	cluster, r, err := c.find(args)
+	if err != nil {
+		return err
+	}
+	if kind := r.kind(); kind != materializes {
+		return usageErrorf("there is nothing to %s for %s: that is for the rollout of a Materialize", cmd.Name(), kind.Kind)
+	}
+	ctx := cmd.Context()
+	e, err := cluster.environment(ctx, r.key)
+	if apierrors.IsNotFound(err) {
+		return r.missing()
+	}
+	if err != nil {
+		return err
+	}
+	if !e.Materialize.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("%s is being deleted", r)
+	}
+	edit, err := decide(e, time.Now())
+	if err != nil {
+		return fmt.Errorf("%s: %w", r, err)
+	}
+	if edit.done != "" {
+		fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.done)
+		return nil
+	}
+	edit.show(streams.Out)
+	if agreed, err := sure.given(ctx, streams, edit.question); err != nil {
+		return err
+	} else if !agreed {
+		return exitError{code: exitFailed, message: "nothing was changed"}
+	}
+	if err := cluster.carryOut(ctx, e.Materialize, edit); err != nil {
+		return fmt.Errorf("%s: %w", r, err)
+	}
+	fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.said)
+	return nil
+}
+
+// attempts are how often a change is tried while the operator writes its status in between.
+const attempts = 10
+
+// carryOut changes a Materialize that was shown, as long as it is the same. The resourceVersion in the patch sees to it that
+// nothing happens to it after that was checked.
+func (c *cluster) carryOut(ctx context.Context, shown *v1alpha2.Materialize, edit edit) error {
+	for attempt := 1; ; attempt++ {
+		now := &v1alpha2.Materialize{}
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
+			return err
+		}
+		err := stillShown(shown, now)
+		if err == nil && edit.still != nil {
+			err = edit.still(now)
+		}
+		if err != nil {
+			return fmt.Errorf("nothing was changed, because %w; look again", err)
+		}
+		before := now.DeepCopy()
+		if err := edit.change(now); err != nil {
+			return err
+		}
+		err = c.client.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
+		if !apierrors.IsConflict(err) || attempt == attempts {
+			return err
+		}
+		if !pause(ctx, drawAtMost) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// stillShown tells whether a Materialize is the one that was shown.
+func stillShown(shown, now *v1alpha2.Materialize) error {
+	was, err := hash.Of(shown)
+	if err != nil {
+		return err
+	}
+	is, err := hash.Of(now)
+	if err != nil {
+		return err
+	}
+	condition := meta.FindStatusCondition(now.Status.Conditions, v1alpha2.ConditionUpToDate)
+	switch {
+	case now.UID != shown.UID:
+		return errors.New("it was deleted and made anew meanwhile")
+	case was != is:
+		return errors.New("its spec was changed meanwhile")
+	case condition != nil && condition.Reason == string(v1alpha2.ReasonPromoting):
+		return errors.New("it is being promoted meanwhile")
+	case now.Status.ActiveGeneration != shown.Status.ActiveGeneration:
+		return errors.New("its rollout was completed meanwhile")
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout"
+)
+
+func newPromoteCommand(c *connection, streams Streams) *cobra.Command {
+	var sure confirmation
+	cmd := &cobra.Command{
+		Use:   "promote TYPE NAME",
+		Short: "Let the generation take over that a rollout has made",
+		Long: `Let the generation take over that a rollout has made: one that waits to be promoted, or one that has yet to
+catch up, which is then not waited for. It shows what would be promoted, and asks.
+
+It sets spec.forcePromote to the hash of that very rollout. If the spec changes meanwhile, nothing is promoted.`,
+		Example: "  fairlead promote mzs production -n shop\n  fairlead promote mzs production -n shop --yes",
+		Args:    exactlyTypeAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.changeRollout(cmd, streams, args, &sure, promotion)
+		},
+	}
+	sure.addFlag(cmd)
+	return cmd
+}
+
+// promotion sets forcePromote to the hash of the rollout that is there.
+func promotion(e environment, now time.Time) (edit, error) {
+	s := e.Standing(now)
+	if done, err := promotable(e.Observed, s); done != "" || err != nil {
+		return edit{done: done}, err
+	}
+	requested, next := s.Requested, s.Next.Number
+	return edit{
+		show:     func(w io.Writer) { printPromotion(w, e, s, now) },
+		question: fmt.Sprintf("Promote generation %d?", next),
+		still: func(now *v1alpha2.Materialize) error {
+			if now.Status.RequestedRolloutHash != e.Materialize.Status.RequestedRolloutHash {
+				return errors.New("another rollout has taken its place")
+			}
+			return nil
+		},
+		change: func(m *v1alpha2.Materialize) error {
+			m.Spec.ForcePromote = requested
+			return nil
+		},
+		said: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", next),
+	}, nil
+}
+
+// promotable tells why there is nothing to promote: because that is so already, or because it cannot be.
+func promotable(o rollout.Observed, s rollout.Standing) (done string, err error) {
+	next := s.Next.Number
+	switch {
+	case s.Promoting:
+		return fmt.Sprintf("generation %d is being promoted already", next), nil
+	case o.Hash == s.Completed:
+		return fmt.Sprintf("there is nothing to promote: generation %d serves what the spec asks for", o.Materialize.Status.ActiveGeneration), nil
+	case o.UnknownHash != nil:
+		return "", fmt.Errorf("nobody can tell what would be promoted: %w", o.UnknownHash)
+	case !s.Underway:
+		return "", errors.New("the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?")
+	case s.Expired:
+		return "", fmt.Errorf("the rollout of generation %d took too long and was cancelled: change the spec, or set spec.forceRollout to a new UUID", next)
+	case o.Materialize.Spec.ForcePromote == s.Requested:
+		return fmt.Sprintf("generation %d is promoted as soon as its pods are ready: that was asked for already", next), nil
+	}
+	return "", nil
+}
+
+func printPromotion(w io.Writer, e environment, s rollout.Standing, now time.Time) {
+	m, next := e.Materialize, s.Next.Number
+	inPlace := ""
+	if s.Active != nil {
+		inPlace = fmt.Sprintf(" in place of generation %d", s.Active.Number)
+	}
+	fmt.Fprintf(w, "Materialize %s/%s: generation %d is to serve%s.\n", m.Namespace, m.Name, next, inPlace)
+	status := e.status(now)
+	state := "it has not said yet whether it has caught up, and would be promoted whether or not it has"
+	switch rollout.LeaderStatus(status.Leader) {
+	case rollout.ReadyToPromote:
+		state = "it has caught up, and waits to be promoted"
+	case rollout.Initializing:
+		state = "it has not caught up yet, and would be promoted all the same"
+	}
+	ready := 0
+	for _, pod := range status.Pods {
+		if pod.Ready {
+			ready++
+		}
+	}
+	pods := fmt.Sprintf("%d of %s ready", ready, count(len(status.Pods), "pod"))
+	if len(status.Pods) == 0 {
+		pods = "It has no pods yet"
+	}
+	line := pods + "; " + state + "."
+	fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+	printChanges(w, outputText, verdictOf(e.Observed, nil, now).Changes)
+	if hold := rollout.Plan(e.Observed, now).Hold; hold != nil {
+		fmt.Fprintf(w, "\nNot before it goes on: %s.\n", hold.Message)
+	}
+	fmt.Fprintln(w, "\nOnce it takes over, there is no way back.")
+}
