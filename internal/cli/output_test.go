@@ -82,6 +82,17 @@ create   IstioRevision default-v1-24-0   -      v1.24.0   Pending   once upon a 
                                                                     Istio that asked for v1.24.0
 `, exitUnfinished,
 		},
+		"a hash": {
+			planOf(nil, passage.Step{
+				Object: istioObject("mz"), Action: "request", To: strings.Repeat("0123456789abcdef", 4), State: passage.Pending,
+				Reason: passage.Because("First", "nothing has been rolled out yet"),
+			}),
+			`Istio default to default-v1-24-0: 1 change.
+
+ACTION    OBJECT     FROM   TO             STATE     WHY
+request   Istio mz   -      0123456789ab   Pending   nothing has been rolled out yet
+`, exitUnfinished,
+		},
 		"something stands in the way": {
 			planOf(nil, step("create", "r", passage.Failed, "the name is taken")),
 			`Istio default cannot go on.

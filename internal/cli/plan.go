@@ -154,10 +154,21 @@ func printSteps(w io.Writer, format output, steps []passage.Step) {
 	var rows [][]string
 	for _, s := range steps {
 		rows = append(rows, []string{
-			string(s.Action), s.Object.String(), orDash(s.From), orDash(s.To), string(s.State), s.Reason.Message,
+			string(s.Action), s.Object.String(), orDash(format.brief(s.From)), orDash(format.brief(s.To)), string(s.State), s.Reason.Message,
 		})
 	}
 	table(w, format.width(), []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
+}
+
+// aHash is that of a spec.
+var aHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// brief is a hash as people compare it.
+func (o output) brief(text string) string {
+	if o != outputWide && aHash.MatchString(text) {
+		return text[:12]
+	}
+	return text
 }
 
 func count(n int, what string) string {
