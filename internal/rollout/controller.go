@@ -121,7 +121,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case apierrors.IsConflict(failure):
 		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
-	case failure != nil && !worthTelling(failure):
+	case failure != nil && (o.Materialize == nil || !worthTelling(failure)):
 		return ctrl.Result{}, failure
 	case !o.Materialize.DeletionTimestamp.IsZero():
 		// What belongs to it goes with it.
@@ -156,6 +156,9 @@ func (r *reconciler) lookAgain(request ctrl.Request, o Observed, d decision, fai
 		next = pause
 	case d.Hold != nil:
 		return 0
+	case step != nil && step.Action == ActionRemove && o.foreign(step.Object) != nil:
+		// Nobody tells when that is gone.
+		next = pause
 	case step != nil && step.Action == ActionApprove:
 		next = parkedPause
 	case o.Leader.Status != "":

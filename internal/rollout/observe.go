@@ -110,7 +110,11 @@ func (o *Observed) gather(ctx context.Context, reader Reader, hashes algorithms)
 			return err
 		}
 	}
-	for _, number := range []int64{m.Status.ActiveGeneration, m.Status.ActiveGeneration + 1} {
+	concerned := []int64{m.Status.ActiveGeneration}
+	if o.promoting() || o.Hash != m.Status.LastCompletedRolloutHash {
+		concerned = append(concerned, m.Status.ActiveGeneration+1)
+	}
+	for _, number := range concerned {
 		g := o.generation(number)
 		if number == 0 || g.StatefulSet != nil {
 			continue

@@ -273,7 +273,8 @@ func (p *planner) approve() {
 
 // fixtures sees to what all generations share, and removes what is no longer asked for.
 func (p *planner) fixtures() {
-	all, err := fixtures(p.Materialize, p.served())
+	now := p.served()
+	all, err := fixtures(p.Materialize, now)
 	if err != nil {
 		p.unplannable = unplannable{err}
 		return
@@ -282,6 +283,10 @@ func (p *planner) fixtures() {
 	for _, object := range all {
 		wanted[identity(object)] = true
 		p.apply(ActionKeep, object, p.Fixtures[identity(object)])
+	}
+	if p.active() != nil && now.Spec == nil {
+		// Nobody knows what the generation that serves needs.
+		return
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.Fixtures), byName) {
 		if !wanted[key] {
@@ -319,12 +324,16 @@ func (p *planner) upkeep(g *Generation) {
 // recordOf is what a generation is made from: what it says itself, or else the spec, if it must have been that. It is nil
 // where nobody knows, and what there is stays as it is.
 func (p *planner) recordOf(g *Generation) *Record {
-	active := g.Number == p.Materialize.Status.ActiveGeneration
+	was := g.Hash
 	switch {
 	case g.Record != nil:
 		return g.Record
-	case g.Hash == p.Hash, active && p.completed() == p.Hash:
-	default:
+	case g.Number == p.Materialize.Status.ActiveGeneration:
+		was = p.completed()
+	case was == "" && p.promoting():
+		was = p.requested()
+	}
+	if was != p.Hash {
 		return nil
 	}
 	record, err := newRecord(p.Materialize, p.Hash, g.Number)

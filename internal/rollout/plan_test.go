@@ -116,6 +116,17 @@ func (s scene) complete() scene {
 	return s
 }
 
+// leaves has what another spec has left behind.
+func (s scene) leaves(b maker) scene {
+	s.t.Helper()
+	for _, object := range seeing(s.t, b).complete().Fixtures {
+		if s.Fixtures[identity(object)] == nil {
+			s.Fixtures[identity(object)] = object
+		}
+	}
+	return s
+}
+
 // leadTo is where the public Service leads.
 func (s scene) leadTo(number int64) scene {
 	s.t.Helper()
@@ -213,6 +224,7 @@ func TestPlan(t *testing.T) {
 	v1, v2, v3 := func() maker { return makeMaterialize() }, func() maker { return makeMaterialize().image("v2") }, func() maker { return makeMaterialize().image("v3") }
 	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
 	immediate := func() maker { return v2().strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime) }
+	own := func(account string) maker { m := v2(); m.Spec.ServiceAccountName = account; return m }
 	// second is what serves v1 and has asked for the spec.
 	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
 	promoting := func(b maker) maker { return second(b).told(v1alpha2.ReasonPromoting) }
@@ -408,6 +420,14 @@ func TestPlan(t *testing.T) {
 			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "StatefulSet").complete().hearsNothing(),
 			want:  lines("> Pending apply StatefulSet environmentd-2", "  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
+		"promoting, and all of it was deleted": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).complete().hearsNothing(),
+			want:  lines(makeSecond, "  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and all of it was deleted, and nobody knows what it was made of": {
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).complete().hearsNothing(),
+			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
 		"promoting what somebody else has made": {
 			scene: seeing(t, func() maker { m := promoting(v2()); m.Status.RequestedRolloutHash = ""; return m }()).foreign(1).foreign(2).complete().hears(ReadyToPromote),
 			want: lines("> Pending promote StatefulSet environmentd-2", "  Pending switch Service environmentd",
@@ -432,6 +452,19 @@ func TestPlan(t *testing.T) {
 		"what served before is gone": {
 			scene: seeing(t, promoting(v2())).generation(2, v2()).complete().leadTo(2),
 			want:  lines("  Done    promote StatefulSet environmentd-2", "  Done    switch Service environmentd", "> Pending complete"),
+		},
+		"another ServiceAccount is asked for": {
+			scene: seeing(t, own("theirs").serving(t, 1, own("theirs"))).generation(1, own("theirs")).complete().leaves(v1().serving(t, 1, v1())),
+			want:  lines("> Pending drop ServiceAccount environmentd"),
+		},
+		"another ServiceAccount is asked for, and what serves needs the old one": {
+			scene: seeing(t, second(own("theirs"))).generation(1, v1()).generation(2, own("theirs")).complete().hears(Initializing),
+			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
+		},
+		"another ServiceAccount is asked for, and nobody knows what serves needs": {
+			scene: seeing(t, second(own("theirs"))).foreign(1).generation(2, own("theirs")).complete().leaves(v1().serving(t, 1, v1())).hears(Initializing),
+			want: lines(ready, "  Running catch up StatefulSet environmentd-2", commit[:3], "  Pending remove StatefulSet environmentd-1",
+				"  Pending complete"),
 		},
 		"paused": {
 			scene: seeing(t, v2().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead/fairlead/api/fairlead"
@@ -155,6 +156,35 @@ func TestStory(t *testing.T) {
 				}
 			},
 		},
+		"made-by-others": {
+			title: "Somebody else has made what serves, before Fairlead came. It is left as it is, and what is in front of it is Fairlead's from now on. The next rollout replaces it.",
+			setup: func(c *cluster) {
+				c.m = maker{c.m}.serving(c.t, 1, makeMaterialize()).Materialize
+				c.others(1, IsLeader)
+				c.roll(100, "v2")
+			},
+		},
+		"made-by-others-underway": {
+			title: "Somebody else was about to roll out when Fairlead came. What they have made for that is replaced.",
+			setup: func(c *cluster) {
+				m := maker{c.m}.image("v2").serving(c.t, 1, makeMaterialize())
+				m.Status.LastCompletedRolloutHash, m.Status.RolloutRequestedAt = "", nil
+				c.m = m.requested(c.t, m, 0).told(v1alpha2.ReasonApplying).Materialize
+				c.m.Status.RolloutRequestedAt = nil
+				c.others(1, IsLeader)
+				c.others(2, ReadyToPromote)
+			},
+		},
+		"made-by-others-promoting": {
+			title: "Somebody else was promoting when Fairlead came. That is completed, and then the spec is rolled out once more, for nobody knows what it was that they promoted.",
+			setup: func(c *cluster) {
+				m := maker{c.m}.image("v2").serving(c.t, 1, makeMaterialize()).told(v1alpha2.ReasonPromoting)
+				m.Status.LastCompletedRolloutHash, m.Status.RequestedRolloutHash, m.Status.RolloutRequestedAt = "", "", nil
+				c.m = m.Materialize
+				c.others(1, IsLeader)
+				c.others(2, ReadyToPromote)
+			},
+		},
 		"forced-by-annotation": {
 			title: "The annotation rolls out what is there already.",
 			setup: func(c *cluster) {
@@ -179,6 +209,21 @@ func TestStory(t *testing.T) {
 			t.Errorf("%s belongs to no story", file)
 		}
 	}
+}
+
+// others is a generation that somebody else has made.
+func (c *cluster) others(generation int64, status LeaderStatus) {
+	set := environmentdSet(c.m, generation)
+	set.Spec.Selector.MatchLabels = map[string]string{v1alpha2.LabelGeneration: fmt.Sprint(generation), "by": "others"}
+	object, err := configurationOf(kindStatefulSet, set)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	object.SetNamespace("shop")
+	object.SetUID(types.UID(fmt.Sprint("of-others-", generation)))
+	object.SetLabels(nil)
+	c.objects[identity(object)] = object
+	c.daemons[object.GetUID()] = &daemon{status: status}
 }
 
 // lose deletes an object as people do.
