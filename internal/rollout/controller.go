@@ -149,6 +149,9 @@ func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observe
 // lookAgain is when time alone may change the plan, or environmentd is asked again.
 func (r *reconciler) lookAgain(request ctrl.Request, o Observed, d decision, failure error) time.Duration {
 	pause := r.patience.after(request.NamespacedName, failure != nil || o.Leader.Err != nil)
+	if o.promoting() {
+		pause = min(pause, promotingPause)
+	}
 	var next time.Duration
 	step := head(d.Steps)
 	switch {

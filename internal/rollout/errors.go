@@ -38,6 +38,8 @@ const (
 	pollPause = time.Second
 	// parkedPause is how long it is while a person is waited for.
 	parkedPause = 10 * time.Second
+	// promotingPause is the longest that it is left alone while it takes over: until users are led to it, nobody serves them.
+	promotingPause = 2 * time.Second
 	// longestPause is how long anything is left alone that has failed again and again.
 	longestPause = 30 * time.Second
 	// conflictPause lets the cache see what somebody else has just written.
