@@ -56,11 +56,9 @@ func TestRotation(t *testing.T) {
 // authorities, are served.
 func (w *webhook) callFor(t *testing.T, span time.Duration, certificates, authorities int) {
 	t.Helper()
-	object := w.object(t)
 	served, signed := map[string]bool{}, map[string]bool{}
-	var failures atomic.Int64
-	var requests sync.WaitGroup
-	asked, stop := 0, time.After(span)
+	asked := askFor(t, w.Client, client.ObjectKeyFromObject(w.object(t)))
+	stop := time.After(span)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for running := true; running; {
@@ -68,14 +66,6 @@ func (w *webhook) callFor(t *testing.T, span time.Duration, certificates, author
 		case <-stop:
 			running = false
 		case <-tick.C:
-			asked++
-			requests.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				if err := w.Get(ctx, client.ObjectKeyFromObject(object), &v1alpha1.Materialize{}); err != nil && failures.Add(1) == 1 {
-					t.Errorf("a request failed: %v", err)
-				}
-			})
 			certificate, err := w.source.GetCertificate(nil)
 			if err != nil {
 				t.Fatal(err)
@@ -84,16 +74,14 @@ func (w *webhook) callFor(t *testing.T, span time.Duration, certificates, author
 			signed[certificate.Leaf.Issuer.String()] = true
 		}
 	}
-	requests.Wait()
-	t.Logf("%d requests, %d calls of the webhook, %d certificates of %d authorities", asked, w.calls.Load(), len(served), len(signed))
-	if n := failures.Load(); n > 0 {
-		t.Errorf("%d of %d requests failed", n, asked)
-	}
+	asked.end()
+	total := asked.asked.Load()
+	t.Logf("%d requests, %d calls of the webhook, %d certificates of %d authorities", total, w.calls.Load(), len(served), len(signed))
 	if len(served) < certificates || len(signed) < authorities {
 		t.Errorf("only %d certificates of %d authorities were served", len(served), len(signed))
 	}
-	if w.calls.Load() < int64(asked) {
-		t.Errorf("%d requests called the webhook %d times only", asked, w.calls.Load())
+	if w.calls.Load() < total {
+		t.Errorf("%d requests called the webhook %d times only", total, w.calls.Load())
 	}
 	if trusted := bytes.Count(w.bundle(t), []byte("BEGIN CERTIFICATE")); trusted > 3 {
 		t.Errorf("%d authorities are trusted, as if none were ever dropped", trusted)
