@@ -34,6 +34,8 @@ type Manner struct {
 	Forgets bool
 	// CatchesUp only when it is told to, or told not to wait for that. It starts anew with that every time.
 	CatchesUp bool
+	// CatchesUpAfter is how long it takes by itself, from when it is first asked. It takes that long every time.
+	CatchesUpAfter time.Duration
 	// Lingers while it takes over, until its manner changes.
 	Lingers bool
 }
@@ -44,6 +46,8 @@ type Environmentd struct {
 	manner Manner
 	status string
 	asked  []string
+	// began is when it was first asked.
+	began time.Time
 }
 
 // Behave changes the manner from now on.
@@ -70,7 +74,7 @@ func (e *Environmentd) Restart() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.status != IsLeader {
-		e.status = ""
+		e.status, e.began = "", time.Time{}
 	}
 }
 
@@ -92,7 +96,7 @@ func (e *Environmentd) current() string {
 	switch {
 	case e.status != "":
 		return e.status
-	case e.manner.CatchesUp:
+	case e.manner.CatchesUp, e.manner.CatchesUpAfter > 0 && (e.began.IsZero() || time.Since(e.began) < e.manner.CatchesUpAfter):
 		return Initializing
 	}
 	return ReadyToPromote
@@ -109,6 +113,9 @@ func (e *Environmentd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e.mu.Lock()
 	manner := e.manner
+	if e.began.IsZero() {
+		e.began = time.Now()
+	}
 	code, body := e.answer(r.Method, r.URL.Path)
 	e.mu.Unlock()
 	switch {

@@ -16,9 +16,15 @@ type Fleet struct {
 	manner Manner
 }
 
+// New is a fleet that whoever likes may serve, below Path.
+func New() *Fleet { return &Fleet{all: map[string]*Environmentd{}} }
+
+// Path of the one of a generation, as --environmentd-url takes it.
+const Path = "/{{.Namespace}}/{{.Name}}/{{.Generation}}"
+
 // Start serves a fleet on this machine, until it is closed.
 func Start() *Fleet {
-	f := &Fleet{all: map[string]*Environmentd{}}
+	f := New()
 	f.server = httptest.NewServer(f)
 	return f
 }
@@ -27,9 +33,7 @@ func Start() *Fleet {
 func (f *Fleet) Close() { f.server.Close() }
 
 // URL is for --environmentd-url.
-func (f *Fleet) URL() string {
-	return f.server.URL + "/{{.Namespace}}/{{.Name}}/{{.Generation}}"
-}
+func (f *Fleet) URL() string { return f.server.URL + Path }
 
 // Behave is the manner of those that have yet to appear.
 func (f *Fleet) Behave(m Manner) {
