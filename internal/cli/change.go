@@ -68,7 +68,8 @@ func (c *connection) changeRollout(cmd *cobra.Command, streams Streams, args []s
 	if agreed, err := sure.given(ctx, streams, edit.question); err != nil {
 		return err
 	} else if !agreed {
-		return exitError{code: exitFailed, message: "nothing was changed"}
+		fmt.Fprintln(streams.Out, "nothing was changed")
+		return exitError{code: exitFailed}
 	}
 	if err := cluster.carryOut(ctx, e.Materialize, edit); err != nil {
 		return fmt.Errorf("%s: %w", r, err)

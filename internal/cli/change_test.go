@@ -45,8 +45,8 @@ func TestPromotion(t *testing.T) {
 			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
 1 of 1 pod ready; it has caught up, and waits to be promoted.
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
 Once it takes over, there is no way back.
 Promote generation 2?
@@ -57,8 +57,8 @@ Promote generation 2?
 			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
 1 of 1 pod ready; it has not caught up yet, and would be promoted all the same.
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
 Once it takes over, there is no way back.
 Promote generation 2?

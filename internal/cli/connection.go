@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
@@ -100,6 +101,10 @@ func (c *connection) connect() (*cluster, error) {
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
 	scheme, err := operator.NewScheme()
 	if err != nil {
+		return nil, err
+	}
+	// The operator never reads a pod; who watches a rollout wants to know what it waits for.
+	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	cl, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})

@@ -82,15 +82,16 @@ create   IstioRevision default-v1-24-0   -      v1.24.0   Pending   once upon a 
                                                                     Istio that asked for v1.24.0
 `, exitUnfinished,
 		},
-		"a hash": {
-			planOf(nil, passage.Step{
-				Object: istioObject("mz"), Action: "request", To: strings.Repeat("0123456789abcdef", 4), State: passage.Pending,
-				Reason: passage.Because("First", "nothing has been rolled out yet"),
-			}),
-			`Istio default to default-v1-24-0: 1 change.
+		"a rollout, from and to left out": {
+			passage.Plan{Passage: "rollout", Subject: istioObject("mz"), Target: "generation 2", Steps: []passage.Step{
+				{Object: istioObject("mz"), Action: "request", To: strings.Repeat("0123456789abcdef", 4), State: passage.Pending, Reason: passage.Because("First", "nothing has been rolled out yet")},
+				{Object: istioObject("mz"), Action: "await", State: passage.Running, Progress: "0 of 1 ready", Reason: passage.Because("NotReady", "its pods have yet to get ready")},
+			}},
+			`Istio mz to generation 2: 1 change.
 
-ACTION    OBJECT     FROM   TO             STATE     WHY
-request   Istio mz   -      0123456789ab   Pending   nothing has been rolled out yet
+ACTION    OBJECT     STATE          WHY
+request   Istio mz   Pending        nothing has been rolled out yet
+await     Istio mz   0 of 1 ready   its pods have yet to get ready
 `, exitUnfinished,
 		},
 		"something stands in the way": {

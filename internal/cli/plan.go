@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -144,31 +145,34 @@ func printPlan(w io.Writer, format output, plan passage.Plan) {
 	default:
 		fmt.Fprintf(w, "Nothing to do for %s.\n", plan.Subject)
 	}
-	if len(open) > 0 {
+	switch {
+	case len(open) == 0:
+	case plan.Passage == v1alpha2.PassageRollout && format != outputWide:
+		fmt.Fprintln(w)
+		printActions(w, format, open)
+	default:
 		fmt.Fprintln(w)
 		printSteps(w, format, open)
 	}
+}
+
+// printActions leaves out from what to what: for most steps of a rollout that is nothing, and for some it is a hash.
+func printActions(w io.Writer, format output, steps []passage.Step) {
+	var rows [][]string
+	for _, s := range steps {
+		rows = append(rows, []string{string(s.Action), s.Object.String(), stateOf(s), s.Reason.Message})
+	}
+	table(w, format.width(), []string{"ACTION", "OBJECT", "STATE", "WHY"}, rows)
 }
 
 func printSteps(w io.Writer, format output, steps []passage.Step) {
 	var rows [][]string
 	for _, s := range steps {
 		rows = append(rows, []string{
-			string(s.Action), s.Object.String(), orDash(format.brief(s.From)), orDash(format.brief(s.To)), string(s.State), s.Reason.Message,
+			string(s.Action), s.Object.String(), orDash(s.From), orDash(s.To), string(s.State), s.Reason.Message,
 		})
 	}
 	table(w, format.width(), []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
-}
-
-// aHash is that of a spec.
-var aHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
-// brief is a hash as people compare it.
-func (o output) brief(text string) string {
-	if o != outputWide && aHash.MatchString(text) {
-		return text[:12]
-	}
-	return text
 }
 
 func count(n int, what string) string {

@@ -165,18 +165,19 @@ func printVerdict(w io.Writer, format output, v *verdict) {
 	fmt.Fprintln(w)
 }
 
+// printChanges shows the fields that roll out apart from the others.
 func printChanges(w io.Writer, format output, changes []change) {
-	if len(changes) == 0 {
-		return
-	}
-	fmt.Fprintln(w)
-	var rows [][]string
-	for _, c := range changes {
-		effect := "applied at once"
-		if c.RollsOut {
-			effect = "rolls out"
+	for _, rollsOut := range []bool{true, false} {
+		var rows [][]string
+		for _, c := range changes {
+			if c.RollsOut == rollsOut {
+				rows = append(rows, []string{c.Field, orDash(c.From), orDash(c.To)})
+			}
 		}
-		rows = append(rows, []string{c.Field, effect, orDash(c.From), orDash(c.To)})
+		if len(rows) > 0 {
+			fmt.Fprintln(w)
+			title := map[bool]string{true: "ROLLS OUT", false: "APPLIED AT ONCE"}[rollsOut]
+			table(w, format.width(), []string{title, "FROM", "TO"}, rows)
+		}
 	}
-	table(w, format.width(), []string{"FIELD", "EFFECT", "FROM", "TO"}, rows)
 }

@@ -35,8 +35,8 @@ func TestVerdict(t *testing.T) {
 			scene{m: v1, serves: v1}, spec("v1", balancerds(3)),
 			`no rollout: only balancerdReplicas changed
 
-FIELD               EFFECT            FROM   TO
-balancerdReplicas   applied at once   2      3
+APPLIED AT ONCE     FROM   TO
+balancerdReplicas   2      3
 
 `,
 		},
@@ -48,8 +48,8 @@ balancerdReplicas   applied at once   2      3
 			scene{m: v1, serves: v1}, v2,
 			`rollout: generation 2 follows generation 1, because environmentdImageRef changed
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
 `,
 		},
@@ -57,8 +57,8 @@ environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/env
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, nil,
 			`rollout: generation 2 follows generation 1, because environmentdImageRef changed
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
 `,
 		},
@@ -67,12 +67,14 @@ environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/env
 			`rollout: generation 2 follows generation 1, because podLabels[a], podLabels[b], podLabels[c] and 1
 more field changed
 
-FIELD               EFFECT            FROM   TO
-podLabels[a]        rolls out         -      1
-podLabels[b]        rolls out         -      2
-podLabels[c]        rolls out         -      3
-podLabels[d]        rolls out         -      4
-balancerdReplicas   applied at once   2      3
+ROLLS OUT      FROM   TO
+podLabels[a]   -      1
+podLabels[b]   -      2
+podLabels[c]   -      3
+podLabels[d]   -      4
+
+APPLIED AT ONCE     FROM   TO
+balancerdReplicas   2      3
 
 `,
 		},
@@ -81,8 +83,8 @@ balancerdReplicas   applied at once   2      3
 			`rollout: generation 2 follows generation 1, because
 metadata.annotations[materialize.cloud/force-rollout] changed
 
-FIELD                                                   EFFECT      FROM   TO
-metadata.annotations[materialize.cloud/force-rollout]   rolls out   -      monday
+ROLLS OUT                                               FROM   TO
+metadata.annotations[materialize.cloud/force-rollout]   -      monday
 
 `,
 		},
@@ -90,8 +92,8 @@ metadata.annotations[materialize.cloud/force-rollout]   rolls out   -      monda
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, spec("v2"),
 			`rollout: that of generation 2 goes on as it is
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
 `,
 		},
@@ -100,8 +102,8 @@ environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/env
 			`rollout: a clean generation 2 takes the place of the one that is underway, because
 environmentdImageRef changed
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v3
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v3
 
 `,
 		},
@@ -118,8 +120,8 @@ environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/env
 			`rollout: generation 3 follows when the promotion of generation 2 is complete, because
 environmentdImageRef changed
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v2   materialize/environmentd:v3
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v2   materialize/environmentd:v3
 
 `,
 		},
@@ -128,8 +130,8 @@ environmentdImageRef   rolls out   materialize/environmentd:v2   materialize/env
 			`rollout: generation 3 follows when the promotion of generation 2 is complete, because
 environmentdImageRef changed
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v2   materialize/environmentd:v1
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v2   materialize/environmentd:v1
 
 `,
 		},
@@ -138,8 +140,8 @@ environmentdImageRef   rolls out   materialize/environmentd:v2   materialize/env
 			`no further rollout: generation 2 is being promoted, and nothing stops that any more, and only
 balancerdReplicas changed
 
-FIELD               EFFECT            FROM   TO
-balancerdReplicas   applied at once   2      1
+APPLIED AT ONCE     FROM   TO
+balancerdReplicas   2      1
 
 `,
 		},
@@ -152,8 +154,8 @@ balancerdReplicas   applied at once   2      1
 			scene{m: v1, serves: v1, unrecorded: true}, v2,
 			`rollout: generation 2 follows generation 1, because environmentdImageRef changed
 
-FIELD                  EFFECT      FROM                          TO
-environmentdImageRef   rolls out   materialize/environmentd:v1   materialize/environmentd:v2
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
 `,
 		},
