@@ -32,6 +32,8 @@ type world struct {
 	fleet *environmentd.Fleet
 	// config is that of the operator.
 	config *rest.Config
+	// converts: the operator brings the CRD, and converts between its versions.
+	converts bool
 }
 
 var shared struct {
@@ -73,22 +75,26 @@ func ownWorld(t testing.TB) *world {
 	return w
 }
 
+// convertingWorld is one whose operator does all that it does outside of tests.
+func convertingWorld(t testing.TB) *world {
+	t.Helper()
+	w, err := enter(cluster.Start(t, cluster.Options{}), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.converts = true
+	t.Cleanup(w.fleet.Close)
+	return w
+}
+
 // prepare gives a cluster what the operator may do, and the CRD. Of its versions, one is used, and nothing converted.
 func prepare(c *cluster.Cluster, scratch string) (*world, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	w := &world{Cluster: c, fleet: environmentd.Start()}
-	var err error
-	if w.WithWatch, err = launch.Administrator(c); err != nil {
-		return nil, err
-	}
-	kubeconfig, err := launch.Permissions(ctx, c, w, scratch)
+	w, err := enter(c, scratch)
 	if err != nil {
 		return nil, err
 	}
-	if w.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-		return nil, err
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
 	all, err := crds.Named("materializes.materialize.cloud")
 	if err != nil {
 		return nil, err
@@ -101,12 +107,32 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	return w, launch.Attempt(ctx, time.Minute, func(ctx context.Context) error { return w.List(ctx, &v1alpha2.MaterializeList{}) })
 }
 
+// enter gives a cluster what the operator may do.
+func enter(c *cluster.Cluster, scratch string) (*world, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	w := &world{Cluster: c, fleet: environmentd.Start()}
+	var err error
+	if w.WithWatch, err = launch.Administrator(c); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := launch.Permissions(ctx, c, w, scratch)
+	if err != nil {
+		return nil, err
+	}
+	w.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	return w, err
+}
+
 // run is an operator, until the context ends.
 func (w *world) run(ctx context.Context, config *rest.Config, log logr.Logger) error {
 	options := operator.DefaultOptions()
 	options.Passages = []string{rollout.Name}
-	options.InstallCRDs, options.LeaderElection = false, false
-	options.HealthProbeBindAddress, options.MetricsBindAddress, options.Webhook.BindAddress = "0", "0", "0"
+	options.InstallCRDs, options.LeaderElection = w.converts, false
+	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
+	if !w.converts {
+		options.Webhook.BindAddress = "0"
+	}
 	options.Rollout.EnvironmentdURL = w.fleet.URL()
 	return operator.Run(ctx, config, options, log)
 }
