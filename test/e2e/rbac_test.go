@@ -32,6 +32,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/environmentd"
 )
 
 // installation is the chart in a cluster, without the pods that nobody here runs: the tests run the operator that
@@ -44,11 +45,16 @@ type installation struct {
 	// cluster-wide and in the namespace.
 	role          rbacv1.ClusterRole
 	namespaceRole rbacv1.Role
+	// environmentds are those of all environments.
+	environmentds *environmentd.Fleet
 }
 
 func install(t testing.TB, c *cluster.Cluster) *installation {
 	t.Helper()
-	i := &installation{Client: administrator(t, c.Config()), config: c.Config(), namespace: c.Namespace(t)}
+	i := &installation{
+		Client: administrator(t, c.Config()), config: c.Config(), namespace: c.Namespace(t), environmentds: environmentd.Start(),
+	}
+	t.Cleanup(i.environmentds.Close)
 	r, err := renderChart("fairlead", i.namespace, selfSigned())
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +94,7 @@ func (i *installation) start(t testing.TB, kubeconfig string, extra ...string) *
 		"--health-probe-bind-address=127.0.0.1:0",
 		"--metrics-bind-address=127.0.0.1:0",
 		"--webhook-bind-address=127.0.0.1:0",
+		"--environmentd-url="+i.environmentds.URL(),
 	)
 	args = append(args, extra...)
 	// An API server that cannot stream lists makes the operator list, so that permission must be there too.
@@ -116,6 +123,7 @@ func (i *installation) forget(t testing.TB) {
 	if err := client.IgnoreNotFound(i.Patch(t.Context(), crd, edited)); err != nil {
 		t.Fatal(err)
 	}
+	i.storeEnvironment(t)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "fairlead", Namespace: i.namespace}}
 	if err := client.IgnoreNotFound(i.Delete(t.Context(), lease)); err != nil {
 		t.Fatal(err)
@@ -248,6 +256,11 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-31-1"}}
 			return errors.Join(missing, client.IgnoreNotFound(i.Delete(ctx, revision)))
 		}),
+		step("see an environment stored in the newer version", i.storedAnew),
+		step("see its first generation serve", func(ctx context.Context) error { return i.rolledOut(ctx, 1) }),
+		step("ask for another image", i.rollOn),
+		step("see the second generation serve", func(ctx context.Context) error { return i.rolledOut(ctx, 2) }),
+		step("see the certificate of the first go", i.noCertificate),
 		step("remove all", func(ctx context.Context) error {
 			err := errors.Join(client.IgnoreNotFound(i.Delete(ctx, tag)), client.IgnoreNotFound(i.Delete(ctx, istio)),
 				isGone(ctx, i, tag), isGone(ctx, i, istio))
