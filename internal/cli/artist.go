@@ -99,8 +99,8 @@ func (t *teletype) rollout(r statusReport) {
 		line := fmt.Sprintf("environmentd of generation %d: %s", s.Next, s.Leader)
 		t.once(r.At, "leader", line, line)
 	}
-	for i, advice := range s.Advice {
-		t.once(r.At, fmt.Sprint("advice ", i), advice, advice)
+	for _, advice := range s.Advice {
+		t.once(r.At, advice, fmt.Sprint(s.Next), advice)
 	}
 }
 

@@ -77,7 +77,7 @@ func leaderOf(answer rollout.Answer) string {
 	return string(answer.Status)
 }
 
-// advice is what a person could do about a rollout. What the operator itself says about it is not said twice.
+// advice is what a person could do about a rollout.
 func (e environment) advice(r *rolloutStatus, s rollout.Standing) []string {
 	command := func(verb string) string {
 		return fmt.Sprintf("fairlead %s mzs %s -n %s", verb, e.Materialize.Name, e.Materialize.Namespace)
@@ -130,18 +130,18 @@ func podStatusOf(pod corev1.Pod) podStatus {
 	return s
 }
 
-// headlineOf a rollout is what the operator says of it, and not how many steps are left, which are very unlike each other.
-func (r *statusReport) headlineOf(rollout *rolloutStatus) {
+// headlineOf a rollout is what the operator says of it, or what it will make of the spec, and not how many steps are left,
+// which are very unlike each other.
+func (r *statusReport) headlineOf(v *verdict) {
 	condition := meta.FindStatusCondition(r.Conditions, v1alpha2.ConditionUpToDate)
 	switch {
-	case rollout == nil:
 	case r.State == passage.Held && r.Reason != nil:
 		r.Headline = r.Reason.Message
 	case condition != nil && r.Reported:
 		reason := passage.Because(condition.Reason, "%s", condition.Message)
 		r.Reason, r.Headline = &reason, reason.String()
-	case rollout.Next > 0:
-		r.Headline = fmt.Sprintf("generation %d is to be made", rollout.Next)
+	case v != nil:
+		r.Headline = v.Verdict
 	}
 }
 

@@ -77,7 +77,9 @@ func (s scene) environment(t *testing.T) environment {
 	if s.requested != nil {
 		m.Status.RequestedRolloutHash = hashOf(t, s.requested)
 		m.Status.RolloutRequestedAt = ptr.To(metav1.NewTime(now.Add(-s.after)))
-		generation(m.Status.ActiveGeneration+1, s.requested)
+		if s.phase != v1alpha2.ReasonRolloutTimeout {
+			generation(m.Status.ActiveGeneration+1, s.requested)
+		}
 	}
 	if s.phase != "" {
 		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{

@@ -25,7 +25,8 @@ func (s scene) account(t *testing.T, hold *passage.Reason, steps ...passage.Step
 			Passage: v1alpha2.PassageRollout, Target: "generation 2", Hold: hold, Steps: steps,
 			Subject: passage.Object{APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind, Namespace: m.Namespace, Name: m.Name},
 		},
-		Generation: m.Generation, ObservedGeneration: m.Status.ObservedGeneration, Conditions: m.Status.Conditions, Rollout: &e,
+		Generation: m.Generation, ObservedGeneration: m.Status.ObservedGeneration, Conditions: m.Status.Conditions,
+		Rollout: &e, Verdict: verdictOf(e.Observed, nil, now),
 	}
 }
 
@@ -208,7 +209,7 @@ Image:      materialize/environmentd:v1
 		"the first": {
 			scene{m: v1}, nil, []passage.Step{{Action: rollout.ActionRequest, State: passage.Pending}},
 			`Materialize shop/mz to generation 2: InProgress
-generation 1 is to be made
+rollout: generation 1 is the first
 
 Phase:      -
 Generation: none -> 1

@@ -69,7 +69,7 @@ func newStatusReport(a account, now time.Time) statusReport {
 	}
 	if e := a.Rollout; e != nil {
 		report.Rollout = e.status(now)
-		report.headlineOf(report.Rollout)
+		report.headlineOf(a.Verdict)
 	}
 	if w := a.Workloads; w != nil {
 		view := passage.NewView(passage.Next(w.plan, w.batching, now), now)

@@ -56,6 +56,7 @@ func verdictOf(o rollout.Observed, proposed *v1alpha2.Materialize, now time.Time
 		_, doesNot := hash.Changes(o.Materialize, proposed)
 		v.add(doesNot, false)
 	}
+	v.RollsOut = v.RollsOut && !s.Expired
 	v.Verdict = v.sentence(o, to, s)
 	return v
 }
@@ -83,21 +84,26 @@ func (v *verdict) add(changes []hash.Change, rollsOut bool) {
 func (v *verdict) sentence(from, to rollout.Observed, s rollout.Standing) string {
 	next := s.Next.Number
 	underway := from.Hash != s.Completed
+	made := from.Generations[next] != nil
 	switch {
 	case s.Promoting && v.RollsOut:
 		return fmt.Sprintf("rollout: generation %d follows when the promotion of generation %d is complete, because %s", next+1, next, v.cause(next))
 	case s.Promoting:
 		return fmt.Sprintf("no further rollout: generation %d is being promoted, and nothing stops that any more", next) + v.onlyOthers()
+	case s.Expired:
+		return fmt.Sprintf("no rollout: that of generation %d took too long, and was cancelled", next)
 	case s.Active == nil && (!v.proposed || !underway || from.Hash == to.Hash):
 		return "rollout: generation 1 is the first"
 	case v.RollsOut && v.proposed && from.Hash == to.Hash:
 		return fmt.Sprintf("rollout: that of generation %d goes on as it is%s", next, v.onlyOthers())
 	case s.Active == nil:
 		return "rollout: generation 1, which is the first, is made anew"
-	case v.RollsOut && v.proposed && underway:
-		return fmt.Sprintf("rollout: a clean generation %d takes the place of the one that is underway, because %s", next, v.cause(s.Active.Number))
+	case v.RollsOut && v.proposed && underway && made:
+		return fmt.Sprintf("rollout: a clean generation %d takes the place of the one that is there, because %s", next, v.cause(s.Active.Number))
 	case v.RollsOut:
 		return fmt.Sprintf("rollout: generation %d follows generation %d, because %s", next, s.Active.Number, v.cause(s.Active.Number))
+	case v.proposed && underway && !made:
+		return fmt.Sprintf("no rollout: this is what generation %d serves", s.Active.Number)
 	case v.proposed && underway:
 		return fmt.Sprintf("no rollout: this is what generation %d serves, and generation %d is taken back", s.Active.Number, next)
 	case v.proposed && len(v.Changes) > 0:

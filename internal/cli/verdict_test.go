@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -99,8 +100,26 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 		},
 		"another one than the one that is underway": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, v3,
-			`rollout: a clean generation 2 takes the place of the one that is underway, because
+			`rollout: a clean generation 2 takes the place of the one that is there, because
 environmentdImageRef changed
+
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v3
+
+`,
+		},
+		"one that took too long": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, after: 2 * time.Hour}, nil,
+			`no rollout: that of generation 2 took too long, and was cancelled
+
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
+
+`,
+		},
+		"another one than the one that took too long": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, after: 2 * time.Hour}, v3,
+			`rollout: generation 2 follows generation 1, because environmentdImageRef changed
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v3
@@ -110,6 +129,10 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v3
 		"back to what serves": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, v1,
 			"no rollout: this is what generation 1 serves, and generation 2 is taken back\n\n",
+		},
+		"back to what serves, after it took too long": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, after: 2 * time.Hour}, v1,
+			"no rollout: this is what generation 1 serves\n\n",
 		},
 		"while promoting": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, nil,
