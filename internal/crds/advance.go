@@ -41,7 +41,7 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		return in.classify(j, "get", err)
 	}
 
-	want, hold := shape(live, j.want, in.conversion(ctx, live, j.want))
+	want, hold := shape(live, j.want, in.conversion(ctx, live, j.want, in.webhook != nil && in.webhook.Service != nil))
 	outcome, message := decide(live, want, in.takeOver)
 	if hold != "" {
 		outcome, message = held(outcome, message, hold)
@@ -91,11 +91,11 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 }
 
 // conversion of a CRD's objects, or nil where it has none or none that is known.
-func (in *installer) conversion(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
+func (in *installer) conversion(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition, take bool) *apiextensionsv1.CustomResourceConversion {
 	if in.webhook == nil || !needsWebhook(want) {
 		return nil
 	}
-	return in.webhook.conversion(ctx, in, live)
+	return in.webhook.conversion(ctx, in, live, take)
 }
 
 // classify tells what concerns one CRD from what concerns them all.

@@ -2,6 +2,7 @@ package crds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 // KeepOptions say how conversion is kept.
@@ -20,7 +22,8 @@ type KeepOptions struct {
 	Names []string
 	// Every is how often they are looked at, beside whenever trust changes.
 	Every time.Duration
-	// Elected, if set, is closed when this process leads, which is another reason to look.
+	// Elected, if set, is closed when this process leads: it then takes the conversion over from another that serves,
+	// once, so that two that both believe to lead do not take turns.
 	Elected <-chan struct{}
 	Log     logr.Logger
 }
@@ -46,32 +49,38 @@ func (w *Webhook) keep(ctx context.Context, cfg *rest.Config, wanted []*apiexten
 	ticker := time.NewTicker(opts.Every)
 	defer ticker.Stop()
 	elected, told := opts.Elected, map[string]string{}
+	take := false
 	for {
+		failed := false
 		for _, want := range wanted {
-			err := in.follow(ctx, want, opts.Log)
+			err := in.follow(ctx, want, take, opts.Log)
+			failed = failed || err != nil
 			if ctx.Err() != nil {
 				return nil
 			}
-			if text := fmt.Sprint(err); err == nil {
+			switch text := fmt.Sprint(err); {
+			case err == nil:
 				delete(told, want.Name)
-			} else if told[want.Name] != text {
+			case changedMeanwhile(errors.Unwrap(err)):
+			case told[want.Name] != text:
 				told[want.Name] = text
 				opts.Log.Error(err, "the conversion of a custom resource definition was not looked after, will be tried again")
 			}
 		}
+		take = take && failed
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.Trust.Changed():
 		case <-elected:
-			elected = nil
+			elected, take = nil, true
 		case <-ticker.C:
 		}
 	}
 }
 
 // follow looks at the conversion of one CRD once.
-func (in *installer) follow(ctx context.Context, want *apiextensionsv1.CustomResourceDefinition, log logr.Logger) error {
+func (in *installer) follow(ctx context.Context, want *apiextensionsv1.CustomResourceDefinition, take bool, log logr.Logger) error {
 	live, err := in.crds.Get(ctx, want.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -82,14 +91,11 @@ func (in *installer) follow(ctx context.Context, want *apiextensionsv1.CustomRes
 	if live.DeletionTimestamp != nil || !converts(live, want) {
 		return nil
 	}
-	conversion := in.conversion(ctx, live, want)
+	conversion := in.conversion(ctx, live, want, take)
 	if conversion == nil || equality.Semantic.DeepEqual(live.Spec.Conversion, conversion) {
 		return nil
 	}
 	_, err = in.merge(ctx, live, conversionOwner, map[string]any{"spec": map[string]any{"conversion": converted(conversion)}})
-	if changedMeanwhile(err) {
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("change the conversion of CRD %s: %w", want.Name, err)
 	}
@@ -106,4 +112,24 @@ func converts(live, want *apiextensionsv1.CustomResourceDefinition) bool {
 	return !slices.ContainsFunc(live.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return !slices.ContainsFunc(want.Spec.Versions, func(w apiextensionsv1.CustomResourceDefinitionVersion) bool { return w.Name == v.Name })
 	})
+}
+
+// ConvertedAt is the URL at which a CRD's objects are converted by now, or nothing if they are not, or behind a Service.
+func ConvertedAt(ctx context.Context, cfg *rest.Config, name string) (string, error) {
+	in, err := newInstaller(cfg, Options{})
+	if err != nil {
+		return "", err
+	}
+	live, err := in.crds.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("get CRD %s: %w", name, err)
+	}
+	config := clientConfigOf(live.Spec.Conversion)
+	if config == nil {
+		return "", nil
+	}
+	return ptr.Deref(config.URL, ""), nil
 }

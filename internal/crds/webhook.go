@@ -24,8 +24,8 @@ type Webhook struct {
 	Service *apiextensionsv1.ServiceReference
 	URL     string
 	Trust   Trust
-	// Leading tells whether this process leads: only then does it take the conversion away from another process that
-	// serves it, or trust away from whom nobody needs to trust any more.
+	// Leading tells whether this process leads: only one that does takes trust away from whom nobody needs to trust any
+	// more.
 	Leading func() bool
 }
 
@@ -58,8 +58,9 @@ func (w *Webhook) String() string {
 	return fmt.Sprintf("Service %s/%s:%d", w.Service.Namespace, w.Service.Name, ptr.Deref(w.Service.Port, 443))
 }
 
-// conversion is what a CRD's should be where live is. That is another webhook's if that one goes on serving.
-func (w *Webhook) conversion(ctx context.Context, in *installer, live *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
+// conversion is what a CRD's should be where live is. That is another webhook's if that one goes on serving, unless this
+// one takes over.
+func (w *Webhook) conversion(ctx context.Context, in *installer, live *apiextensionsv1.CustomResourceDefinition, take bool) *apiextensionsv1.CustomResourceConversion {
 	leading := w.Leading != nil && w.Leading()
 	if live == nil {
 		return w.own(nil, leading)
@@ -71,19 +72,16 @@ func (w *Webhook) conversion(ctx context.Context, in *installer, live *apiextens
 	switch {
 	case w.targets(other):
 		w.Trust.Published(other.CABundle)
-	case other != nil && w.gives(other, leading) && in.serves(ctx, other):
+	case other != nil && !(take && w.outranks(other)) && in.serves(ctx, other):
 		return live.Spec.Conversion
 	}
 	return w.own(other, leading)
 }
 
-// gives tells whether the conversion is left to another webhook as long as that serves. What a Service stands for is
-// made to last, and serves the cluster better than any process that was started by hand.
-func (w *Webhook) gives(other *apiextensionsv1.WebhookClientConfig, leading bool) bool {
-	if w.Service != nil {
-		return false
-	}
-	return other.Service != nil || !leading
+// outranks tells whether the conversion can be taken over from another webhook that serves. A Service is made to last,
+// and serves the cluster better than any process that was started by hand.
+func (w *Webhook) outranks(other *apiextensionsv1.WebhookClientConfig) bool {
+	return w.Service != nil || other.Service == nil
 }
 
 // own is the conversion by this webhook, where there is one already.

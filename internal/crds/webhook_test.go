@@ -44,7 +44,7 @@ func TestConversion(t *testing.T) {
 	cases := map[string]struct {
 		live    *apiextensionsv1.CustomResourceDefinition
 		service *apiextensionsv1.ServiceReference
-		leading bool
+		leads   bool // and takes over
 		want    *apiextensionsv1.CustomResourceConversion
 		seen    []string
 	}{
@@ -68,20 +68,23 @@ func TestConversion(t *testing.T) {
 			makeCRD("boats").ByService("theirs", "webhook").Bundle("B").Obj(), nil, false, at(mine, "A").Spec.Conversion, nil,
 		},
 		"a Service takes over from a process that serves": {
-			at(other.url, other.bundle), service, false, behind(other.bundle + "A"), nil,
+			at(other.url, other.bundle), service, true, behind("A"), nil,
+		},
+		"a Service takes over from a process that is gone": {
+			at(gone, "B"), service, false, behind("BA"), nil,
 		},
 		"behind the Service already": {
 			ours().ByService("fairlead", "webhook").Bundle("A").Obj(), service, false, behind("A"), []string{"A"},
 		},
 		"another Service": {
-			ours().ByService("old", "webhook").Bundle("B").Obj(), service, false, behind("BA"), nil,
+			ours().ByService("old", "webhook").Bundle("B").Obj(), service, true, behind("A"), nil,
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			trust := &ledger{own: "A"}
-			w := &Webhook{Service: c.service, URL: mine, Trust: trust, Leading: func() bool { return c.leading }}
-			got := w.conversion(t.Context(), &installer{}, c.live)
+			w := &Webhook{Service: c.service, URL: mine, Trust: trust, Leading: func() bool { return c.leads }}
+			got := w.conversion(t.Context(), &installer{}, c.live, c.leads)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -100,7 +101,7 @@ func (w *webhooks) listen(ctx context.Context, ready *readiness) (*manager.Serve
 		return nil, err
 	}
 
-	listener, err := net.Listen("tcp", w.options.Webhook.BindAddress)
+	listener, err := w.bind(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("serve webhooks: %w", err)
 	}
@@ -126,6 +127,33 @@ func (w *webhooks) listen(ctx context.Context, ready *readiness) (*manager.Serve
 		},
 		ShutdownTimeout: &timeout,
 	}, nil
+}
+
+// bind opens the port. Where any will do, it is that of the operator before, if that is free: then nothing has to be
+// written, and the API server goes on calling where it did.
+func (w *webhooks) bind(ctx context.Context) (net.Listener, error) {
+	if former := w.formerAddress(ctx); former != "" {
+		if listener, err := net.Listen("tcp", former); err == nil {
+			return listener, nil
+		}
+	}
+	return net.Listen("tcp", w.options.Webhook.BindAddress)
+}
+
+func (w *webhooks) formerAddress(ctx context.Context) string {
+	host, port, err := net.SplitHostPort(w.options.Webhook.BindAddress)
+	if err != nil || port != "0" || w.options.Webhook.Service != "" || !w.registers() {
+		return ""
+	}
+	registered, err := crds.ConvertedAt(ctx, w.config, w.converted[0])
+	if err != nil {
+		return "" // who cannot read the CRD will hear of it when it is to be installed
+	}
+	at, err := url.Parse(registered)
+	if err != nil || at.Hostname() != w.options.Webhook.localHost() || at.Port() == "" {
+		return ""
+	}
+	return net.JoinHostPort(host, at.Port())
 }
 
 // load takes everything but a missing permission for something that may come: cert-manager has yet to issue, or somebody

@@ -272,17 +272,22 @@ func TestUpgrade(t *testing.T) {
 		return nil
 	})
 	w.eventually("both versions to be listed again", w.listed)
+	w.eventually("the other to lead", second.says("leading"))
 	second.stop()
 	if diff := cmp.Diff(string(before.CABundle), string(w.config().CABundle)); diff != "" {
-		t.Error("a restart made another authority")
+		t.Error("a change of leaders made another authority")
+	}
+	left, err := w.crd(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 
 	third := w.operator(nil)
 	w.eventually("a third operator to be ready", third.ready)
 	w.eventually("both versions to be listed by it", w.listed)
 	w.eventually("it to lead", third.says("leading"))
-	if diff := cmp.Diff(string(before.CABundle), string(w.config().CABundle)); diff != "" {
-		t.Error("a restart made another authority")
+	if found, err := w.crd(t.Context()); err != nil || found.ResourceVersion != left.ResourceVersion {
+		t.Errorf("a restart wrote the CRD: %v", err)
 	}
 	w.unchanged()
 }
