@@ -100,8 +100,8 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 		},
 		"another one than the one that is underway": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, v3,
-			`rollout: a clean generation 2 takes the place of the one that is there, because
-environmentdImageRef changed
+			`rollout: a clean generation 2 takes the place of the one that is there, because environmentdImageRef
+changed
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v3
