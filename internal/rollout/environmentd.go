@@ -103,7 +103,7 @@ func (e *environmentds) demand(ctx context.Context, at Address, path string) err
 	if err != nil {
 		return err
 	}
-	if code == http.StatusOK {
+	if code/100 == 2 {
 		// What it came to is seen in its status. It may say so in words of its own.
 		return nil
 	}

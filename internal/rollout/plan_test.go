@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,147 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/internal/passage"
 )
-
-// scene is what is observed, put together by hand.
-type scene struct {
-	t testing.TB
-	Observed
-}
-
-// seeing is a resource, and nothing that belongs to it.
-func seeing(t testing.TB, b maker) scene {
-	t.Helper()
-	s := scene{t, Observed{
-		Materialize: b.Materialize, Hash: hashOf(t, b), HashVersion: known.version,
-		Generations: map[int64]*Generation{}, Fixtures: map[passage.Object]*unstructured.Unstructured{},
-	}}
-	s.relabel(known)
-	return s
-}
-
-// generation is there, made from a spec, with its pods ready.
-func (s scene) generation(number int64, spec maker) scene {
-	s.t.Helper()
-	made := spec.DeepCopy()
-	made.Status, made.UID = s.Materialize.Status, s.Materialize.UID
-	record, err := newRecord(made, hashOf(s.t, spec), number)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	objects, err := objectsOf(s.Materialize, number, record, false)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	g := &Generation{Number: number}
-	s.Generations[number] = g
-	for _, object := range objects {
-		if object.GetKind() == "StatefulSet" {
-			object.Object["status"] = map[string]any{
-				"replicas": int64(1), "readyReplicas": int64(1), "updatedReplicas": int64(1),
-			}
-		}
-		if err := g.take(object, known); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	return s
-}
-
-// unready has pods of the generation that are not.
-func (s scene) unready(number int64) scene {
-	s.Generations[number].StatefulSet.Status.ReadyReplicas = 0
-	return s
-}
-
-// without is a generation that has lost its object of a kind.
-func (s scene) without(number int64, kind string) scene {
-	g := s.Generations[number]
-	left := &Generation{Number: number}
-	for _, object := range g.Objects {
-		if object.GetKind() != kind {
-			if err := left.take(object, known); err != nil {
-				s.t.Fatal(err)
-			}
-		}
-	}
-	s.Generations[number] = left
-	return s
-}
-
-// going is a generation whose StatefulSet is being deleted.
-func (s scene) going(number int64) scene {
-	now := metav1.NewTime(epoch)
-	g := s.Generations[number]
-	g.StatefulSet.DeletionTimestamp = &now
-	for _, object := range g.Objects {
-		if object.GetKind() == "StatefulSet" {
-			object.SetDeletionTimestamp(&now)
-		}
-	}
-	return s
-}
-
-// foreign is a generation that somebody else has made.
-func (s scene) foreign(number int64) scene {
-	set := environmentdSet(s.Materialize, number)
-	set.Spec.Selector.MatchLabels = map[string]string{"theirs": fmt.Sprint(number)}
-	s.Generations[number] = &Generation{Number: number, StatefulSet: set, Foreign: true}
-	return s
-}
-
-// complete has all that stands in front of what serves.
-func (s scene) complete() scene {
-	s.t.Helper()
-	all, err := fixtures(s.Materialize, s.served())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, object := range all {
-		s.Fixtures[identity(object)] = object
-	}
-	return s
-}
-
-// leaves has what another spec has left behind.
-func (s scene) leaves(b maker) scene {
-	s.t.Helper()
-	for _, object := range seeing(s.t, b).complete().Fixtures {
-		if s.Fixtures[identity(object)] == nil {
-			s.Fixtures[identity(object)] = object
-		}
-	}
-	return s
-}
-
-// leadTo is where the public Service leads.
-func (s scene) leadTo(number int64) scene {
-	s.t.Helper()
-	public, err := configurationOf(kindService, publicService(s.Materialize, s.selector(s.Observed.generation(number))))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := belonging(s.Materialize, public); err != nil {
-		s.t.Fatal(err)
-	}
-	s.Fixtures[identity(public)] = public
-	return s
-}
-
-func (s scene) hears(status LeaderStatus) scene {
-	s.Leader = Answer{Status: status}
-	return s
-}
-
-func (s scene) hearsNothing() scene {
-	s.Leader = Answer{Err: errors.New("environmentd does not answer: the connection is refused")}
-	return s
-}
 
 // planned is a plan as lines of "state action object", with what can be started now marked by ">".
 func planned(d decision) []string {

@@ -33,25 +33,29 @@ func (w *world) catchingUp(t testing.TB, also ...func(*v1alpha2.Materialize)) *e
 	return e
 }
 
+// TestChangedBeforePromoting: what is ready to take over is replaced by a clean generation of the new spec, even by who
+// asks in the same breath to promote it.
 func TestChangedBeforePromoting(t *testing.T) {
 	t.Parallel()
-	e := theWorld(t).catchingUp(t)
-	watched, before := e.watch(t), e.set(t, 2)
-	old := e.daemon(2)
-	e.fleet.Replace(e.namespace + "/mz/2")
-	e.edit(t, image("v3"))
-	m := e.serves(t, 2, "v3")
-	watched.check(t)
-	after := e.set(t, 2)
-	if after.UID == before.UID {
+	w := theWorld(t)
+	e := w.deployed(t)
+	watched := e.watch(t)
+	e.edit(t, image("v2"), strategy(v1alpha2.RolloutManuallyPromote))
+	requested, before := e.says(t, v1alpha2.ReasonReadyToPromote).Status.RequestedRolloutHash, e.set(t, 2)
+	e.edit(t, image("v3"), func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = requested })
+	m := e.says(t, v1alpha2.ReasonReadyToPromote)
+	if m.Status.RequestedRolloutHash == requested || m.Status.ActiveGeneration != 1 {
+		t.Errorf("the request has not moved: %+v", m.Status)
+	}
+	if after := e.set(t, 2); after.UID == before.UID {
 		t.Error("the generation of the old request was changed, and not replaced")
 	}
-	if m.Status.LastCompletedRolloutHash != m.Status.RequestedRolloutHash {
-		t.Errorf("completed is not what was asked for: %+v", m.Status)
-	}
-	if asked := old.Asked(); len(asked) > 0 {
+	if asked := e.daemon(2).Asked(); len(asked) > 0 {
 		t.Errorf("the environmentd of the old request was asked: %v", asked)
 	}
+	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = m.Status.RequestedRolloutHash })
+	e.serves(t, 2, "v3")
+	watched.check(t)
 }
 
 func TestChangedBack(t *testing.T) {
@@ -115,6 +119,15 @@ func TestManuallyPromote(t *testing.T) {
 	}
 	if asked := e.daemon(2).Asked(); len(asked) > 0 {
 		t.Errorf("it was asked without being told: %v", asked)
+	}
+	for _, app := range []string{"balancerd", "console"} {
+		var d appsv1.Deployment
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: e.namespace, Name: "mz" + m.Status.ResourceID + "-" + app}, &d); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Spec.Template.Spec.Containers[0].Image; got != "materialize/"+app+":v1" {
+			t.Errorf("%s is ahead of what serves, with %s", app, got)
+		}
 	}
 	before := e.set(t, 2)
 	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = m.Status.RequestedRolloutHash })
