@@ -51,7 +51,7 @@ func TestUsageErrors(t *testing.T) {
 		"too many arguments":       {"pause istio a b", `but got "istio a b"`},
 		"nobody to ask":            {"promote mzs a", "fairlead promote asks before it does anything, and there is no terminal to ask at: give --yes"},
 		"nobody to ask, back":      {"abort mzs a", "there is no terminal to ask at: give --yes"},
-		"nothing to promote":       {"promote mzs --yes", `but got "mzs"`},
+		"nothing to promote":       {"promote mzs --yes", "such as `fairlead promote mzs production -n shop`, but got \"mzs\""},
 		"version takes none":       {"version now", `unknown command "now" for "fairlead version"`},
 		"unknown passage":          {"operator --passages=flight", `unknown passage "flight": the known ones are revision`},
 		"open plain metrics":       {"operator --metrics-insecure-bind-address=:8080", "is not a loopback address"},

@@ -23,7 +23,9 @@ func newPlanCommand(c *connection, streams Streams) *cobra.Command {
 		Short: "Show what the operator does about a resource, without doing it",
 		Long: `Show what the operator does about a resource, without doing it.
 
-It is the same plan that the operator makes from the same state of the cluster.
+It is the same plan that the operator makes from the same state of the cluster. For a Materialize it says
+whether there is a rollout and which fields make it so; with -f, as if that manifest were applied.
+
 Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.`,
 		Example: `  fairlead plan istio default
   fairlead plan istio default --version v1.26.0

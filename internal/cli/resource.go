@@ -109,8 +109,9 @@ func exactlyTypeAndName(cmd *cobra.Command, args []string) error {
 	if _, _, ok := typeAndName(args); ok {
 		return nil
 	}
-	return usageErrorf("%s takes TYPE and NAME, such as `%s istio default`, but got %q",
-		cmd.CommandPath(), cmd.CommandPath(), strings.Join(args, " "))
+	// The first example of a command is one of a kind that it is for.
+	example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+	return usageErrorf("%s takes TYPE and NAME, such as `%s`, but got %q", cmd.CommandPath(), example, strings.Join(args, " "))
 }
 
 // find connects, and understands the two arguments.

@@ -39,7 +39,7 @@ func newStatusCommand(c *connection, streams Streams) *cobra.Command {
 		Long: `Show how far the operator is with a resource.
 
 Exit codes: 0 done, 1 failed, 3 still in progress.`,
-		Example: "  fairlead status istio default\n  fairlead status istio default -o json",
+		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status istio default -o json",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			account, err := c.accountOf(cmd.Context(), args, question{})
