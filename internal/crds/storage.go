@@ -53,7 +53,7 @@ type Migration struct {
 // ErrLeftBehind is objects that could not be rewritten. They are as good as before, and the next migration tries again.
 var ErrLeftBehind = errors.New("objects are still stored in an older version")
 
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,resourceNames=materializes.materialize.cloud,verbs=patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,resourceNames=istiorevisiontags.sailoperator.io;materializes.materialize.cloud,verbs=patch
 // +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=list;patch
 
 // Migrate has every object stored in the version that its CRD stores now, without changing it, and then lets the CRD
