@@ -15,7 +15,7 @@ import (
 var (
 	rolloutsByOutcome = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_rollouts_total",
-		Help: "Rollouts that have ended, by how: completed, withdrawn, replaced by another one, or timed out.",
+		Help: "Rollouts that have ended, by how: completed, withdrawn, replaced (by another one) or timeout.",
 	}, []string{"outcome"})
 	phaseDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "fairlead_rollout_phase_duration_seconds",
@@ -64,7 +64,7 @@ func outcomeOf(before, status v1alpha2.MaterializeStatus, is v1alpha2.Reason) st
 	case status.ActiveGeneration > before.ActiveGeneration:
 		return "completed"
 	case is == v1alpha2.ReasonRolloutTimeout && !told(before, v1alpha2.ReasonRolloutTimeout):
-		return "timed out"
+		return "timeout"
 	case !open || told(before, v1alpha2.ReasonRolloutTimeout):
 		return ""
 	case status.RequestedRolloutHash == status.LastCompletedRolloutHash:

@@ -119,7 +119,7 @@ func TestOutcome(t *testing.T) {
 			c.roll(100, "v2")
 			c.on(300, "", func() { c.catchesUp = time.Second })
 			c.roll(310, "v3")
-		}, map[string]float64{"completed": 2, "timed out": 1, "Applying": 3, "Promoting": 2}},
+		}, map[string]float64{"completed": 2, "timeout": 1, "Applying": 3, "Promoting": 2}},
 	}
 	for name, story := range cases {
 		t.Run(name, func(t *testing.T) {
