@@ -68,14 +68,14 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	log := mgr.GetLogger()
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("rollout").
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
 		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
 			if request == nil {
 				return log.V(1).WithValues("controller", "rollout")
 			}
 			return log.WithValues("resource", strings.ToLower(v1alpha2.MaterializeKind)+"/"+request.Name, "namespace", request.Namespace)
 		}).
-		For(&v1alpha2.Materialize{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce})
+		For(&v1alpha2.Materialize{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	c, err := b.Build(r)
 	if err != nil {
 		return fmt.Errorf("watch Materializes: %w", err)
