@@ -77,10 +77,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	if err := persist(ctx, log, startBackoff(), "reach the API server", reachServer(restConfig)); err != nil {
 		return err
 	}
-	hooks, err := newWebhooks(restConfig, options, passages, log)
-	if err != nil {
-		return err
-	}
+	hooks := newWebhooks(restConfig, options, passages, log)
 	if hooks != nil {
 		if err := hooks.serve(ctx, group, ready); err != nil {
 			return err

@@ -42,9 +42,9 @@ type webhooks struct {
 }
 
 // newWebhooks is nil when no passage has any, or they are switched off.
-func newWebhooks(config *rest.Config, options Options, passages []Passage, log logr.Logger) (*webhooks, error) {
+func newWebhooks(config *rest.Config, options Options, passages []Passage, log logr.Logger) *webhooks {
 	if disabled(options.Webhook.BindAddress) {
-		return nil, nil
+		return nil
 	}
 	mux, paths := http.NewServeMux(), 0
 	w := &webhooks{options: options, config: config, log: log, handler: mux}
@@ -61,9 +61,9 @@ func newWebhooks(config *rest.Config, options Options, passages []Passage, log l
 		}
 	}
 	if paths == 0 {
-		return nil, nil
+		return nil
 	}
-	return w, nil
+	return w
 }
 
 // serve answers from the moment it returns until the context ends.
