@@ -72,7 +72,7 @@ func (e environment) status(now time.Time) *rolloutStatus {
 
 func leaderOf(answer rollout.Answer) string {
 	if answer.Err != nil {
-		return answer.Err.Error()
+		return strings.TrimPrefix(answer.Err.Error(), "environmentd ")
 	}
 	return string(answer.Status)
 }

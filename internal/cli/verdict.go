@@ -48,7 +48,12 @@ func verdictOf(o rollout.Observed, proposed *v1alpha2.Materialize, now time.Time
 		serves, reached = s.Next, s.Requested
 	}
 	v := &verdict{RollsOut: to.Hash != reached, Changes: []change{}, proposed: proposed != nil}
-	if from := madeOf(o, serves, reached); from != nil && v.RollsOut {
+	from := madeOf(o, serves, reached)
+	if serves == nil && proposed != nil {
+		// Before the first, what is there is all that there is to compare with.
+		from = o.Materialize
+	}
+	if from != nil && v.RollsOut {
 		rolls, _ := hash.Changes(from, m)
 		v.add(rolls, true)
 	}
@@ -97,7 +102,7 @@ func (v *verdict) sentence(from, to rollout.Observed, s rollout.Standing) string
 	case v.RollsOut && v.proposed && from.Hash == to.Hash:
 		return fmt.Sprintf("rollout: that of generation %d goes on as it is%s", next, v.onlyOthers())
 	case s.Active == nil:
-		return "rollout: generation 1, which is the first, is made anew"
+		return "rollout: generation 1, which is the first, is made anew, because " + v.cause(1)
 	case v.RollsOut && v.proposed && underway && made:
 		return fmt.Sprintf("rollout: a clean generation %d takes the place of the one that is there, because %s", next, v.cause(s.Active.Number))
 	case v.RollsOut:

@@ -168,9 +168,17 @@ balancerdReplicas   2      1
 
 `,
 		},
-		"the first":                      {scene{m: v1}, nil, "rollout: generation 1 is the first\n\n"},
-		"the first, which is underway":   {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, nil, "rollout: generation 1 is the first\n\n"},
-		"another one before the first":   {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, v2, "rollout: generation 1, which is the first, is made anew\n\n"},
+		"the first":                    {scene{m: v1}, nil, "rollout: generation 1 is the first\n\n"},
+		"the first, which is underway": {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, nil, "rollout: generation 1 is the first\n\n"},
+		"another one before the first": {
+			scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, v2,
+			`rollout: generation 1, which is the first, is made anew, because environmentdImageRef changed
+
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
+
+`,
+		},
 		"the same before the first":      {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, spec("v1"), "rollout: generation 1 is the first\n\n"},
 		"no record, but nothing changed": {scene{m: v1, serves: v1, unrecorded: true}, nil, "no rollout: generation 1 serves what the spec asks for\n\n"},
 		"no record, but what is there must be it": {
