@@ -40,7 +40,7 @@ func TestDeployAndRoll(t *testing.T) {
 	watched.check(t)
 
 	// Between two statuses that are the same, it does not change.
-	if a, b := condition(first), condition(second); a.Status != metav1.ConditionTrue || b.Status != metav1.ConditionTrue || !a.LastTransitionTime.Before(&b.LastTransitionTime) {
+	if a, b := condition(first), condition(second); a.Status != metav1.ConditionTrue || b.Status != metav1.ConditionTrue || b.LastTransitionTime.Before(&a.LastTransitionTime) {
 		t.Errorf("conditions: %+v, %+v", a, b)
 	}
 	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = "nothing" })
