@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -66,53 +67,63 @@ func newWebhooks(config *rest.Config, options Options, passages []Passage, log l
 	return w
 }
 
-// serve answers from the moment it returns until the context ends.
+// serve answers from the moment it returns until the context ends. It loads the certificate before it opens the port:
+// nobody is ever refused for want of a certificate.
 func (w *webhooks) serve(ctx context.Context, group *errgroup.Group, ready *readiness) error {
-	server, err := w.listen(ctx, ready)
-	if err != nil {
+	ready.waitingFor("the webhook certificate")
+	var err error
+	if w.source, err = w.newSource(); err != nil {
 		return err
 	}
+	if err := persist(ctx, w.log, startBackoff(), "load the webhook certificate", w.load); err != nil {
+		return err
+	}
+	listener, err := w.bind(ctx)
+	if err != nil {
+		return fmt.Errorf("serve webhooks: %w", err)
+	}
+	service := w.options.Webhook.service()
+	if w.registers() {
+		w.conversion = &crds.Webhook{Service: service, URL: w.urlOf(listener), Trust: w.source, Leading: w.leading.Load}
+	}
 	ready.hooks.Store(w)
-	group.Go(func() error { return server.Start(logr.NewContext(ctx, w.log)) })
+
+	serving := ctx
+	if service != nil {
+		serving = lingering(ctx, farewell)
+	}
+	server := w.server(listener)
+	group.Go(func() error { return server.Start(logr.NewContext(serving, w.log)) })
 	group.Go(func() error { return w.source.Run(ctx) })
 	return nil
 }
 
-// listen loads the certificate and then opens the port: nobody is ever refused for want of a certificate.
-func (w *webhooks) listen(ctx context.Context, ready *readiness) (*manager.Server, error) {
-	ready.waitingFor("the webhook certificate")
-	service := w.options.Webhook.service()
+// farewell is how long one behind a Service is still called after it was told to end.
+const farewell = 3 * time.Second
+
+// lingering ends a while after the context does.
+func lingering(ctx context.Context, by time.Duration) context.Context {
+	later, end := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(by, end) })
+	return later
+}
+
+func (w *webhooks) newSource() (*certs.Source, error) {
 	names := []string{w.options.Webhook.localHost()}
-	if service != nil {
+	if service := w.options.Webhook.service(); service != nil {
 		names = []string{service.Name + "." + service.Namespace + ".svc"}
 	}
 	namespace, err := leaseNamespace(w.options.LeaderElectionNamespace, inside(w.config, rest.InClusterConfig), ownNamespaceFile)
 	if err != nil {
 		return nil, fmt.Errorf("find the namespace of the webhook certificate: %w", err)
 	}
-	w.source, err = certs.New(w.config, certs.Options{
+	return certs.New(w.config, certs.Options{
 		Kind: certs.Kind(w.options.Webhook.CertificateSource), Namespace: namespace, Name: w.options.Webhook.CertificateSecret,
 		Directory: w.options.Webhook.CertificateDir, Names: names, AwaitTrust: w.registers(), Log: w.log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	if err := persist(ctx, w.log, startBackoff(), "load the webhook certificate", w.load); err != nil {
-		return nil, err
-	}
+}
 
-	listener, err := w.bind(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("serve webhooks: %w", err)
-	}
-	if w.registers() {
-		w.conversion = &crds.Webhook{Service: service, Trust: w.source, Leading: w.leading.Load}
-		_, port, err := net.SplitHostPort(listener.Addr().String())
-		if err != nil {
-			return nil, fmt.Errorf("serve webhooks: %w", err)
-		}
-		w.conversion.URL = "https://" + net.JoinHostPort(w.options.Webhook.localHost(), port)
-	}
+func (w *webhooks) server(listener net.Listener) *manager.Server {
 	timeout := shutdownTimeout
 	return &manager.Server{
 		Name: "webhooks",
@@ -126,7 +137,12 @@ func (w *webhooks) listen(ctx context.Context, ready *readiness) (*manager.Serve
 			ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(w.log.WithValues("server", "webhooks")), slog.LevelDebug),
 		},
 		ShutdownTimeout: &timeout,
-	}, nil
+	}
+}
+
+func (w *webhooks) urlOf(listener net.Listener) string {
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	return "https://" + net.JoinHostPort(w.options.Webhook.localHost(), port)
 }
 
 // bind opens the port. Where any will do, it is that of the operator before, if that is free: then nothing has to be

@@ -1,8 +1,11 @@
 package operator
 
 import (
+	"context"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -99,4 +102,22 @@ func TestPassagesBringAllCRDs(t *testing.T) {
 	if len(owners) > 0 {
 		t.Errorf("there are no CRDs %v", owners)
 	}
+}
+
+func TestLingering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		later := lingering(ctx, farewell)
+		cancel()
+		time.Sleep(farewell - time.Nanosecond)
+		synctest.Wait()
+		if later.Err() != nil {
+			t.Error("it ended too early")
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if later.Err() == nil {
+			t.Error("it did not end")
+		}
+	})
 }
