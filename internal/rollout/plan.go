@@ -47,7 +47,7 @@ const (
 	ActionSwitch passage.Action = "switch"
 	// ActionComplete writes down what serves.
 	ActionComplete passage.Action = "complete"
-	// ActionCancel is a rollout that took too long.
+	// ActionCancel writes down that a rollout took too long.
 	ActionCancel passage.Action = "cancel"
 )
 
@@ -165,12 +165,21 @@ func (p *planner) rollout() {
 	p.takeOver(false)
 }
 
-// cancelled takes back what has been made for a rollout that took too long.
+// cancelled takes back what has been made for a rollout that took too long. That it did is written down first: whoever does
+// not know that it is promoting by now cannot do that.
 func (p *planner) cancelled() {
 	reason := passage.Because(v1alpha2.ReasonRolloutTimeout, "it was not ready to be promoted within %s", p.Materialize.Spec.RolloutRequestTimeout)
+	cancel := func() {
+		p.about(ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), reason)
+	}
 	p.upkeep(p.active())
+	if !told(p.Materialize.Status, v1alpha2.ReasonRolloutTimeout) {
+		cancel()
+		p.removeOthers(reason)
+		return
+	}
 	p.removeOthers(reason)
-	p.step(p.subject(), ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), reason)
+	cancel()
 	p.last().State = passage.Failed
 }
 

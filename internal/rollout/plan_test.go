@@ -213,10 +213,15 @@ func TestPlan(t *testing.T) {
 		"it took too long": {
 			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(Initializing),
 			now:   60,
+			want:  lines("> Pending cancel", later(removeSecond...)),
+		},
+		"it took too long, as is written down": {
+			scene: seeing(t, second(v2().timeout("1m")).told(v1alpha2.ReasonRolloutTimeout)).generation(1, v1()).generation(2, v2().timeout("1m")).complete(),
+			now:   60,
 			want:  lines(removeSecond, "  Failed  cancel"),
 		},
 		"it took too long, and nothing is left": {
-			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1m")).told(v1alpha2.ReasonRolloutTimeout)).generation(1, v1()).complete(),
 			now:   1000,
 			want:  lines("  Failed  cancel"),
 		},
@@ -228,7 +233,7 @@ func TestPlan(t *testing.T) {
 		"it took too long, with downtime": {
 			scene: seeing(t, second(immediate().timeout("1m"))).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate().timeout("1m")).complete(),
 			now:   60,
-			want:  lines("> Pending apply StatefulSet environmentd-1", later(removeSecond...), "  Failed  cancel"),
+			want:  lines("> Pending apply StatefulSet environmentd-1", "  Pending cancel", later(removeSecond...)),
 		},
 		"it took too long, and is promoting": {
 			scene: seeing(t, promoting(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(ReadyToPromote),
@@ -268,6 +273,14 @@ func TestPlan(t *testing.T) {
 		},
 		"promoting, and it has forgotten all": {
 			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting with downtime, and it has forgotten all": {
+			scene: seeing(t, second(immediate()).told(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutWaitUntilReady)).generation(1, v1()).generation(2, immediate()).complete().hears(Initializing),
+			want:  lines("> Pending skip catch-up StatefulSet environmentd-2", "  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and it has forgotten all, and downtime is asked for next": {
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime)).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
 			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and the spec has changed": {

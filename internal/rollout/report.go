@@ -41,6 +41,8 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 	case ActionWithdraw:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
 		tell(applied(status.ActiveGeneration))
+	case ActionCancel:
+		tell(timedOut(o))
 	case ActionCommit:
 		tell(passage.Because(v1alpha2.ReasonPromoting, "generation %d is about to take over", next))
 	case ActionComplete:
@@ -105,6 +107,8 @@ func conditionOf(o Observed, d decision, failure error, now time.Time) passage.R
 		return passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil:
 		return passage.Because(v1alpha2.ReasonApplying, "generation %d waits: %s", next, d.Hold.Message)
+	case o.expired(now):
+		return timedOut(o)
 	case failure != nil && !errors.As(failure, new(unheard)):
 		return passage.Because(v1alpha2.ReasonFailedDeploy, "%v", failure)
 	case o.Hash == o.completed() && o.requested() != o.Hash:
@@ -112,9 +116,6 @@ func conditionOf(o Observed, d decision, failure error, now time.Time) passage.R
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed():
 		return applied(m.Status.ActiveGeneration)
-	case o.expired(now):
-		return passage.Because(v1alpha2.ReasonRolloutTimeout, "generation %d was not ready to be promoted within %s of %s, and was removed; %s",
-			next, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339), remedy(m))
 	}
 	if step := head(d.Steps); step != nil && step.Action == ActionApprove {
 		return passage.Because(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s", next, step.Reason.Message)
@@ -122,12 +123,14 @@ func conditionOf(o Observed, d decision, failure error, now time.Time) passage.R
 	return passage.Because(v1alpha2.ReasonApplying, "generation %d is made%s", next, waits)
 }
 
-func remedy(m *v1alpha2.Materialize) string {
-	serves := ""
+func timedOut(o Observed) passage.Reason {
+	m, serves := o.Materialize, ""
 	if m.Status.ActiveGeneration > 0 {
 		serves = fmt.Sprintf("generation %d goes on to serve; ", m.Status.ActiveGeneration)
 	}
-	return serves + "change the spec, or set forceRollout to a new UUID to try it again"
+	return passage.Because(v1alpha2.ReasonRolloutTimeout,
+		"generation %d was not ready to be promoted within %s of %s, and is removed; %schange the spec, or set forceRollout to a new UUID to try it again",
+		o.next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339), serves)
 }
 
 // waiting is what a rollout waits for, as the end of a sentence.

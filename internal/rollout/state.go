@@ -54,11 +54,16 @@ func (o Observed) forced() bool {
 	return o.requested() != "" && o.Materialize.Spec.ForcePromote == o.requested()
 }
 
+// strategy of the rollout. What is promoting has its own, whatever the spec says by now.
 func (o Observed) strategy() v1alpha2.RolloutStrategy {
-	if strategy := o.Materialize.Spec.RolloutStrategy; strategy != "" {
-		return strategy
+	strategy := o.Materialize.Spec.RolloutStrategy
+	if next := o.next(); o.promoting() && next.Record != nil {
+		strategy = next.Record.Materialize.Spec.RolloutStrategy
 	}
-	return v1alpha2.DefaultRolloutStrategy
+	if strategy == "" {
+		return v1alpha2.DefaultRolloutStrategy
+	}
+	return strategy
 }
 
 // hasty tells whether nobody waits until the next generation has caught up.

@@ -79,7 +79,7 @@ func aside(action passage.Action) bool { return action == ActionKeep || action =
 // waits holds for what somebody else has to do.
 func waits(action passage.Action) bool {
 	switch action {
-	case ActionAwait, ActionCatchUp, ActionApprove, ActionCancel:
+	case ActionAwait, ActionCatchUp, ActionApprove:
 		return true
 	}
 	return false
