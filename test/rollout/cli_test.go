@@ -10,12 +10,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/environmentd"
 	"github.com/fairlead/fairlead/test/launch"
 )
@@ -263,4 +267,71 @@ func TestWatchOfRollout(t *testing.T) {
 	if result.Code != 0 {
 		t.Errorf("it ended with %d: %s", result.Code, result.Stderr)
 	}
+}
+
+// Who may see a part of an environment is told of that part, and what is missing.
+func TestWhatMayNotBeSeen(t *testing.T) {
+	t.Parallel()
+	e := theWorld(t).deployed(t)
+	e.allow(t, "looker", []string{"get", "list", "watch"}, "materializes", "configmaps", "services", "statefulsets")
+	e.allow(t, "stranger", []string{"get"}, "materializes")
+	const leftOut = "Left out, because you may not list them: Deployments, Pods, RoleBindings, Roles, ServiceAccounts."
+	path := manifest(t, written("{environmentdImageRef: v2, backendSecretName: backend}"))
+	for name, c := range map[string]struct {
+		user string
+		args []string
+		code int
+		want string
+	}{
+		"status":              {"looker", []string{"status"}, 0, leftOut},
+		"plan":                {"looker", []string{"plan"}, 0, leftOut},
+		"watch":               {"looker", []string{"watch", "--wait", "--timeout", "20s"}, 0, "Applied: generation 1 serves what the spec asks for"},
+		"plan for a manifest": {"looker", []string{"plan", "-f", path}, 1, "which takes the permission to patch"},
+		"nothing to be seen":  {"stranger", []string{"status"}, 1, `User "stranger" cannot list resource "configmaps"`},
+		"nothing to watch":    {"stranger", []string{"watch"}, 1, `User "stranger" cannot list resource "configmaps"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := launch.Command(t, e.as(t, c.user), append(c.args, "mzs/mz", "-n", e.namespace)...)
+			if result.Code != c.code || !strings.Contains(result.Stdout+result.Stderr, c.want) {
+				t.Errorf("it ended with %d, want %d and %q:\n%s%s", result.Code, c.code, c.want, result.Stdout, result.Stderr)
+			}
+		})
+	}
+}
+
+// allow lets a user do something in the environment's namespace.
+func (e *environment) allow(t testing.TB, user string, verbs []string, resources ...string) {
+	t.Helper()
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: user},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"", "apps", v1alpha2.GroupVersion.Group}, Resources: resources, Verbs: verbs}},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: role.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		if err := e.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// as is the cluster as a user sees it.
+func (e *environment) as(t testing.TB, user string) *cluster.Cluster {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(e.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range config.AuthInfos {
+		info.Impersonate = user
+	}
+	theirs := *e.Cluster
+	theirs.Dir = t.TempDir()
+	if err := clientcmd.WriteToFile(*config, theirs.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	return &theirs
 }
