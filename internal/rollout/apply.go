@@ -36,9 +36,14 @@ func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observe
 		if d.Hold != nil {
 			return o, d, nil
 		}
-		start := 0
-		for _, step := range startable(untried(d.Steps, tried)) {
-			start++
+		start := startable(untried(d.Steps, tried))
+		if len(start) == 0 {
+			return o, d, errors.Join(append(failed, d.unplannable)...)
+		}
+		if err := r.seen.check(ctx, o.Materialize); err != nil {
+			return o, d, err
+		}
+		for _, step := range start {
 			tried[attempt{step.Object, step.Action}] = true
 			if err := r.carryOut(ctx, o, d, step); err != nil {
 				err = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
@@ -50,9 +55,6 @@ func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observe
 			}
 			ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 				"from", step.From, "to", step.To, "reason", step.Reason.String())
-		}
-		if start == 0 {
-			return o, d, errors.Join(append(failed, d.unplannable)...)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=list;watch
+// +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=materialize.cloud,resources=materializes/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
@@ -64,6 +64,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		hashes:   known,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1alpha2.PassageRollout),
 		now:      time.Now, newID: newResourceID, meters: newMeters(),
+		seen: &acquaintance{live: mgr.GetAPIReader()},
 	}
 	log := mgr.GetLogger()
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -97,6 +98,7 @@ type reconciler struct {
 	newID        func() string
 	meters       *meters
 	patience     patience
+	seen         *acquaintance
 }
 
 type leaders interface {
@@ -116,6 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch {
 	case o.Materialize == nil && apierrors.IsNotFound(failure):
 		r.meters.forget(request.NamespacedName)
+		r.seen.forget(request.NamespacedName)
 		r.patience.after(request.NamespacedName, false)
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(failure):
