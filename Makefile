@@ -28,7 +28,7 @@ LOCALKUBE_LIGHT := ./internal/charts ./internal/clusterdir ./internal/component 
 
 .PHONY: help
 help: ## Show the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/fairlead
@@ -48,6 +48,11 @@ demo: build localkube ## See Fairlead at work on a Kubernetes of its own
 	@go build -o bin/demo ./test/demo
 	@bin/demo
 
+.PHONY: demo-rollout
+demo-rollout: build localkube ## See Fairlead roll an environment of Materialize out
+	@go build -o bin/demo ./test/demo
+	@bin/demo --story rollout
+
 ##@ Develop
 
 .PHONY: test
@@ -58,12 +63,12 @@ test: build localkube verify lint ## Run everything: generated code, lint, unit 
 .PHONY: unit
 unit: ## Run only the tests that need no cluster
 	go test ./api/... ./internal/passage ./internal/revision/istio ./internal/revision/controlplane \
-		./internal/revision/tag ./internal/revision/upkeep ./internal/migration/... ./internal/version ./internal/cli \
-		./internal/operator
+		./internal/revision/tag ./internal/revision/upkeep ./internal/migration/... ./internal/rollout/... \
+		./internal/version ./internal/cli ./internal/operator
 
 .PHONY: e2e-full
-e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write of an installation and of a migration
-	FAIRLEAD_TESTS=full go test -count=1 -timeout 40m ./test/revision ./test/migration
+e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write, and cert-manager built from its module
+	FAIRLEAD_TESTS=full go test -count=1 -timeout 40m ./test/revision ./test/migration ./test/rollout ./test/certs
 
 .PHONY: bench
 bench: build localkube ## Measure
@@ -85,7 +90,7 @@ generate: ## Regenerate deepcopy, CRDs, RBAC and golden files
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead paths=./internal/... output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
 	go generate ./internal/...
-	go test ./internal/passage ./internal/migration -run Story -update
+	go test ./internal/passage ./internal/migration ./internal/rollout -run Story -update
 
 .PHONY: verify
 verify: ## Fail when what is committed differs from what is generated

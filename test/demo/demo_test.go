@@ -10,9 +10,10 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
-// TestDemo tells the whole story without the pauses. It goes no further when a command ends in another way than it should.
-func TestDemo(t *testing.T) {
-	t.Parallel()
+// tell tells a whole story without the pauses, and gives what it says. It goes no further when a command ends in another
+// way than it should.
+func tell(t *testing.T, story string) string {
+	t.Helper()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -24,24 +25,52 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	began := time.Now()
-	output, err := exec.Command(demo, "--fast").CombinedOutput()
+	output, err := exec.Command(demo, "--fast", "--story", story).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	t.Logf("told in %s", time.Since(began).Round(time.Second))
-	// Wherever the lines were broken.
-	told := strings.Join(strings.Fields(string(output)), " ")
-	for _, line := range []string{
-		"then 24 Deployments in 4 batches of at most 6",
-		"Deployment legacy/mainframe: restart failed: Readiness timeout exceeded after 6s",
-		"23 of 24 done, 1 failed, batch 4 of 4",
-		"workloads to default-v1-26-0: Completed, 24 of 24 done",
-	} {
+	return string(output)
+}
+
+// says fails the test unless each line is there, wherever it was broken.
+func says(t *testing.T, output string, lines ...string) {
+	t.Helper()
+	told := strings.Join(strings.Fields(output), " ")
+	for _, line := range lines {
 		if !strings.Contains(told, line) {
 			t.Errorf("nowhere does it say %q:\n%s", line, output)
 		}
 	}
-	if end := string(output[strings.LastIndex(string(output), "get istios"):]); strings.Contains(end, "default-v1-24-0") {
+}
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	output := tell(t, "migration")
+	says(t, output,
+		"then 24 Deployments in 4 batches of at most 6",
+		"Deployment legacy/mainframe: restart failed: Readiness timeout exceeded after 6s",
+		"23 of 24 done, 1 failed, batch 4 of 4",
+		"workloads to default-v1-26-0: Completed, 24 of 24 done",
+	)
+	if end := output[strings.LastIndex(output, "get istios"):]; strings.Contains(end, "default-v1-24-0") {
 		t.Errorf("the old control plane is still there at the end:\n%s", end)
+	}
+}
+
+func TestDemoRollout(t *testing.T) {
+	t.Parallel()
+	output := tell(t, "rollout")
+	says(t, output,
+		"no rollout: only balancerdReplicas changed",
+		"rollout: generation 2 follows generation 1, because environmentdImageRef changed",
+		"Applied: generation 2 serves what the spec asks for",
+		"generation 3 is to serve in place of generation 2",
+		"Applied: generation 3 serves what the spec asks for",
+		"goes back to the spec of generation 3, which serves. Generation 4 is removed.",
+		"no rollout: generation 1 serves what the spec asks for",
+	)
+	if end := output[strings.LastIndex(output, "get mzs"):]; strings.Contains(end, "v26.4.0") {
+		t.Errorf("what was aborted is still asked for at the end:\n%s", end)
 	}
 }

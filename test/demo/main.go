@@ -1,4 +1,4 @@
-// Command demo shows Fairlead at work on a Kubernetes of its own: `make demo`.
+// Command demo shows Fairlead at work on a Kubernetes of its own: `make demo`, `make demo-rollout`.
 package main
 
 import (
@@ -28,12 +28,28 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fast := flag.Bool("fast", false, "tell the same story without the pauses that are there for people")
+	story := flag.String("story", "migration", "which one: migration or rollout")
 	flag.Parse()
-	if err := run(ctx, *fast); err != nil && ctx.Err() == nil {
+	if err := run(ctx, *story, *fast); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
+
+// play is a story, and what the stage needs for it.
+type play struct {
+	// title of the operator's entry.
+	title string
+	// prepare gives the operator's flags for this story.
+	prepare func(context.Context, *demo) ([]string, error)
+	// crd shows that the operator is at work.
+	crd  string
+	acts func(*demo) ([]act, error)
+	// look is what a visitor might ask kubectl for.
+	look string
+}
+
+var plays = map[string]play{"migration": migration, "rollout": rollout}
 
 // demo is the stage: a cluster, and what runs beside it.
 type demo struct {
@@ -44,7 +60,11 @@ type demo struct {
 	fast       bool
 }
 
-func run(ctx context.Context, fast bool) error {
+func run(ctx context.Context, story string, fast bool) error {
+	play, found := plays[story]
+	if !found {
+		return fmt.Errorf("there is no story %q", story)
+	}
 	root, err := cluster.Root()
 	if err != nil {
 		return err
@@ -62,22 +82,46 @@ func run(ctx context.Context, fast bool) error {
 		return err
 	}
 
-	d.title("The operator, with the chart's permissions and no others, and with Istio's own charts")
-	if err := d.show(ctx, done, "localkube", "charts", "--dir", d.path("charts")); err != nil {
+	d.title(play.title)
+	flags, err := play.prepare(ctx, d)
+	if err != nil {
 		return err
 	}
-	operator, err := d.startOperator(ctx)
+	operator, err := d.startOperator(ctx, flags)
 	if err != nil {
 		return err
 	}
 	defer operator.end()
-	if err := d.story(ctx); err != nil {
+	if err := d.tell(ctx, play); err != nil {
 		if log, readErr := os.ReadFile(d.path("operator.log")); readErr == nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w\nthe operator's log:\n%s", err, log)
 		}
 		return err
 	}
-	return d.linger(ctx)
+	return d.linger(ctx, play.look)
+}
+
+// tell waits for the operator and tells the story.
+func (d *demo) tell(ctx context.Context, p play) error {
+	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "crd/"+p.crd, "--timeout=60s"); err != nil {
+		return err
+	}
+	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=condition=Established", "crd/"+p.crd, "--timeout=60s"); err != nil {
+		return err
+	}
+	acts, err := p.acts(d)
+	if err != nil {
+		return err
+	}
+	for _, act := range acts {
+		d.title(act.title)
+		for _, scene := range act.scenes {
+			if err := d.show(ctx, scene.code, scene.command...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
@@ -89,6 +133,26 @@ func (d *demo) title(text string) {
 		text = "== " + text
 	}
 	fmt.Printf("\n%s\n\n", text)
+}
+
+// act is some scenes about one thing.
+type act struct {
+	title  string
+	scenes []scene
+}
+
+// scene is a command of the show and how it should end.
+type scene struct {
+	code    int
+	command []string
+}
+
+func kubectl(args ...string) scene {
+	return scene{done, append([]string{"localkube", "kubectl"}, args...)}
+}
+
+func fairlead(code int, args ...string) scene {
+	return scene{code, append([]string{"fairlead"}, args...)}
 }
 
 // Exit codes that are part of the show.
@@ -165,7 +229,7 @@ func (p *process) end() {
 
 // startOperator applies the chart's RBAC and runs the operator as its
 // ServiceAccount: what the chart does not allow, it cannot do here either.
-func (d *demo) startOperator(ctx context.Context) (*process, error) {
+func (d *demo) startOperator(ctx context.Context, flags []string) (*process, error) {
 	const namespace = "fairlead-system"
 	c, err := d.client()
 	if err != nil {
@@ -195,7 +259,7 @@ func (d *demo) startOperator(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	defer log.Close()
-	args := []string{"operator", "--kubeconfig", kubeconfig, "--leader-election-namespace", namespace, "--chart-dir", d.path("charts")}
+	args := append([]string{"operator", "--kubeconfig", kubeconfig, "--leader-election-namespace", namespace}, flags...)
 	fmt.Println("$ " + d.typed(append([]string{"fairlead"}, args...)) + " &")
 	// Not CommandContext: it is asked to stop, so that it lets go of its lease.
 	cmd := exec.Command(filepath.Join(d.bin, "fairlead"), args...)
@@ -206,7 +270,7 @@ func (d *demo) startOperator(ctx context.Context) (*process, error) {
 	}
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	go func() { _ = cmd.Wait(); close(p.ended) }()
-	return p, d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "crd/istiorevisiontags.sailoperator.io", "--timeout=60s")
+	return p, nil
 }
 
 // kubeconfigOf is the administrator's, with a token instead of the certificate.
@@ -223,12 +287,12 @@ func (d *demo) kubeconfigOf(token string) (string, error) {
 }
 
 // linger leaves the stage open to whoever watches.
-func (d *demo) linger(ctx context.Context) error {
+func (d *demo) linger(ctx context.Context, look string) error {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		return nil
 	}
 	d.title("The cluster is yours until you press Ctrl-C")
-	fmt.Printf("  export KUBECONFIG=%s\n  bin/localkube kubectl get istios\n", d.kubeconfig)
+	fmt.Printf("  export KUBECONFIG=%s\n  bin/localkube kubectl get %s\n", d.kubeconfig, look)
 	<-ctx.Done()
 	return nil
 }

@@ -6,20 +6,6 @@ import (
 	"os"
 )
 
-// scene is a command of the show and how it should end.
-type scene struct {
-	code    int
-	command []string
-}
-
-func kubectl(args ...string) scene {
-	return scene{done, append([]string{"localkube", "kubectl"}, args...)}
-}
-
-func fairlead(code int, args ...string) scene {
-	return scene{code, append([]string{"fairlead"}, args...)}
-}
-
 const istio = `apiVersion: sailoperator.io/v1
 kind: Istio
 metadata:
@@ -56,26 +42,34 @@ spec:
     name: default
 `
 
-// story brings up a mesh of 24 workloads, changes one line, and sees them all move.
-func (d *demo) story(ctx context.Context) error {
+// migration brings up a mesh of 24 workloads, changes one line, and sees them all move.
+var migration = play{
+	title: "The operator, with the chart's permissions and no others, and with Istio's own charts",
+	prepare: func(ctx context.Context, d *demo) ([]string, error) {
+		return []string{"--chart-dir", d.path("charts")},
+			d.show(ctx, done, "localkube", "charts", "--dir", d.path("charts"))
+	},
+	crd:  "istiorevisiontags.sailoperator.io",
+	acts: migrationActs,
+	look: "istios",
+}
+
+func migrationActs(d *demo) ([]act, error) {
 	const old, next = "default-v1-24-0", "default-v1-26-0"
 	manifests, grace, delay, timeout := "istio.yaml", 5, "2s", "15s"
 	if d.fast {
 		grace, delay, timeout = 0, "0s", "6s"
 	}
 	if err := os.WriteFile(d.path(manifests), fmt.Appendf(nil, istio, grace, delay, timeout), 0o644); err != nil {
-		return err
+		return nil, err
 	}
 	if err := writeWorkloads(d.path("workloads.yaml"), teams(old, "prod", d.fast)); err != nil {
-		return err
+		return nil, err
 	}
 	istiod := func(revision string) scene {
 		return scene{done, []string{"localkube", "istiod", "--dir", d.path("kube"), "--revision", revision, "--wait", "1m"}}
 	}
-	acts := []struct {
-		title  string
-		scenes []scene
-	}{
+	return []act{
 		{"A control plane, and two stable names for it", []scene{
 			kubectl("create", "namespace", "istio-system"),
 			kubectl("apply", "-f", d.path(manifests)),
@@ -115,14 +109,5 @@ func (d *demo) story(ctx context.Context) error {
 		{"A mistake is refused where it is made", []scene{
 			{refused, []string{"localkube", "kubectl", "patch", "istio", "default", "--type=merge", "-p", `{"spec":{"version":"1.26"}}`}},
 		}},
-	}
-	for _, act := range acts {
-		d.title(act.title)
-		for _, scene := range act.scenes {
-			if err := d.show(ctx, scene.code, scene.command...); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	}, nil
 }
