@@ -1,0 +1,27 @@
+// Package versions_test looks at environments of Materialize that are written in two versions of the API: those that
+// another operator has left behind, stored as v1alpha1, and those that came later. Tests and subtests carry the words of
+// the design.
+//
+// One cluster serves all tests. What the other operator has left is there before Fairlead comes, which converts, stores
+// and looks after all of it at once. A test that disturbs the operator runs before those that only use it.
+package versions_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	cluster.Parallel(12)
+	code := cluster.Run(m)
+	if shared.scratch != "" {
+		_ = os.RemoveAll(shared.scratch)
+	}
+	os.Exit(code)
+}
