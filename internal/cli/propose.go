@@ -85,6 +85,11 @@ func threeWay(live, object *unstructured.Unstructured) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// As kubectl does, which writes itself into them: without any, all would seem to be given up.
+	object = object.DeepCopy()
+	if metadata, ok := object.Object["metadata"].(map[string]any); ok && metadata["annotations"] == nil {
+		metadata["annotations"] = map[string]any{}
+	}
 	modified, err := json.Marshal(object)
 	if err != nil {
 		return nil, err

@@ -102,6 +102,9 @@ func migrate(ctx context.Context, cfg *rest.Config, names []string, opts Migrate
 	var errs []error
 	for _, name := range names {
 		migration, err := m.migrate(ctx, name)
+		if apierrors.IsNotFound(err) && len(opts.Names) == 0 {
+			continue // nobody has asked for it
+		}
 		if ctx.Err() != nil {
 			return all, fmt.Errorf("migrate the stored objects of CRD %s: %w", name, context.Cause(ctx))
 		}

@@ -269,7 +269,9 @@ func (p *planner) catchUp() {
 
 // approve waits for a person, if there is anything left to decide.
 func (p *planner) approve() {
-	if p.strategy() != v1alpha2.RolloutManuallyPromote || p.forced() || p.Leader.Status == Promoting || p.Leader.Status == IsLeader {
+	// What was approved before says nothing of what has yet to be requested.
+	approved := p.forced() && p.underway()
+	if p.strategy() != v1alpha2.RolloutManuallyPromote || approved || p.Leader.Status == Promoting || p.Leader.Status == IsLeader {
 		return
 	}
 	m := p.Materialize
