@@ -113,15 +113,15 @@ func (l legacy) leave(ctx context.Context, e *environment) error {
 	m := &v1alpha1.Materialize{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "mz"}}
 	// What nobody had asked for was chosen by the other operator, and kept in the spec.
 	chosen := []byte(`{"spec":{"environmentId":"` + thirdRequest + `"}}`)
-	if err := e.Patch(ctx, m, client.RawPatch(types.MergePatchType, chosen), client.FieldOwner("orchestratord")); err != nil {
+	if err := e.Patch(ctx, m, client.RawPatch(types.MergePatchType, chosen), client.FieldOwner("another-operator")); err != nil {
 		return err
 	}
 	m.Status = l.status(m)
-	if err := e.Status().Update(ctx, m, client.FieldOwner("orchestratord")); err != nil {
+	if err := e.Status().Update(ctx, m, client.FieldOwner("another-operator")); err != nil {
 		return err
 	}
 	for _, object := range l.objects(m) {
-		if err := e.Create(ctx, object, client.FieldOwner("orchestratord")); err != nil {
+		if err := e.Create(ctx, object, client.FieldOwner("another-operator")); err != nil {
 			return err
 		}
 	}

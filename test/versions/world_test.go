@@ -117,7 +117,7 @@ func (w *world) installOlder(ctx context.Context) error {
 	crd.Annotations, crd.Labels = nil, nil
 	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name != older })
 	crd.Spec.Versions[0].Storage = true
-	if err := w.Create(ctx, crd, client.FieldOwner("orchestratord")); err != nil {
+	if err := w.Create(ctx, crd, client.FieldOwner("another-operator")); err != nil {
 		return fmt.Errorf("create CRD %s as it was before Fairlead, which takes a cluster without it: unset %s: %w", crdName, cluster.DirVariable, err)
 	}
 	return launch.Attempt(ctx, patience, func(ctx context.Context) error { return w.List(ctx, &v1alpha1.MaterializeList{}) })
