@@ -71,6 +71,27 @@ func (p *pulse) heard(now time.Time, record *resourcelock.LeaderElectionRecord, 
 	}
 }
 
+// meanwhile asks the server itself, until it is over: an operator that serves webhooks is ready before it takes part in leader
+// election, and nobody else would notice.
+func (p *pulse) meanwhile(ctx context.Context, ask func(context.Context) error, over func() bool) {
+	set := func(answered time.Time) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.answered = answered
+	}
+	set(time.Now())
+	for !over() && ctx.Err() == nil {
+		if err := ask(ctx); err == nil || !passing(err) {
+			set(time.Now())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPeriod):
+		}
+	}
+	set(time.Time{})
+}
+
 // check fails while the API server cannot be reached: this operator then acts on nothing, leading or standing by.
 func (p *pulse) check(now time.Time) error {
 	p.mu.Lock()

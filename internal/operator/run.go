@@ -123,6 +123,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 		go func() {
 			if toolscache.WaitForCacheSync(ctx.Done(), early...) {
 				getReady()
+				felt.meanwhile(ctx, reachServer(restConfig), ready.synced.Load)
 			}
 		}()
 	}
