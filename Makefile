@@ -18,8 +18,8 @@ KUBE_LDFLAGS = -s -w \
 GO_TOOL := go tool -modfile=tools/go.mod
 # Builds, tests and checks use the same flags, so that Go compiles Kubernetes once for all of them.
 
-# Each a module of its own, so that Kubernetes and Istio stay out of Fairlead's dependencies.
-MODULES := . localkube localkube/istiod
+# Each a module of its own, so that Kubernetes, Istio and cert-manager stay out of Fairlead's dependencies.
+MODULES := . localkube localkube/istiod test/certmanager
 
 # The packages of localkube that do not link all of Kubernetes, so that they are quick to test and to check.
 LOCALKUBE_LIGHT := ./internal/charts ./internal/clusterdir ./internal/component ./internal/egress ./internal/pki ./internal/supervisor
@@ -58,7 +58,7 @@ demo-rollout: build localkube ## See Fairlead roll an environment of Materialize
 .PHONY: test
 test: build localkube verify lint ## Run everything: generated code, lint, unit tests, tests against localkube
 	cd localkube && go test -count=1 $(LOCALKUBE_LIGHT)
-	go test -count=1 -timeout 20m ./...
+	hack/test.sh ./...
 
 .PHONY: unit
 unit: ## Run only the tests that need no cluster
@@ -90,7 +90,7 @@ generate: ## Regenerate deepcopy, CRDs, RBAC and golden files
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead paths=./internal/... output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
 	go generate ./internal/...
-	go test ./internal/passage ./internal/migration ./internal/rollout -run Story -update
+	go test ./internal/passage ./internal/migration ./internal/rollout -run 'Story|Objects' -update
 
 .PHONY: verify
 verify: ## Fail when what is committed differs from what is generated

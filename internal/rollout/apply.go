@@ -102,6 +102,22 @@ func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured)
 			return err
 		}
 	}
+	err := r.take(ctx, want)
+	if want.GroupVersionKind() != kindDeployment || !apierrors.IsInvalid(err) {
+		return err
+	}
+	// Somebody else may have made it, with a selector of theirs.
+	have := objectOf(kindDeployment)
+	if r.live.Get(ctx, client.ObjectKeyFromObject(want), have) != nil {
+		return err
+	}
+	if inherited := inherit(want, have); inherited != want {
+		return r.take(ctx, inherited)
+	}
+	return err
+}
+
+func (r *reconciler) take(ctx context.Context, want *unstructured.Unstructured) error {
 	return r.objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(want.DeepCopy()),
 		client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
 }

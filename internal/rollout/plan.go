@@ -134,6 +134,11 @@ func (p *planner) settled() {
 func (p *planner) rollout() {
 	next, active := p.next(), p.active()
 	p.fixtures()
+	if _, err := siblingImage(p.Materialize.Spec.EnvironmentdImageRef, appBalancerd); err != nil {
+		// It would be told of only when there is no way back.
+		p.unplannable = unplannable{err}
+		return
+	}
 	if !p.underway() {
 		reason := passage.Because(CodeChanged, "the spec has changed since generation %d was made", p.Materialize.Status.ActiveGeneration)
 		if active == nil {
@@ -293,7 +298,11 @@ func (p *planner) fixtures() {
 	wanted := map[passage.Object]bool{}
 	for _, object := range all {
 		wanted[identity(object)] = true
-		p.apply(ActionKeep, object, p.Fixtures[identity(object)])
+		have := p.Fixtures[identity(object)]
+		if have != nil && object.GroupVersionKind() == kindDeployment {
+			object = inherit(object, have)
+		}
+		p.apply(ActionKeep, object, have)
 	}
 	if p.active() != nil && now.Spec == nil {
 		// Nobody knows what the generation that serves needs.

@@ -95,6 +95,17 @@ func TestStory(t *testing.T) {
 				c.roll(810, "v3")
 			},
 		},
+		"no-tag": {
+			title: "An image is asked for by its digest alone, which says nothing of balancerd and the console. Nothing is made until it has a tag.",
+			setup: func(c *cluster) {
+				c.on(100, "environmentdImageRef: materialize/environmentd@sha256:0123", func() {
+					c.edit(func(b maker) { b.Spec.EnvironmentdImageRef = "materialize/environmentd@sha256:0123" })
+				})
+				c.on(150, "environmentdImageRef: materialize/environmentd:v2@sha256:0123", func() {
+					c.edit(func(b maker) { b.Spec.EnvironmentdImageRef = "materialize/environmentd:v2@sha256:0123" })
+				})
+			},
+		},
 		"immediate": {
 			title: "The strategy is to cause downtime: the old generation is gone before the new one starts, and nobody waits until that has caught up.",
 			setup: func(c *cluster) {

@@ -188,6 +188,13 @@ func (l legacy) objects(m *v1alpha1.Materialize) []client.Object {
 		}
 	}
 	if l.active > 0 {
+		for _, app := range []string{"balancerd", "console"} {
+			// No selector of a Deployment ever changes, so this one stays.
+			labels := map[string]string{"app": app, "example.org/environment": m.Name}
+			all = append(all, &appsv1.Deployment{ObjectMeta: metadata(app), Spec: appsv1.DeploymentSpec{
+				Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: pods(labels, "materialize/"+app+":v1"),
+			}})
+		}
 		all = append(all, &corev1.Service{ObjectMeta: metadata("environmentd"), Spec: corev1.ServiceSpec{
 			Selector: ofGeneration(l.active), Ports: []corev1.ServicePort{{Name: "sql", Port: 6875}, {Name: "http", Port: 6876}},
 		}})

@@ -49,12 +49,20 @@ func TestUpgrade(t *testing.T) {
 			"spec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, lastCompletedRolloutHash: HASH, rolloutHashVersion: 1}",
 		},
 		"at rest, never asked for": {
-			"spec: {" + least + ", requestRollout: " + nul + "}\nstatus: {lastCompletedRolloutRequest: " + nul + "}",
-			"spec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, lastCompletedRolloutHash: HASH, rolloutHashVersion: 1}",
+			"spec: {" + least + ", requestRollout: " + nul + "}\nstatus: {lastCompletedRolloutRequest: " + nul + ", activeGeneration: 1}",
+			"spec: {" + least + "}\nstatus: {activeGeneration: 1, requestedRolloutHash: HASH, lastCompletedRolloutHash: HASH, rolloutHashVersion: 1}",
 		},
 		"at rest, and nobody wrote the nil UUID": {
+			"spec: {" + least + "}\nstatus: {lastCompletedRolloutRequest: " + nul + ", activeGeneration: 1}",
+			"spec: {" + least + "}\nstatus: {activeGeneration: 1, requestedRolloutHash: HASH, lastCompletedRolloutHash: HASH, rolloutHashVersion: 1}",
+		},
+		"under way: nothing was ever rolled out": {
+			"spec: {" + least + ", requestRollout: " + nul + "}\nstatus: {lastCompletedRolloutRequest: " + nul + ", activeGeneration: 0}",
+			"spec: {" + least + "}\nstatus: {activeGeneration: 0, requestedRolloutHash: HASH, rolloutHashVersion: 1}",
+		},
+		"under way: nothing was ever asked for or rolled out": {
 			"spec: {" + least + "}\nstatus: {lastCompletedRolloutRequest: " + nul + "}",
-			"spec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, lastCompletedRolloutHash: HASH, rolloutHashVersion: 1}",
+			"spec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, rolloutHashVersion: 1}",
 		},
 		"at rest: the hash is of the spec after conversion": {
 			"metadata: {annotations: {materialize.cloud/force-rollout: now}}\n" +

@@ -52,7 +52,7 @@ func upgradeStatus(was map[string]any) map[string]any {
 	status := maps.Clone(was)
 	delete(status, lastCompletedRolloutRequest)
 	delete(status, resourcesHash)
-	if version := status[rolloutHashVersion]; version == int64(0) || version == float64(0) {
+	if !some(status[rolloutHashVersion]) {
 		delete(status, rolloutHashVersion)
 	}
 	return status
@@ -77,12 +77,16 @@ func historyOf(spec, status map[string]any, hashed func() (string, error)) (map[
 	return history, nil
 }
 
-// atRest: the rollout that was asked for last was completed. To ask for none is to ask for the nil UUID.
+// atRest: the rollout that was asked for last was completed. To ask for none is to ask for the nil UUID, which is also what
+// stands for the last one before there was any.
 func atRest(spec, status map[string]any) bool {
 	completed, _ := status[lastCompletedRolloutRequest].(string)
 	requested, _ := spec["requestRollout"].(string)
 	if requested == "" {
 		requested = string(v1alpha2.NilUUID)
+	}
+	if completed == string(v1alpha2.NilUUID) && !some(status["activeGeneration"]) {
+		return false
 	}
 	return completed != "" && strings.EqualFold(requested, completed)
 }
@@ -96,6 +100,11 @@ func promoting(status map[string]any) bool {
 		}
 	}
 	return false
+}
+
+// some is a number other than zero.
+func some(number any) bool {
+	return number != nil && number != int64(0) && number != float64(0)
 }
 
 func hasAny(object map[string]any, names ...string) bool {
