@@ -50,14 +50,18 @@ func (s *Source) Load(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.options.Now()
 	switch {
 	case p.same(s.serving):
 		s.waiting = nil
+	case s.serving != nil && s.serving.validAt(now) && !p.validAt(now):
+		return fmt.Errorf("load the webhook certificate from %s: it holds from %s to %s: issue it anew, or its callers refuse it",
+			s.from, p.leaf().NotBefore.Format(time.RFC3339), p.leaf().NotAfter.Format(time.RFC3339))
 	case !p.same(s.waiting):
 		s.waiting = p
 		s.notify()
 	}
-	s.advance(s.options.Now())
+	s.advance(now)
 	return nil
 }
 

@@ -151,6 +151,7 @@ func TestBadCertificateChangesNothing(t *testing.T) {
 	}{
 		"it cannot be loaded":      {shelf{err: errors.New("it is gone")}, "load the webhook certificate from shelf: it is gone"},
 		"it is for somewhere else": {shelf{pair: a.pair(t, noon, "example.com")}, "it is not for [" + host + "]"},
+		"it has ended":             {shelf{pair: a.pair(t, noon.Add(-2*usual.Certificate))}, "it holds from 2027-03-13T"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
