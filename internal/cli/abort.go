@@ -24,7 +24,7 @@ func newAbortCommand(c *connection, streams Streams) *cobra.Command {
 		Long: `Take back a rollout that has not taken over yet: the spec goes back to the one of the generation that serves.
 It shows which fields that changes, and asks.
 
-Fields that roll nothing out stay as they are.`,
+Fields that roll nothing out stay as they are, but for forcePromote: nobody means that for a rollout to come.`,
 		Example: "  fairlead abort mzs production -n shop\n  fairlead abort mzs production -n shop --yes",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -81,12 +81,15 @@ func printRetreat(w io.Writer, e environment, s rollout.Standing, rolls []hash.C
 	for _, c := range rolls {
 		rows = append(rows, []string{c.Field, orDash(c.From), orDash(c.To)})
 	}
+	if said := e.Materialize.Spec.ForcePromote; said != "" {
+		rows = append(rows, []string{"forcePromote", said, orDash("")})
+	}
 	table(w, columns, []string{"FIELD", "FROM", "BACK TO"}, rows)
 	fmt.Fprintln(w, "\nWhoever applies the newer manifest again rolls it out again.")
 }
 
 // writeBack gives m the fields of another Materialize that changes name, and no others: what is the same in another way of
-// writing stays as it is written.
+// writing stays as it is written. Whoever approved of what is taken back has not approved of the next one like it.
 func writeBack(m, completed *v1alpha2.Materialize, changes []hash.Change) error {
 	now, err := fieldsOf(m.Spec)
 	if err != nil {
@@ -113,7 +116,11 @@ func writeBack(m, completed *v1alpha2.Materialize, changes []hash.Change) error 
 		return err
 	}
 	m.Spec = v1alpha2.MaterializeSpec{}
-	return json.Unmarshal(text, &m.Spec)
+	if err := json.Unmarshal(text, &m.Spec); err != nil {
+		return err
+	}
+	m.Spec.ForcePromote = ""
+	return nil
 }
 
 func writeBackAnnotation(m, completed *v1alpha2.Materialize) {

@@ -25,10 +25,20 @@ type edit struct {
 	question string
 	// still checks what is special about this change; nil if nothing is.
 	still func(*v1alpha2.Materialize) error
+	// first is what has to happen before that; nil if nothing has.
+	first *prelude
 	// change the Materialize as it is when the answer is there.
 	change func(*v1alpha2.Materialize) error
 	// said is what has been done.
 	said string
+}
+
+// prelude is a change that the operator has to see before another one is made.
+type prelude struct {
+	change func(*v1alpha2.Materialize) error
+	seen   func(*v1alpha2.Materialize) bool
+	// unseen is what is said if it does not.
+	unseen string
 }
 
 // changeRollout shows a change to a rollout, asks, and makes it, if it is still about what was shown.
@@ -81,23 +91,56 @@ func (c *connection) changeRollout(cmd *cobra.Command, streams Streams, args []s
 // attempts are how often a change is tried while the operator writes its status in between.
 const attempts = 10
 
-// carryOut changes a Materialize that was shown, as long as it is the same. The resourceVersion in the patch sees to it that
-// nothing happens to it after that was checked.
+// carryOut changes a Materialize that was shown, as long as it is the same.
 func (c *cluster) carryOut(ctx context.Context, shown *v1alpha2.Materialize, edit edit) error {
+	if edit.first != nil {
+		if err := c.patch(ctx, shown, edit.still, edit.first.change); err != nil {
+			return err
+		}
+		if err := c.awaitOperator(ctx, shown, *edit.first); err != nil {
+			return err
+		}
+	}
+	return c.patch(ctx, shown, edit.still, edit.change)
+}
+
+// operatorSees is how long the operator is given to see a change.
+const operatorSees = 10 * time.Second
+
+func (c *cluster) awaitOperator(ctx context.Context, shown *v1alpha2.Materialize, first prelude) error {
+	for end := time.Now().Add(operatorSees); ; {
+		now := &v1alpha2.Materialize{}
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
+			return err
+		}
+		switch {
+		case first.seen(now):
+			return nil
+		case time.Now().After(end):
+			return errors.New(first.unseen)
+		case !pause(ctx, drawAtMost):
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// patch changes a Materialize. The resourceVersion in the patch sees to it that nothing happens to it after it was checked
+// that it is still the one that was shown.
+func (c *cluster) patch(ctx context.Context, shown *v1alpha2.Materialize, still, change func(*v1alpha2.Materialize) error) error {
 	for attempt := 1; ; attempt++ {
 		now := &v1alpha2.Materialize{}
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
 			return err
 		}
 		err := stillShown(shown, now)
-		if err == nil && edit.still != nil {
-			err = edit.still(now)
+		if err == nil && still != nil {
+			err = still(now)
 		}
 		if err != nil {
 			return fmt.Errorf("nothing was changed, because %w; look again", err)
 		}
 		before := now.DeepCopy()
-		if err := edit.change(now); err != nil {
+		if err := change(now); err != nil {
 			return err
 		}
 		err = c.client.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))

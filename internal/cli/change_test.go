@@ -7,11 +7,13 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -85,6 +87,21 @@ Promote generation 1?
 			scene{m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, phase: v1alpha2.ReasonApplying},
 			"generation 2 is promoted as soon as its pods are ready: that was asked for already\n",
 		},
+		"asked for before the rollout was": {
+			scene{
+				m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, ignored: v2, phase: v1alpha2.ReasonReadyToPromote, leader: rollout.ReadyToPromote,
+				pods: []corev1.Pod{makePod("a", true, "")},
+			},
+			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
+1 of 1 pod ready; it has caught up, and waits to be promoted.
+
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
+
+Once it takes over, there is no way back.
+Promote generation 2?
+`,
+		},
 		"the operator has not seen it": {
 			scene{m: v2, serves: v1},
 			"error: the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?\n",
@@ -123,6 +140,18 @@ func TestRetreat(t *testing.T) {
 
 FIELD                  FROM                          BACK TO
 environmentdImageRef   materialize/environmentd:v2   materialize/environmentd:v1
+
+Whoever applies the newer manifest again rolls it out again.
+Write that spec back?
+`,
+		},
+		"promoted too early": {
+			scene{m: spec("v2", func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = "0123" }), serves: v1, requested: v2, phase: v1alpha2.ReasonApplying},
+			`Materialize shop/mz goes back to the spec of generation 1, which serves. Generation 2 is removed.
+
+FIELD                  FROM                          BACK TO
+environmentdImageRef   materialize/environmentd:v2   materialize/environmentd:v1
+forcePromote           0123                          -
 
 Whoever applies the newer manifest again rolls it out again.
 Write that spec back?
@@ -172,7 +201,7 @@ func TestWriteBack(t *testing.T) {
 	}
 	force := func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = "h" }
 	cases := map[string]struct{ now, served, want *v1alpha2.Materialize }{
-		"an image":                        {spec("v2", balancerds(5), force), spec("v1"), spec("v1", balancerds(5), force)},
+		"an image":                        {spec("v2", balancerds(5), force), spec("v1"), spec("v1", balancerds(5))},
 		"entries that came, went, stayed": {spec("v1", labels(map[string]string{"a": "1", "b": "2"})), spec("v1", labels(map[string]string{"a": "1", "c": "3"})), spec("v1", labels(map[string]string{"a": "1", "c": "3"}))},
 		"a field that came":               {spec("v1", labels(map[string]string{"a": "1"})), spec("v1"), spec("v1")},
 		"a field that went":               {spec("v1"), spec("v1", labels(map[string]string{"a": "1"})), spec("v1", labels(map[string]string{"a": "1"}))},
@@ -228,6 +257,66 @@ func TestStillShown(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
+		})
+	}
+}
+
+// lone is a cluster of one Materialize, and of an operator that does no more than to forget what was ignored, if it runs.
+type lone struct {
+	client.Client
+	m        *v1alpha2.Materialize
+	operator bool
+	// said are the values of forcePromote, in their order.
+	said []string
+}
+
+func (l *lone) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	l.m.DeepCopyInto(into.(*v1alpha2.Materialize))
+	return nil
+}
+
+func (l *lone) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	l.m = object.(*v1alpha2.Materialize).DeepCopy()
+	l.said = append(l.said, l.m.Spec.ForcePromote)
+	if l.operator && l.m.Spec.ForcePromote != l.m.Status.IgnoredForcePromote {
+		l.m.Status.IgnoredForcePromote = ""
+	}
+	return nil
+}
+
+// What is ignored is removed first, and only set again when the operator knows that.
+func TestPromoteAnew(t *testing.T) {
+	v1, v2 := spec("v1"), spec("v2")
+	hash := hashOf(t, v2)
+	stale := scene{m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, ignored: v2, phase: v1alpha2.ReasonReadyToPromote}
+	plain := scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonReadyToPromote}
+	cases := map[string]struct {
+		scene    scene
+		operator bool
+		said     []string
+		err      string
+	}{
+		"nothing was said":              {plain, true, []string{hash}, ""},
+		"it was said before":            {stale, true, []string{"", hash}, ""},
+		"it was said before, to nobody": {stale, false, []string{""}, "is it running?"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := c.scene.environment(t)
+				edit, err := promotion(e, now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := &lone{m: e.Materialize, operator: c.operator}
+				err = (&cluster{client: l}).carryOut(t.Context(), e.Materialize.DeepCopy(), edit)
+				if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+					t.Errorf("error %v, want %q", err, c.err)
+				}
+				if diff := cmp.Diff(c.said, l.said); diff != "" {
+					t.Error(diff)
+				}
+			})
 		})
 	}
 }

@@ -21,7 +21,8 @@ func newPromoteCommand(c *connection, streams Streams) *cobra.Command {
 		Long: `Let the generation take over that a rollout has made: one that waits to be promoted, or one that has yet to
 catch up, which is then not waited for. It shows what would be promoted, and asks.
 
-It sets spec.forcePromote to the hash of that very rollout. If the spec changes meanwhile, nothing is promoted.`,
+It sets spec.forcePromote to the hash of that very rollout. If the spec changes meanwhile, nothing is promoted.
+One that was there before the rollout does not count: it is removed first.`,
 		Example: "  fairlead promote mzs production -n shop\n  fairlead promote mzs production -n shop --yes",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,12 +49,29 @@ func promotion(e environment, now time.Time) (edit, error) {
 			}
 			return nil
 		},
+		first: forget(s),
 		change: func(m *v1alpha2.Materialize) error {
 			m.Spec.ForcePromote = requested
 			return nil
 		},
 		said: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", next),
 	}, nil
+}
+
+// forget removes a forcePromote from before the rollout, which the operator takes for nobody's word until it was gone.
+func forget(s rollout.Standing) *prelude {
+	if !s.Ignored {
+		return nil
+	}
+	return &prelude{
+		change: func(m *v1alpha2.Materialize) error {
+			m.Spec.ForcePromote = ""
+			return nil
+		},
+		seen: func(now *v1alpha2.Materialize) bool { return now.Status.IgnoredForcePromote == "" },
+		unseen: "spec.forcePromote was there before the rollout and has been removed, and the operator has not seen that: " +
+			"is it running? Try again when it is",
+	}
 }
 
 // promotable tells why there is nothing to promote: because that is so already, or because it cannot be.
@@ -70,7 +88,7 @@ func promotable(o rollout.Observed, s rollout.Standing) (done string, err error)
 		return "", errors.New("the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?")
 	case s.Expired:
 		return "", fmt.Errorf("the rollout of generation %d took too long and was cancelled: change the spec, or set spec.forceRollout to a new UUID", next)
-	case o.Materialize.Spec.ForcePromote == s.Requested:
+	case s.Forced:
 		return fmt.Sprintf("generation %d is promoted as soon as its pods are ready: that was asked for already", next), nil
 	}
 	return "", nil

@@ -89,7 +89,7 @@ func (e environment) advice(r *rolloutStatus, s rollout.Standing) []string {
 		return []string{"It takes over, and nothing stops that any more."}
 	}
 	var parts []string
-	if s.Underway && !s.Expired && e.Materialize.Spec.ForcePromote != s.Requested {
+	if s.Underway && !s.Expired && !s.Forced {
 		switch r.Phase {
 		case v1alpha2.ReasonReadyToPromote:
 			parts = append(parts, "To promote it: "+command("promote"))

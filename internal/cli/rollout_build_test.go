@@ -44,6 +44,8 @@ type scene struct {
 	m *v1alpha2.Materialize
 	// serves was rolled out completely as generation 1, requested is being rolled out. Nil: nothing is.
 	serves, requested *v1alpha2.Materialize
+	// ignored is what was promoted by somebody before it was requested.
+	ignored *v1alpha2.Materialize
 	// unrecorded generations were made from nobody knows what.
 	unrecorded bool
 	phase      v1alpha2.Reason
@@ -80,6 +82,9 @@ func (s scene) environment(t *testing.T) environment {
 		if s.phase != v1alpha2.ReasonRolloutTimeout {
 			generation(m.Status.ActiveGeneration+1, s.requested)
 		}
+	}
+	if s.ignored != nil {
+		m.Status.IgnoredForcePromote = hashOf(t, s.ignored)
 	}
 	if s.phase != "" {
 		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{

@@ -122,6 +122,27 @@ To promote it: fairlead promote mzs mz -n shop
 To go back to what serves: fairlead abort mzs mz -n shop
 `, exitUnfinished,
 		},
+		"waits to be promoted, and was once before": {
+			scene{
+				m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, ignored: v2,
+				phase: v1alpha2.ReasonReadyToPromote, message: "generation 2 is ready", leader: rollout.ReadyToPromote, after: 30 * time.Minute,
+			}, nil, from(rollout.ActionApprove),
+			`Materialize shop/mz to generation 2: InProgress
+ReadyToPromote: generation 2 is ready
+
+Phase:      ReadyToPromote
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     ReadyToPromote
+Requested:  30m ago
+Timeout:    in 30m, if it is not promoting by then
+To come:    approve, commit, promote, switch, remove, complete
+
+To promote it: fairlead promote mzs mz -n shop
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitUnfinished,
+		},
 		"takes over": {
 			scene{
 				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting, message: "generation 2 takes over", leader: rollout.Promoting,

@@ -55,6 +55,12 @@ func (b maker) forcePromote(hash string) maker {
 	return b
 }
 
+// ignoring has a forcePromote from before the rollout.
+func (b maker) ignoring(hash string) maker {
+	b.Status.IgnoredForcePromote = hash
+	return b
+}
+
 func (b maker) annotate(key, value string) maker {
 	metav1.SetMetaDataAnnotation(&b.ObjectMeta, key, value)
 	return b

@@ -332,6 +332,7 @@ func (c *cluster) tellStatus(before, now v1alpha2.MaterializeStatus) {
 	c.tell("status   %s: %s", now.Conditions[0].Reason, shortHashes(now.Conditions[0].Message))
 	for _, field := range []struct{ name, before, now string }{
 		{"requestedRolloutHash", before.RequestedRolloutHash, now.RequestedRolloutHash},
+		{"ignoredForcePromote", before.IgnoredForcePromote, now.IgnoredForcePromote},
 		{"lastCompletedRolloutHash", before.LastCompletedRolloutHash, now.LastCompletedRolloutHash},
 		{"activeGeneration", fmt.Sprint(before.ActiveGeneration), fmt.Sprint(now.ActiveGeneration)},
 	} {

@@ -28,6 +28,8 @@ type Standing struct {
 	Underway bool
 	// Expired holds when that took too long.
 	Expired bool
+	// Forced holds when somebody has asked to promote that very rollout, Ignored when forcePromote says so since before.
+	Forced, Ignored bool
 	// Deadline is when a rollout that is underway will have taken too long. Zero: there is none, or none any more.
 	Deadline time.Time
 	// Active is the generation that serves, nil before the first; Next the one that is to.
@@ -40,6 +42,7 @@ type Standing struct {
 func (o Observed) Standing(now time.Time) Standing {
 	s := Standing{
 		Completed: o.completed(), Requested: o.requested(), Promoting: o.promoting(), Underway: o.underway(), Expired: o.expired(now),
+		Forced: o.forced(), Ignored: o.leftOver(),
 		Active: o.active(), Next: o.next(), NextImage: o.Materialize.Spec.EnvironmentdImageRef,
 	}
 	if s.Promoting || o.current(s.Next) {

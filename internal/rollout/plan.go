@@ -280,8 +280,13 @@ func (p *planner) approve() {
 		return
 	}
 	m := p.Materialize
-	p.step(p.subject(), ActionApprove, "", p.Target, passage.Because(v1alpha2.ReasonReadyToPromote,
-		"it is promoted when forcePromote is %s: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace))
+	reason := passage.Because(v1alpha2.ReasonReadyToPromote,
+		"it is promoted when forcePromote is %s: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
+	if p.underway() && p.leftOver() {
+		reason = passage.Because(v1alpha2.ReasonReadyToPromote,
+			"forcePromote is %s since before the rollout, and counts when it is removed and set anew: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
+	}
+	p.step(p.subject(), ActionApprove, "", p.Target, reason)
 	if p.Leader.Status == ReadyToPromote {
 		p.last().State = passage.Running
 	}

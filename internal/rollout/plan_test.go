@@ -178,6 +178,18 @@ func TestPlan(t *testing.T) {
 			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual())))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
 		},
+		"it is ready, and a person had agreed to it before it was asked for": {
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, manual()))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", "  Running approve", commit),
+		},
+		"it is ready, and a person has agreed to it and to another one before": {
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, v1()))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
+		},
+		"it catches up, and a person did not want to wait before it was asked for": {
+			scene: seeing(t, second(v2().forcePromote(hashOf(t, v2()))).ignoring(hashOf(t, v2()))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
+		},
 		"it has taken over without being asked": {
 			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(IsLeader),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),

@@ -37,6 +37,11 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 	case ActionRequest:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
 		status.RolloutRequestedAt = ptr.To(metav1.NewTime(now))
+		status.IgnoredForcePromote = ""
+		if m.Spec.ForcePromote == o.Hash {
+			// Nobody can have approved of what had yet to be asked for.
+			status.IgnoredForcePromote = o.Hash
+		}
 		tell(passage.Because(v1alpha2.ReasonApplying, "generation %d is made", next))
 	case ActionWithdraw:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
@@ -164,6 +169,9 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision, failure
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
 	setCondition(&status, o.Materialize, conditionOf(o, d, failure, now), now)
+	if !o.leftOver() {
+		status.IgnoredForcePromote = ""
+	}
 	return r.write(ctx, o, status)
 }
 

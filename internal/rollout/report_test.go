@@ -49,6 +49,11 @@ func TestCondition(t *testing.T) {
 			want: "Unknown ReadyToPromote: generation 2 is ready; it is promoted when forcePromote is " + hashOf(t, manual()) +
 				": `fairlead promote mzs mz -n shop`",
 		},
+		"ready, and approved of before it was asked for": {
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, manual()))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			want: "Unknown ReadyToPromote: generation 2 is ready; forcePromote is " + hashOf(t, manual()) +
+				" since before the rollout, and counts when it is removed and set anew: `fairlead promote mzs mz -n shop`",
+		},
 		"promoting": {
 			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
 			want:  "Unknown Promoting: generation 2 takes over: StatefulSet shop/mza1b2c3d4e5-environmentd-2, it takes over",

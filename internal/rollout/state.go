@@ -51,7 +51,13 @@ func (o Observed) next() *Generation { return o.generation(o.Materialize.Status.
 
 // forced tells whether somebody asks to promote this very rollout at once.
 func (o Observed) forced() bool {
-	return o.requested() != "" && o.Materialize.Spec.ForcePromote == o.requested()
+	return o.requested() != "" && o.Materialize.Spec.ForcePromote == o.requested() && !o.leftOver()
+}
+
+// leftOver tells whether forcePromote is from before the rollout was asked for. The same spec has the same hash each time.
+func (o Observed) leftOver() bool {
+	m := o.Materialize
+	return m.Spec.ForcePromote != "" && m.Spec.ForcePromote == m.Status.IgnoredForcePromote
 }
 
 // strategy of the rollout. What is promoting has its own, whatever the spec says by now.

@@ -62,6 +62,23 @@ func TestStory(t *testing.T) {
 				})
 			},
 		},
+		"promoted-before": {
+			title: "A person promotes a rollout, thinks better of it while pods start, and later asks for the same again. What was said then is still in the spec, and does not count.",
+			setup: func(c *cluster) {
+				promote := func(b maker) { b.forcePromote(b.Status.RequestedRolloutHash) }
+				c.on(100, "rolloutStrategy: ManuallyPromote, and another image", func() {
+					c.edit(func(b maker) { b.strategy(v1alpha2.RolloutManuallyPromote).image("v2") })
+				})
+				c.on(105, "forcePromote: status.requestedRolloutHash", func() { c.edit(promote) })
+				back := func(b maker) { b.strategy(v1alpha2.RolloutWaitUntilReady).image("v1") }
+				c.on(107, "back to what serves, with forcePromote as it is", func() { c.edit(back) })
+				c.on(200, "rolloutStrategy: ManuallyPromote, and the other image again", func() {
+					c.edit(func(b maker) { b.strategy(v1alpha2.RolloutManuallyPromote).image("v2") })
+				})
+				c.on(300, "forcePromote is removed", func() { c.edit(func(b maker) { b.forcePromote("") }) })
+				c.on(310, "forcePromote: status.requestedRolloutHash", func() { c.edit(promote) })
+			},
+		},
 		"forced-early": {
 			title: "A person promotes a generation that would take minutes to catch up.",
 			setup: func(c *cluster) {

@@ -36,6 +36,11 @@ type SharedStatus struct {
 	// +optional
 	RolloutRequestedAt *metav1.Time `json:"rolloutRequestedAt,omitempty"`
 
+	// The forcePromote that was in the spec already when the rollout was asked for, and so was not meant for it. It counts
+	// again when it has been removed and is set anew.
+	// +optional
+	IgnoredForcePromote string `json:"ignoredForcePromote,omitempty"`
+
 	// Image of environmentd in the rollout that was last completed.
 	// +optional
 	LastCompletedRolloutEnvironmentdImageRef string `json:"lastCompletedRolloutEnvironmentdImageRef,omitempty"`
