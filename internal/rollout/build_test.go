@@ -40,6 +40,12 @@ func (b maker) image(tag string) maker {
 	return b
 }
 
+// spec is that of another Materialize.
+func (b maker) spec(of maker) maker {
+	b.Spec = of.Spec
+	return b
+}
+
 func (b maker) strategy(s v1alpha2.RolloutStrategy) maker {
 	b.Spec.RolloutStrategy = s
 	return b

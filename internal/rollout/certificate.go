@@ -24,11 +24,13 @@ func (n names) certificateSecret(which string) string { return n.of(which) + "-t
 
 // certificates are those that specs ask for: that of the parts among each other is needed for as long as a generation
 // uses it.
-func certificates(m *v1alpha2.Materialize, completed *v1alpha2.MaterializeSpec) []*unstructured.Unstructured {
+func certificates(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []*unstructured.Unstructured {
 	n := namesOf(m)
-	internal := m.Spec.InternalCertificateSpec
-	if internal == nil && completed != nil {
-		internal = completed.InternalCertificateSpec
+	var internal *v1alpha2.CertificateSpec
+	for _, spec := range specs {
+		if internal == nil {
+			internal = spec.InternalCertificateSpec
+		}
 	}
 	var all []*unstructured.Unstructured
 	add := func(which, app string, spec *v1alpha2.CertificateSpec, services ...string) {

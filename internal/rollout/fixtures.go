@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,47 +28,51 @@ var (
 type served struct {
 	// Spec is nil where nobody knows it any more.
 	Spec *v1alpha2.MaterializeSpec
+	// Next is the spec of the generation that takes over. Nil: none does, or nobody knows.
+	Next *v1alpha2.MaterializeSpec
 	// Image of environmentd. Empty: none has ever been completed.
 	Image string
 	// Selector of the pods of the generation that serves.
 	Selector map[string]string
 }
 
+// specs are those that a generation lives by, or will. That of one that takes over comes before what the spec says by now.
+func (s served) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec {
+	var all []*v1alpha2.MaterializeSpec
+	for _, spec := range []*v1alpha2.MaterializeSpec{s.Next, &m.Spec, s.Spec} {
+		if spec != nil {
+			all = append(all, spec)
+		}
+	}
+	return all
+}
+
 // fixtures are what is always there, whichever generation serves. What the first generation needs to run comes first;
-// what stands in front of it follows when there is something to stand in front of.
+// what stands in front of it follows when there is something to stand in front of. With an error, they are those that can
+// be made all the same.
 func fixtures(m *v1alpha2.Materialize, now served) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	add := func(kind schema.GroupVersionKind, object client.Object) error {
-		u, err := configurationOf(kind, object)
-		all = append(all, u)
-		return err
-	}
-	all = append(all, certificates(m, now.Spec)...)
-	for _, object := range permissions(m, now.Spec) {
-		if err := add(object.kind, object.Object); err != nil {
-			return nil, err
-		}
-	}
+	specs := now.specs(m)
+	objects := permissions(m, specs)
+	var failed error
 	if now.Image != "" {
-		if err := add(kindService, publicService(m, now.Selector)); err != nil {
-			return nil, err
-		}
-		inFront, err := front(m, now)
+		var inFront []typedObject
+		inFront, failed = front(m, now)
+		objects = append(append(objects, typedObject{kindService, publicService(m, now.Selector)}), inFront...)
+	}
+	all := certificates(m, specs)
+	for _, object := range objects {
+		u, err := configurationOf(object.kind, object.Object)
 		if err != nil {
 			return nil, err
 		}
-		for _, object := range inFront {
-			if err := add(object.kind, object.Object); err != nil {
-				return nil, err
-			}
-		}
+		all = append(all, u)
 	}
 	for _, object := range all {
 		if err := belonging(m, object); err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	return all, failed
 }
 
 type typedObject struct {
@@ -75,14 +80,16 @@ type typedObject struct {
 	client.Object
 }
 
-// permissions are those of environmentd, which runs its clusters itself. Two specs matter while one generation takes over
-// from the other.
-func permissions(m *v1alpha2.Materialize, completed *v1alpha2.MaterializeSpec) []typedObject {
+// permissions are those of environmentd, which runs its clusters itself. Several specs matter while one generation takes
+// over from the other; what there can be one of only is as the first of them says.
+func permissions(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []typedObject {
 	n := namesOf(m)
 	metadata := metav1.ObjectMeta{Name: n.environmentd(), Labels: n.labels(appEnvironmentd)}
-	accounts := []string{n.serviceAccount(&m.Spec)}
-	if completed != nil && n.serviceAccount(completed) != accounts[0] {
-		accounts = append(accounts, n.serviceAccount(completed))
+	var accounts []string
+	for _, spec := range specs {
+		if account := n.serviceAccount(spec); !slices.Contains(accounts, account) {
+			accounts = append(accounts, account)
+		}
 	}
 	var all []typedObject
 	binding := &rbacv1.RoleBinding{
@@ -93,8 +100,8 @@ func permissions(m *v1alpha2.Materialize, completed *v1alpha2.MaterializeSpec) [
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: m.Namespace})
 		if account == n.environmentd() {
 			own := metadata.DeepCopy()
-			own.Annotations = m.Spec.ServiceAccountAnnotations
-			for key, value := range m.Spec.ServiceAccountLabels {
+			own.Annotations = specs[0].ServiceAccountAnnotations
+			for key, value := range specs[0].ServiceAccountLabels {
 				if _, taken := own.Labels[key]; !taken {
 					own.Labels[key] = value
 				}

@@ -298,19 +298,22 @@ func (p *planner) fixtures() {
 	all, err := fixtures(p.Materialize, now)
 	if err != nil {
 		p.unplannable = unplannable{err}
-		return
 	}
+	// Nobody knows what a generation needs that serves, or takes over: what is there may be just that.
+	unknown := p.active() != nil && now.Spec == nil || p.promoting() && now.Next == nil
 	wanted := map[passage.Object]bool{}
 	for _, object := range all {
 		wanted[identity(object)] = true
 		have := p.Fixtures[identity(object)]
-		if have != nil && object.GroupVersionKind() == kindDeployment {
+		switch kind := object.GroupVersionKind(); {
+		case have != nil && kind == kindDeployment:
 			object = inherit(object, have)
+		case have != nil && kind == kindRoleBinding && unknown:
+			object = letIn(object, have)
 		}
 		p.apply(ActionKeep, object, have)
 	}
-	if p.active() != nil && now.Spec == nil {
-		// Nobody knows what the generation that serves needs.
+	if unknown || err != nil {
 		return
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.Fixtures), byName) {

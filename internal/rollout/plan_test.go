@@ -87,6 +87,12 @@ func TestPlan(t *testing.T) {
 	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
 	immediate := func() maker { return v2().strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime) }
 	own := func(account string) maker { m := v2(); m.Spec.ServiceAccountName = account; return m }
+	secured := func() maker { m := v2(); m.Spec.InternalCertificateSpec = &v1alpha2.CertificateSpec{}; return m }
+	digested := func() maker {
+		m := v1()
+		m.Spec.EnvironmentdImageRef = "materialize/environmentd@sha256:0123"
+		return m.serving(t, 1, m)
+	}
 	// second is what serves v1 and has asked for the spec.
 	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
 	promoting := func(b maker) maker { return second(b).told(v1alpha2.ReasonPromoting) }
@@ -99,6 +105,8 @@ func TestPlan(t *testing.T) {
 		scene scene
 		now   int
 		want  []string
+		// err is what cannot be planned.
+		err string
 	}{
 		"nothing is known": {
 			scene: seeing(t, v1()),
@@ -353,6 +361,27 @@ func TestPlan(t *testing.T) {
 			want: lines(ready, "  Running catch up StatefulSet environmentd-2", commit[:3], "  Pending remove StatefulSet environmentd-1",
 				"  Pending complete"),
 		},
+		"promoting, and another ServiceAccount and no certificate is asked for": {
+			scene: seeing(t, second(secured()).told(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).complete().
+				leaves(secured().serving(t, 1, own("first"))).hears(ReadyToPromote),
+			want: lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and another ServiceAccount is asked for, and nobody knows what takes over needs": {
+			scene: seeing(t, second(secured()).told(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).without(2, "ConfigMap").
+				complete().leaves(secured().serving(t, 1, own("first"))).hears(ReadyToPromote),
+			want: lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"what serves has an image without a tag": {
+			scene: seeing(t, digested()).foreign(1),
+			want: lines("> Pending keep ServiceAccount environmentd", "> Pending keep Role environmentd", "> Pending keep RoleBinding environmentd",
+				"> Pending keep Service environmentd"),
+			err: "has a digest and no tag",
+		},
+		"what serves has an image without a tag, and all else is there": {
+			scene: seeing(t, digested()).foreign(1).leaves(v1().serving(t, 1, v1())),
+			want:  lines("> Pending keep Service environmentd"),
+			err:   "has a digest and no tag",
+		},
 		"paused": {
 			scene: seeing(t, v2().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
 			want: lines("held: Paused", "  Pending request", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
@@ -378,8 +407,8 @@ func TestPlan(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := decide(c.scene.Observed, epoch.Add(time.Duration(c.now)*time.Second))
-			if d.unplannable != nil {
-				t.Fatal(d.unplannable)
+			if err := d.unplannable; (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, planned(d)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

@@ -138,10 +138,18 @@ func (o Observed) selector(g *Generation) map[string]string {
 // served is what the last rollout that was completed has left behind.
 func (o Observed) served() served {
 	m, active := o.Materialize, o.active()
-	if active == nil {
-		return served{}
+	var now served
+	switch next := o.next(); {
+	case !o.promoting():
+	case next.Record != nil:
+		now.Next = &next.Record.Materialize.Spec
+	case o.Hash == o.requested():
+		now.Next = &m.Spec
 	}
-	now := served{Image: m.Status.LastCompletedRolloutEnvironmentdImageRef, Selector: o.selector(active)}
+	if active == nil {
+		return now
+	}
+	now.Image, now.Selector = m.Status.LastCompletedRolloutEnvironmentdImageRef, o.selector(active)
 	switch {
 	case active.Record != nil:
 		now.Spec = &active.Record.Materialize.Spec

@@ -47,3 +47,26 @@ func TestInherit(t *testing.T) {
 		})
 	}
 }
+
+func TestLetIn(t *testing.T) {
+	binding := func(names ...string) *unstructured.Unstructured {
+		subjects := []any{}
+		for _, name := range names {
+			subjects = append(subjects, map[string]any{"kind": "ServiceAccount", "name": name})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"subjects": subjects}}
+	}
+	for name, c := range map[string]struct{ want, have, expect *unstructured.Unstructured }{
+		"the same":       {binding("a"), binding("a"), binding("a")},
+		"one more":       {binding("a", "b"), binding("a"), binding("a", "b")},
+		"one of before":  {binding("b"), binding("a"), binding("b", "a")},
+		"nobody so far":  {binding("b"), &unstructured.Unstructured{}, binding("b")},
+		"somebody is in": {binding("b"), binding("a", "b"), binding("b", "a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.expect, letIn(c.want, c.have)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
