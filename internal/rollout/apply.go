@@ -23,37 +23,47 @@ type attempt struct {
 }
 
 // advance carries out all that can be done without waiting, with a new plan after each step, and returns what is left.
-// The error is what stopped it, or what could not be done on the side.
-func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observed, decision, error) {
+func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observed, decision, setbacks) {
+	log := ctrl.LoggerFrom(ctx)
 	tried := map[attempt]bool{}
-	var failed []error
+	var failed setbacks
 	for {
-		o, err := r.observe(ctx, key)
-		if err != nil {
-			return o, decision{}, err
+		var o Observed
+		if o, failed.stopped = r.observe(ctx, key); failed.stopped != nil {
+			return o, decision{}, failed
 		}
 		d := decide(o, r.now())
 		if d.Hold != nil {
-			return o, d, nil
+			return o, d, setbacks{}
 		}
 		start := startable(untried(d.Steps, tried))
 		if len(start) == 0 {
-			return o, d, errors.Join(append(failed, d.unplannable)...)
+			failed.stopped = d.unplannable
+			if d.unkept != nil {
+				failed.aside = append(failed.aside, d.unkept)
+			}
+			return o, d, failed
 		}
-		if err := r.seen.check(ctx, o.Materialize); err != nil {
-			return o, d, err
+		if failed.stopped = r.seen.check(ctx, o.Materialize); failed.stopped != nil {
+			return o, d, failed
 		}
 		for _, step := range start {
 			tried[attempt{step.Object, step.Action}] = true
-			if err := r.carryOut(ctx, o, d, step); err != nil {
-				err = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
-				if !aside(step.Action) || apierrors.IsConflict(err) {
-					return o, d, errors.Join(append(failed, err)...)
+			err := r.carryOut(ctx, o, d, step)
+			switch {
+			case err == nil:
+			case !aside(step.Action), apierrors.IsConflict(err):
+				failed.stopped = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
+				return o, d, failed
+			default:
+				log.Info("could not carry out a step on the side, which is tried again", "action", step.Action, "object", step.Object.String(), "why", err.Error())
+				if !worthTelling(err) {
+					err = transient{err}
 				}
-				failed = append(failed, err)
+				failed.aside = append(failed.aside, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
 				continue
 			}
-			ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
+			log.Info("applied a step", "action", step.Action, "object", step.Object.String(),
 				"from", step.From, "to", step.To, "reason", step.Reason.String())
 		}
 	}

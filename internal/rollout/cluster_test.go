@@ -41,9 +41,11 @@ type cluster struct {
 
 	// starts is how long pods take, and catchesUp an environmentd from then on. Nothing: it never does.
 	starts, catchesUp time.Duration
-	hashes            algorithms
-	writes            int
-	tell              func(format string, args ...any)
+	// refuses is why an object cannot be applied; nil refuses nothing.
+	refuses func(passage.Object) error
+	hashes  algorithms
+	writes  int
+	tell    func(format string, args ...any)
 }
 
 // scheduled is something that happens by itself later.
@@ -272,6 +274,11 @@ func (a *api) Apply(_ context.Context, configuration runtime.ApplyConfiguration,
 	}
 	object := &unstructured.Unstructured{}
 	decode(a.t, encode(a.t, configuration), object)
+	if a.refuses != nil {
+		if err := a.refuses(identity(object)); err != nil {
+			return err
+		}
+	}
 	a.checkApply(identity(object), object)
 	a.wrote(identity(object), object)
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +70,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	log := mgr.GetLogger()
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("rollout").
-		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, RateLimiter: retries()}).
 		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
 			if request == nil {
 				return log.V(1).WithValues("controller", "rollout")
@@ -82,6 +83,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return fmt.Errorf("watch Materializes: %w", err)
 	}
 	return belongings.watch(c)
+}
+
+// retries is how soon the queue tries again what nobody was told of.
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry)
 }
 
 type reconciler struct {
@@ -114,31 +120,31 @@ type certificateKind interface {
 
 // Reconcile observes, plans, applies and reports one environment.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	o, d, failure := r.advance(ctx, request.NamespacedName)
-	switch {
-	case o.Materialize == nil && apierrors.IsNotFound(failure):
+	o, d, failed := r.advance(ctx, request.NamespacedName)
+	switch stopped := failed.stopped; {
+	case o.Materialize == nil && apierrors.IsNotFound(stopped):
 		r.meters.forget(request.NamespacedName)
 		r.seen.forget(request.NamespacedName)
 		r.patience.after(request.NamespacedName, false)
 		return ctrl.Result{}, nil
-	case apierrors.IsConflict(failure):
+	case apierrors.IsConflict(stopped):
 		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
-	case failure != nil && (o.Materialize == nil || !worthTelling(failure)):
-		return ctrl.Result{}, failure
+	case stopped != nil && (o.Materialize == nil || !worthTelling(stopped)):
+		return ctrl.Result{}, stopped
 	case !o.Materialize.DeletionTimestamp.IsZero():
 		// What belongs to it goes with it.
 		return ctrl.Result{}, nil
 	}
-	if err := r.report(ctx, o, d, failure); apierrors.IsConflict(err) {
+	if err := r.report(ctx, o, d, failed); apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	} else if err != nil {
-		return ctrl.Result{}, errors.Join(failure, err)
+		return ctrl.Result{}, errors.Join(failed.stopped, err)
 	}
-	if failure != nil {
-		ctrl.LoggerFrom(ctx).Info("could not carry out a step, which is tried again", "why", failure.Error())
+	if failed.stopped != nil {
+		ctrl.LoggerFrom(ctx).Info("could not carry out a step, which is tried again", "why", failed.stopped.Error())
 	}
-	return ctrl.Result{RequeueAfter: r.lookAgain(request, o, d, failure)}, nil
+	return ctrl.Result{RequeueAfter: r.lookAgain(request, o, d, failed)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observed, error) {
@@ -150,15 +156,15 @@ func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observe
 }
 
 // lookAgain is when time alone may change the plan, or environmentd is asked again.
-func (r *reconciler) lookAgain(request ctrl.Request, o Observed, d decision, failure error) time.Duration {
-	pause := r.patience.after(request.NamespacedName, failure != nil || o.Leader.Err != nil)
+func (r *reconciler) lookAgain(request ctrl.Request, o Observed, d decision, failed setbacks) time.Duration {
+	pause := r.patience.after(request.NamespacedName, failed.any() || o.Leader.Err != nil)
 	if o.promoting() {
 		pause = min(pause, promotingPause)
 	}
 	var next time.Duration
 	step := head(d.Steps)
 	switch {
-	case failure != nil, o.Leader.Err != nil:
+	case failed.any(), o.Leader.Err != nil:
 		next = pause
 	case d.Hold != nil:
 		return 0

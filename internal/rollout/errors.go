@@ -2,10 +2,13 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -26,6 +29,46 @@ type unplannable struct{ error }
 
 func (u unplannable) Unwrap() error { return u.error }
 
+// transient is what may pass by itself. It is told in the same words each time, for they end up in a status; those of the
+// API server may have addresses and ports in them that are others with every attempt.
+type transient struct{ error }
+
+func (t transient) Unwrap() error { return t.error }
+
+func (t transient) Error() string {
+	if reason := apierrors.ReasonForError(t.error); reason != metav1.StatusReasonUnknown {
+		return fmt.Sprintf("the API server has not done it (%s)", reason)
+	}
+	return "the API server has not done it"
+}
+
+// setbacks are what could not be done: what stopped all that was to follow, and what a rollout goes on without.
+type setbacks struct {
+	stopped error
+	aside   []error
+}
+
+func (s setbacks) any() bool { return s.stopped != nil || len(s.aside) > 0 }
+
+// besides is what a sentence ends with that is about something else.
+const besides = "; besides, "
+
+// besides tells of what a rollout goes on without, at the end of a sentence.
+func (s setbacks) besides() string {
+	if len(s.aside) == 0 {
+		return ""
+	}
+	return besides + s.beside()
+}
+
+func (s setbacks) beside() string {
+	var all []string
+	for _, err := range s.aside {
+		all = append(all, err.Error())
+	}
+	return strings.Join(all, "; ")
+}
+
 // worthTelling holds for what people have to know of: it would be the same if it were tried again at once, and does not
 // pass like the trouble of an API server.
 func worthTelling(err error) bool {
@@ -42,6 +85,8 @@ const (
 	promotingPause = 2 * time.Second
 	// longestPause is how long anything is left alone that has failed again and again.
 	longestPause = 30 * time.Second
+	// longestRetry is how long the queue leaves anything alone. What is promoting must not wait for longer.
+	longestRetry = 5 * time.Second
 	// conflictPause lets the cache see what somebody else has just written.
 	conflictPause = 100 * time.Millisecond
 )

@@ -129,6 +129,7 @@ func (h heardBefore) Status(context.Context, Address) (LeaderStatus, error) {
 	}
 	// It says first what it waits for: an object, or a step that failed.
 	_, waits, _ := strings.Cut(condition.Message, ": ")
+	waits, _, _ = strings.Cut(waits, besides)
 	if at := strings.Index(waits, "environmentd does not answer"); at >= 0 {
 		return "", errors.New(waits[at:])
 	}

@@ -70,13 +70,16 @@ func TestHeard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := seen(t, c.strategy, c.phase, now)
 			o.Leader = c.answer
-			told := conditionOf(o, decide(o, now), nil, now)
-			setCondition(&o.Materialize.Status, o.Materialize, told, now)
-			var got Answer
-			got.Status, got.Err = Heard(o.Materialize).Status(t.Context(), Address{})
-			same := cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
-			if diff := cmp.Diff(c.answer, got, same); diff != "" {
-				t.Errorf("%s: %s", told, diff)
+			for _, failed := range []setbacks{{}, {aside: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}} {
+				told := conditionOf(o, decide(o, now), failed, now)
+				m := o.Materialize.DeepCopy()
+				setCondition(&m.Status, m, told, now)
+				var got Answer
+				got.Status, got.Err = Heard(m).Status(t.Context(), Address{})
+				same := cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
+				if diff := cmp.Diff(c.answer, got, same); diff != "" {
+					t.Errorf("%s: %s", told, diff)
+				}
 			}
 		})
 	}

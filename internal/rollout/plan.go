@@ -72,8 +72,8 @@ type decision struct {
 	passage.Plan
 	// wanted is what objects are to look like.
 	wanted map[passage.Object]*unstructured.Unstructured
-	// unplannable is what only a change of the spec can help with.
-	unplannable error
+	// unplannable is what only a change of the spec can help with, and unkept the same of what all generations share.
+	unplannable, unkept error
 }
 
 // Plan is all that is left to do until the spec serves, in the order in which it is done: no step starts before those above
@@ -297,7 +297,7 @@ func (p *planner) fixtures() {
 	now := p.served()
 	all, err := fixtures(p.Materialize, now)
 	if err != nil {
-		p.unplannable = unplannable{err}
+		p.unkept = unplannable{err}
 	}
 	// Nobody knows what a generation needs that serves, or takes over: what is there may be just that.
 	unknown := p.active() != nil && now.Spec == nil || p.promoting() && now.Next == nil

@@ -99,10 +99,12 @@ func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, r
 }
 
 // conditionOf says in one sentence where a rollout is, or what keeps it.
-func conditionOf(o Observed, d decision, failure error, now time.Time) passage.Reason {
+func conditionOf(o Observed, d decision, failed setbacks, now time.Time) passage.Reason {
 	m := o.Materialize
 	next := o.next().Number
-	waits := waiting(d, failure)
+	step := head(d.Steps)
+	rolling := o.Hash != o.completed() || o.requested() != o.Hash
+	waits := waiting(step, failed.stopped) + failed.besides()
 	switch {
 	case o.promoting():
 		return passage.Because(v1alpha2.ReasonPromoting, "generation %d takes over%s", next, waits)
@@ -114,16 +116,17 @@ func conditionOf(o Observed, d decision, failure error, now time.Time) passage.R
 		return passage.Because(v1alpha2.ReasonApplying, "generation %d waits: %s", next, d.Hold.Message)
 	case o.expired(now):
 		return timedOut(o)
-	case failure != nil && !errors.As(failure, new(unheard)):
-		return passage.Because(v1alpha2.ReasonFailedDeploy, "%v", failure)
-	case o.Hash == o.completed() && o.requested() != o.Hash:
+	case failed.stopped != nil && !errors.As(failed.stopped, new(unheard)):
+		return passage.Because(v1alpha2.ReasonFailedDeploy, "%v%s", failed.stopped, failed.besides())
+	case len(failed.aside) > 0 && (step == nil || !rolling):
+		return passage.Because(v1alpha2.ReasonFailedDeploy, "%s", failed.beside())
+	case o.Hash == o.completed() && rolling:
 		return passage.Because(v1alpha2.ReasonApplying, "generation %d goes on to serve, and generation %d is taken back%s",
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed():
 		return applied(m.Status.ActiveGeneration)
-	}
-	if step := head(d.Steps); step != nil && step.Action == ActionApprove {
-		return passage.Because(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s", next, step.Reason.Message)
+	case step != nil && step.Action == ActionApprove:
+		return passage.Because(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.besides())
 	}
 	return passage.Because(v1alpha2.ReasonApplying, "generation %d is made%s", next, waits)
 }
@@ -139,8 +142,7 @@ func timedOut(o Observed) passage.Reason {
 }
 
 // waiting is what a rollout waits for, as the end of a sentence.
-func waiting(d decision, failure error) string {
-	step := head(d.Steps)
+func waiting(step *passage.Step, failure error) string {
 	switch {
 	case failure != nil:
 		return fmt.Sprintf(": %v", failure)
@@ -165,10 +167,10 @@ func head(steps []passage.Step) *passage.Step {
 }
 
 // report writes the status, if it says anything new.
-func (r *reconciler) report(ctx context.Context, o Observed, d decision, failure error) error {
+func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed setbacks) error {
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
-	setCondition(&status, o.Materialize, conditionOf(o, d, failure, now), now)
+	setCondition(&status, o.Materialize, conditionOf(o, d, failed, now), now)
 	if !o.leftOver() {
 		status.IgnoredForcePromote = ""
 	}

@@ -18,19 +18,21 @@ func TestCondition(t *testing.T) {
 	v1, v2 := func() maker { return makeMaterialize() }, func() maker { return makeMaterialize().image("v2") }
 	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
 	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
-	refused := errors.New("keep Deployment shop/x: somebody does not want it")
+	refused := setbacks{aside: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}
+	stopped := setbacks{stopped: errors.New("apply StatefulSet shop/x: somebody does not want it")}
+	asked := setbacks{stopped: heard(refusal{"not today"})}
 	cases := map[string]struct {
-		scene   scene
-		failure error
-		want    string
+		scene  scene
+		failed setbacks
+		want   string
 	}{
 		"serving": {
 			scene: seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
 			want:  "True Applied: generation 1 serves what the spec asks for",
 		},
 		"serving, and something is refused": {
-			scene:   seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
-			failure: refused, want: "False FailedDeploy: keep Deployment shop/x: somebody does not want it",
+			scene:  seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
+			failed: refused, want: "False FailedDeploy: keep Deployment shop/x: somebody does not want it",
 		},
 		"serving, and paused": {
 			scene: seeing(t, v1().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
@@ -54,21 +56,45 @@ func TestCondition(t *testing.T) {
 			want: "Unknown ReadyToPromote: generation 2 is ready; forcePromote is " + hashOf(t, manual()) +
 				" since before the rollout, and counts when it is removed and set anew: `fairlead promote mzs mz -n shop`",
 		},
+		"ready, and something is refused": {
+			scene:  seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			failed: refused, want: "Unknown ReadyToPromote: generation 2 is ready; it is promoted when forcePromote is " + hashOf(t, manual()) +
+				": `fairlead promote mzs mz -n shop`; besides, keep Deployment shop/x: somebody does not want it",
+		},
+		"pods are not ready, and something is refused": {
+			scene:  seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).unready(2).complete(),
+			failed: refused, want: "Unknown Applying: generation 2 is made: StatefulSet shop/mza1b2c3d4e5-environmentd-2, 0 of 1 ready; " +
+				"besides, keep Deployment shop/x: somebody does not want it",
+		},
+		"it cannot be made": {
+			scene:  seeing(t, second(v2())).generation(1, v1()).complete(),
+			failed: stopped, want: "False FailedDeploy: apply StatefulSet shop/x: somebody does not want it",
+		},
+		"neither it nor something else can be made": {
+			scene:  seeing(t, second(v2())).generation(1, v1()).complete(),
+			failed: setbacks{stopped.stopped, refused.aside},
+			want:   "False FailedDeploy: apply StatefulSet shop/x: somebody does not want it; besides, keep Deployment shop/x: somebody does not want it",
+		},
+		"serving, something is refused, and something goes": {
+			scene:  seeing(t, v1().serving(t, 5, v1())).generation(5, v1()).generation(2, v2()).going(2).complete(),
+			failed: refused, want: "False FailedDeploy: keep Deployment shop/x: somebody does not want it",
+		},
 		"promoting": {
 			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
 			want:  "Unknown Promoting: generation 2 takes over: StatefulSet shop/mza1b2c3d4e5-environmentd-2, it takes over",
 		},
 		"promoting, and something is refused": {
-			scene:   seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
-			failure: refused, want: "Unknown Promoting: generation 2 takes over: keep Deployment shop/x: somebody does not want it",
+			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
+			failed: refused, want: "Unknown Promoting: generation 2 takes over: StatefulSet shop/mza1b2c3d4e5-environmentd-2, it takes over; " +
+				"besides, keep Deployment shop/x: somebody does not want it",
 		},
 		"promoting, and being asked in vain": {
-			scene:   seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
-			failure: heard(refusal{"not today"}), want: "Unknown Promoting: generation 2 takes over: environmentd refuses: not today",
+			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			failed: asked, want: "Unknown Promoting: generation 2 takes over: environmentd refuses: not today",
 		},
 		"being asked in vain": {
-			scene:   seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
-			failure: heard(refusal{"not today"}), want: "Unknown Applying: generation 2 is made: environmentd refuses: not today",
+			scene:  seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			failed: asked, want: "Unknown Applying: generation 2 is made: environmentd refuses: not today",
 		},
 		"too late": {
 			scene: seeing(t, second(v2().timeout("1s"))).generation(1, v1()).complete(),
@@ -95,7 +121,7 @@ func TestCondition(t *testing.T) {
 			now := at(10)
 			d := decide(c.scene.Observed, now)
 			status := c.scene.Materialize.Status.DeepCopy()
-			setCondition((*v1alpha2.MaterializeStatus)(status), c.scene.Materialize, conditionOf(c.scene.Observed, d, c.failure, now), now)
+			setCondition((*v1alpha2.MaterializeStatus)(status), c.scene.Materialize, conditionOf(c.scene.Observed, d, c.failed, now), now)
 			got := meta.FindStatusCondition(status.Conditions, v1alpha2.ConditionUpToDate)
 			if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
 				t.Errorf("\n got %s\nwant %s", text, c.want)

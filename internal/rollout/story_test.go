@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 var update = flag.Bool("update", false, "rewrite the stories in testdata")
@@ -110,6 +112,30 @@ func TestStory(t *testing.T) {
 				c.on(400, "balancerdReplicas: 3", func() { c.edit(func(b maker) { b.Spec.BalancerdReplicas = ptr.To[int32](3) }) })
 				c.on(800, "environmentd catches up again", func() { c.catchesUp = 20 * time.Second })
 				c.roll(810, "v3")
+			},
+		},
+		"trouble-on-the-side": {
+			title: "The API server fails whenever balancerd is to be changed. That is told, and tried again and again, and the rollout goes on.",
+			setup: func(c *cluster) {
+				attempts := 0
+				c.on(90, "Deployments cannot be written from now on", func() {
+					c.refuses = func(key passage.Object) error {
+						if key.Kind != "Deployment" {
+							return nil
+						}
+						attempts++
+						return apierrors.NewInternalError(fmt.Errorf("read tcp 10.0.0.1:%d: connection reset by peer", 40000+attempts))
+					}
+				})
+				c.on(100, "rolloutStrategy: ManuallyPromote, another image, and balancerdReplicas: 3", func() {
+					c.edit(func(b maker) {
+						b.strategy(v1alpha2.RolloutManuallyPromote).image("v2").Spec.BalancerdReplicas = ptr.To[int32](3)
+					})
+				})
+				c.on(200, "fairlead promote mzs mz -n shop", func() {
+					c.edit(func(b maker) { b.forcePromote(b.Status.RequestedRolloutHash) })
+				})
+				c.on(300, "Deployments can be written again", func() { c.refuses = nil })
 			},
 		},
 		"no-tag": {
