@@ -34,7 +34,8 @@ func (s LeaderStatus) known() bool {
 }
 
 const (
-	requestTimeout = 5 * time.Second
+	// requestTimeout is short: whoever waits for one that hangs does nothing for other environments meanwhile.
+	requestTimeout = 3 * time.Second
 	// longestAnswer is more than any answer that makes sense.
 	longestAnswer = 64 << 10
 )
@@ -93,15 +94,20 @@ func (e *environmentds) Promote(ctx context.Context, at Address) error {
 	return e.demand(ctx, at, "/api/leader/promote")
 }
 
-// SkipCatchup asks the environmentd at an address not to wait until it has caught up.
+// SkipCatchup asks the environmentd at an address not to wait until it has caught up. Not every version can.
 func (e *environmentds) SkipCatchup(ctx context.Context, at Address) error {
-	return e.demand(ctx, at, "/api/leader/skip-catchup")
+	return e.demand(ctx, at, skipCatchup)
 }
+
+const skipCatchup = "/api/leader/skip-catchup"
 
 func (e *environmentds) demand(ctx context.Context, at Address, path string) error {
 	code, body, err := e.ask(ctx, http.MethodPost, at, path)
 	if err != nil {
 		return err
+	}
+	if path == skipCatchup && (code == http.StatusNotFound || code == http.StatusMethodNotAllowed) {
+		return refusal{"this version of it does not know " + path}
 	}
 	if code/100 == 2 {
 		// What it came to is seen in its status. It may say so in words of its own.

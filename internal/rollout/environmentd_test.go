@@ -22,7 +22,7 @@ func clientOf(t *testing.T, url string) *environmentds {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.http.Timeout = 200 * time.Millisecond
+	e.http.Timeout = time.Second
 	return e
 }
 
@@ -42,7 +42,7 @@ func TestLeaderAPI(t *testing.T) {
 		},
 		"slow": {
 			manner: environmentd.Manner{Slow: 10 * time.Second},
-			status: "environmentd does not answer: nothing is heard within 5s", promote: "environmentd does not answer: nothing is heard within 5s",
+			status: "environmentd does not answer: nothing is heard within 3s", promote: "environmentd does not answer: nothing is heard within 3s",
 			ends: environmentd.ReadyToPromote,
 		},
 		"refusing": {
@@ -115,6 +115,21 @@ func TestSkipCatchup(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"skip-catchup", "skip-catchup"}, e.Asked()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNoSuchDemand: what an environmentd does not know it refuses, if it can be done without.
+func TestNoSuchDemand(t *testing.T) {
+	for code, refuses := range map[int]bool{http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusInternalServerError: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+		client := clientOf(t, server.URL)
+		if err := client.SkipCatchup(t.Context(), second); err == nil || errors.As(err, new(refusal)) != refuses {
+			t.Errorf("HTTP %d to skip catch-up: %v", code, err)
+		}
+		if err := client.Promote(t.Context(), second); err == nil || errors.As(err, new(refusal)) {
+			t.Errorf("HTTP %d to promote: %v", code, err)
+		}
+		server.Close()
 	}
 }
 

@@ -24,7 +24,7 @@ func TestDifficultEnvironmentd(t *testing.T) {
 	}{
 		"it is slow": {
 			manner: environmentd.Manner{Slow: time.Minute},
-			meets:  tells(v1alpha2.ReasonApplying, "environmentd does not answer: nothing is heard within 5s"),
+			meets:  tells(v1alpha2.ReasonApplying, "environmentd does not answer: nothing is heard within 3s"),
 		},
 		"it refuses": {
 			manner: environmentd.Manner{Refuses: "not on a Friday"},
@@ -82,7 +82,7 @@ func TestDifficultWhilePromoting(t *testing.T) {
 		manner environmentd.Manner
 		told   string
 	}{
-		"it becomes slow":          {environmentd.Manner{Lingers: true, Slow: time.Minute}, "nothing is heard within 5s"},
+		"it becomes slow":          {environmentd.Manner{Lingers: true, Slow: time.Minute}, "nothing is heard within 3s"},
 		"it resets connections":    {environmentd.Manner{Lingers: true, Resets: true}, "the connection breaks"},
 		"it answers garbage":       {environmentd.Manner{Lingers: true, Garbles: true}, "in a way that makes no sense"},
 		"it starts anew, and lags": {environmentd.Manner{Lingers: true, CatchesUp: true}, "it has started anew, and is not ready yet"},
