@@ -142,9 +142,9 @@ func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object)
 	if have := o.find(key); have != nil {
 		object.SetUID(have.GetUID())
 	}
-	if foreign := o.foreign(key); foreign != nil {
+	if stray := o.stray(key); stray != nil {
 		// The cache never hears of it.
-		object.SetUID(foreign.GetUID())
+		object.SetUID(stray.GetUID())
 		writer = r.live
 	}
 	propagation := metav1.DeletePropagationBackground
@@ -168,11 +168,13 @@ func (o Observed) find(key passage.Object) *unstructured.Unstructured {
 	return nil
 }
 
-// foreign is a StatefulSet that somebody else has made, nil if there is none of that name.
-func (o Observed) foreign(key passage.Object) metav1.Object {
+// stray is an object without a label, nil if there is none of that name.
+func (o Observed) stray(key passage.Object) *unstructured.Unstructured {
 	for _, g := range o.Generations {
-		if g.Foreign && key.Kind == kindStatefulSet.Kind && g.StatefulSet.Name == key.Name {
-			return g.StatefulSet
+		for _, object := range g.Strays {
+			if identity(object) == key {
+				return object
+			}
 		}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -123,14 +123,18 @@ func (c *cluster) set(name string) *unstructured.Unstructured {
 // wrote is what becomes of an object that was applied.
 func (c *cluster) wrote(key passage.Object, object *unstructured.Unstructured) {
 	before := c.objects[key]
-	verb := "create"
+	verb, same := "create", false
 	if before == nil {
 		object.SetUID(types.UID("uid-" + c.nextVersion()))
 		object.SetGeneration(1)
 	} else {
-		verb = "change"
+		verb, same = "change", sameSpec(before, object)
 		object.SetUID(before.GetUID())
 		object.SetGeneration(before.GetGeneration() + 1)
+	}
+	if same {
+		object.SetGeneration(before.GetGeneration())
+		object.Object["status"] = before.Object["status"]
 	}
 	object.SetResourceVersion(c.nextVersion())
 	c.objects[key] = object
@@ -139,10 +143,14 @@ func (c *cluster) wrote(key passage.Object, object *unstructured.Unstructured) {
 		detail = ", which leads to generation " + c.public()
 	}
 	c.tell("%s   %s %s%s", verb, key.Kind, name(key), detail)
-	if key.Kind == "StatefulSet" {
+	if key.Kind == "StatefulSet" && !same {
 		c.start(key, object)
 	}
 	c.changed()
+}
+
+func sameSpec(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(a.Object["spec"], b.Object["spec"])
 }
 
 // public is the generation that users are led to.
@@ -252,20 +260,17 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, object client.Object,
 func (a *api) Owned(_ context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, key := range slices.SortedFunc(maps.Keys(a.objects), func(x, y passage.Object) int { return cmp.Compare(x.String(), y.String()) }) {
-		if owner := owner(a.objects[key]); owner != nil && owner.UID == m.UID {
+		labelled := a.objects[key].GetLabels()[v1alpha2.LabelResourceID] != ""
+		if owner := owner(a.objects[key]); labelled && owner != nil && owner.UID == m.UID {
 			all = append(all, a.objects[key].DeepCopy())
 		}
 	}
 	return all, nil
 }
 
-func (a *api) Foreign(_ context.Context, key client.ObjectKey) (*appsv1.StatefulSet, error) {
-	set := a.set(key.Name)
-	if set == nil || owner(set) != nil {
-		return nil, nil
-	}
-	typed := &appsv1.StatefulSet{}
-	return typed, runtime.DefaultUnstructuredConverter.FromUnstructured(set.Object, typed)
+func (a *api) Live(_ context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	return a.objects[passage.Object{APIVersion: apiVersion, Kind: name, Namespace: key.Namespace, Name: key.Name}].DeepCopy(), nil
 }
 
 func (a *api) Apply(_ context.Context, configuration runtime.ApplyConfiguration, _ ...client.ApplyOption) error {

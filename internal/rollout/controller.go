@@ -168,7 +168,7 @@ func (r *reconciler) lookAgain(request ctrl.Request, o Observed, d decision, fai
 		next = pause
 	case d.Hold != nil:
 		return 0
-	case step != nil && step.Action == ActionRemove && o.foreign(step.Object) != nil:
+	case step != nil && step.Action == ActionRemove && o.stray(step.Object) != nil:
 		// Nobody tells when that is gone.
 		next = pause
 	case step != nil && step.Action == ActionApprove:

@@ -93,6 +93,8 @@ type Generation struct {
 	Foreign bool
 	// Objects that belong to it and to the environment.
 	Objects []*unstructured.Unstructured
+	// Strays belong to it without a label to tell: somebody else has made them, or has taken it away.
+	Strays []*unstructured.Unstructured
 }
 
 // rolledOut tells whether all pods of a generation are ready, and of the latest revision of its StatefulSet.

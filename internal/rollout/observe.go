@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,8 +51,8 @@ type Hashes struct{ Completed, Requested string }
 type Reader interface {
 	// Owned are all objects that belong to a Materialize.
 	Owned(context.Context, *v1alpha2.Materialize) ([]*unstructured.Unstructured, error)
-	// Foreign is the StatefulSet of a name that somebody else has made, nil if there is none.
-	Foreign(context.Context, client.ObjectKey) (*appsv1.StatefulSet, error)
+	// Live is the object of a kind and a name, whomever it belongs to, nil if there is none.
+	Live(context.Context, schema.GroupVersionKind, client.ObjectKey) (*unstructured.Unstructured, error)
 }
 
 // Leaders asks environmentd.
@@ -115,16 +117,61 @@ func (o *Observed) gather(ctx context.Context, reader Reader, hashes algorithms)
 		concerned = append(concerned, m.Status.ActiveGeneration+1)
 	}
 	for _, number := range concerned {
-		g := o.generation(number)
-		if number == 0 || g.StatefulSet != nil {
+		if number == 0 {
 			continue
 		}
-		// To apply over what somebody else has made would change it, and restart its pods.
-		if g.StatefulSet, err = reader.Foreign(ctx, client.ObjectKey{Namespace: m.Namespace, Name: namesOf(m).generation(number)}); err != nil {
+		g := o.generation(number)
+		if err := g.findSet(ctx, m, reader, hashes); err != nil {
 			return err
 		}
-		if g.StatefulSet != nil {
-			g.Foreign, o.Generations[number] = true, g
+		// Of what Fairlead has made itself, all is labelled.
+		if len(concerned) > 1 && (g.Foreign || number == m.Status.ActiveGeneration && g.Record == nil) {
+			if err := g.findStrays(ctx, m, reader); err != nil {
+				return err
+			}
+		}
+		if len(g.Strays) > 0 {
+			o.Generations[number] = g
+		}
+	}
+	return nil
+}
+
+// findSet looks for a StatefulSet that carries no label: to apply over what somebody else has made would change it, and
+// restart its pods.
+func (g *Generation) findSet(ctx context.Context, m *v1alpha2.Materialize, reader Reader, hashes algorithms) error {
+	if g.StatefulSet != nil {
+		return nil
+	}
+	set, err := reader.Live(ctx, kindStatefulSet, client.ObjectKey{Namespace: m.Namespace, Name: namesOf(m).generation(g.Number)})
+	if err != nil || set == nil {
+		return err
+	}
+	g.Strays = append(g.Strays, set)
+	if controller := metav1.GetControllerOf(set); set.GetAnnotations()[v1alpha2.AnnotationRolloutHash] != "" && (controller == nil || controller.UID == m.UID) {
+		// Somebody has taken its label or its owner away, which is put right like any other change.
+		return g.take(set, hashes)
+	}
+	g.Foreign, g.StatefulSet = true, &appsv1.StatefulSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(set.Object, g.StatefulSet); err != nil {
+		return fmt.Errorf("read StatefulSet %s: %w", set.GetName(), err)
+	}
+	return nil
+}
+
+// findStrays looks for what else somebody made for a generation, to remove it together with that.
+func (g *Generation) findStrays(ctx context.Context, m *v1alpha2.Materialize, reader Reader) error {
+	n := namesOf(m)
+	for _, wanted := range []struct {
+		kind schema.GroupVersionKind
+		name string
+	}{{kindService, n.generation(g.Number)}, {kindService, n.pubsub(g.Number)}, {kindConfigMap, n.generation(g.Number)}} {
+		object, err := reader.Live(ctx, wanted.kind, client.ObjectKey{Namespace: m.Namespace, Name: wanted.name})
+		if err != nil {
+			return err
+		}
+		if object != nil && g.find(identity(object)) == nil && slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == m.UID }) {
+			g.Strays = append(g.Strays, object)
 		}
 	}
 	return nil
@@ -235,18 +282,16 @@ func (r objectReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*un
 	return all, nil
 }
 
-func (r objectReader) Foreign(ctx context.Context, key client.ObjectKey) (*appsv1.StatefulSet, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kindStatefulSet)
-	err := r.live.Get(ctx, key, u)
+func (r objectReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	object := objectOf(kind)
+	err := r.live.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get StatefulSet %s: %w", key, err)
+		return nil, fmt.Errorf("get %s %s: %w", kind.Kind, key, err)
 	}
-	set := &appsv1.StatefulSet{}
-	return set, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set)
+	return object, nil
 }
 
 // notInstalled holds for a kind that the API server does not know.

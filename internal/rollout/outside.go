@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,8 +108,13 @@ func (r onlooker) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstru
 	return all, nil
 }
 
-func (r onlooker) Foreign(ctx context.Context, key client.ObjectKey) (*appsv1.StatefulSet, error) {
-	return objectReader{live: r.reader}.Foreign(ctx, key)
+func (r onlooker) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	object, err := objectReader{live: r.reader}.Live(ctx, kind, key)
+	if kind != kindStatefulSet && apierrors.IsForbidden(err) {
+		// What may not be seen of what others have made makes little difference.
+		return nil, nil
+	}
+	return object, err
 }
 
 // Heard gives the answers that the operator has heard, as far as its last word on an environment tells: only it may be

@@ -411,15 +411,11 @@ func (p *planner) removeOthers(reason passage.Reason, keep ...*Generation) {
 
 // remove deletes all that there is of a generation.
 func (p *planner) remove(g *Generation, reason passage.Reason) {
-	for _, object := range slices.SortedFunc(slices.Values(g.Objects), func(a, b *unstructured.Unstructured) int {
+	for _, object := range slices.SortedFunc(slices.Values(slices.Concat(g.Objects, g.Strays)), func(a, b *unstructured.Unstructured) int {
 		return byName(identity(a), identity(b))
 	}) {
 		if !p.listed(ActionRemove, identity(object)) {
 			p.gone(object, ActionRemove, reason)
 		}
-	}
-	if g.Foreign && !p.listed(ActionRemove, p.set(g)) {
-		p.step(p.set(g), ActionRemove, "", "", reason)
-		p.going(g.StatefulSet)
 	}
 }

@@ -93,8 +93,13 @@ func (s scene) going(number int64) scene {
 // foreign is a generation that somebody else has made.
 func (s scene) foreign(number int64) scene {
 	set := environmentdSet(s.Materialize, number)
+	set.Namespace = s.Materialize.Namespace
 	set.Spec.Selector.MatchLabels = map[string]string{"theirs": fmt.Sprint(number)}
-	s.Generations[number] = &Generation{Number: number, StatefulSet: set, Foreign: true}
+	stray, err := configurationOf(kindStatefulSet, set)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Generations[number] = &Generation{Number: number, StatefulSet: set, Foreign: true, Strays: []*unstructured.Unstructured{stray}}
 	return s
 }
 

@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -210,6 +213,14 @@ func TestStory(t *testing.T) {
 				}
 			},
 		},
+		"stripped": {
+			title: "Somebody takes labels and owners away. What Fairlead has made it knows all the same, and puts right, and no pod restarts.",
+			setup: func(c *cluster) {
+				c.on(100, "StatefulSet environmentd-1 loses its labels and its owner", func() { c.strip("StatefulSet environmentd-1") })
+				c.roll(150, "v2")
+				c.on(155, "StatefulSet environmentd-2 loses its labels and its owner", func() { c.strip("StatefulSet environmentd-2") })
+			},
+		},
 		"made-by-others": {
 			title: "Somebody else has made what serves, before Fairlead came. It is left as it is, and what is in front of it is Fairlead's from now on. The next rollout replaces it.",
 			setup: func(c *cluster) {
@@ -273,11 +284,37 @@ func (c *cluster) others(generation int64, status LeaderStatus) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	object.SetNamespace("shop")
-	object.SetUID(types.UID(fmt.Sprint("of-others-", generation)))
-	object.SetLabels(nil)
-	c.objects[identity(object)] = object
+	made := []*unstructured.Unstructured{object}
+	for _, service := range []*corev1.Service{generationService(c.m, generation), pubsubService(c.m, generation)} {
+		object, err := configurationOf(kindService, service)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		made = append(made, object)
+	}
+	listeners := objectOf(kindConfigMap)
+	listeners.SetName(namesOf(c.m).generation(generation))
+	for _, object := range append(made, listeners) {
+		object.SetNamespace("shop")
+		object.SetUID(types.UID(fmt.Sprint("of-others-", object.GetKind(), object.GetName())))
+		object.SetLabels(nil)
+		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "materialize.cloud/v1alpha1", Kind: v1alpha2.MaterializeKind, Name: c.m.Name, UID: c.m.UID}})
+		c.objects[identity(object)] = object
+	}
 	c.daemons[object.GetUID()] = &daemon{status: status}
+}
+
+// strip takes the label and the owner from an object.
+func (c *cluster) strip(what string) {
+	for key, object := range c.objects {
+		if key.Kind+" "+name(key) == what {
+			object.SetLabels(nil)
+			object.SetOwnerReferences(nil)
+			c.changed()
+			return
+		}
+	}
+	c.t.Errorf("there is no %s", what)
 }
 
 // lose deletes an object as people do.
