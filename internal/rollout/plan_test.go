@@ -218,6 +218,15 @@ func TestPlan(t *testing.T) {
 			want: lines("  Running remove StatefulSet environmentd-2", removeSecond[1:], later(makeSecond...), "  Pending await StatefulSet environmentd-2",
 				"  Pending catch up StatefulSet environmentd-2", commit),
 		},
+		"a Service of the next generation is going": {
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).losing(2, "Service").complete().hears(Initializing),
+			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
+		},
+		"the record of the next generation is going": {
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).losing(2, "ConfigMap").complete(),
+			want: lines(removeSecond[:3], "  Running remove ConfigMap environmentd-2", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit),
+		},
 		"somebody else has made the next generation": {
 			scene: seeing(t, second(v2())).foreign(1).foreign(2).complete(),
 			want: lines("> Pending remove StatefulSet environmentd-2", later(makeSecond...), "  Pending await StatefulSet environmentd-2",

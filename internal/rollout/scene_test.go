@@ -90,6 +90,17 @@ func (s scene) going(number int64) scene {
 	return s
 }
 
+// losing is a generation whose objects of a kind are being deleted.
+func (s scene) losing(number int64, kind string) scene {
+	now := metav1.NewTime(epoch)
+	for _, object := range s.Generations[number].Objects {
+		if object.GetKind() == kind {
+			object.SetDeletionTimestamp(&now)
+		}
+	}
+	return s
+}
+
 // foreign is a generation that somebody else has made.
 func (s scene) foreign(number int64) scene {
 	set := environmentdSet(s.Materialize, number)

@@ -100,13 +100,14 @@ func (o Observed) worthAsking() bool {
 	return o.underway() && o.current(next) && next.rolledOut()
 }
 
-// current tells whether a generation is of the spec as it is now, and not about to go.
+// current tells whether a generation is of the spec as it is now, and neither its pods nor its record are about to go. What
+// else does is made anew.
 func (o Observed) current(g *Generation) bool {
 	if g.Foreign {
 		return false
 	}
 	for _, object := range g.Objects {
-		if object.GetDeletionTimestamp() != nil {
+		if kind := object.GroupVersionKind(); object.GetDeletionTimestamp() != nil && (kind == kindStatefulSet || kind == kindConfigMap) {
 			return false
 		}
 	}
