@@ -66,6 +66,8 @@ type daemon struct {
 	status LeaderStatus
 	// spec that it was made from.
 	spec *v1alpha2.Materialize
+	// late is one whose StatefulSet was made when there was no way back.
+	late bool
 }
 
 func newCluster(t testing.TB) *cluster {
@@ -166,7 +168,7 @@ func (c *cluster) public() string {
 
 // start is what the controller of StatefulSets and a kubelet do.
 func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
-	uid, generation := set.GetUID(), set.GetGeneration()
+	uid, generation, late := set.GetUID(), set.GetGeneration(), c.promoting()
 	var spec *v1alpha2.Materialize
 	record := key
 	record.APIVersion, record.Kind = "v1", "ConfigMap"
@@ -192,7 +194,7 @@ func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
 		}
 		c.objects[key].Object["status"] = status
 		c.objects[key].SetResourceVersion(c.nextVersion())
-		c.daemons[uid] = &daemon{Initializing, spec}
+		c.daemons[uid] = &daemon{Initializing, spec, late}
 		c.tell("         the pod of %s is ready", name(key))
 		c.changed()
 	})

@@ -41,6 +41,9 @@ func (l leader) Promote(_ context.Context, at Address) error {
 	if d.status == ReadyToPromote {
 		d.status = Promoting
 		l.later(takesOver, "", func() {
+			if now, err := l.daemon(at); err != nil || now != d {
+				return
+			}
 			d.status = IsLeader
 			l.tell("         generation %d is the leader", at.Generation)
 		})

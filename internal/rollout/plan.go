@@ -137,6 +137,7 @@ func (p *planner) rollout() {
 	if _, err := siblingImage(p.Materialize.Spec.EnvironmentdImageRef, appBalancerd); err != nil {
 		// It would be told of only when there is no way back.
 		p.unplannable = unplannable{err}
+		p.keepUp()
 		return
 	}
 	if !p.underway() {
@@ -194,6 +195,7 @@ func (p *planner) promotion() {
 	leads := p.Leader.Status == IsLeader || p.switched()
 	if !leads {
 		p.fixtures()
+		p.keepUp()
 	}
 	p.upkeep(next)
 	if p.Leader.Status == Initializing && p.hasty() {
@@ -323,8 +325,20 @@ func (p *planner) fixtures() {
 	}
 }
 
+// keepUp sees to the generation that serves, on the side, unless it was ended to make room. One without a record may have
+// been removed in part, because another one has taken over.
+func (p *planner) keepUp() {
+	active := p.active()
+	stopped := active != nil && active.StatefulSet == nil && p.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
+	if active != nil && active.Record != nil && !stopped {
+		p.maintain(ActionKeep, active)
+	}
+}
+
 // upkeep makes what is missing of a generation, and sets right what somebody has changed.
-func (p *planner) upkeep(g *Generation) {
+func (p *planner) upkeep(g *Generation) { p.maintain(ActionApply, g) }
+
+func (p *planner) maintain(action passage.Action, g *Generation) {
 	if g == nil {
 		return
 	}
@@ -345,7 +359,7 @@ func (p *planner) upkeep(g *Generation) {
 		return
 	}
 	for _, object := range all {
-		p.apply(ActionApply, object, g.find(identity(object)))
+		p.apply(action, object, g.find(identity(object)))
 	}
 }
 
@@ -358,6 +372,9 @@ func (p *planner) recordOf(g *Generation) *Record {
 		return g.Record
 	case g.Number == p.Materialize.Status.ActiveGeneration:
 		was = p.completed()
+	case p.promoting() && g.StatefulSet == nil:
+		// Nothing is left of what was to take over. No pod of it can be promoted any more, so the spec is as good as any.
+		was = p.Hash
 	case was == "" && p.promoting():
 		was = p.requested()
 	}
@@ -365,6 +382,9 @@ func (p *planner) recordOf(g *Generation) *Record {
 		return nil
 	}
 	record, err := newRecord(p.Materialize, p.Hash, g.Number)
+	if err == nil && was != p.completed() {
+		_, err = siblingImage(p.Materialize.Spec.EnvironmentdImageRef, appBalancerd)
+	}
 	if err != nil {
 		p.unplannable = unplannable{err}
 		return nil

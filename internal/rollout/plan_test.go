@@ -331,7 +331,25 @@ func TestPlan(t *testing.T) {
 		},
 		"promoting, and all of it was deleted, and nobody knows what it was made of": {
 			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).complete().hearsNothing(),
-			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
+			want:  lines(makeSecond, "  Running promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and nobody knows what its pods were made of": {
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "ConfigMap").complete().hears(ReadyToPromote),
+			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"promoting, and what serves has lost its pods": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).without(1, "StatefulSet").generation(2, v2()).complete().hearsNothing(),
+			want: lines("> Pending keep StatefulSet environmentd-1", "  Running promote StatefulSet environmentd-2", "  Pending switch Service environmentd",
+				removeFirst[1:], "  Pending complete"),
+		},
+		"promoting with downtime, and what served is gone": {
+			scene: seeing(t, promoting(immediate())).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate()).complete().hearsNothing(),
+			want:  lines("  Running promote StatefulSet environmentd-2", "  Pending switch Service environmentd", removeFirst[1:], "  Pending complete"),
+		},
+		"it leads, and what served is on its way out": {
+			scene: seeing(t, promoting(v2())).generation(1, v1()).without(1, "StatefulSet").generation(2, v2()).complete().hears(IsLeader),
+			want: lines("  Done    promote StatefulSet environmentd-2", "> Pending switch Service environmentd",
+				removeFirst[1:], "  Pending complete"),
 		},
 		"promoting what somebody else has made": {
 			scene: seeing(t, func() maker { m := promoting(v2()); m.Status.RequestedRolloutHash = ""; return m }()).foreign(1).foreign(2).complete().hears(ReadyToPromote),

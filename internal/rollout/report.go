@@ -52,10 +52,16 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 		tell(passage.Because(v1alpha2.ReasonPromoting, "generation %d is about to take over", next))
 	case ActionComplete:
 		status.ActiveGeneration = next
-		// As it is written there, by whatever algorithm: nothing moves it while promoting.
+		reached := o.requested()
+		if made := o.next(); made.Record != nil && made.Hash != reached && o.UnknownHash == nil {
+			// What was asked for was lost on the way, and this was made in its place.
+			reached = made.Hash
+			status.RequestedRolloutHash, status.RolloutHashVersion = reached, o.HashVersion
+		}
+		// As it is written there, by whatever algorithm: nothing else moves it while promoting.
 		status.LastCompletedRolloutHash = status.RequestedRolloutHash
 		status.LastCompletedRolloutEnvironmentdImageRef = o.imageOf(o.next())
-		if o.Hash == o.requested() {
+		if o.Hash == reached {
 			tell(applied(next))
 		} else {
 			tell(passage.Because(v1alpha2.ReasonApplying, "generation %d serves, and the spec has changed since it was made", next))

@@ -147,6 +147,7 @@ func TestStory(t *testing.T) {
 				c.on(100, "environmentdImageRef: materialize/environmentd@sha256:0123", func() {
 					c.edit(func(b maker) { b.Spec.EnvironmentdImageRef = "materialize/environmentd@sha256:0123" })
 				})
+				c.on(120, "kubectl delete StatefulSet environmentd-1", func() { c.lose("StatefulSet environmentd-1") })
 				c.on(150, "environmentdImageRef: materialize/environmentd:v2@sha256:0123", func() {
 					c.edit(func(b maker) { b.Spec.EnvironmentdImageRef = "materialize/environmentd:v2@sha256:0123" })
 				})
@@ -190,10 +191,23 @@ func TestStory(t *testing.T) {
 				c.roll(100, "v2")
 				c.on(132, "environmentd restarts", func() {
 					d := c.daemons[c.set("mz"+testID+"-environmentd-2").GetUID()]
-					*d = daemon{Initializing, d.spec}
+					d.status = Initializing
 					c.coming = nil
 					c.later(10*time.Second, "", func() { d.status = ReadyToPromote })
 				})
+			},
+		},
+		"lost-while-promoting": {
+			title: "All of the next generation is lost while it takes over, and the spec has changed meanwhile. It is made again, of the spec as it is now, and recorded as what it is. What serves is kept up.",
+			setup: func(c *cluster) {
+				c.roll(100, "v2")
+				c.on(131, "environmentdImageRef: materialize/environmentd:v3, and all of generation 2 is lost", func() {
+					for _, what := range []string{"StatefulSet environmentd-2", "ConfigMap environmentd-2", "Service environmentd-2", "Service persist-pubsub-2"} {
+						c.lose(what)
+					}
+					c.edit(func(b maker) { b.image("v3") })
+				})
+				c.on(135, "kubectl delete StatefulSet environmentd-1", func() { c.lose("StatefulSet environmentd-1") })
 			},
 		},
 		"paused": {
