@@ -31,7 +31,7 @@ func (r *reconciler) announce(m *v1alpha2.Materialize, status v1alpha2.Materiali
 		normal("RolloutCompleted", "generation %d serves, with %s", status.ActiveGeneration, status.LastCompletedRolloutEnvironmentdImageRef)
 	case requested:
 		normal("RolloutRequested", "generation %d is made of %s", next, m.Spec.EnvironmentdImageRef)
-	case status.RequestedRolloutHash != m.Status.RequestedRolloutHash && is == v1alpha2.ReasonApplied:
+	case status.RequestedRolloutHash == status.LastCompletedRolloutHash && m.Status.RequestedRolloutHash != m.Status.LastCompletedRolloutHash:
 		normal("RolloutWithdrawn", "generation %d is taken back, and generation %d goes on to serve", next, m.Status.ActiveGeneration)
 	case is == was:
 	case is == v1alpha2.ReasonReadyToPromote:

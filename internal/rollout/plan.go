@@ -122,11 +122,11 @@ func (p *planner) settled() {
 	p.upkeep(active)
 	p.removeOthers(passage.Because(CodeNotAsked, "the spec is again the one that serves"))
 	if p.requested() != p.Hash {
-		if active != nil && !active.Foreign {
-			// It may have been ended already, to make room.
-			p.await(active)
-		}
+		// Before its pods are back: what is asked for after this has all the time that it is given.
 		p.about(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is again the one that serves"))
+	}
+	if !p.back() && !told(p.Materialize.Status, v1alpha2.ReasonApplied) {
+		p.await(active)
 	}
 }
 

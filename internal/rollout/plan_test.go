@@ -234,11 +234,22 @@ func TestPlan(t *testing.T) {
 		},
 		"the spec has changed back": {
 			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
-			want:  lines(removeSecond, "  Done    await StatefulSet environmentd-1", "  Pending withdraw"),
+			want:  lines(removeSecond, "  Pending withdraw"),
 		},
 		"the spec has changed back, and nothing is left": {
 			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).complete(),
-			want:  lines("  Done    await StatefulSet environmentd-1", "> Pending withdraw"),
+			want:  lines("> Pending withdraw"),
+		},
+		"the spec has changed back, and what serves is not ready": {
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0).told(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
+			want:  lines("> Pending withdraw", "  Running await StatefulSet environmentd-1"),
+		},
+		"the spec has changed back, as is written down, and what serves is not ready": {
+			scene: seeing(t, v1().serving(t, 1, v1()).told(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
+			want:  lines("  Running await StatefulSet environmentd-1"),
+		},
+		"what serves has served, and is not ready": {
+			scene: seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).unready(1).complete(),
 		},
 		"it took too long": {
 			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(Initializing),
@@ -286,8 +297,8 @@ func TestPlan(t *testing.T) {
 				commit[:3], removeFirst[1:], "  Pending complete"),
 		},
 		"with downtime, changed back": {
-			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, immediate(), 0)).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate()).complete(),
-			want:  lines("> Pending apply StatefulSet environmentd-1", later(removeSecond...), "  Pending await StatefulSet environmentd-1", "  Pending withdraw"),
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, immediate(), 0).told(v1alpha2.ReasonApplying)).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate()).complete(),
+			want:  lines("> Pending apply StatefulSet environmentd-1", later(removeSecond...), "  Pending withdraw", "  Pending await StatefulSet environmentd-1"),
 		},
 		"promoting, and not asked yet": {
 			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),

@@ -46,6 +46,9 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 	case ActionWithdraw:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
 		tell(applied(status.ActiveGeneration))
+		if !o.back() {
+			tell(passage.Because(v1alpha2.ReasonApplying, "generation %d is to serve again", status.ActiveGeneration))
+		}
 	case ActionCancel:
 		tell(timedOut(o))
 	case ActionCommit:
@@ -129,6 +132,8 @@ func conditionOf(o Observed, d decision, failed setbacks, now time.Time) passage
 	case o.Hash == o.completed() && rolling:
 		return passage.Because(v1alpha2.ReasonApplying, "generation %d goes on to serve, and generation %d is taken back%s",
 			m.Status.ActiveGeneration, next, waits)
+	case o.Hash == o.completed() && step != nil && step.Action == ActionAwait:
+		return passage.Because(v1alpha2.ReasonApplying, "generation %d is to serve again%s", m.Status.ActiveGeneration, waits)
 	case o.Hash == o.completed():
 		return applied(m.Status.ActiveGeneration)
 	case step != nil && step.Action == ActionApprove:

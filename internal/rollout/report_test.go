@@ -110,6 +110,10 @@ func TestCondition(t *testing.T) {
 			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).generation(2, v2()).going(2).complete(),
 			want:  "Unknown Applying: generation 1 goes on to serve, and generation 2 is taken back: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is going",
 		},
+		"taken back, and not ready": {
+			scene: seeing(t, v1().serving(t, 1, v1()).told(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
+			want:  "Unknown Applying: generation 1 is to serve again: StatefulSet shop/mza1b2c3d4e5-environmentd-1, 0 of 1 ready",
+		},
 		"of an unknown hash": {
 			scene: seeing(t, func() maker { m := v1().serving(t, 1, v1()); m.Status.RolloutHashVersion = 99; return m }()).generation(1, v1()).complete(),
 			want: "Unknown Applying: generation 1 serves, and nobody can tell whether the spec has changed: hash Materialize shop/mz: " +

@@ -46,6 +46,13 @@ func (o Observed) active() *Generation {
 	return o.generation(o.Materialize.Status.ActiveGeneration)
 }
 
+// back tells whether the generation that serves has its pods: it may have been ended, to make room. Nothing is waited for of
+// what others have made.
+func (o Observed) back() bool {
+	active := o.active()
+	return active == nil || active.Foreign || active.rolledOut()
+}
+
 // next is the generation that will serve.
 func (o Observed) next() *Generation { return o.generation(o.Materialize.Status.ActiveGeneration + 1) }
 

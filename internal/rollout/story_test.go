@@ -170,6 +170,18 @@ func TestStory(t *testing.T) {
 				c.roll(210, "v1")
 			},
 		},
+		"immediate-asked-for-again": {
+			title: "The strategy is to cause downtime, and pods do not start. Its owner changes the image back and, before the old generation has come back, asks for the new one again. That has all of the two minutes that it is given.",
+			setup: func(c *cluster) {
+				strategy(c, v1alpha2.RolloutImmediatelyPromoteCausingDowntime)
+				c.m = maker{c.m}.timeout("2m").Materialize
+				c.on(90, "pods do not start from now on", func() { c.starts = 0 })
+				c.roll(100, "v2")
+				c.roll(150, "v1")
+				c.on(230, "pods start again", func() { c.starts = 10 * time.Second })
+				c.roll(231, "v2")
+			},
+		},
 		"killed-before-the-post": {
 			title:    "The operator is killed when it has written that it will promote, and has not done it. In the meantime the spec changes.",
 			downtime: time.Minute,
