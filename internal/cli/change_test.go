@@ -110,6 +110,11 @@ Promote generation 2?
 			scene{m: spec("v3"), serves: v1, requested: v2, phase: v1alpha2.ReasonReadyToPromote, leader: rollout.ReadyToPromote},
 			"error: the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?\n",
 		},
+		"refused": {
+			scene{m: spec("v2", digestAlone), serves: v1, phase: v1alpha2.ReasonFailedDeploy},
+			"error: there is no rollout to promote: spec.environmentdImageRef materialize/environmentd@sha256:0123 has a digest and no tag, " +
+				"and the image of balancerd is the one with the same tag: write it as NAME:TAG@DIGEST\n",
+		},
 		"cancelled": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, after: 2 * time.Hour},
 			"error: the rollout of generation 2 took too long and was cancelled: change the spec, or set spec.forceRollout to a new UUID\n",

@@ -84,6 +84,8 @@ func promotable(o rollout.Observed, s rollout.Standing) (done string, err error)
 		return fmt.Sprintf("there is nothing to promote: generation %d serves what the spec asks for", o.Materialize.Status.ActiveGeneration), nil
 	case o.UnknownHash != nil:
 		return "", fmt.Errorf("nobody can tell what would be promoted: %w", o.UnknownHash)
+	case s.Refused != nil:
+		return "", fmt.Errorf("there is no rollout to promote: %w", s.Refused)
 	case !s.Underway:
 		return "", errors.New("the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?")
 	case s.Expired:

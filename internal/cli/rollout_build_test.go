@@ -31,6 +31,11 @@ func balancerds(n int32) func(*v1alpha2.Materialize) {
 	return func(m *v1alpha2.Materialize) { m.Spec.BalancerdReplicas = &n }
 }
 
+// digestAlone is an image that tells nothing of the others.
+func digestAlone(m *v1alpha2.Materialize) {
+	m.Spec.EnvironmentdImageRef = "materialize/environmentd@sha256:0123"
+}
+
 func strategy(s v1alpha2.RolloutStrategy) func(*v1alpha2.Materialize) {
 	return func(m *v1alpha2.Materialize) { m.Spec.RolloutStrategy = s }
 }

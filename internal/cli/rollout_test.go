@@ -256,6 +256,42 @@ To come:    request
 	}
 }
 
+// TestRefusedSpec: what the operator would refuse is no change to come, and not done either.
+func TestRefusedSpec(t *testing.T) {
+	v1, refused := spec("v1"), spec("v1", digestAlone)
+	cases := map[string]struct {
+		scene    scene
+		proposed *v1alpha2.Materialize
+	}{
+		"proposed":            {scene{m: v1, serves: v1, phase: v1alpha2.ReasonApplied}, refused},
+		"asked for":           {scene{m: refused, serves: v1, phase: v1alpha2.ReasonFailedDeploy}, nil},
+		"the first of all":    {scene{m: refused}, nil},
+		"not heard of so far": {scene{m: refused, serves: v1, phase: v1alpha2.ReasonApplied}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			account, err := c.scene.environment(t).tell(c.proposed, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := newPlanReport(account, now)
+			if got := code(planExit(plan)); got != exitFailed {
+				t.Errorf("plan ends with %d", got)
+			}
+			failures := plan.Failures()
+			if len(failures) != 1 || failures[0].Action != rollout.ActionRequest || failures[0].Reason.Code != passage.Code(v1alpha2.ReasonFailedDeploy) {
+				t.Errorf("what cannot be done: %+v", failures)
+			}
+			if plan.Rollout.RollsOut {
+				t.Errorf("it is to roll out: %s", plan.Rollout.Verdict)
+			}
+			if got := newStatusReport(account, now); got.State == passage.Completed || len(got.Failures) == 0 {
+				t.Errorf("it is %s: %+v", got.State, got.Failures)
+			}
+		})
+	}
+}
+
 func TestTeletypeOfRollout(t *testing.T) {
 	v1, v2 := spec("v1"), spec("v2")
 	name := "mza1b2c3d4e5-environmentd-2-0"

@@ -61,6 +61,13 @@ func verdictOf(o rollout.Observed, proposed *v1alpha2.Materialize, now time.Time
 		_, doesNot := hash.Changes(o.Materialize, proposed)
 		v.add(doesNot, false)
 	}
+	if s.Refused != nil && v.RollsOut {
+		v.RollsOut, v.Verdict = false, "no rollout: "+s.Refused.Error()
+		if s.Promoting {
+			v.Verdict = fmt.Sprintf("no rollout after that of generation %d: %v", s.Next.Number, s.Refused)
+		}
+		return v
+	}
 	v.RollsOut = v.RollsOut && !s.Expired
 	v.Verdict = v.sentence(o, to, s)
 	return v

@@ -63,6 +63,31 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
 `,
 		},
+		"an image that cannot be rolled out": {
+			scene{m: v1, serves: v1}, spec("v1", digestAlone),
+			`no rollout: spec.environmentdImageRef materialize/environmentd@sha256:0123 has a digest and no tag,
+and the image of balancerd is the one with the same tag: write it as NAME:TAG@DIGEST
+
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v1   materialize/environmentd@sha256:0123
+
+`,
+		},
+		"an image that cannot be rolled out, while another one is promoted": {
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, spec("v1", digestAlone),
+			`no rollout after that of generation 2: spec.environmentdImageRef
+materialize/environmentd@sha256:0123 has a digest and no tag, and the image of balancerd is the one
+with the same tag: write it as NAME:TAG@DIGEST
+
+ROLLS OUT              FROM                          TO
+environmentdImageRef   materialize/environmentd:v2   materialize/environmentd@sha256:0123
+
+`,
+		},
+		"an image that cannot be rolled out, and serves": {
+			scene{m: spec("v1", digestAlone), serves: spec("v1", digestAlone)}, nil,
+			"no rollout: generation 1 serves what the spec asks for\n\n",
+		},
 		"both kinds of changes, and many": {
 			scene{m: v1, serves: v1}, spec("v1", moreLabels, balancerds(3)),
 			`rollout: generation 2 follows generation 1, because podLabels[a], podLabels[b], podLabels[c] and 1

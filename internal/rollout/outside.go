@@ -27,6 +27,8 @@ type Standing struct {
 	Underway bool
 	// Expired holds when that took too long.
 	Expired bool
+	// Refused is why the spec, as it is now, cannot be rolled out; nil if it can, or has been.
+	Refused error
 	// Forced holds when somebody has asked to promote that very rollout, Ignored when forcePromote says so since before.
 	Forced, Ignored bool
 	// Deadline is when a rollout that is underway will have taken too long. Zero: there is none, or none any more.
@@ -43,6 +45,9 @@ func (o Observed) Standing(now time.Time) Standing {
 		Completed: o.completed(), Requested: o.requested(), Promoting: o.promoting(), Underway: o.underway(), Expired: o.expired(now),
 		Forced: o.forced(), Ignored: o.leftOver(),
 		Active: o.active(), Next: o.next(), NextImage: o.Materialize.Spec.EnvironmentdImageRef,
+	}
+	if o.Hash != s.Completed {
+		s.Refused = o.refused()
 	}
 	if s.Promoting || o.current(s.Next) {
 		s.NextImage = o.imageOf(s.Next)

@@ -96,6 +96,9 @@ func decide(o Observed, now time.Time) decision {
 	case m.Status.ResourceID == "" || environmentID(m) == "":
 		p.about(ActionIdentify, "", "", passage.Because(CodeFirst, "all that belongs to it carries a name that is chosen once"))
 		p.about(ActionRequest, "", o.Hash, passage.Because(CodeFirst, "nothing has been rolled out yet"))
+		if err := p.refused(); err != nil {
+			p.refuse(err)
+		}
 	case o.promoting():
 		p.promotion()
 	case o.Hash == o.completed():
@@ -134,10 +137,11 @@ func (p *planner) settled() {
 func (p *planner) rollout() {
 	next, active := p.next(), p.active()
 	p.fixtures()
-	if _, err := siblingImage(p.Materialize.Spec.EnvironmentdImageRef, appBalancerd); err != nil {
+	if err := p.refused(); err != nil {
 		// It would be told of only when there is no way back.
-		p.unplannable = unplannable{err}
 		p.keepUp()
+		p.about(ActionRequest, p.requested(), p.Hash, passage.Reason{})
+		p.refuse(err)
 		return
 	}
 	if !p.underway() {
@@ -169,6 +173,12 @@ func (p *planner) rollout() {
 		passage.Because(CodeTakesOver, "written down before it is done, for there is no way back"))
 	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "it is ready"))
 	p.takeOver(false)
+}
+
+// refuse does not take the last step: nothing but another spec helps.
+func (p *planner) refuse(err error) {
+	p.unplannable = unplannable{err}
+	p.last().State, p.last().Reason = passage.Failed, passage.Because(v1alpha2.ReasonFailedDeploy, "%v", err)
 }
 
 // cancelled takes back what has been made for a rollout that took too long. That it did is written down first: whoever does
@@ -383,7 +393,7 @@ func (p *planner) recordOf(g *Generation) *Record {
 	}
 	record, err := newRecord(p.Materialize, p.Hash, g.Number)
 	if err == nil && was != p.completed() {
-		_, err = siblingImage(p.Materialize.Spec.EnvironmentdImageRef, appBalancerd)
+		err = p.refused()
 	}
 	if err != nil {
 		p.unplannable = unplannable{err}

@@ -89,11 +89,12 @@ func TestPlan(t *testing.T) {
 	immediate := func() maker { return v2().strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime) }
 	own := func(account string) maker { m := v2(); m.Spec.ServiceAccountName = account; return m }
 	secured := func() maker { m := v2(); m.Spec.InternalCertificateSpec = &v1alpha2.CertificateSpec{}; return m }
-	digested := func() maker {
+	tagless := func() maker {
 		m := v1()
 		m.Spec.EnvironmentdImageRef = "materialize/environmentd@sha256:0123"
-		return m.serving(t, 1, m)
+		return m
 	}
+	digested := func() maker { return tagless().serving(t, 1, tagless()) }
 	// second is what serves v1 and has asked for the spec.
 	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
 	promoting := func(b maker) maker { return second(b).told(v1alpha2.ReasonPromoting) }
@@ -409,6 +410,21 @@ func TestPlan(t *testing.T) {
 			scene: seeing(t, second(secured()).told(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).without(2, "ConfigMap").
 				complete().leaves(secured().serving(t, 1, own("first"))).hears(ReadyToPromote),
 			want: lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
+		},
+		"an image without a tag is asked for": {
+			scene: seeing(t, tagless().serving(t, 1, v1())).generation(1, v1()).complete(),
+			want:  lines("  Failed  request"),
+			err:   "has a digest and no tag",
+		},
+		"an image without a tag is asked for, and what serves has lost its pods": {
+			scene: seeing(t, tagless().serving(t, 1, v1())).generation(1, v1()).without(1, "StatefulSet").complete(),
+			want:  lines("> Pending keep StatefulSet environmentd-1", "  Failed  request"),
+			err:   "has a digest and no tag",
+		},
+		"an image without a tag is asked for first": {
+			scene: seeing(t, tagless()),
+			want:  lines("> Pending identify", "  Failed  request"),
+			err:   "has a digest and no tag",
 		},
 		"what serves has an image without a tag": {
 			scene: seeing(t, digested()).foreign(1),

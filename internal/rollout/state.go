@@ -32,6 +32,12 @@ func (o Observed) underway() bool {
 	return o.requested() == o.Hash && o.Hash != o.completed() && o.Materialize.Status.RolloutRequestedAt != nil
 }
 
+// refused is why the spec cannot be rolled out, nil if it can.
+func (o Observed) refused() error {
+	_, err := siblingImage(o.Materialize.Spec.EnvironmentdImageRef, appBalancerd)
+	return err
+}
+
 // promoting tells whether the point of no return has been passed, and what follows has not been completed.
 func (o Observed) promoting() bool {
 	condition := meta.FindStatusCondition(o.Materialize.Status.Conditions, v1alpha2.ConditionUpToDate)
