@@ -128,7 +128,12 @@ func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured)
 }
 
 func (r *reconciler) take(ctx context.Context, want *unstructured.Unstructured) error {
-	return r.objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(want.DeepCopy()),
+	writer := r.objects
+	if want.GetLabels()[v1alpha2.LabelResourceID] == "" {
+		// The cache never hears of it.
+		writer = r.live
+	}
+	return writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(want.DeepCopy()),
 		client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=get;list;watch
@@ -168,7 +169,7 @@ func (r *reconciler) lookAgain(request ctrl.Request, o Observed, d decision, fai
 		next = pause
 	case d.Hold != nil:
 		return 0
-	case step != nil && step.Action == ActionRemove && o.stray(step.Object) != nil:
+	case step != nil && (step.Action == ActionRemove || step.State == passage.Running) && o.stray(step.Object) != nil:
 		// Nobody tells when that is gone.
 		next = pause
 	case step != nil && step.Action == ActionApprove:

@@ -91,6 +91,8 @@ type Generation struct {
 	StatefulSet *appsv1.StatefulSet
 	// Foreign generations were made by somebody else, before Fairlead looked after the environment.
 	Foreign bool
+	// Inherited is the StatefulSet of such a one as it was before Fairlead ended it. Nil: it did not.
+	Inherited *unstructured.Unstructured
 	// Objects that belong to it and to the environment.
 	Objects []*unstructured.Unstructured
 	// Strays belong to it without a label to tell: somebody else has made them, or has taken it away.

@@ -1,12 +1,55 @@
 package rollout
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
+
+// keepsakeOf is a ConfigMap with the StatefulSet of a generation that somebody else has made, as it is, so that it can be
+// made again. Nobody knows the spec that it is of.
+func keepsakeOf(m *v1alpha2.Materialize, g *Generation) (*unstructured.Unstructured, error) {
+	at := slices.IndexFunc(g.Strays, func(object *unstructured.Unstructured) bool { return object.GroupVersionKind() == kindStatefulSet })
+	if at < 0 {
+		return nil, fmt.Errorf("keep the StatefulSet of generation %d: it is not there", g.Number)
+	}
+	set := g.Strays[at].DeepCopy()
+	delete(set.Object, "status")
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "finalizers"} {
+		unstructured.RemoveNestedField(set.Object, "metadata", field)
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		return nil, fmt.Errorf("keep the StatefulSet of generation %d: %w", g.Number, err)
+	}
+	n := namesOf(m)
+	configMap, err := configurationOf(kindConfigMap, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: n.inherited(g.Number), Labels: n.generationLabels(g.Number)},
+		Data:       map[string]string{v1alpha2.RecordStatefulSet: string(text)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return configMap, belonging(m, configMap)
+}
+
+// readKeepsake is the StatefulSet in such a ConfigMap, nil if it is none.
+func readKeepsake(configMap *unstructured.Unstructured) *unstructured.Unstructured {
+	data, _, _ := unstructured.NestedStringMap(configMap.Object, "data")
+	set := &unstructured.Unstructured{}
+	if _, recorded := data[v1alpha2.RecordSpec]; recorded || json.Unmarshal([]byte(data[v1alpha2.RecordStatefulSet]), set) != nil {
+		return nil
+	}
+	return set
+}
 
 // letIn gives what is wanted of a RoleBinding all whom it has let in so far.
 func letIn(want, have *unstructured.Unstructured) *unstructured.Unstructured {

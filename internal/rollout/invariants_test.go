@@ -19,7 +19,7 @@ func (c *cluster) promoting() bool { return told(c.m.Status, v1alpha2.ReasonProm
 
 // checkApply: what serves is not touched, and users are not led elsewhere, until the next generation leads.
 func (c *cluster) checkApply(key passage.Object, object *unstructured.Unstructured) {
-	if owner(object) == nil {
+	if len(object.GetOwnerReferences()) == 0 {
 		c.t.Errorf("%s would belong to nobody", key)
 	}
 	if generation := generationOf(object); generation != 0 && generation == c.m.Status.ActiveGeneration && c.objects[key] != nil && !sameSpec(c.objects[key], object) {

@@ -193,6 +193,10 @@ func (g *Generation) take(object *unstructured.Unstructured, hashes algorithms) 
 		if object.GetDeletionTimestamp() != nil {
 			return nil
 		}
+		if inherited := readKeepsake(object); inherited != nil {
+			g.Inherited = inherited
+			return nil
+		}
 		if g.Record, err = readRecord(object); err != nil {
 			// It tells nothing, so there is none: what can be made again will be.
 			g.Record = nil

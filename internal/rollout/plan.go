@@ -356,6 +356,10 @@ func (p *planner) maintain(action passage.Action, g *Generation) {
 		// What stands in its place is gone by then.
 		g = &Generation{Number: g.Number, Hash: p.Hash}
 	}
+	if g.Inherited != nil && g.Record == nil && (g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero()) {
+		p.restore(action, g)
+		return
+	}
 	if g.Foreign {
 		return
 	}
@@ -421,9 +425,28 @@ func (g *Generation) find(key passage.Object) *unstructured.Unstructured {
 
 // stop ends the pods of a generation, and keeps the record from which they can be started again.
 func (p *planner) stop(g *Generation) {
-	if g != nil && g.StatefulSet != nil {
-		p.step(p.set(g), ActionRemove, "", "", passage.Because(CodeDowntime, "the strategy %s ends it before the next one starts",
-			v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
+	if g == nil || g.StatefulSet == nil {
+		return
+	}
+	if g.Foreign {
+		keepsake, err := keepsakeOf(p.Materialize, g)
+		if err != nil {
+			p.unplannable = unplannable{err}
+			return
+		}
+		p.apply(ActionApply, keepsake, g.find(identity(keepsake)))
+	}
+	p.step(p.set(g), ActionRemove, "", "", passage.Because(CodeDowntime, "the strategy %s ends it before the next one starts",
+		v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
+	p.going(g.StatefulSet)
+}
+
+// restore starts the pods of a generation again that somebody else has made. It is theirs again, as it was.
+func (p *planner) restore(action passage.Action, g *Generation) {
+	object := identity(g.Inherited)
+	p.wanted[object] = g.Inherited
+	p.step(object, action, "", "", passage.Because(CodeMissing, "it was ended to make room, and is to serve again"))
+	if g.StatefulSet != nil {
 		p.going(g.StatefulSet)
 	}
 }

@@ -297,6 +297,29 @@ func TestPlan(t *testing.T) {
 			want: lines(makeSecond, "  Pending await StatefulSet environmentd-2", "  Pending catch up StatefulSet environmentd-2",
 				commit[:3], removeFirst[1:], "  Pending complete"),
 		},
+		"with downtime, what serves is somebody else's": {
+			scene: seeing(t, second(immediate())).foreign(1).complete(),
+			want: lines("> Pending apply ConfigMap inherited-1", "  Pending remove StatefulSet environmentd-1", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit[:3], "  Pending complete"),
+		},
+		"with downtime, what serves is somebody else's, and there is a record of it": {
+			scene: seeing(t, second(immediate())).foreign(1).kept(1).complete(),
+			want: lines("> Pending remove StatefulSet environmentd-1", later(makeSecond...), "  Pending await StatefulSet environmentd-2",
+				"  Pending catch up StatefulSet environmentd-2", commit[:3], "  Pending remove ConfigMap inherited-1", "  Pending complete"),
+		},
+		"with downtime, what served was somebody else's, and it took too long": {
+			scene: seeing(t, second(immediate().timeout("1m"))).foreign(1).ended(1).complete(),
+			now:   60,
+			want:  lines("> Pending apply StatefulSet environmentd-1", "  Pending cancel"),
+		},
+		"with downtime, what served was somebody else's, changed back": {
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, immediate(), 0)).foreign(1).ended(1).complete(),
+			want:  lines("> Pending apply StatefulSet environmentd-1", "  Pending withdraw"),
+		},
+		"with downtime, what served was somebody else's and is going, changed back": {
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, immediate(), 0)).foreign(1).kept(1).going(1).complete(),
+			want:  lines("  Running apply StatefulSet environmentd-1", "  Pending withdraw"),
+		},
 		"with downtime, changed back": {
 			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, immediate(), 0).told(v1alpha2.ReasonApplying)).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate()).complete(),
 			want:  lines("> Pending apply StatefulSet environmentd-1", later(removeSecond...), "  Pending withdraw", "  Pending await StatefulSet environmentd-1"),

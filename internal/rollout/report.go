@@ -144,8 +144,12 @@ func conditionOf(o Observed, d decision, failed setbacks, now time.Time) passage
 
 func timedOut(o Observed) passage.Reason {
 	m, serves := o.Materialize, ""
-	if m.Status.ActiveGeneration > 0 {
-		serves = fmt.Sprintf("generation %d goes on to serve; ", m.Status.ActiveGeneration)
+	switch active := o.active(); {
+	case active == nil:
+	case active.StatefulSet != nil:
+		serves = fmt.Sprintf("generation %d goes on to serve; ", active.Number)
+	default:
+		serves = fmt.Sprintf("nothing serves, for generation %d is gone; ", active.Number)
 	}
 	return passage.Because(v1alpha2.ReasonRolloutTimeout,
 		"generation %d was not ready to be promoted within %s of %s, and is removed; %schange the spec, or set forceRollout to a new UUID to try it again",

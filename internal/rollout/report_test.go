@@ -101,6 +101,11 @@ func TestCondition(t *testing.T) {
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again",
 		},
+		"too late, and nothing is left of what served": {
+			scene: seeing(t, second(v2().timeout("1s"))).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"nothing serves, for generation 1 is gone; change the spec, or set forceRollout to a new UUID to try it again",
+		},
 		"too late, the first time": {
 			scene: seeing(t, v1().timeout("1s").identified().requested(t, v1().timeout("1s"), 0)),
 			want: "False RolloutTimeout: generation 1 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +

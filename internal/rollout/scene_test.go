@@ -114,6 +114,28 @@ func (s scene) foreign(number int64) scene {
 	return s
 }
 
+// kept is the same as it was before Fairlead ended it.
+func (s scene) kept(number int64) scene {
+	s.t.Helper()
+	g := s.Generations[number]
+	keepsake, err := keepsakeOf(s.Materialize, g)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := g.take(keepsake, known); err != nil {
+		s.t.Fatal(err)
+	}
+	return s
+}
+
+// ended is one that Fairlead has ended.
+func (s scene) ended(number int64) scene {
+	s.kept(number)
+	g := s.Generations[number]
+	g.Foreign, g.StatefulSet, g.Strays = false, nil, nil
+	return s
+}
+
 // complete has all that stands in front of what serves.
 func (s scene) complete() scene {
 	s.t.Helper()

@@ -146,6 +146,11 @@ func (o Observed) selector(g *Generation) map[string]string {
 	if g.Foreign && g.StatefulSet.Spec.Selector != nil {
 		return g.StatefulSet.Spec.Selector.MatchLabels
 	}
+	if g.Inherited != nil && g.StatefulSet == nil {
+		if selector, found, err := unstructured.NestedStringMap(g.Inherited.Object, "spec", "selector", "matchLabels"); found && err == nil {
+			return selector
+		}
+	}
 	return namesOf(o.Materialize).generationLabels(g.Number)
 }
 

@@ -255,6 +255,19 @@ func TestStory(t *testing.T) {
 				c.roll(100, "v2")
 			},
 		},
+		"made-by-others-immediate": {
+			title: "Somebody else has made what serves, and the strategy is to cause downtime. The next generation does not start in time, and theirs comes back as it was.",
+			setup: func(c *cluster) {
+				served := func() maker {
+					return makeMaterialize().strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime).timeout("1m")
+				}
+				c.m = maker{c.m}.spec(served()).serving(c.t, 1, served()).Materialize
+				c.others(1, IsLeader)
+				c.on(90, "pods do not start from now on", func() { c.starts = 0 })
+				c.roll(100, "v2")
+				c.on(150, "pods start again", func() { c.starts = 10 * time.Second })
+			},
+		},
 		"made-by-others-underway": {
 			title: "Somebody else was about to roll out when Fairlead came. What they have made for that is replaced.",
 			setup: func(c *cluster) {
