@@ -52,6 +52,23 @@ func TestCrashAtEveryWrite(t *testing.T) {
 			c.roll(20, "v2")
 			c.roll(22, "v1")
 		}, 1},
+		"with downtime, somebody else's, timed out": {func(c *cluster) {
+			served := func() maker {
+				return makeMaterialize().strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime).timeout("30s")
+			}
+			c.m = maker{c.m}.spec(served()).serving(c.t, 1, served()).Materialize
+			c.others(1, IsLeader)
+			c.on(18, "", func() { c.starts = 0 })
+			c.roll(20, "v2")
+			c.on(40, "", func() { c.starts = 3 * time.Second })
+		}, 1},
+		"promoted, taken back, and asked for again": {func(c *cluster) {
+			second := makeMaterialize().image("v2").strategy(v1alpha2.RolloutManuallyPromote)
+			c.on(20, "", func() { c.edit(func(b maker) { b.spec(second) }) })
+			c.on(21, "", func() { c.edit(func(b maker) { b.forcePromote(hashOf(c.t, second)) }) })
+			c.on(22, "", func() { c.edit(func(b maker) { b.spec(makeMaterialize()).forcePromote(hashOf(c.t, second)) }) })
+			c.on(40, "", func() { c.edit(func(b maker) { b.spec(second).forcePromote(hashOf(c.t, second)) }) })
+		}, 1},
 		"timed out": {func(c *cluster) {
 			c.m = maker{c.m}.timeout("30s").Materialize
 			c.on(18, "", func() { c.catchesUp = 0 })
