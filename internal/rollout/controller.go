@@ -137,7 +137,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		// What belongs to it goes with it.
 		return ctrl.Result{}, nil
 	}
-	if err := r.report(ctx, o, d, failed); apierrors.IsConflict(err) {
+	tell := failed
+	if !r.patience.worn(request.NamespacedName) {
+		tell = failed.lasting()
+	}
+	if err := r.report(ctx, o, d, tell); apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(failed.stopped, err)

@@ -48,6 +48,17 @@ type setbacks struct {
 	aside   []error
 }
 
+// lasting leaves out what may have passed by the next time.
+func (s setbacks) lasting() setbacks {
+	lasting := setbacks{stopped: s.stopped}
+	for _, err := range s.aside {
+		if !errors.As(err, new(transient)) {
+			lasting.aside = append(lasting.aside, err)
+		}
+	}
+	return lasting
+}
+
 func (s setbacks) any() bool { return s.stopped != nil || len(s.aside) > 0 }
 
 // besides is what a sentence ends with that is about something else.
@@ -95,6 +106,13 @@ const (
 type patience struct {
 	mu     sync.Mutex
 	failed map[types.NamespacedName]int
+}
+
+// worn tells whether something has failed so often in a row that it will hardly pass by itself.
+func (p *patience) worn(key types.NamespacedName) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed[key] >= 2
 }
 
 func (p *patience) after(key types.NamespacedName, failed bool) time.Duration {

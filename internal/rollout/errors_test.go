@@ -1,7 +1,11 @@
 package rollout
 
 import (
+	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -13,5 +17,26 @@ func TestRetries(t *testing.T) {
 		if after := limiter.When(reconcile.Request{}); after > longestRetry {
 			t.Fatalf("it is tried again after %s", after)
 		}
+	}
+}
+
+// TestLasting: what may pass by itself is not told of at once, and all else is.
+func TestLasting(t *testing.T) {
+	stops, refused := errors.New("stops"), errors.New("refused")
+	passes := fmt.Errorf("keep Role shop/x: %w", transient{errors.New("reset")})
+	got := setbacks{stops, []error{passes, refused, passes}}.lasting()
+	if got.stopped != stops || len(got.aside) != 1 || got.aside[0] != refused {
+		t.Errorf("it lasts: %+v", got)
+	}
+	var p patience
+	var worn []bool
+	for range 3 {
+		worn = append(worn, p.worn(reconcile.Request{}.NamespacedName))
+		p.after(reconcile.Request{}.NamespacedName, true)
+	}
+	p.after(reconcile.Request{}.NamespacedName, false)
+	worn = append(worn, p.worn(reconcile.Request{}.NamespacedName))
+	if diff := cmp.Diff([]bool{false, false, true, false}, worn); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -139,6 +140,21 @@ func TestStory(t *testing.T) {
 					c.edit(func(b maker) { b.forcePromote(b.Status.RequestedRolloutHash) })
 				})
 				c.on(300, "Deployments can be written again", func() { c.refuses = nil })
+			},
+		},
+		"passing-trouble": {
+			title: "The API server fails once, in the middle of nothing. Nobody hears of it.",
+			setup: func(c *cluster) {
+				c.on(90, "the next Deployment that is written cannot be", func() {
+					c.refuses = func(key passage.Object) error {
+						if key.Kind != "Deployment" {
+							return nil
+						}
+						c.refuses = nil
+						return apierrors.NewInternalError(errors.New("connection reset by peer"))
+					}
+				})
+				c.on(100, "balancerdReplicas: 3", func() { c.edit(func(b maker) { b.Spec.BalancerdReplicas = ptr.To[int32](3) }) })
 			},
 		},
 		"no-tag": {
