@@ -3,7 +3,9 @@ package crds
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +65,19 @@ func (m *migrator) page(ctx context.Context, resource metadata.ResourceInterface
 	return page, err
 }
 
+// unserved holds for the answer of a server that has yet to learn of a kind, or of a version of it: unlike one about an
+// object, it is no more than a page that was not found.
+func unserved(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == "" || slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
+}
+
 // expiredToken is where to go on after a list took so long that its state of the cluster is gone; nowhere means from the
 // beginning.
 func expiredToken(err error) (string, bool) {
@@ -91,7 +106,7 @@ func (m *migrator) rewrite(ctx context.Context, crd *apiextensionsv1.CustomResou
 		return err
 	})
 	switch {
-	case err == nil, apierrors.IsNotFound(err):
+	case err == nil, apierrors.IsNotFound(err) && !unserved(err):
 		progress.Rewritten++
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -119,7 +134,7 @@ func persist(ctx context.Context, try func() error) error {
 }
 
 func passes(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) ||
+	return unserved(err) || apierrors.IsConflict(err) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 

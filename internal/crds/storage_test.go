@@ -1,10 +1,14 @@
 package crds
 
 import (
+	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestLeftBehind(t *testing.T) {
@@ -48,5 +52,27 @@ func TestMayForget(t *testing.T) {
 				t.Errorf("may forget: %t", got)
 			}
 		})
+	}
+}
+
+// An object that is gone needs nothing; a server that does not serve it yet says nothing about it.
+func TestUnserved(t *testing.T) {
+	boats := schema.GroupResource{Group: "harbour.test", Resource: "boats"}
+	unknown := func(verb, name string) error {
+		return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, boats, name, "404 page not found", 0, true)
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"gone":       {apierrors.NewNotFound(boats, "heron"), false},
+		"no page":    {unknown("list", ""), true},
+		"not served": {unknown("patch", "heron"), true},
+		"conflict":   {apierrors.NewConflict(boats, "heron", errors.New("changed")), false},
+		"nothing":    {nil, false},
+	} {
+		if got := unserved(c.err); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
