@@ -33,14 +33,14 @@ help: ## Show the targets
 .PHONY: build
 build: ## Build bin/fairlead
 	@mkdir -p bin
-	go build -ldflags "$(LDFLAGS)" -o bin/fairlead ./cmd/fairlead
+	hack/build.sh bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
 
 .PHONY: localkube
 localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minutes)
 	@mkdir -p bin
 	@test -x bin/localkube || echo "building Kubernetes and Istio from their Go modules: about 10 minutes on 2 cores, once"
-	cd localkube && go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/localkube .
-	cd localkube/istiod && go build -ldflags "-s -w" -o ../../bin/localkube-istiod .
+	hack/build.sh bin/localkube localkube -ldflags "$(KUBE_LDFLAGS)" .
+	hack/build.sh bin/localkube-istiod localkube/istiod -ldflags "-s -w" .
 	@test -d bin/charts || bin/localkube charts --dir bin/charts
 
 .PHONY: demo
@@ -56,8 +56,8 @@ demo-rollout: build localkube ## See Fairlead roll an environment of Materialize
 ##@ Develop
 
 .PHONY: test
-test: build localkube verify lint ## Run everything: generated code, lint, unit tests, tests against localkube
-	cd localkube && go test -count=1 $(LOCALKUBE_LIGHT)
+test: build localkube verify lint ## Run everything whose code, binaries or files have changed: lint, unit tests, tests against localkube
+	cd localkube && go test $(LOCALKUBE_LIGHT)
 	hack/test.sh ./...
 
 .PHONY: unit
@@ -68,7 +68,7 @@ unit: ## Run only the tests that need no cluster
 
 .PHONY: e2e-full
 e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write, and cert-manager built from its module
-	FAIRLEAD_TESTS=full go test -count=1 -timeout 40m ./test/revision ./test/migration ./test/rollout ./test/certs
+	FAIRLEAD_TESTS=full go test -count=1 -p 1 -timeout 40m ./test/revision ./test/migration ./test/rollout ./test/certs
 
 .PHONY: bench
 bench: build localkube ## Measure
@@ -85,12 +85,16 @@ lint: ## gofmt, go vet and staticcheck
 	cd localkube && go vet ./... && go tool -modfile=../tools/go.mod staticcheck $(LOCALKUBE_LIGHT)
 
 .PHONY: generate
-generate: ## Regenerate deepcopy, CRDs, RBAC and golden files
+generate: generated ## Regenerate deepcopy, CRDs, RBAC and golden files
+	go generate ./internal/...
+	go test ./internal/passage ./internal/migration ./internal/rollout -run 'Story|Objects' -update
+
+# What no test compares with what is committed.
+.PHONY: generated
+generated:
 	$(GO_TOOL) controller-gen object crd paths=./api/... output:crd:dir=internal/crds/manifests
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead paths=./internal/... output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
-	go generate ./internal/...
-	go test ./internal/passage ./internal/migration ./internal/rollout -run 'Story|Objects' -update
 
 .PHONY: verify
 verify: ## Fail when what is committed differs from what is generated

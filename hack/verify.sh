@@ -13,7 +13,7 @@ git ls-files -co --exclude-standard -z \
 cd "$copy"
 git init -q
 git add -A
-make --no-print-directory -s generate
+make --no-print-directory -s generated
 if [ -n "$(git status --porcelain | grep -v '^A ' || true)" ]; then
   git --no-pager diff
   echo "generated files differ from what is committed: run \`make generate\` and commit the result" >&2
