@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for anything that has to happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // eventually tries until it works; it fails the test with the last error when the time is up.
 func eventually(t testing.TB, try func(context.Context) error) {

@@ -30,7 +30,7 @@ const (
 	older   = "v1alpha1"
 	newer   = "v1alpha2"
 	// patience is how long a test waits for anything that has to happen.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 )
 
 // world is a cluster as its administrator sees it, and all environmentds in it.
