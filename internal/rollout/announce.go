@@ -32,7 +32,11 @@ func (r *reconciler) announce(m *v1alpha2.Materialize, status v1alpha2.Materiali
 	case requested:
 		normal("RolloutRequested", "generation %d is made of %s", next, m.Spec.EnvironmentdImageRef)
 	case status.RequestedRolloutHash == status.LastCompletedRolloutHash && m.Status.RequestedRolloutHash != m.Status.LastCompletedRolloutHash:
-		normal("RolloutWithdrawn", "generation %d is taken back, and generation %d goes on to serve", next, m.Status.ActiveGeneration)
+		becomes := "goes on to serve"
+		if is != v1alpha2.ReasonApplied {
+			becomes = "is to serve again"
+		}
+		normal("RolloutWithdrawn", "generation %d is taken back, and generation %d %s", next, m.Status.ActiveGeneration, becomes)
 	case is == was:
 	case is == v1alpha2.ReasonReadyToPromote:
 		normal(now.Reason, "%s", now.Message)

@@ -101,6 +101,12 @@ func (b maker) told(reason v1alpha2.Reason) maker {
 	return b
 }
 
+// saying is what was told in so many words.
+func (b maker) saying(message string) maker {
+	meta.FindStatusCondition(b.Status.Conditions, v1alpha2.ConditionUpToDate).Message = message
+	return b
+}
+
 func hashOf(t testing.TB, b maker) string {
 	t.Helper()
 	h, err := hash.Of(b.Materialize)

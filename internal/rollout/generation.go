@@ -111,6 +111,11 @@ func (g *Generation) rolledOut() bool {
 		set.Status.CurrentRevision == set.Status.UpdateRevision
 }
 
+// idle tells whether no pod of a generation can serve, or none will for long.
+func (g *Generation) idle() bool {
+	return g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero() || g.StatefulSet.Status.ReadyReplicas == 0
+}
+
 // objectsOf is all that there should be of a generation, in the order in which it is made: the record first, from which
 // the rest can be made again. One that is there is left out: it cannot be changed, and does not have to be as another
 // Fairlead would write it.

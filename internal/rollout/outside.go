@@ -33,6 +33,8 @@ type Standing struct {
 	Forced, Ignored bool
 	// Deadline is when a rollout that is underway will have taken too long. Zero: there is none, or none any more.
 	Deadline time.Time
+	// Down holds when the active generation has no pod that serves, and no other one does yet.
+	Down bool
 	// Active is the generation that serves, nil before the first; Next the one that is to.
 	Active, Next *Generation
 	// NextImage is the image of environmentd in the next generation, or the one that it will have.
@@ -43,7 +45,7 @@ type Standing struct {
 func (o Observed) Standing(now time.Time) Standing {
 	s := Standing{
 		Completed: o.completed(), Requested: o.requested(), Promoting: o.promoting(), Underway: o.underway(), Expired: o.expired(now),
-		Forced: o.forced(), Ignored: o.leftOver(),
+		Forced: o.forced(), Ignored: o.leftOver(), Down: o.down(),
 		Active: o.active(), Next: o.next(), NextImage: o.Materialize.Spec.EnvironmentdImageRef,
 	}
 	if o.Hash != s.Completed {

@@ -186,7 +186,11 @@ func (p *planner) refuse(err error) {
 func (p *planner) cancelled() {
 	reason := passage.Because(v1alpha2.ReasonRolloutTimeout, "it was not ready to be promoted within %s", p.Materialize.Spec.RolloutRequestTimeout)
 	cancel := func() {
-		p.about(ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), reason)
+		why := reason
+		if waited := p.waitedFor(); waited != "" {
+			why.Message += toTheEnd + waited
+		}
+		p.about(ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), why)
 	}
 	p.upkeep(p.active())
 	if !told(p.Materialize.Status, v1alpha2.ReasonRolloutTimeout) {

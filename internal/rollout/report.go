@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -121,6 +122,9 @@ func conditionOf(o Observed, d decision, failed setbacks, now time.Time) passage
 		return passage.Because(v1alpha2.ReasonApplying, "generation %d serves, and %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.completed():
 		return passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for; %s", m.Status.ActiveGeneration, d.Hold.Message)
+	case d.Hold != nil && o.expired(now) && told(m.Status, v1alpha2.ReasonRolloutTimeout):
+		// It has failed, and was counted: to pause it changes neither.
+		return timedOut(o, d.Hold.Message)
 	case d.Hold != nil:
 		return passage.Because(v1alpha2.ReasonApplying, "generation %d waits: %s", next, d.Hold.Message)
 	case o.expired(now):
@@ -129,6 +133,9 @@ func conditionOf(o Observed, d decision, failed setbacks, now time.Time) passage
 		return passage.Because(v1alpha2.ReasonFailedDeploy, "%v%s", failed.stopped, failed.besides())
 	case len(failed.aside) > 0 && (step == nil || !rolling):
 		return passage.Because(v1alpha2.ReasonFailedDeploy, "%s", failed.beside())
+	case o.Hash == o.completed() && rolling && !o.back():
+		return passage.Because(v1alpha2.ReasonApplying, "generation %d is to serve again, and generation %d is taken back%s",
+			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed() && rolling:
 		return passage.Because(v1alpha2.ReasonApplying, "generation %d goes on to serve, and generation %d is taken back%s",
 			m.Status.ActiveGeneration, next, waits)
@@ -142,18 +149,65 @@ func conditionOf(o Observed, d decision, failed setbacks, now time.Time) passage
 	return passage.Because(v1alpha2.ReasonApplying, "generation %d is made%s", next, waits)
 }
 
-func timedOut(o Observed) passage.Reason {
-	m, serves := o.Materialize, ""
-	switch active := o.active(); {
-	case active == nil:
-	case active.StatefulSet != nil:
-		serves = fmt.Sprintf("generation %d goes on to serve; ", active.Number)
-	default:
-		serves = fmt.Sprintf("nothing serves, for generation %d is gone; ", active.Number)
+// timedOut says that a rollout took too long, what else is to be known, and what it waited for to the end.
+func timedOut(o Observed, besides ...string) passage.Reason {
+	m := o.Materialize
+	parts := []string{fmt.Sprintf("generation %d was not ready to be promoted within %s of %s, and is removed",
+		o.next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339))}
+	if o.active() != nil {
+		parts = append(parts, o.survivor())
 	}
-	return passage.Because(v1alpha2.ReasonRolloutTimeout,
-		"generation %d was not ready to be promoted within %s of %s, and is removed; %schange the spec, or set forceRollout to a new UUID to try it again",
-		o.next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339), serves)
+	parts = append(parts, "change the spec, or set forceRollout to a new UUID to try it again")
+	parts = append(parts, besides...)
+	message := strings.Join(parts, "; ")
+	if waited := o.waitedFor(); waited != "" {
+		message += toTheEnd + waited
+	}
+	return passage.Because(v1alpha2.ReasonRolloutTimeout, "%s", message)
+}
+
+// survivor is what becomes of the generation that served when the next one is given up.
+func (o Observed) survivor() string {
+	active := o.active()
+	switch ended := o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime; {
+	case active.StatefulSet == nil:
+		return fmt.Sprintf("nothing serves, for generation %d is gone", active.Number)
+	case ended && active.idle():
+		return fmt.Sprintf("generation %d is started again", active.Number)
+	case ended:
+		return fmt.Sprintf("generation %d serves again", active.Number)
+	}
+	return fmt.Sprintf("generation %d goes on to serve", active.Number)
+}
+
+// toTheEnd is before what a rollout that took too long waited for.
+const toTheEnd = "; at the end: "
+
+// waitedFor is what a rollout last waited for. Only the operator's last word on it tells, whoever that operator was.
+func (o Observed) waitedFor() string {
+	condition := meta.FindStatusCondition(o.Materialize.Status.Conditions, v1alpha2.ConditionUpToDate)
+	if condition == nil {
+		return ""
+	}
+	said, next := condition.Message, o.next().Number
+	switch v1alpha2.Reason(condition.Reason) {
+	case v1alpha2.ReasonRolloutTimeout:
+		_, waited, _ := strings.Cut(said, toTheEnd)
+		return waited
+	case v1alpha2.ReasonReadyToPromote:
+		return "it was ready, and nobody had promoted it"
+	case v1alpha2.ReasonFailedDeploy:
+		return said
+	}
+	if strings.HasPrefix(said, fmt.Sprintf("generation %d waits: it is paused", next)) {
+		return "it was paused"
+	}
+	waited, _ := strings.CutPrefix(said, fmt.Sprintf("generation %d is made: ", next))
+	if waited == said {
+		return ""
+	}
+	waited, _, _ = strings.Cut(waited, besides)
+	return waited
 }
 
 // waiting is what a rollout waits for, as the end of a sentence.

@@ -101,6 +101,48 @@ func TestCondition(t *testing.T) {
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again",
 		},
+		"too late, and environmentd did not answer": {
+			scene: seeing(t, second(v2().timeout("1s")).saying("generation 2 is made: StatefulSet shop/x, environmentd does not answer: the connection is refused; besides, something else")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; " +
+				"at the end: StatefulSet shop/x, environmentd does not answer: the connection is refused",
+		},
+		"too late, and told before": {
+			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonRolloutTimeout).saying("it was too late; at the end: StatefulSet shop/x, 0 of 1 ready")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: StatefulSet shop/x, 0 of 1 ready",
+		},
+		"too late, told before, and paused": {
+			scene: seeing(t, second(v2().timeout("1s")).annotate(fairlead.AnnotationPaused, "true").told(v1alpha2.ReasonRolloutTimeout).saying("it was too late; at the end: StatefulSet shop/x, 0 of 1 ready")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; " +
+				"it is paused; go on with `fairlead resume mzs mz -n shop`; at the end: StatefulSet shop/x, 0 of 1 ready",
+		},
+		"too late, because nobody promoted it": {
+			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonReadyToPromote)).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: it was ready, and nobody had promoted it",
+		},
+		"too late, because it was paused": {
+			scene: seeing(t, second(v2().timeout("1s")).saying("generation 2 waits: it is paused; go on with it")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: it was paused",
+		},
+		"too late, because it could not be made": {
+			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonFailedDeploy).saying("apply StatefulSet shop/x: somebody does not want it")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: apply StatefulSet shop/x: somebody does not want it",
+		},
+		"too late, and what served is not ready yet": {
+			scene: seeing(t, second(v2().timeout("1s").strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))).generation(1, v1()).unready(1).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 is started again; change the spec, or set forceRollout to a new UUID to try it again",
+		},
+		"too late, and what served does so again": {
+			scene: seeing(t, second(v2().timeout("1s").strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 serves again; change the spec, or set forceRollout to a new UUID to try it again",
+		},
 		"too late, and nothing is left of what served": {
 			scene: seeing(t, second(v2().timeout("1s"))).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
@@ -114,6 +156,10 @@ func TestCondition(t *testing.T) {
 		"taken back": {
 			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).generation(2, v2()).going(2).complete(),
 			want:  "Unknown Applying: generation 1 goes on to serve, and generation 2 is taken back: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is going",
+		},
+		"taken back, and what served is not ready": {
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).unready(1).generation(2, v2()).going(2).complete(),
+			want:  "Unknown Applying: generation 1 is to serve again, and generation 2 is taken back: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is going",
 		},
 		"taken back, and not ready": {
 			scene: seeing(t, v1().serving(t, 1, v1()).told(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
@@ -153,6 +199,13 @@ func TestOutcome(t *testing.T) {
 		"completed": {func(c *cluster) { c.roll(100, "v2") }, map[string]float64{"completed": 2, "Applying": 2, "Promoting": 2}},
 		"replaced":  {func(c *cluster) { c.roll(100, "v2"); c.roll(115, "v3") }, map[string]float64{"completed": 2, "replaced": 1, "Applying": 2, "Promoting": 2}},
 		"withdrawn": {func(c *cluster) { c.roll(100, "v2"); c.roll(115, "v1") }, map[string]float64{"completed": 1, "withdrawn": 1, "Applying": 2, "Promoting": 1}},
+		"timed out, and paused": {func(c *cluster) {
+			c.m = maker{c.m}.timeout("1m").Materialize
+			c.on(90, "", func() { c.catchesUp = 0 })
+			c.roll(100, "v2")
+			c.on(300, "", func() { c.edit(func(b maker) { b.annotate(fairlead.AnnotationPaused, "true") }) })
+			c.on(400, "", func() { c.edit(func(b maker) { delete(b.Annotations, fairlead.AnnotationPaused) }) })
+		}, map[string]float64{"completed": 1, "timeout": 1, "Applying": 2, "Promoting": 1}},
 		"timed out": {func(c *cluster) {
 			c.m = maker{c.m}.timeout("1m").Materialize
 			c.on(90, "", func() { c.catchesUp = 0 })

@@ -59,6 +59,15 @@ func (o Observed) back() bool {
 	return active == nil || active.Foreign || active.rolledOut()
 }
 
+// down tells whether nothing serves at present that did before.
+func (o Observed) down() bool {
+	active := o.active()
+	if active == nil || o.promoting() && (o.Leader.Status == IsLeader || o.switched()) {
+		return false
+	}
+	return active.idle()
+}
+
 // next is the generation that will serve.
 func (o Observed) next() *Generation { return o.generation(o.Materialize.Status.ActiveGeneration + 1) }
 

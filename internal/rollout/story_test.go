@@ -118,6 +118,29 @@ func TestStory(t *testing.T) {
 				c.roll(810, "v3")
 			},
 		},
+		"timeout-paused": {
+			title: "The next generation never catches up, and is given up after a minute. That it is paused then, and resumed, changes nothing about that: it is told, and counted, once.",
+			setup: func(c *cluster) {
+				c.m = maker{c.m}.timeout("1m").Materialize
+				c.on(90, "environmentd never catches up from now on", func() { c.catchesUp = 0 })
+				c.roll(100, "v2")
+				c.on(200, "fairlead pause mzs mz -n shop", func() { c.edit(func(b maker) { b.annotate(fairlead.AnnotationPaused, "true") }) })
+				c.on(300, "fairlead resume mzs mz -n shop", func() { c.edit(func(b maker) { delete(b.Annotations, fairlead.AnnotationPaused) }) })
+			},
+		},
+		"timeout-after-a-restart": {
+			title:    "Pods of the next generation do not start, and the operator is killed. The next one comes when the minute is over, and knows from the last one's word what was waited for.",
+			downtime: 2 * time.Minute,
+			dies: func(c *cluster) bool {
+				return c.set("mz"+testID+"-environmentd-2") != nil && strings.HasSuffix(c.m.Status.Conditions[0].Message, "0 of 1 ready")
+			},
+			setup: func(c *cluster) {
+				c.m = maker{c.m}.timeout("1m").Materialize
+				c.on(90, "pods do not start from now on", func() { c.starts = 0 })
+				c.roll(100, "v2")
+				c.on(120, "balancerdReplicas: 3", func() { c.edit(func(b maker) { b.Spec.BalancerdReplicas = ptr.To[int32](3) }) })
+			},
+		},
 		"trouble-on-the-side": {
 			title: "The API server fails whenever balancerd is to be changed. That is told, and tried again and again, and the rollout goes on.",
 			setup: func(c *cluster) {
