@@ -71,7 +71,11 @@ func abortable(o rollout.Observed, s rollout.Standing) (done string, err error) 
 
 func printRetreat(w io.Writer, e environment, s rollout.Standing, rolls []hash.Change) {
 	m := e.Materialize
-	line := fmt.Sprintf("Materialize %s/%s goes back to the spec of generation %d, which serves.", m.Namespace, m.Name, s.Active.Number)
+	becomes := "which serves"
+	if s.Down {
+		becomes = "which is started again: nothing serves until then"
+	}
+	line := fmt.Sprintf("Materialize %s/%s goes back to the spec of generation %d, %s.", m.Namespace, m.Name, s.Active.Number, becomes)
 	if e.Generations[s.Next.Number] != nil {
 		line += fmt.Sprintf(" Generation %d is removed.", s.Next.Number)
 	}
@@ -82,10 +86,20 @@ func printRetreat(w io.Writer, e environment, s rollout.Standing, rolls []hash.C
 		rows = append(rows, []string{c.Field, orDash(c.From), orDash(c.To)})
 	}
 	if said := e.Materialize.Spec.ForcePromote; said != "" {
-		rows = append(rows, []string{"forcePromote", said, orDash("")})
+		rows = append(rows, []string{"forcePromote", shortHash(said), orDash("")})
 	}
 	table(w, columns, []string{"FIELD", "FROM", "BACK TO"}, rows)
 	fmt.Fprintln(w, "\nWhoever applies the newer manifest again rolls it out again.")
+}
+
+// hashShown is how much of a hash a table has room for.
+const hashShown = 12
+
+func shortHash(hash string) string {
+	if len(hash) <= hashShown {
+		return hash
+	}
+	return hash[:hashShown] + "..."
 }
 
 // writeBack gives m the fields of another Materialize that changes name, and no others: what is the same in another way of

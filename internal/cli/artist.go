@@ -99,6 +99,11 @@ func (t *teletype) rollout(r statusReport) {
 		line := fmt.Sprintf("environmentd of generation %d: %s", s.Next, s.Leader)
 		t.once(r.At, "leader", line, line)
 	}
+	if s.Down {
+		t.once(r.At, "down", fmt.Sprint(s.Active), "Serves: "+s.nothingServes())
+	} else {
+		delete(t.news, "down")
+	}
 	for _, advice := range s.Advice {
 		t.once(r.At, advice, fmt.Sprint(s.Next), advice)
 	}

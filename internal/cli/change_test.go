@@ -139,6 +139,23 @@ func TestRetreat(t *testing.T) {
 		scene scene
 		want  string
 	}{
+		"causes downtime, and was promoted": {
+			scene{
+				m:      spec("v2", strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime), func(m *v1alpha2.Materialize) { m.Spec.ForcePromote = strings.Repeat("0123456789abcdef", 4) }),
+				serves: v1, requested: spec("v2", strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime)), ended: true, phase: v1alpha2.ReasonApplying,
+			},
+			`Materialize shop/mz goes back to the spec of generation 1, which is started again: nothing serves
+until then. Generation 2 is removed.
+
+FIELD                  FROM                                BACK TO
+environmentdImageRef   materialize/environmentd:v2         materialize/environmentd:v1
+rolloutStrategy        ImmediatelyPromoteCausingDowntime   WaitUntilReady
+forcePromote           0123456789ab...                     -
+
+Whoever applies the newer manifest again rolls it out again.
+Write that spec back?
+`,
+		},
 		"another image, and more balancerds": {
 			scene{m: spec("v2", balancerds(5)), serves: v1, requested: v2, phase: v1alpha2.ReasonApplying},
 			`Materialize shop/mz goes back to the spec of generation 1, which serves. Generation 2 is removed.

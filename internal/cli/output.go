@@ -130,15 +130,12 @@ func table(w io.Writer, limit int, header []string, rows [][]string) {
 	}
 }
 
-// stack prints the last column under the others.
+// stack prints the last column under the others, its title included.
 func stack(w io.Writer, limit int, widths []int, rows [][]string) {
 	narrow(widths, limit-gap*(len(widths)-1))
-	for i, row := range rows {
+	for _, row := range rows {
 		last := len(row) - 1
 		fmt.Fprintln(w, strings.TrimRight(padded(row[:last], widths), " "))
-		if i == 0 {
-			continue
-		}
 		for _, line := range wrap(row[last], limit-indent) {
 			fmt.Fprintln(w, strings.TrimRight(strings.Repeat(" ", indent)+line, " "))
 		}

@@ -111,13 +111,7 @@ func printPromotion(w io.Writer, e environment, s rollout.Standing, now time.Tim
 	case rollout.Initializing:
 		state = "it has not caught up yet, and would be promoted all the same"
 	}
-	ready := 0
-	for _, pod := range status.Pods {
-		if pod.Ready {
-			ready++
-		}
-	}
-	pods := fmt.Sprintf("%d of %s ready", ready, count(len(status.Pods), "pod"))
+	pods := fmt.Sprintf("%d of %s ready", readyAmong(status.Pods), count(len(status.Pods), "pod"))
 	if len(status.Pods) == 0 {
 		pods = "It has no pods yet"
 	}

@@ -3,7 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,8 @@ type rolloutStatus struct {
 	Next        int64  `json:"nextGeneration,omitempty"`
 	ActiveImage string `json:"activeImage,omitempty"`
 	NextImage   string `json:"nextImage,omitempty"`
+	// Down holds when the active generation has no pod that serves, and no other one does yet.
+	Down bool `json:"down,omitempty"`
 	// Leader is what the environmentd of the next generation last said to the operator.
 	Leader      string                   `json:"leader,omitempty"`
 	Strategy    v1alpha2.RolloutStrategy `json:"strategy"`
@@ -34,6 +38,8 @@ type rolloutStatus struct {
 	Pods     []podStatus `json:"pods"`
 	// Advice are things that a person could do.
 	Advice []string `json:"advice"`
+	// expired is about the spec as it is now: the phase may still be about the one before.
+	expired bool
 }
 
 type podStatus struct {
@@ -48,7 +54,7 @@ func (e environment) status(now time.Time) *rolloutStatus {
 	m, s := e.Materialize, e.Standing(now)
 	r := &rolloutStatus{
 		Active: m.Status.ActiveGeneration, ActiveImage: m.Status.LastCompletedRolloutEnvironmentdImageRef,
-		Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
+		Down: s.Down, expired: s.Expired, Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
 	}
 	condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate)
 	if condition != nil {
@@ -89,7 +95,8 @@ func (e environment) advice(r *rolloutStatus, s rollout.Standing) []string {
 		return []string{"It takes over, and nothing stops that any more."}
 	}
 	var parts []string
-	if s.Underway && !s.Expired && !s.Forced {
+	// One that causes downtime is promoted as soon as its pods are ready anyway.
+	if s.Underway && !s.Expired && !s.Forced && r.Strategy != v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
 		switch r.Phase {
 		case v1alpha2.ReasonReadyToPromote:
 			parts = append(parts, "To promote it: "+command("promote"))
@@ -97,14 +104,27 @@ func (e environment) advice(r *rolloutStatus, s rollout.Standing) []string {
 			parts = append(parts, "To promote it as soon as its pods are ready, caught up or not: "+command("promote"))
 		}
 	}
-	if r.Active > 0 {
+	switch {
+	case r.Active > 0 && r.Down:
+		parts = append(parts, fmt.Sprintf("To start generation %d again: %s", r.Active, command("abort")))
+	case r.Active > 0:
 		parts = append(parts, "To go back to what serves: "+command("abort"))
 	}
 	return parts
 }
 
-// failed means that only a person can help. That a rollout took too long is in its plan.
-func (r *rolloutStatus) failed() bool { return r != nil && r.Phase == v1alpha2.ReasonFailedDeploy }
+// failed means that only a person can help. What cannot be made is tried again, and is in progress for as long.
+func (r *rolloutStatus) failed() bool {
+	return r != nil && r.expired && r.Phase == v1alpha2.ReasonRolloutTimeout
+}
+
+// nothingServes says so, and why.
+func (r *rolloutStatus) nothingServes() string {
+	if r.Next > 0 && r.Strategy == v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
+		return fmt.Sprintf("nothing, for generation %d was ended to make room for generation %d", r.Active, r.Next)
+	}
+	return fmt.Sprintf("nothing, for generation %d has no pod that is ready", r.Active)
+}
 
 func podStatusOf(pod corev1.Pod) podStatus {
 	s := podStatus{Name: pod.Name, Status: string(pod.Status.Phase), Since: pod.CreationTimestamp.Time}
@@ -135,14 +155,35 @@ func podStatusOf(pod corev1.Pod) podStatus {
 func (r *statusReport) headlineOf(v *verdict) {
 	condition := meta.FindStatusCondition(r.Conditions, v1alpha2.ConditionUpToDate)
 	switch {
-	case r.State == passage.Held && r.Reason != nil:
+	case r.State == passage.Held && r.Reason != nil && !(r.Reported && r.Rollout.failed()):
 		r.Headline = r.Reason.Message
 	case condition != nil && r.Reported:
-		reason := passage.Because(condition.Reason, "%s", condition.Message)
+		reason := passage.Because(condition.Reason, "%s", recount(condition.Message, r.Rollout.Pods))
 		r.Reason, r.Headline = &reason, reason.String()
 	case v != nil:
 		r.Headline = v.Verdict
 	}
+}
+
+var someReady = regexp.MustCompile(`, \d+ of (\d+) ready`)
+
+// recount gives how many pods are ready as they are now: what the operator last said may be a moment older.
+func recount(message string, pods []podStatus) string {
+	found := someReady.FindStringSubmatch(message)
+	if found == nil || found[1] != strconv.Itoa(len(pods)) {
+		return message
+	}
+	return strings.Replace(message, found[0], fmt.Sprintf(", %d of %d ready", readyAmong(pods), len(pods)), 1)
+}
+
+func readyAmong(pods []podStatus) int {
+	ready := 0
+	for _, pod := range pods {
+		if pod.Ready {
+			ready++
+		}
+	}
+	return ready
 }
 
 func printRollout(w io.Writer, format output, r statusReport) {
@@ -167,6 +208,9 @@ func printRollout(w io.Writer, format output, r statusReport) {
 	}
 	line("Generation", "%s", generation)
 	line("Image", "%s", image)
+	if s.Down {
+		line("Serves", "%s", s.nothingServes())
+	}
 	if s.Next > 0 {
 		line("Strategy", "%s", orDash(string(s.Strategy)))
 		line("Leader", "%s", orDash(s.Leader))

@@ -53,11 +53,13 @@ type scene struct {
 	ignored *v1alpha2.Materialize
 	// unrecorded generations were made from nobody knows what.
 	unrecorded bool
-	phase      v1alpha2.Reason
-	message    string
-	leader     rollout.LeaderStatus
-	after      time.Duration
-	pods       []corev1.Pod
+	// ended holds when the pods of generation 1 have made room.
+	ended   bool
+	phase   v1alpha2.Reason
+	message string
+	leader  rollout.LeaderStatus
+	after   time.Duration
+	pods    []corev1.Pod
 }
 
 func (s scene) environment(t *testing.T) environment {
@@ -66,7 +68,7 @@ func (s scene) environment(t *testing.T) environment {
 	o := rollout.Observed{Materialize: m, HashVersion: hash.Version, Generations: map[int64]*rollout.Generation{}, Leader: rollout.Answer{Status: s.leader}}
 	o.Hash = hashOf(t, m)
 	generation := func(number int64, of *v1alpha2.Materialize) {
-		g := &rollout.Generation{Number: number, Hash: hashOf(t, of), StatefulSet: &appsv1.StatefulSet{}}
+		g := &rollout.Generation{Number: number, Hash: hashOf(t, of), StatefulSet: &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{ReadyReplicas: 1}}}
 		if !s.unrecorded {
 			g.Record = &rollout.Record{Materialize: of, StatefulSet: ofKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 		}
@@ -80,6 +82,9 @@ func (s scene) environment(t *testing.T) environment {
 		m.Status.LastCompletedRolloutEnvironmentdImageRef = s.serves.Spec.EnvironmentdImageRef
 		m.Status.RequestedRolloutHash = m.Status.LastCompletedRolloutHash
 		generation(1, s.serves)
+		if s.ended {
+			o.Generations[1].StatefulSet = nil
+		}
 	}
 	if s.requested != nil {
 		m.Status.RequestedRolloutHash = hashOf(t, s.requested)

@@ -46,6 +46,7 @@ func from(action passage.Action) []passage.Step {
 
 func TestStatusOfRollout(t *testing.T) {
 	v1, v2 := spec("v1"), spec("v2")
+	immediate := spec("v2", strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
 	cases := map[string]struct {
 		scene scene
 		hold  *passage.Reason
@@ -194,7 +195,68 @@ Timeout:    in 59m, if it is not promoting by then
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
 
 To go back to what serves: fairlead abort mzs mz -n shop
+`, exitUnfinished,
+		},
+		"took too long, and is paused": {
+			scene{
+				m: spec("v2", annotated(fairlead.AnnotationPaused, "true")), serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout,
+				message: "generation 2 was not ready; it is paused", after: 2 * time.Hour,
+			}, passage.Hold(rollout.CodePaused, "it is paused"), []passage.Step{{Action: rollout.ActionCancel, State: passage.Failed}},
+			`Materialize shop/mz to generation 2: CompletedWithFailures
+RolloutTimeout: generation 2 was not ready; it is paused
+
+Phase:      RolloutTimeout
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     -
+Requested:  120m ago
+
+To go back to what serves: fairlead abort mzs mz -n shop
 `, exitFailed,
+		},
+		"took too long, and is forced anew": {
+			scene{
+				m: spec("v2", annotated(v1alpha2.AnnotationForceRollout, "again")), serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout,
+				message: "generation 2 was not ready", after: 2 * time.Hour,
+			}, nil, from(rollout.ActionApply),
+			`Materialize shop/mz to generation 2: InProgress
+RolloutTimeout: generation 2 was not ready
+
+Phase:      RolloutTimeout
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     -
+To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
+
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitUnfinished,
+		},
+		"causes downtime": {
+			scene{
+				m: immediate, serves: v1, requested: immediate, ended: true, phase: v1alpha2.ReasonApplying,
+				message: "generation 2 is made: StatefulSet shop/x, 0 of 1 ready", after: time.Minute,
+				pods: []corev1.Pod{makePod("mza1b2c3d4e5-environmentd-2-0", true, "")},
+			}, nil, from(rollout.ActionAwait),
+			`Materialize shop/mz to generation 2: InProgress
+Applying: generation 2 is made: StatefulSet shop/x, 1 of 1 ready
+
+Phase:      Applying
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Serves:     nothing, for generation 1 was ended to make room for generation 2
+Strategy:   ImmediatelyPromoteCausingDowntime
+Leader:     -
+Requested:  60s ago
+Timeout:    in 59m, if it is not promoting by then
+To come:    await, catch up, approve, commit, promote, switch, remove, complete
+
+POD                             READY   STATUS    AGE
+mza1b2c3d4e5-environmentd-2-0   yes     Running   30s
+
+To start generation 1 again: fairlead abort mzs mz -n shop
+`, exitUnfinished,
 		},
 		"paused": {
 			scene{
@@ -251,6 +313,27 @@ To come:    request
 			}
 			if got := code(statusExit(report)); got != c.code {
 				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+		})
+	}
+}
+
+func TestRecount(t *testing.T) {
+	ready, not := podStatus{Ready: true}, podStatus{}
+	cases := map[string]struct {
+		said string
+		pods []podStatus
+		want string
+	}{
+		"another one by now": {"made: StatefulSet x, 0 of 1 ready; besides, y", []podStatus{ready}, "made: StatefulSet x, 1 of 1 ready; besides, y"},
+		"the same":           {"made: StatefulSet x, 0 of 1 ready", []podStatus{not}, "made: StatefulSet x, 0 of 1 ready"},
+		"of other pods":      {"made: StatefulSet x, 0 of 1 ready", nil, "made: StatefulSet x, 0 of 1 ready"},
+		"of something else":  {"made: it has yet to catch up", []podStatus{ready}, "made: it has yet to catch up"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := recount(c.said, c.pods); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
