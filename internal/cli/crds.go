@@ -45,17 +45,20 @@ func newCRDsInstallCommand(c *connection, streams Streams) *cobra.Command {
 	var webhook crdWebhook
 	options := crds.Options{Timeout: time.Minute}
 	cmd := &cobra.Command{
-		Use:   "install",
+		Use:   "install [NAME...]",
 		Short: "Install or upgrade the CRDs, and wait until they are served",
-		Long: `Install or upgrade the CRDs, and wait until they are served.
+		Long: `Install or upgrade the CRDs, all of them or those that are named, and wait until they are served.
 
 A cluster that has a newer schema keeps it. CRDs that somebody else installed are left alone.
 
 ` + aboutVersions + ` One that
 has a webhook already keeps it, and one with objects that only a webhook can convert is left alone.`,
-		Example: "  fairlead crds install",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Example: "  fairlead crds install\n  fairlead crds install materializes.materialize.cloud --take-over",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if _, err := crds.Named(names...); err != nil {
+				return usageErrorf("%v: `fairlead crds print` shows those that are", err)
+			}
+			options.Names = names
 			converts, err := webhook.read()
 			if err != nil {
 				return err

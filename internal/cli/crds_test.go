@@ -24,6 +24,7 @@ func TestCRDsUsage(t *testing.T) {
 		want string
 	}{
 		"a CRD of somebody else":          {"crds migrate boats.harbour.test", "boats.harbour.test is not a CRD of Fairlead's"},
+		"to install one of theirs":        {"crds install boats.harbour.test", "boats.harbour.test is not a CRD of Fairlead's"},
 		"no speed at all":                 {"crds migrate --rate 0", "--rate 0 is not more than 0"},
 		"a Service without its authority": {"crds install --webhook-service a/b:443", "webhook-ca-file"},
 		"a Service without a port":        {"crds print --webhook-service a/b --webhook-ca-file " + text, `--webhook-service: "a/b" is not NAMESPACE/NAME:PORT`},
