@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,26 @@ func TestThreeWay(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, string(got)); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCause(t *testing.T) {
+	cases := map[string]struct{ err, want string }{
+		"a field that is none": {
+			`Materialize.materialize.cloud "production" is invalid: patch: Invalid value: "{\"apiVersion\":\"materialize.cloud/v1alpha2\"}": strict decoding error: unknown field "spec.imageRef"`,
+			`unknown field "spec.imageRef"`,
+		},
+		"a value that is none": {
+			`Materialize.materialize.cloud "production" is invalid: spec.forceRollout: Invalid value: "x"`,
+			`Materialize.materialize.cloud "production" is invalid: spec.forceRollout: Invalid value: "x"`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := cause(errors.New(c.err)); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}

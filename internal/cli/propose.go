@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -121,7 +122,19 @@ func proposalError(r resource, from manifest, err error) error {
 		return fmt.Errorf("%s in %s cannot be applied: %w; leave those fields to who has them, or plan as them with --field-manager",
 			r, from.from, err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fmt.Errorf("%s in %s is not accepted: %w; correct it there", r, from.from, err)
+		return fmt.Errorf("%s in %s is not accepted: %s; correct it there", r, from.from, cause(err))
 	}
 	return fmt.Errorf("try %s without doing it: %w", from.from, err)
+}
+
+// strictly is before what the API server says of fields that it does not know, and after all of what was sent.
+const strictly = "strict decoding error: "
+
+// cause is what an error comes down to.
+func cause(err error) string {
+	text := err.Error()
+	if at := strings.LastIndex(text, strictly); at >= 0 {
+		return text[at+len(strictly):]
+	}
+	return text
 }
