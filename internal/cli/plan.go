@@ -72,6 +72,9 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			if err != nil {
 				return err
 			}
+			if kind == materializes && !cluster.hasCertManager() {
+				account.withoutCertManager(q.Proposed)
+			}
 			report := newPlanReport(account, time.Now())
 			if encoded, err := format.encode(streams.Out, report); err != nil {
 				return err
@@ -106,7 +109,7 @@ func printNote(w io.Writer, note string) {
 // planExit puts changes before failures among workloads: those that failed do not keep the others from moving.
 func planExit(report planReport) error {
 	switch w := report.Workloads; {
-	case len(report.Failures()) > 0:
+	case len(report.Failures()) > 0, report.Rollout.obstructed():
 		return exitError{code: exitFailed}
 	case len(pending(report.Plan)) > 0, report.Rollout.changes(), w != nil && len(pending(w.Plan)) > 0:
 		return exitError{code: exitUnfinished}
@@ -137,8 +140,10 @@ func printPlan(w io.Writer, format output, plan passage.Plan) {
 		}
 	}
 	changes := len(pending(plan))
-	switch {
-	case len(plan.Failures()) > 0:
+	switch failures := len(plan.Failures()); {
+	case failures > 0 && changes > 0 && plan.Passage == v1alpha2.PassageRollout:
+		fmt.Fprintf(w, "%s to %s: %s, and %d that cannot be made.\n", plan.Subject, plan.Target, count(changes, "change"), failures)
+	case failures > 0:
 		fmt.Fprintf(w, "%s cannot go on.\n", plan.Subject)
 	case changes > 0:
 		fmt.Fprintf(w, "%s to %s: %s.\n", plan.Subject, plan.Target, count(changes, "change"))

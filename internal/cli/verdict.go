@@ -17,6 +17,8 @@ type verdict struct {
 	// Verdict is that in one line.
 	Verdict string   `json:"verdict"`
 	Changes []change `json:"changes"`
+	// Obstacle is what keeps the operator from making all that the spec asks for. Empty: nothing is known of.
+	Obstacle string `json:"obstacle,omitempty"`
 	// proposed is about a spec that is not there yet.
 	proposed bool
 }
@@ -86,6 +88,8 @@ func madeOf(o rollout.Observed, g *rollout.Generation, reached string) *v1alpha2
 
 // changes tells whether something would be applied that is not there yet.
 func (v *verdict) changes() bool { return v != nil && v.proposed && len(v.Changes) > 0 }
+
+func (v *verdict) obstructed() bool { return v != nil && v.Obstacle != "" }
 
 func (v *verdict) add(changes []hash.Change, rollsOut bool) {
 	for _, c := range changes {
@@ -179,6 +183,7 @@ func printVerdict(w io.Writer, format output, v *verdict) {
 		line = strings.Join(wrap(line, width), "\n")
 	}
 	fmt.Fprintln(w, line)
+	printNote(w, v.Obstacle)
 	printChanges(w, format, v.Changes)
 	fmt.Fprintln(w)
 }

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,6 +92,30 @@ func anyMap(from map[string]string) map[string]any {
 	}
 	return to
 }
+
+// WithoutCertManager is what cannot be made for a spec where cert-manager is not installed, nil if nothing is missing.
+func WithoutCertManager(spec v1alpha2.MaterializeSpec) error {
+	var fields []string
+	for _, asked := range []struct {
+		field string
+		spec  *v1alpha2.CertificateSpec
+	}{
+		{"internalCertificateSpec", spec.InternalCertificateSpec},
+		{"balancerdExternalCertificateSpec", spec.BalancerdExternalCertificateSpec},
+		{"consoleExternalCertificateSpec", spec.ConsoleExternalCertificateSpec},
+	} {
+		if asked.spec != nil {
+			fields = append(fields, asked.field)
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return fmt.Errorf("cert-manager is not installed, and the spec asks for a Certificate in %s: install it, or leave that out", strings.Join(fields, ", "))
+}
+
+// IsCertificate holds for the kind that cert-manager brings.
+func IsCertificate(kind schema.GroupVersionKind) bool { return kind == kindCertificate }
 
 // noCertManager is why a certificate cannot be asked for.
 type noCertManager struct{ certificate string }

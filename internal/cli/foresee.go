@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout"
+)
+
+// hasCertManager tells whether Certificates can be made, as far as anybody can tell.
+func (c *cluster) hasCertManager() bool {
+	for _, kind := range rollout.Belongings() {
+		if !rollout.IsCertificate(kind) {
+			continue
+		}
+		if _, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutCertManager foresees what the operator cannot make, and would tell of only when it tries.
+func (a *account) withoutCertManager(proposed *v1alpha2.Materialize) {
+	if a.Rollout == nil || a.Verdict == nil {
+		return
+	}
+	m := a.Rollout.Materialize
+	if proposed != nil {
+		m = proposed
+	}
+	err := rollout.WithoutCertManager(m.Spec)
+	if err == nil {
+		return
+	}
+	a.Verdict.Obstacle = err.Error()
+	for i := range a.Plan.Steps {
+		step := &a.Plan.Steps[i]
+		kind := schema.FromAPIVersionAndKind(step.Object.APIVersion, step.Object.Kind)
+		if rollout.IsCertificate(kind) && step.Action == rollout.ActionKeep && step.State == passage.Pending {
+			step.State, step.Reason = passage.Failed, passage.Because(v1alpha2.ReasonFailedDeploy, "cert-manager is not installed")
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout"
+)
+
+func TestWithoutCertManager(t *testing.T) {
+	internal := func(m *v1alpha2.Materialize) { m.Spec.InternalCertificateSpec = &v1alpha2.CertificateSpec{} }
+	console := func(m *v1alpha2.Materialize) { m.Spec.ConsoleExternalCertificateSpec = &v1alpha2.CertificateSpec{} }
+	v1 := spec("v1")
+	const both = "cert-manager is not installed, and the spec asks for a Certificate in internalCertificateSpec, " +
+		"consoleExternalCertificateSpec: install it, or leave that out"
+	cases := map[string]struct {
+		scene    scene
+		proposed *v1alpha2.Materialize
+		want     string
+		failures int
+		code     int
+	}{
+		"nothing is asked for":     {scene{m: v1, serves: v1, phase: v1alpha2.ReasonApplied}, spec("v2"), "", 0, exitUnfinished},
+		"proposed":                 {scene{m: v1, serves: v1, phase: v1alpha2.ReasonApplied}, spec("v1", internal, console), both, 2, exitFailed},
+		"there, and to be removed": {scene{m: spec("v1", internal), serves: v1, phase: v1alpha2.ReasonApplying}, v1, "", 0, exitUnfinished},
+		"the first of all":         {scene{m: spec("v1", internal, console)}, nil, both, 2, exitFailed},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := c.scene.environment(t)
+			if c.proposed != nil {
+				c.proposed.Status = e.Materialize.Status
+			}
+			told, err := e.tell(c.proposed, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told.withoutCertManager(c.proposed)
+			if told.Verdict.Obstacle != c.want {
+				t.Errorf("%q, want %q", told.Verdict.Obstacle, c.want)
+			}
+			for _, failed := range told.Plan.Failures() {
+				if failed.Action != rollout.ActionKeep || failed.State != passage.Failed {
+					t.Errorf("%+v", failed)
+				}
+			}
+			if got := len(told.Plan.Failures()); got != c.failures {
+				t.Errorf("%d steps fail, want %d", got, c.failures)
+			}
+			if got := code(planExit(newPlanReport(told, now))); got != c.code {
+				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+		})
+	}
+}
