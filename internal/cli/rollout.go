@@ -113,7 +113,8 @@ func (e environment) advice(r *rolloutStatus, s rollout.Standing) []string {
 	return parts
 }
 
-// failed means that only a person can help. What cannot be made is tried again, and is in progress for as long.
+// failed means that only a person can help, paused or not. What cannot be made is tried again, and is in progress for as
+// long.
 func (r *rolloutStatus) failed() bool {
 	return r != nil && r.expired && r.Phase == v1alpha2.ReasonRolloutTimeout
 }

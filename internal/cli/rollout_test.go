@@ -215,6 +215,25 @@ Requested:  120m ago
 To go back to what serves: fairlead abort mzs mz -n shop
 `, exitFailed,
 		},
+		"took too long, and was paused before all was removed": {
+			scene{
+				m: spec("v2", annotated(fairlead.AnnotationPaused, "true")), serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout,
+				message: "generation 2 was not ready; it is paused", after: 2 * time.Hour,
+			}, passage.Hold(rollout.CodePaused, "it is paused"), []passage.Step{{Action: rollout.ActionRemove, State: passage.Pending}},
+			`Materialize shop/mz to generation 2: Held
+RolloutTimeout: generation 2 was not ready; it is paused
+
+Phase:      RolloutTimeout
+Generation: 1 -> 2
+Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
+Strategy:   WaitUntilReady
+Leader:     -
+Requested:  120m ago
+To come:    remove
+
+To go back to what serves: fairlead abort mzs mz -n shop
+`, exitFailed,
+		},
 		"took too long, and is forced anew": {
 			scene{
 				m: spec("v2", annotated(v1alpha2.AnnotationForceRollout, "again")), serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout,

@@ -90,7 +90,7 @@ func statusExit(r statusReport) error {
 	w := r.Workloads
 	switch {
 	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.refused(),
-		r.Reported && r.Rollout.failed():
+		r.Reported && r.State == passage.Held && r.Rollout.failed():
 		return exitError{code: exitFailed}
 	case r.State != passage.Completed || !r.Reported, w != nil && !w.Settled:
 		return exitError{code: exitUnfinished}
