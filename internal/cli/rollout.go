@@ -36,6 +36,8 @@ type rolloutStatus struct {
 	// Deadline is when the rollout is cancelled, if it is not promoting by then.
 	Deadline time.Time   `json:"deadline,omitzero"`
 	Pods     []podStatus `json:"pods"`
+	// Deleting holds when all of it goes, and nobody reports any more.
+	Deleting bool `json:"deleting,omitempty"`
 	// Advice are things that a person could do.
 	Advice []string `json:"advice"`
 	// expired is about the spec as it is now: the phase may still be about the one before.
@@ -54,7 +56,7 @@ func (e environment) status(now time.Time) *rolloutStatus {
 	m, s := e.Materialize, e.Standing(now)
 	r := &rolloutStatus{
 		Active: m.Status.ActiveGeneration, ActiveImage: m.Status.LastCompletedRolloutEnvironmentdImageRef,
-		Down: s.Down, expired: s.Expired, Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
+		Down: s.Down, Deleting: !m.DeletionTimestamp.IsZero(), expired: s.Expired, Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
 	}
 	condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate)
 	if condition != nil {
@@ -156,6 +158,8 @@ func podStatusOf(pod corev1.Pod) podStatus {
 func (r *statusReport) headlineOf(v *verdict) {
 	condition := meta.FindStatusCondition(r.Conditions, v1alpha2.ConditionUpToDate)
 	switch {
+	case r.Rollout.Deleting:
+		r.Headline = "it is being deleted, and all that belongs to it goes with it"
 	case r.State == passage.Held && r.Reason != nil && !(r.Reported && r.Rollout.failed()):
 		r.Headline = r.Reason.Message
 	case condition != nil && r.Reported:

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -307,6 +309,18 @@ Phase:      Applied
 Generation: 1
 Image:      materialize/environmentd:v1
 `, exitOK,
+		},
+		"being deleted": {
+			scene{m: spec("v1", func(m *v1alpha2.Materialize) { m.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }), serves: v1, phase: v1alpha2.ReasonApplied},
+			passage.Hold(rollout.CodeBeingDeleted, "it is being deleted"), []passage.Step{{Action: rollout.ActionKeep, State: passage.Pending}},
+			`Materialize shop/mz to generation 2: Held
+it is being deleted, and all that belongs to it goes with it
+
+Phase:      Applied
+Generation: 1
+Image:      materialize/environmentd:v1
+To come:    keep
+`, exitUnfinished,
 		},
 		"the first": {
 			scene{m: v1}, nil, []passage.Step{{Action: rollout.ActionRequest, State: passage.Pending}},

@@ -111,7 +111,7 @@ func printStatus(w io.Writer, format output, r statusReport) {
 		headline = strings.Join(wrap(headline, width), "\n")
 	}
 	fmt.Fprintln(w, headline)
-	if !r.Reported {
+	if !r.Reported && (r.Rollout == nil || !r.Rollout.Deleting) {
 		fmt.Fprintln(w, "The operator has not reported on the latest spec yet: is it running?")
 	}
 	if r.Rollout != nil {
