@@ -38,6 +38,13 @@ func TestCertificates(t *testing.T) {
 	if c := condition(e.says(t, v1alpha2.ReasonFailedDeploy)); !strings.Contains(c.Message, "cert-manager is not installed: install it, or leave") {
 		t.Errorf("it says %s", c.Message)
 	}
+	for verb, code := range map[string]int{"status": 3, "plan": 1} {
+		// It is broken into lines wherever it would be too wide.
+		result := e.command(t, verb)
+		if text := strings.Join(strings.Fields(result.Stdout), " "); result.Code != code || !strings.Contains(text, "cert-manager is not installed") {
+			t.Errorf("%s ended with %d, want %d: %s%s", verb, result.Code, code, result.Stdout, result.Stderr)
+		}
+	}
 	if err := w.Create(t.Context(), certificateCRD()); err != nil {
 		t.Fatal(err)
 	}

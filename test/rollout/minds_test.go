@@ -3,16 +3,19 @@ package rollout_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/environmentd"
 )
@@ -162,6 +165,9 @@ func TestTimeout(t *testing.T) {
 	if !m.Status.RolloutRequestedAt.Equal(requested) {
 		t.Error("an edit elsewhere was taken for a request")
 	}
+	if said := condition(m).Message; !strings.HasSuffix(said, e.name(m, 2)+", it has yet to catch up") {
+		t.Errorf("it does not end in what was waited for: %s", said)
+	}
 	eventually(t, func(ctx context.Context) error {
 		if e.set(t, 2) != nil {
 			return fmt.Errorf("generation 2 is still there")
@@ -169,6 +175,19 @@ func TestTimeout(t *testing.T) {
 		return nil
 	})
 	watched.check(t)
+	e.edit(t, func(m *v1alpha2.Materialize) {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, fairlead.AnnotationPaused, "true")
+	})
+	eventually(t, func(context.Context) error {
+		if c := condition(e.now(t)); c.Reason != string(v1alpha2.ReasonRolloutTimeout) || !strings.Contains(c.Message, "it is paused") {
+			return fmt.Errorf("paused, it is %s: %s", c.Reason, c.Message)
+		}
+		return nil
+	})
+	if result := e.command(t, "status"); result.Code != 1 {
+		t.Errorf("paused, status ends with %d: %s", result.Code, result.Stdout)
+	}
+	e.edit(t, func(m *v1alpha2.Materialize) { delete(m.Annotations, fairlead.AnnotationPaused) })
 	e.fleet.Replace(e.namespace + "/mz/2")
 	e.edit(t, image("v3"))
 	e.serves(t, 2, "v3")
