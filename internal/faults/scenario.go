@@ -27,7 +27,7 @@ type Scenario struct {
 	// to do, to write. Unless set, that is a failure.
 	RestartWrites bool
 	// Timeout bounds every wait: for the end state, and for the process to stop
-	// when it is told to. The default is 30 s.
+	// when it is told to. The default is 2 min.
 	Timeout time.Duration
 	// Quiet is how long the process must have been silent for its end state to
 	// be taken as final. The default is 300 ms.
@@ -58,7 +58,7 @@ func (s Scenario) withDefaults() Scenario {
 		s.Counted = Write
 	}
 	if s.Timeout == 0 {
-		s.Timeout = 30 * time.Second
+		s.Timeout = 2 * time.Minute
 	}
 	if s.Quiet == 0 {
 		s.Quiet = 300 * time.Millisecond

@@ -173,7 +173,7 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 	step := func(what string, try func(context.Context) error) error {
 		began := time.Now()
 		defer func() { t.Logf("%s: %.1fs", what, time.Since(began).Seconds()) }()
-		err := attempt(t.Context(), 30*time.Second, func(ctx context.Context) error {
+		err := attempt(t.Context(), 2*time.Minute, func(ctx context.Context) error {
 			if len(line.made(refused)) > 0 {
 				return nil
 			}
