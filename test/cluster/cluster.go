@@ -13,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -199,6 +200,27 @@ func Binary(name string) (string, error) {
 		return "", fmt.Errorf("%w: `make build localkube` builds it", err)
 	}
 	return path, nil
+}
+
+// LookAt looks at all files below paths of the repository. Go runs a test again when a file has changed that it looked at,
+// and does not know what the programs look at that a test runs.
+func LookAt(paths ...string) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		err := filepath.WalkDir(filepath.Join(root, path), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("look at what a test depends on: %w", err)
+		}
+	}
+	return nil
 }
 
 // Root of the repository, found from wherever a test runs.

@@ -18,6 +18,9 @@ func tell(t *testing.T, story string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := cluster.LookAt("bin/fairlead", "bin/localkube", "bin/localkube-istiod", "docs/samples", "test/demo", "test/environmentd"); err != nil {
+		t.Fatal(err)
+	}
 	demo := filepath.Join(t.TempDir(), "demo")
 	build := exec.Command("go", "build", "-o", demo, "./test/demo")
 	build.Dir = root
