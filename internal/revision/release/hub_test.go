@@ -165,7 +165,7 @@ func (h *hub) restoreAll(objects []*unstructured.Unstructured) []string {
 	h.t.Helper()
 	var changed []string
 	for _, object := range objects {
-		restored, err := h.Restore(h.t.Context(), object)
+		restored, err := h.Restore(h.t.Context(), Spec{}, object)
 		if err != nil {
 			h.t.Fatal(err)
 		}

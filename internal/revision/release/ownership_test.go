@@ -97,6 +97,29 @@ func TestLostStampsAreNoConflict(t *testing.T) {
 	h.is("after the upgrade", next)
 }
 
+// Two leaders that hand a shared release over to each other may each stamp its objects last.
+func TestARestoreTakesWhatItsOwnReleaseLeftElsewhere(t *testing.T) {
+	h := newHub(t)
+	spec := h.harbour("ahab", "pequod")
+	spec.Chart, spec.TakeOwnership = boatsOnly, true
+	h.install(spec)
+	pequod := h.render(spec)[0]
+	stamped := func(annotation, value string) {
+		h.patch(pequod, func(object map[string]any) {
+			_ = unstructured.SetNestedField(object, value, "metadata", "annotations", annotation)
+		})
+	}
+	stamped(releaseNamespaceAnnotation, "elsewhere")
+	if changed, err := h.Restore(t.Context(), spec, pequod); err != nil || !changed {
+		t.Errorf("changed %t, error %v", changed, err)
+	}
+	h.is("after the restore", spec)
+	stamped(releaseNameAnnotation, "other")
+	if _, err := h.Restore(t.Context(), spec, pequod); !errors.As(err, new(*OwnedByOthersError)) {
+		t.Errorf("what another release has: error %v", err)
+	}
+}
+
 func TestWhatOthersHaveTakenIsLeft(t *testing.T) {
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod", "rachel")
@@ -106,7 +129,7 @@ func TestWhatOthersHaveTakenIsLeft(t *testing.T) {
 		_ = unstructured.SetNestedField(object, "other", "metadata", "annotations", releaseNameAnnotation)
 		unstructured.RemoveNestedField(object, "metadata", "ownerReferences")
 	})
-	if _, err := h.Restore(t.Context(), pequod); !errors.As(err, new(*OwnedByOthersError)) {
+	if _, err := h.Restore(t.Context(), spec, pequod); !errors.As(err, new(*OwnedByOthersError)) {
 		t.Errorf("error of the restore: %v", err)
 	}
 	h.install(spec.and("bildad", "rachel"))

@@ -3,20 +3,21 @@ package release
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 )
 
-// Restore makes a live object again what Render said, if it is not. It tells whether that changed anything.
-func (m *Manager) Restore(ctx context.Context, desired *unstructured.Unstructured) (changed bool, err error) {
+// Restore makes a live object of a release again what Render said, if it is not. It tells whether that changed anything.
+func (m *Manager) Restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		changed, err = m.restore(ctx, desired)
+		changed, err = m.restore(ctx, spec, desired)
 		return err
 	})
 	return changed, err
 }
 
-func (m *Manager) restore(ctx context.Context, desired *unstructured.Unstructured) (bool, error) {
+func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (bool, error) {
 	m.count(opCompare)
 	live, err := m.get(ctx, desired)
 	if err != nil {
@@ -30,7 +31,7 @@ func (m *Manager) restore(ctx context.Context, desired *unstructured.Unstructure
 	if live.GetDeletionTimestamp() != nil {
 		return false, nil // it can be made anew when it is gone
 	}
-	if !belongs(live, desired) && holder(live) != nobody {
+	if !belongs(live, desired) && holder(live) != nobody && !spec.moved(live) {
 		return false, &OwnedByOthersError{[]Conflict{{describe(desired), holder(live)}}}
 	}
 	field, differs := Differs(desired, live)
@@ -47,4 +48,10 @@ func (m *Manager) restore(ctx context.Context, desired *unstructured.Unstructure
 		return false, nil
 	}
 	return true, nil
+}
+
+// moved tells whether an object was left by the same release in another namespace. Two that come into being at once, or
+// one that is going while the other comes, may each have stamped it last.
+func (s Spec) moved(live metav1.Object) bool {
+	return s.TakeOwnership && releaseOf(live).Name == s.Name
 }

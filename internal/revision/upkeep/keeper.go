@@ -124,7 +124,7 @@ func (k *Keeper) Apply(ctx context.Context, r Release, step passage.Step) error 
 			if objectOf(drift.Desired) != step.Object {
 				continue
 			}
-			if _, err := k.releases.Restore(ctx, drift.Desired); err != nil {
+			if _, err := k.releases.Restore(ctx, *r.Wanted, drift.Desired); err != nil {
 				return err
 			}
 		}
