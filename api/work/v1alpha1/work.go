@@ -1,0 +1,121 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Work is what one cluster is to run. It lives in the namespace of the hub that stands for the cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=wk,categories=karmada-io
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
+// +kubebuilder:printcolumn:name="WORKLOAD-KIND",type=string,JSONPath=".spec.workload.manifests[0].kind",description="Kind of what it runs."
+// +kubebuilder:printcolumn:name="WORKLOAD-NAME",type=string,JSONPath=".spec.workload.manifests[0].metadata.name",description="Name of what it runs."
+// +kubebuilder:printcolumn:name="APPLIED",type=string,JSONPath=".status.conditions[?(@.type==\"Applied\")].status",description="Whether the cluster runs it."
+// +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=".status.conditions[?(@.type==\"Applied\")].reason",description="Why, or why not."
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
+type Work struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What the cluster is to run.
+	// +required
+	Spec WorkSpec `json:"spec"`
+
+	// What was last seen of it. Written by Fairlead only.
+	// +optional
+	Status WorkStatus `json:"status,omitzero"`
+}
+
+// WorkSpec is what a cluster is to run.
+type WorkSpec struct {
+	// The objects.
+	// +optional
+	Workload WorkloadTemplate `json:"workload,omitzero"`
+
+	// Write nothing to the cluster for now.
+	// +optional
+	SuspendDispatching *bool `json:"suspendDispatching,omitempty"`
+
+	// Leave what runs in the cluster alone, and unmarked, when this is deleted.
+	// +optional
+	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
+}
+
+// WorkloadTemplate is what a cluster is to run.
+type WorkloadTemplate struct {
+	// The objects, as they are to be applied.
+	// +optional
+	Manifests []Manifest `json:"manifests,omitempty"`
+}
+
+// Manifest is an object to be applied.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+// +kubebuilder:validation:EmbeddedResource
+type Manifest struct {
+	runtime.RawExtension `json:",inline"`
+}
+
+// WorkStatus is what was last seen in the cluster.
+type WorkStatus struct {
+	// Applied: the cluster runs it.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// What the objects say of themselves.
+	// +optional
+	ManifestStatuses []ManifestStatus `json:"manifestStatuses,omitempty"`
+}
+
+// ManifestStatus is what an object says of itself.
+type ManifestStatus struct {
+	// Which object.
+	// +required
+	Identifier ResourceIdentifier `json:"identifier"`
+
+	// Its status.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status *runtime.RawExtension `json:"status,omitempty"`
+
+	// Whether it does what it should.
+	// +optional
+	Health string `json:"health,omitempty"`
+}
+
+// ResourceIdentifier names an object of a Work.
+type ResourceIdentifier struct {
+	// Its place among the manifests.
+	// +required
+	Ordinal int `json:"ordinal"`
+	// +optional
+	Group string `json:"group,omitempty"`
+	// +required
+	Version string `json:"version"`
+	// +required
+	Kind string `json:"kind"`
+	// +required
+	Resource string `json:"resource"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +required
+	Name string `json:"name"`
+}
+
+// ConditionApplied is the condition of a Work.
+const ConditionApplied = "Applied"
+
+// WorkList is a list of Works.
+//
+// +kubebuilder:object:root=true
+type WorkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Work `json:"items"`
+}

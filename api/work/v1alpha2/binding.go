@@ -1,0 +1,219 @@
+package v1alpha2
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+)
+
+// ResourceBinding is a resource in a namespace of the hub, and the clusters that it goes to.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=rb,categories=karmada-io
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
+// +kubebuilder:printcolumn:name="SCHEDULED",type=string,JSONPath=".status.conditions[?(@.type==\"Scheduled\")].status",description="Whether its clusters are known."
+// +kubebuilder:printcolumn:name="FULLYAPPLIED",type=string,JSONPath=".status.conditions[?(@.type==\"FullyApplied\")].status",description="Whether it is as it should be in all of them."
+// +kubebuilder:printcolumn:name="REASON",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"FullyApplied\")].reason",description="Why, or why not."
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
+type ResourceBinding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What goes where.
+	// +required
+	Spec ResourceBindingSpec `json:"spec"`
+
+	// What was last seen of it. Written by Fairlead only.
+	// +optional
+	Status ResourceBindingStatus `json:"status,omitzero"`
+}
+
+// ClusterResourceBinding is a resource of the hub that is in no namespace, and the clusters that it goes to.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=crb,categories=karmada-io
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
+// +kubebuilder:printcolumn:name="SCHEDULED",type=string,JSONPath=".status.conditions[?(@.type==\"Scheduled\")].status",description="Whether its clusters are known."
+// +kubebuilder:printcolumn:name="FULLYAPPLIED",type=string,JSONPath=".status.conditions[?(@.type==\"FullyApplied\")].status",description="Whether it is as it should be in all of them."
+// +kubebuilder:printcolumn:name="REASON",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"FullyApplied\")].reason",description="Why, or why not."
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
+type ClusterResourceBinding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What goes where.
+	// +required
+	Spec ResourceBindingSpec `json:"spec"`
+
+	// What was last seen of it. Written by Fairlead only.
+	// +optional
+	Status ResourceBindingStatus `json:"status,omitzero"`
+}
+
+// ResourceBindingSpec is what goes where.
+type ResourceBindingSpec struct {
+	// The resource on the hub.
+	// +required
+	Resource ObjectReference `json:"resource"`
+
+	// The clusters that it goes to.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Clusters []TargetCluster `json:"clusters,omitempty"`
+
+	// How many replicas the resource asks for, if it has any.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// What becomes of an object that a cluster already runs, as the policy says.
+	// +kubebuilder:default=Abort
+	// +optional
+	ConflictResolution policyv1alpha1.ConflictResolution `json:"conflictResolution,omitempty"`
+
+	// As the policy says.
+	// +optional
+	Placement *policyv1alpha1.Placement `json:"placement,omitempty"`
+
+	// As the policy says.
+	// +optional
+	Suspension *policyv1alpha1.Suspension `json:"suspension,omitempty"`
+
+	// As the policy says.
+	// +optional
+	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
+
+	// As the policy says.
+	// +optional
+	PropagateDeps bool `json:"propagateDeps,omitempty"`
+
+	// Resources that need this one to run, and the clusters that they need it in.
+	// +optional
+	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
+
+	// As the policy says.
+	// +optional
+	SchedulerName string `json:"schedulerName,omitempty"`
+}
+
+// ObjectReference names a resource of the hub.
+type ObjectReference struct {
+	// +required
+	APIVersion string `json:"apiVersion"`
+	// +required
+	Kind string `json:"kind"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +required
+	Name string `json:"name"`
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// TargetCluster is a cluster that a resource goes to.
+type TargetCluster struct {
+	// Name of the cluster.
+	// +required
+	Name string `json:"name"`
+
+	// How many replicas it gets there, where they are divided.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+}
+
+// BindingSnapshot is who needs a resource, and where.
+type BindingSnapshot struct {
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +required
+	Name string `json:"name"`
+	// +optional
+	Clusters []TargetCluster `json:"clusters,omitempty"`
+}
+
+// ResourceBindingStatus is what was last seen of a binding.
+type ResourceBindingStatus struct {
+	// Generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Scheduled: its clusters are known. FullyApplied: it is as it should be in all of them.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// What became of it in each cluster.
+	// +listType=map
+	// +listMapKey=clusterName
+	// +optional
+	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
+}
+
+// AggregatedStatusItem is what became of a resource in one cluster.
+type AggregatedStatusItem struct {
+	// Name of the cluster.
+	// +required
+	ClusterName string `json:"clusterName"`
+
+	// Status of the object there.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status *runtime.RawExtension `json:"status,omitempty"`
+
+	// Whether it is there as it should be.
+	// +optional
+	Applied bool `json:"applied"`
+
+	// Why it is not, and what to do.
+	// +optional
+	AppliedMessage string `json:"appliedMessage,omitempty"`
+
+	// Whether it does there what it should.
+	// +optional
+	Health ResourceHealth `json:"health,omitempty"`
+}
+
+// ResourceHealth is whether an object does what it should.
+//
+// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
+type ResourceHealth string
+
+// The states of health.
+const (
+	ResourceHealthy   ResourceHealth = "Healthy"
+	ResourceUnhealthy ResourceHealth = "Unhealthy"
+	ResourceUnknown   ResourceHealth = "Unknown"
+)
+
+// The conditions of a binding, and their reasons.
+const (
+	ConditionScheduled    = "Scheduled"
+	ConditionFullyApplied = "FullyApplied"
+)
+
+// ResourceBindingList is a list of ResourceBindings.
+//
+// +kubebuilder:object:root=true
+type ResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ResourceBinding `json:"items"`
+}
+
+// ClusterResourceBindingList is a list of ClusterResourceBindings.
+//
+// +kubebuilder:object:root=true
+type ClusterResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterResourceBinding `json:"items"`
+}
