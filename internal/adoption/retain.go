@@ -28,7 +28,7 @@ func retain(manifest, live *unstructured.Unstructured, marks map[string]string, 
 	for _, path := range assignedPaths[want.GroupVersionKind().GroupKind().String()] {
 		keep(want, live, path...)
 	}
-	if scaled || manifest.GetAnnotations()[AnnotationRetainReplicas] == "true" {
+	if scaled {
 		replace(want, live, "spec", "replicas")
 	}
 	switch want.GroupVersionKind().GroupKind().String() {

@@ -98,11 +98,6 @@ func TestRetain(t *testing.T) {
 		"replicas of what somebody scales": {
 			manifest: "Deployment apps/v1\nspec: {replicas: 2}", live: "Deployment apps/v1\nspec: {replicas: 5}", want: "Deployment apps/v1\nspec: {replicas: 5}", scaled: true,
 		},
-		"replicas that the user leaves to the cluster": {
-			manifest: "Deployment apps/v1\nmetadata: {annotations: {resourcetemplate.karmada.io/retain-replicas: 'true'}}\nspec: {replicas: 2}",
-			live:     "Deployment apps/v1\nspec: {replicas: 5}",
-			want:     "Deployment apps/v1\nspec: {replicas: 5}",
-		},
 		"what is said to Fairlead does not go there": {
 			manifest: "ConfigMap v1\nmetadata: {annotations: {work.karmada.io/conflict-resolution: overwrite, x.karmada.io/y: z, karmada.io/a: b, fairlead.dev/c: d, kubectl.kubernetes.io/last-applied-configuration: '{}', example.com/mine: e}}",
 			live:     "ConfigMap v1",
