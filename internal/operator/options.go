@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/revision/charts"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
@@ -32,6 +33,8 @@ type Options struct {
 
 	// Charts say where Istio's charts come from.
 	Charts charts.Options
+	// Members are the limits of what is asked of the clusters that have joined.
+	Members adoption.Limits
 	// Rollout says where environmentd is found.
 	Rollout rollout.Options
 }
@@ -53,6 +56,7 @@ func DefaultOptions() Options {
 		LogFormat:              LogFormats[0],
 		LogLevel:               "info",
 		Webhook:                defaultWebhookOptions(),
+		Members:                adoption.DefaultLimits(),
 	}
 }
 
@@ -77,6 +81,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of "+strings.Join(LogLevels, ", "))
 	o.Webhook.addFlags(flags)
 	o.Charts.AddFlags(flags)
+	o.Members.AddFlags(flags)
 	o.Rollout.AddFlags(flags)
 }
 
@@ -92,6 +97,7 @@ func (o Options) Validate() error {
 		oneOf("--log-level", o.LogLevel, LogLevels),
 		o.Webhook.validate(),
 		o.Charts.Validate(),
+		o.Members.Validate(),
 		o.Rollout.Validate(),
 	)
 }

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/revision"
@@ -35,11 +36,17 @@ type Passage struct {
 func Passages() []Passage {
 	return []Passage{
 		{Name: revision.Name, CRDs: revisionCRDs, Caches: revision.Caches(), Setup: setupRevision},
+		{Name: adoption.Name, CRDs: adoptionCRDs, Caches: adoption.Caches(), Setup: setupAdoption},
 		{Name: rollout.Name, CRDs: rolloutCRDs, Webhooks: rolloutWebhooks, Caches: rollout.Caches(), Setup: setupRollout},
 	}
 }
 
 var revisionCRDs = []string{"istios.sailoperator.io", "istiorevisions.sailoperator.io", "istiorevisiontags.sailoperator.io"}
+
+var adoptionCRDs = []string{
+	"propagationpolicies.policy.karmada.io", "clusterpropagationpolicies.policy.karmada.io", "resourcebindings.work.karmada.io",
+	"clusterresourcebindings.work.karmada.io", "works.work.karmada.io", "clusters.cluster.karmada.io",
+}
 
 var rolloutCRDs = []string{"materializes.materialize.cloud"}
 
@@ -54,6 +61,10 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	return migration.Setup(mgr, shared.Client, shared.Users)
+}
+
+func setupAdoption(mgr ctrl.Manager, options Options) error {
+	return adoption.Setup(mgr, options.Members)
 }
 
 func setupRollout(mgr ctrl.Manager, options Options) error {

@@ -6,19 +6,30 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	materializev1alpha2 "github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	sailoperatorv1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 )
 
 // NewScheme knows the kinds that the passages work with, and no others: a client then refuses the rest.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := sailoperatorv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register %s: %w", sailoperatorv1.GroupVersion, err)
-	}
-	if err := materializev1alpha2.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register %s: %w", materializev1alpha2.GroupVersion, err)
+	for group, add := range map[schema.GroupVersion]func(*runtime.Scheme) error{
+		sailoperatorv1.GroupVersion:      sailoperatorv1.AddToScheme,
+		materializev1alpha2.GroupVersion: materializev1alpha2.AddToScheme,
+		policyv1alpha1.GroupVersion:      policyv1alpha1.AddToScheme,
+		workv1alpha1.GroupVersion:        workv1alpha1.AddToScheme,
+		workv1alpha2.GroupVersion:        workv1alpha2.AddToScheme,
+		clusterv1alpha1.GroupVersion:     clusterv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register %s: %w", group, err)
+		}
 	}
 	scheme.AddKnownTypes(appsv1.SchemeGroupVersion, &appsv1.Deployment{}, &appsv1.DeploymentList{})
 	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)

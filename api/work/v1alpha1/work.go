@@ -87,6 +87,18 @@ type ManifestStatus struct {
 	// Whether it does what it should.
 	// +optional
 	Health string `json:"health,omitempty"`
+
+	// Digest of the manifest that was last written to the cluster.
+	// +optional
+	WrittenManifest string `json:"writtenManifest,omitempty"`
+
+	// Digest of what the cluster made of it, by which edits are noticed.
+	// +optional
+	WrittenObject string `json:"writtenObject,omitempty"`
+
+	// Version of the object when it was last looked at.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
 // ResourceIdentifier names an object of a Work.

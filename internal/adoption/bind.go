@@ -1,0 +1,281 @@
+package adoption
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// What Works carry.
+const (
+	// LabelBinding has the UID of the binding that a Work was made for.
+	LabelBinding = "fairlead.dev/binding"
+	// AnnotationBinding has where that is.
+	AnnotationBinding = "fairlead.dev/binding"
+)
+
+// The reasons of the conditions of a binding.
+const (
+	ReasonScheduled    passage.Code = "Success"
+	ReasonNoCluster    passage.Code = "NoClusterFit"
+	ReasonFullyApplied passage.Code = "FullyAppliedSuccess"
+	ReasonNotApplied   passage.Code = "FullyAppliedFailed"
+	ReasonApplying     passage.Code = "Applying"
+)
+
+// gather is how long the results of several clusters are waited for, so that they make one status.
+const gather = 3 * time.Second
+
+// binder makes the Works of a binding, and tells what became of them.
+type binder struct {
+	client client.Client
+	// templates reads resources of the hub as they are right now.
+	templates client.Reader
+	now       func() time.Time
+}
+
+// Reconcile brings one binding to its Works.
+func (b *binder) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var binding workv1alpha2.ResourceBinding
+	if err := b.client.Get(ctx, request.NamespacedName, &binding); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	works, err := b.works(ctx, &binding)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !binding.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, b.release(ctx, &binding, works)
+	}
+	resource := binding.Spec.Resource
+	template := &unstructured.Unstructured{}
+	template.SetGroupVersionKind(schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind))
+	if err := b.templates.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: resource.Name}, template); err != nil {
+		// The detector hears of it when it is gone.
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	wrong, err := b.dispatch(ctx, &binding, template, works)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if works, err = b.works(ctx, &binding); err != nil {
+		return ctrl.Result{}, err
+	}
+	status, again := aggregate(&binding, works, wrong, b.now())
+	if again > 0 {
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	return ctrl.Result{}, b.write(ctx, &binding, status)
+}
+
+// byBinding is the index of Works by the UID of their binding.
+const byBinding = "binding"
+
+func (b *binder) works(ctx context.Context, binding *workv1alpha2.ResourceBinding) (map[string]*workv1alpha1.Work, error) {
+	var list workv1alpha1.WorkList
+	if err := b.client.List(ctx, &list, client.MatchingFields{byBinding: string(binding.UID)}); err != nil {
+		return nil, fmt.Errorf("find the Works of ResourceBinding %s/%s: %w", binding.Namespace, binding.Name, err)
+	}
+	works := map[string]*workv1alpha1.Work{}
+	for i := range list.Items {
+		if cluster, ok := clusterOf(list.Items[i].Namespace); ok {
+			works[cluster] = &list.Items[i]
+		}
+	}
+	return works, nil
+}
+
+// dispatch makes the Works what they should be. The first error is what the template says that means nothing.
+func (b *binder) dispatch(ctx context.Context, binding *workv1alpha2.ResourceBinding, template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) (wrong, err error) {
+	resolution, wrong := resolve(binding.Spec.ConflictResolution, template.GetAnnotations()[AnnotationConflictResolution])
+	manifest, err := manifestOf(template, resolution)
+	if err != nil {
+		return wrong, err
+	}
+	wanted := map[string]bool{}
+	for _, target := range binding.Spec.Clusters {
+		wanted[target.Name] = true
+		if err := b.put(ctx, binding, target, manifest, works[target.Name]); err != nil {
+			return wrong, err
+		}
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(works)) {
+		if !wanted[cluster] && works[cluster].DeletionTimestamp.IsZero() {
+			if err := b.client.Delete(ctx, works[cluster]); client.IgnoreNotFound(err) != nil {
+				return wrong, err
+			}
+		}
+	}
+	return wrong, nil
+}
+
+// put makes one Work what it should be.
+func (b *binder) put(ctx context.Context, binding *workv1alpha2.ResourceBinding, target workv1alpha2.TargetCluster, manifest *unstructured.Unstructured, have *workv1alpha1.Work) error {
+	if have != nil && !have.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	text, err := json.Marshal(manifest.Object)
+	if err != nil {
+		return fmt.Errorf("describe %s %s: %w", manifest.GetKind(), nameOf(manifest), err)
+	}
+	spec := workv1alpha1.WorkSpec{
+		Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}},
+		PreserveResourcesOnDeletion: binding.Spec.PreserveResourcesOnDeletion,
+	}
+	if s := binding.Spec.Suspension; s != nil {
+		spec.SuspendDispatching = s.Dispatching
+	}
+	if have == nil {
+		r := binding.Spec.Resource
+		work := &workv1alpha1.Work{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: executionNamespace(target.Name), Name: workName(Template{r.APIVersion, r.Kind, r.Namespace, r.Name, nil}),
+				Labels:      map[string]string{LabelBinding: string(binding.UID)},
+				Annotations: map[string]string{AnnotationBinding: binding.Namespace + "/" + binding.Name},
+				Finalizers:  []string{FinalizerExecution},
+			},
+			Spec: spec,
+		}
+		return client.IgnoreAlreadyExists(b.client.Create(ctx, work, client.FieldOwner(FieldOwner)))
+	}
+	if sameSpec(have.Spec, spec) {
+		return nil
+	}
+	work := have.DeepCopy()
+	work.Spec = spec
+	return b.client.Update(ctx, work, client.FieldOwner(FieldOwner))
+}
+
+// sameSpec compares what manifests say, however they are written.
+func sameSpec(a, b workv1alpha1.WorkSpec) bool {
+	parsed := func(s workv1alpha1.WorkSpec) []any {
+		var all []any
+		for _, m := range s.Workload.Manifests {
+			var object any
+			_ = json.Unmarshal(m.Raw, &object)
+			all = append(all, object)
+		}
+		return all
+	}
+	return equality.Semantic.DeepEqual(parsed(a), parsed(b)) && equality.Semantic.DeepEqual(a.SuspendDispatching, b.SuspendDispatching) &&
+		equality.Semantic.DeepEqual(a.PreserveResourcesOnDeletion, b.PreserveResourcesOnDeletion)
+}
+
+// release deletes all Works of a binding that is going.
+func (b *binder) release(ctx context.Context, binding *workv1alpha2.ResourceBinding, works map[string]*workv1alpha1.Work) error {
+	for _, cluster := range slices.Sorted(maps.Keys(works)) {
+		if !works[cluster].DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := b.client.Delete(ctx, works[cluster]); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	if len(works) > 0 {
+		return nil
+	}
+	before := binding.DeepCopy()
+	binding.Finalizers = slices.DeleteFunc(slices.Clone(binding.Finalizers), func(f string) bool { return f == FinalizerBinding })
+	return client.IgnoreNotFound(b.client.Patch(ctx, binding, client.MergeFrom(before), client.FieldOwner(FieldOwner)))
+}
+
+// FinalizerBinding keeps a binding until its Works are gone.
+const FinalizerBinding = "karmada.io/binding-controller"
+
+// aggregate tells what became of a resource in all of its clusters, and after how long it can, if not now.
+func aggregate(binding *workv1alpha2.ResourceBinding, works map[string]*workv1alpha1.Work, wrong error, now time.Time) (workv1alpha2.ResourceBindingStatus, time.Duration) {
+	status := *binding.Status.DeepCopy()
+	status.ObservedGeneration = binding.Generation
+	status.AggregatedStatus = nil
+	tell := func(kind string, is metav1.ConditionStatus, reason passage.Reason) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: is, Reason: string(reason.Code), Message: reason.Message,
+			ObservedGeneration: binding.Generation, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	if len(binding.Spec.Clusters) == 0 {
+		reason := passage.Because(ReasonNoCluster, "no cluster that has joined is selected by spec.placement of its policy")
+		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, reason)
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason)
+		return status, 0
+	}
+	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(ReasonScheduled, "it goes to %d of the clusters that have joined", len(binding.Spec.Clusters)))
+	applied, waiting := 0, 0
+	var first *metav1.Condition
+	for _, target := range binding.Spec.Clusters {
+		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Health: workv1alpha2.ResourceUnknown}
+		work := works[target.Name]
+		var condition *metav1.Condition
+		if work != nil {
+			condition = meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
+		}
+		switch {
+		case condition == nil || condition.ObservedGeneration < work.Generation:
+			waiting++
+			item.AppliedMessage = "cluster " + target.Name + " has yet to be written to"
+		case condition.Status == metav1.ConditionTrue:
+			applied++
+			item.Applied = true
+		default:
+			item.AppliedMessage = condition.Message
+			if first == nil {
+				first = condition
+			}
+		}
+		if work != nil && len(work.Status.ManifestStatuses) > 0 {
+			said := work.Status.ManifestStatuses[0]
+			item.Status, item.Health = said.Status, workv1alpha2.ResourceHealth(said.Health)
+		}
+		status.AggregatedStatus = append(status.AggregatedStatus, item)
+	}
+	if left := gather - now.Sub(binding.CreationTimestamp.Time); waiting > 0 && left > 0 {
+		return status, left
+	}
+	note := ""
+	if wrong != nil {
+		note = "; " + wrong.Error()
+	}
+	switch total := len(binding.Spec.Clusters); {
+	case applied == total:
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(ReasonFullyApplied, "all %d clusters run it%s", total, note))
+	case first != nil:
+		code := ReasonNotApplied
+		if passage.Code(first.Reason) == ReasonConflict {
+			code = ReasonConflict
+		}
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(code, "%d of %d clusters run it; %s%s", applied, total, first.Message, note))
+	default:
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(ReasonApplying, "%d of %d clusters run it%s", applied, total, note))
+	}
+	return status, 0
+}
+
+func (b *binder) write(ctx context.Context, binding *workv1alpha2.ResourceBinding, status workv1alpha2.ResourceBindingStatus) error {
+	if equality.Semantic.DeepEqual(binding.Status, status) {
+		return nil
+	}
+	before := binding.DeepCopy()
+	binding.Status = status
+	err := b.client.Status().Patch(ctx, binding, client.MergeFrom(before), client.FieldOwner(FieldOwner))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
