@@ -1,0 +1,183 @@
+package adoption
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+)
+
+// Where things are when a cluster has joined.
+const (
+	// SecretNamespace of the hub has the Secrets that clusters are reached with.
+	SecretNamespace = "karmada-cluster"
+	// MemberNamespace of a cluster has the ServiceAccount of the hub.
+	MemberNamespace = "fairlead-member"
+	// MemberRole is what the hub may do in a cluster: all that ClusterRoles with LabelMemberRole say.
+	MemberRole = "fairlead-member"
+	// LabelMemberRole set to "true" on a ClusterRole of a cluster lets the hub do what that says.
+	LabelMemberRole = "fairlead.dev/aggregate-to-member"
+)
+
+// TokenLifetime is how long the token of a cluster is good for. It is renewed when a third of that is left.
+const TokenLifetime = 30 * 24 * time.Hour
+
+// Join makes a cluster a member of the hub. It can be called again: what is there already stays.
+func Join(ctx context.Context, hub client.Client, hubID, name string, member *rest.Config) error {
+	kube, err := kubernetes.NewForConfig(member)
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	system, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("find out which cluster it is: %w", err)
+	}
+	if err := newcomer(ctx, hub, name, string(system.UID)); err != nil {
+		return err
+	}
+	account := "hub-" + digest(hubID)
+	if err := admit(ctx, kube, account); err != nil {
+		return err
+	}
+	token, err := kube.CoreV1().ServiceAccounts(MemberNamespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(TokenLifetime / time.Second))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("ask the cluster for a token: %w", err)
+	}
+	if err := rest.LoadTLSFiles(member); err != nil {
+		return fmt.Errorf("read the certificate authority of the cluster: %w", err)
+	}
+	return enrol(ctx, hub, name, string(system.UID), member, token.Status)
+}
+
+// newcomer refuses a cluster that has joined under another name, and a name that another cluster has.
+func newcomer(ctx context.Context, hub client.Client, name, id string) error {
+	var all clusterv1alpha1.ClusterList
+	if err := hub.List(ctx, &all); err != nil {
+		return fmt.Errorf("list the clusters that have joined: %w", err)
+	}
+	for _, c := range all.Items {
+		switch {
+		case c.Spec.ID == id && c.Name != name:
+			return fmt.Errorf("this cluster has joined as %s already: `fairlead unjoin %s` first, or go on with that name", c.Name, c.Name)
+		case c.Spec.ID != id && c.Name == name:
+			return fmt.Errorf("another cluster has joined as %s: choose another name, or `fairlead unjoin %s` first", name, name)
+		}
+	}
+	return nil
+}
+
+// admit gives the hub an account in the cluster.
+func admit(ctx context.Context, kube kubernetes.Interface, account string) error {
+	label := map[string]string{"app.kubernetes.io/part-of": "fairlead"}
+	own := metav1.CreateOptions{FieldManager: FieldOwner}
+	_, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: MemberNamespace, Labels: label}}, own)
+	if client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create namespace %s: %w", MemberNamespace, err)
+	}
+	_, err = kube.CoreV1().ServiceAccounts(MemberNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account, Labels: label}}, own)
+	if client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create ServiceAccount %s/%s: %w", MemberNamespace, account, err)
+	}
+	for _, role := range memberRoles() {
+		_, err := kube.RbacV1().ClusterRoles().Create(ctx, role, own)
+		if apierrors.IsAlreadyExists(err) && role.AggregationRule == nil {
+			_, err = kube.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{FieldManager: FieldOwner})
+		}
+		if client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("create ClusterRole %s: %w", role.Name, err)
+		}
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: MemberRole + "-" + account, Labels: label},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: MemberRole},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: MemberNamespace, Name: account}},
+	}
+	if _, err := kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, own); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create ClusterRoleBinding %s: %w", binding.Name, err)
+	}
+	return nil
+}
+
+// memberRoles are what the hub may do in a cluster: the kinds that most people have, and what others add.
+func memberRoles() []*rbacv1.ClusterRole {
+	all := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	label := map[string]string{"app.kubernetes.io/part-of": "fairlead"}
+	return []*rbacv1.ClusterRole{
+		{
+			ObjectMeta:      metav1.ObjectMeta{Name: MemberRole, Labels: label},
+			AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{LabelMemberRole: "true"}}}},
+			Rules:           []rbacv1.PolicyRule{},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: MemberRole + "-common", Labels: map[string]string{"app.kubernetes.io/part-of": "fairlead", LabelMemberRole: "true"}},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps", "secrets", "services", "serviceaccounts", "persistentvolumeclaims"}, Verbs: all},
+				{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets"}, Verbs: all},
+				{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: all},
+				{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: all},
+				{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: all},
+				{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: all},
+				{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
+				{NonResourceURLs: []string{"/version", "/readyz"}, Verbs: []string{"get"}},
+			},
+		},
+	}
+}
+
+// enrol writes down on the hub how the cluster is reached.
+func enrol(ctx context.Context, hub client.Client, name, id string, member *rest.Config, token authenticationv1.TokenRequestStatus) error {
+	for _, namespace := range []string{SecretNamespace, executionNamespace(name)} {
+		err := hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.FieldOwner(FieldOwner))
+		if client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("create namespace %s on the hub: %w", namespace, err)
+		}
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: SecretNamespace, Name: name,
+			Annotations: map[string]string{AnnotationExpires: token.ExpirationTimestamp.UTC().Format(time.RFC3339)},
+		},
+		Data: map[string][]byte{secretToken: []byte(token.Token), secretAuthority: member.CAData},
+	}
+	err := hub.Create(ctx, secret, client.FieldOwner(FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		err = hub.Update(ctx, secret, client.FieldOwner(FieldOwner))
+	}
+	if err != nil {
+		return fmt.Errorf("write Secret %s/%s on the hub: %w", SecretNamespace, name, err)
+	}
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: clusterv1alpha1.ClusterSpec{
+			ID: id, SyncMode: "Push", APIEndpoint: member.Host,
+			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: SecretNamespace, Name: name},
+		},
+	}
+	err = hub.Create(ctx, cluster, client.FieldOwner(FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create Cluster %s on the hub: %w", name, err)
+	}
+	return nil
+}
+
+// AnnotationExpires has until when the token in a Secret is good.
+const AnnotationExpires = "fairlead.dev/expires"
+
+// HubID tells a hub from all others.
+func HubID(ctx context.Context, reader client.Reader) (string, error) { return hubID(ctx, reader) }

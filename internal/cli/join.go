@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fairlead/fairlead/internal/adoption"
+)
+
+func newJoinCommand(c *connection, streams Streams) *cobra.Command {
+	var kubeconfig, context string
+	cmd := &cobra.Command{
+		Use:   "join NAME --member-kubeconfig FILE",
+		Short: "Make a cluster a member of the hub",
+		Long: `Make a cluster a member of the hub, under a name.
+
+In the cluster it makes a ServiceAccount for the hub and the ClusterRole ` + adoption.MemberRole + `, which covers the common kinds.
+To let the hub manage others, label a ClusterRole of your own with ` + adoption.LabelMemberRole + `=true.
+It can be run again, which renews the token.`,
+		Example: "  fairlead join west --member-kubeconfig west.kubeconfig",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hub, err := c.connect()
+			if err != nil {
+				return err
+			}
+			member, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+				&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+			if err != nil {
+				return fmt.Errorf("use --member-kubeconfig: %w", err)
+			}
+			id, err := adoption.HubID(cmd.Context(), hub.client)
+			if err != nil {
+				return err
+			}
+			if err := adoption.Join(cmd.Context(), hub.client, id, args[0], member); err != nil {
+				return fmt.Errorf("join %s: %w", args[0], err)
+			}
+			fmt.Fprintf(streams.Out, "cluster.cluster.karmada.io/%s joined\n", args[0])
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "member-kubeconfig", "", "kubeconfig of the cluster")
+	cmd.Flags().StringVar(&context, "member-context", "", "context in that kubeconfig (default its current one)")
+	_ = cmd.MarkFlagRequired("member-kubeconfig")
+	return cmd
+}
