@@ -40,7 +40,7 @@ const atOnce = 8
 func Caches() []client.Object {
 	return []client.Object{
 		&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}, &workv1alpha2.ResourceBinding{},
-		&workv1alpha1.Work{}, &clusterv1alpha1.Cluster{},
+		&workv1alpha2.ClusterResourceBinding{}, &workv1alpha1.Work{}, &clusterv1alpha1.Cluster{},
 	}
 }
 
@@ -57,6 +57,11 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, index, of); err != nil {
 			return fmt.Errorf("index Works: %w", err)
+		}
+	}
+	for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byClaim, claimIndex); err != nil {
+			return fmt.Errorf("index bindings: %w", err)
 		}
 	}
 	works := make(chan event.GenericEvent, 1024)
@@ -88,9 +93,13 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 	if err := setupDetector(mgr); err != nil {
 		return err
 	}
+	if err := setupReporter(mgr); err != nil {
+		return err
+	}
 	options := controller.Options{MaxConcurrentReconciles: atOnce}
 	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-binding").WithOptions(options).
 		For(&workv1alpha2.ResourceBinding{}).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf)).
 		Complete(&binder{client: mgr.GetClient(), templates: mgr.GetAPIReader(), now: time.Now})
 	if err != nil {
@@ -112,13 +121,49 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 	return nil
 }
 
+// reportPause is how long news of bindings gather, so that a thousand resources do not cost a thousand writes.
+const reportPause = time.Second
+
+func setupReporter(mgr ctrl.Manager) error {
+	claimants := handler.Funcs{}
+	tell := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if key := claimOf(bindingIn(object)); key != (Key{}) {
+			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}}, reportPause)
+		}
+	}
+	claimants.CreateFunc = func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		tell(e.Object, q)
+	}
+	claimants.UpdateFunc = func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		tell(e.ObjectOld, q)
+		tell(e.ObjectNew, q)
+	}
+	claimants.DeleteFunc = func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		tell(e.Object, q)
+	}
+	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-policy").
+		For(&policyv1alpha1.PropagationPolicy{}, builder.WithPredicates(specChanged)).
+		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged)).
+		Watches(&workv1alpha2.ResourceBinding{}, claimants).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, claimants).
+		Complete(&reporter{client: mgr.GetClient(), now: time.Now})
+	if err != nil {
+		return fmt.Errorf("watch policies: %w", err)
+	}
+	return nil
+}
+
 // byUID is the index of Works by their own UID, which is on what they have made.
 const byUID = "uid"
 
 func bindingOf(_ context.Context, work client.Object) []reconcile.Request {
-	namespace, name, found := strings.Cut(work.GetAnnotations()[AnnotationBinding], "/")
-	if !found {
+	path := work.GetAnnotations()[AnnotationBinding]
+	namespace, name, found := strings.Cut(path, "/")
+	switch {
+	case path == "":
 		return nil
+	case !found:
+		namespace, name = "", path
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -53,45 +53,48 @@ type binder struct {
 
 // Reconcile brings one binding to its Works.
 func (b *binder) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var binding workv1alpha2.ResourceBinding
-	if err := b.client.Get(ctx, request.NamespacedName, &binding); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	binding, err := getBinding(ctx, b.client, request.Namespace, request.Name)
+	if binding == nil || err != nil {
+		return ctrl.Result{}, err
 	}
-	works, err := b.works(ctx, &binding)
+	works, err := b.works(ctx, binding)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !binding.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, b.release(ctx, &binding, works)
+	if binding.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, b.release(ctx, binding, works)
 	}
-	resource := binding.Spec.Resource
+	resource := binding.spec.Resource
 	template := &unstructured.Unstructured{}
 	template.SetGroupVersionKind(schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind))
 	if err := b.templates.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: resource.Name}, template); err != nil {
 		// The detector hears of it when it is gone.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	wrong, err := b.dispatch(ctx, &binding, template, works)
+	wrong, err := b.dispatch(ctx, binding, template, works)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if works, err = b.works(ctx, &binding); err != nil {
+	if works, err = b.works(ctx, binding); err != nil {
 		return ctrl.Result{}, err
 	}
-	status, again := aggregate(&binding, works, wrong, b.now())
+	status, again := aggregate(binding, works, wrong, b.now())
 	if again > 0 {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	return ctrl.Result{}, b.write(ctx, &binding, status)
+	if equality.Semantic.DeepEqual(*binding.status, status) {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, writeStatus(ctx, b.client, binding, status)
 }
 
 // byBinding is the index of Works by the UID of their binding.
 const byBinding = "binding"
 
-func (b *binder) works(ctx context.Context, binding *workv1alpha2.ResourceBinding) (map[string]*workv1alpha1.Work, error) {
+func (b *binder) works(ctx context.Context, binding *binding) (map[string]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
-	if err := b.client.List(ctx, &list, client.MatchingFields{byBinding: string(binding.UID)}); err != nil {
-		return nil, fmt.Errorf("find the Works of ResourceBinding %s/%s: %w", binding.Namespace, binding.Name, err)
+	if err := b.client.List(ctx, &list, client.MatchingFields{byBinding: string(binding.GetUID())}); err != nil {
+		return nil, fmt.Errorf("find the Works of %s: %w", binding, err)
 	}
 	works := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
@@ -103,14 +106,14 @@ func (b *binder) works(ctx context.Context, binding *workv1alpha2.ResourceBindin
 }
 
 // dispatch makes the Works what they should be. The first error is what the template says that means nothing.
-func (b *binder) dispatch(ctx context.Context, binding *workv1alpha2.ResourceBinding, template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) (wrong, err error) {
-	resolution, wrong := resolve(binding.Spec.ConflictResolution, template.GetAnnotations()[AnnotationConflictResolution])
+func (b *binder) dispatch(ctx context.Context, binding *binding, template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) (wrong, err error) {
+	resolution, wrong := resolve(binding.spec.ConflictResolution, template.GetAnnotations()[AnnotationConflictResolution])
 	manifest, err := manifestOf(template, resolution)
 	if err != nil {
 		return wrong, err
 	}
 	wanted := map[string]bool{}
-	for _, target := range binding.Spec.Clusters {
+	for _, target := range binding.spec.Clusters {
 		wanted[target.Name] = true
 		if err := b.put(ctx, binding, target, manifest, works[target.Name]); err != nil {
 			return wrong, err
@@ -127,7 +130,7 @@ func (b *binder) dispatch(ctx context.Context, binding *workv1alpha2.ResourceBin
 }
 
 // put makes one Work what it should be.
-func (b *binder) put(ctx context.Context, binding *workv1alpha2.ResourceBinding, target workv1alpha2.TargetCluster, manifest *unstructured.Unstructured, have *workv1alpha1.Work) error {
+func (b *binder) put(ctx context.Context, binding *binding, target workv1alpha2.TargetCluster, manifest *unstructured.Unstructured, have *workv1alpha1.Work) error {
 	if have != nil && !have.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -137,18 +140,18 @@ func (b *binder) put(ctx context.Context, binding *workv1alpha2.ResourceBinding,
 	}
 	spec := workv1alpha1.WorkSpec{
 		Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}},
-		PreserveResourcesOnDeletion: binding.Spec.PreserveResourcesOnDeletion,
+		PreserveResourcesOnDeletion: binding.spec.PreserveResourcesOnDeletion,
 	}
-	if s := binding.Spec.Suspension; s != nil {
+	if s := binding.spec.Suspension; s != nil {
 		spec.SuspendDispatching = s.Dispatching
 	}
 	if have == nil {
-		r := binding.Spec.Resource
+		r := binding.spec.Resource
 		work := &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: executionNamespace(target.Name), Name: workName(Template{r.APIVersion, r.Kind, r.Namespace, r.Name, nil}),
-				Labels:      map[string]string{LabelBinding: string(binding.UID)},
-				Annotations: map[string]string{AnnotationBinding: binding.Namespace + "/" + binding.Name},
+				Labels:      map[string]string{LabelBinding: string(binding.GetUID())},
+				Annotations: map[string]string{AnnotationBinding: binding.path()},
 				Finalizers:  []string{FinalizerExecution},
 			},
 			Spec: spec,
@@ -179,7 +182,7 @@ func sameSpec(a, b workv1alpha1.WorkSpec) bool {
 }
 
 // release deletes all Works of a binding that is going.
-func (b *binder) release(ctx context.Context, binding *workv1alpha2.ResourceBinding, works map[string]*workv1alpha1.Work) error {
+func (b *binder) release(ctx context.Context, binding *binding, works map[string]*workv1alpha1.Work) error {
 	for _, cluster := range slices.Sorted(maps.Keys(works)) {
 		if !works[cluster].DeletionTimestamp.IsZero() {
 			continue
@@ -191,35 +194,35 @@ func (b *binder) release(ctx context.Context, binding *workv1alpha2.ResourceBind
 	if len(works) > 0 {
 		return nil
 	}
-	before := binding.DeepCopy()
-	binding.Finalizers = slices.DeleteFunc(slices.Clone(binding.Finalizers), func(f string) bool { return f == FinalizerBinding })
-	return client.IgnoreNotFound(b.client.Patch(ctx, binding, client.MergeFrom(before), client.FieldOwner(FieldOwner)))
+	released := binding.copy()
+	controllerutil.RemoveFinalizer(released.Object, FinalizerBinding)
+	return client.IgnoreNotFound(b.client.Patch(ctx, released.Object, client.MergeFrom(binding.Object), client.FieldOwner(FieldOwner)))
 }
 
 // FinalizerBinding keeps a binding until its Works are gone.
 const FinalizerBinding = "karmada.io/binding-controller"
 
 // aggregate tells what became of a resource in all of its clusters, and after how long it can, if not now.
-func aggregate(binding *workv1alpha2.ResourceBinding, works map[string]*workv1alpha1.Work, wrong error, now time.Time) (workv1alpha2.ResourceBindingStatus, time.Duration) {
-	status := *binding.Status.DeepCopy()
-	status.ObservedGeneration = binding.Generation
+func aggregate(binding *binding, works map[string]*workv1alpha1.Work, wrong error, now time.Time) (workv1alpha2.ResourceBindingStatus, time.Duration) {
+	status := *binding.status.DeepCopy()
+	status.ObservedGeneration = binding.GetGeneration()
 	status.AggregatedStatus = nil
 	tell := func(kind string, is metav1.ConditionStatus, reason passage.Reason) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: kind, Status: is, Reason: string(reason.Code), Message: reason.Message,
-			ObservedGeneration: binding.Generation, LastTransitionTime: metav1.NewTime(now),
+			ObservedGeneration: binding.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	if len(binding.Spec.Clusters) == 0 {
+	if len(binding.spec.Clusters) == 0 {
 		reason := passage.Because(ReasonNoCluster, "no cluster that has joined is selected by spec.placement of its policy")
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, reason)
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason)
 		return status, 0
 	}
-	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(ReasonScheduled, "it goes to %d of the clusters that have joined", len(binding.Spec.Clusters)))
+	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(ReasonScheduled, "it goes to %d of the clusters that have joined", len(binding.spec.Clusters)))
 	applied, waiting := 0, 0
 	var first *metav1.Condition
-	for _, target := range binding.Spec.Clusters {
+	for _, target := range binding.spec.Clusters {
 		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Health: workv1alpha2.ResourceUnknown}
 		work := works[target.Name]
 		var condition *metav1.Condition
@@ -245,14 +248,14 @@ func aggregate(binding *workv1alpha2.ResourceBinding, works map[string]*workv1al
 		}
 		status.AggregatedStatus = append(status.AggregatedStatus, item)
 	}
-	if left := gather - now.Sub(binding.CreationTimestamp.Time); waiting > 0 && left > 0 {
+	if left := gather - now.Sub(binding.GetCreationTimestamp().Time); waiting > 0 && left > 0 {
 		return status, left
 	}
 	note := ""
 	if wrong != nil {
 		note = "; " + wrong.Error()
 	}
-	switch total := len(binding.Spec.Clusters); {
+	switch total := len(binding.spec.Clusters); {
 	case applied == total:
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(ReasonFullyApplied, "all %d clusters run it%s", total, note))
 	case first != nil:
@@ -265,17 +268,4 @@ func aggregate(binding *workv1alpha2.ResourceBinding, works map[string]*workv1al
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(ReasonApplying, "%d of %d clusters run it%s", applied, total, note))
 	}
 	return status, 0
-}
-
-func (b *binder) write(ctx context.Context, binding *workv1alpha2.ResourceBinding, status workv1alpha2.ResourceBindingStatus) error {
-	if equality.Semantic.DeepEqual(binding.Status, status) {
-		return nil
-	}
-	before := binding.DeepCopy()
-	binding.Status = status
-	err := b.client.Status().Patch(ctx, binding, client.MergeFrom(before), client.FieldOwner(FieldOwner))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -49,7 +50,7 @@ type detector struct {
 
 // Reconcile brings one resource to its binding.
 func (d *detector) Reconcile(ctx context.Context, key templateKey) (reconcile.Result, error) {
-	binding, err := d.binding(ctx, key)
+	binding, err := getBinding(ctx, d.client, key.Namespace, bindingName(key.kind.Kind, key.Name))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -57,10 +58,10 @@ func (d *detector) Reconcile(ctx context.Context, key templateKey) (reconcile.Re
 	if err := d.metadata.Get(ctx, key.ObjectKey, seen); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	} else if err != nil || seen.DeletionTimestamp != nil {
-		if binding == nil || !binding.DeletionTimestamp.IsZero() {
+		if binding == nil || binding.GetDeletionTimestamp() != nil || binding.spec.Resource.APIVersion != key.kind.GroupVersion().String() {
 			return reconcile.Result{}, nil
 		}
-		return reconcile.Result{}, client.IgnoreNotFound(d.client.Delete(ctx, binding))
+		return reconcile.Result{}, client.IgnoreNotFound(d.client.Delete(ctx, binding.Object))
 	}
 	policies, err := d.policies(ctx)
 	if err != nil {
@@ -84,22 +85,21 @@ func (d *detector) Reconcile(ctx context.Context, key templateKey) (reconcile.Re
 }
 
 // bind writes the binding of a resource, if it says anything new.
-func (d *detector) bind(ctx context.Context, t Template, uid types.UID, policy *Policy, members []Member, replicas int32, have *workv1alpha2.ResourceBinding) error {
+func (d *detector) bind(ctx context.Context, t Template, uid types.UID, policy *Policy, members []Member, replicas int32, have *binding) error {
 	clusters, err := place(policy.Spec.Placement, members, replicas)
 	if err != nil {
 		return err
 	}
-	want := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
-		Namespace: t.Namespace, Name: bindingName(t.Kind, t.Name), Finalizers: []string{FinalizerBinding},
-	}}
+	want := newBinding(t.Namespace, bindingName(t.Kind, t.Name))
 	if have != nil {
-		if !have.DeletionTimestamp.IsZero() {
+		if have.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		want = have.DeepCopy()
+		want = have.copy()
 	}
+	controllerutil.AddFinalizer(want.Object, FinalizerBinding)
 	claim(want, policy)
-	want.Spec = workv1alpha2.ResourceBindingSpec{
+	*want.spec = workv1alpha2.ResourceBindingSpec{
 		Resource:           workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid},
 		Clusters:           clusters,
 		Replicas:           max(0, replicas),
@@ -108,21 +108,21 @@ func (d *detector) bind(ctx context.Context, t Template, uid types.UID, policy *
 		Suspension:         policy.Spec.Suspension, PreserveResourcesOnDeletion: policy.Spec.PreserveResourcesOnDeletion,
 		PropagateDeps: policy.Spec.PropagateDeps, SchedulerName: policy.Spec.SchedulerName,
 	}
-	if want.Spec.ConflictResolution == "" {
-		want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
+	if want.spec.ConflictResolution == "" {
+		want.spec.ConflictResolution = policyv1alpha1.ConflictAbort
 	}
 	switch {
 	case have == nil:
-		return d.client.Create(ctx, want, client.FieldOwner(FieldOwner))
-	case equality.Semantic.DeepEqual(have.Spec, want.Spec) && equality.Semantic.DeepEqual(have.Annotations, want.Annotations):
+		return d.client.Create(ctx, want.Object, client.FieldOwner(FieldOwner))
+	case equality.Semantic.DeepEqual(have.spec, want.spec) && equality.Semantic.DeepEqual(have.GetAnnotations(), want.GetAnnotations()):
 		return nil
 	}
-	return d.client.Update(ctx, want, client.FieldOwner(FieldOwner))
+	return d.client.Update(ctx, want.Object, client.FieldOwner(FieldOwner))
 }
 
 // claim writes down which policy has taken a resource.
-func claim(binding *workv1alpha2.ResourceBinding, policy *Policy) {
-	annotations := joined(binding.Annotations, []string{AnnotationPolicyNamespace, AnnotationPolicyName, AnnotationClusterPolicy})
+func claim(binding *binding, policy *Policy) {
+	annotations := joined(binding.GetAnnotations(), []string{AnnotationPolicyNamespace, AnnotationPolicyName, AnnotationClusterPolicy})
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
@@ -131,30 +131,19 @@ func claim(binding *workv1alpha2.ResourceBinding, policy *Policy) {
 	} else {
 		annotations[AnnotationPolicyNamespace], annotations[AnnotationPolicyName] = policy.Namespace, policy.Name
 	}
-	binding.Annotations = annotations
+	binding.SetAnnotations(annotations)
 }
 
 // claimOf is the policy that has taken a resource.
-func claimOf(binding *workv1alpha2.ResourceBinding) Key {
+func claimOf(binding *binding) Key {
 	if binding == nil {
 		return Key{}
 	}
-	if name := binding.Annotations[AnnotationClusterPolicy]; name != "" {
+	annotations := binding.GetAnnotations()
+	if name := annotations[AnnotationClusterPolicy]; name != "" {
 		return Key{"", name}
 	}
-	return Key{binding.Annotations[AnnotationPolicyNamespace], binding.Annotations[AnnotationPolicyName]}
-}
-
-func (d *detector) binding(ctx context.Context, key templateKey) (*workv1alpha2.ResourceBinding, error) {
-	binding := &workv1alpha2.ResourceBinding{}
-	err := d.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: bindingName(key.kind.Kind, key.Name)}, binding)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, nil
-	}
-	return binding, nil
+	return Key{annotations[AnnotationPolicyNamespace], annotations[AnnotationPolicyName]}
 }
 
 func (d *detector) policies(ctx context.Context) ([]*Policy, error) {

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -149,6 +150,88 @@ func TestTakeOver(t *testing.T) {
 	if after := west.pods(t); after != before {
 		t.Errorf("pods %s became %s", before, after)
 	}
+	eventually(t, func(ctx context.Context) error {
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
+			return err
+		}
+		if s := policy.Status; s.Matched != 1 || s.Applied != 1 || s.Conflicting+s.Failed != 0 || !meta.IsStatusConditionTrue(s.Conditions, policyv1alpha1.ConditionReady) {
+			return fmt.Errorf("the policy says %+v", s)
+		}
+		return nil
+	})
+
+	t.Run("what somebody changes in the cluster is put back", func(t *testing.T) {
+		west.change(t, now, func() { now.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "EXTRA", Value: "1"}} })
+		west.until(t, now, func() error {
+			if n := len(now.Spec.Template.Spec.Containers[0].Env); n > 0 {
+				return fmt.Errorf("it has %d variables", n)
+			}
+			return nil
+		})
+	})
+	t.Run("what somebody deletes in the cluster is made again", func(t *testing.T) {
+		uid := now.UID
+		if err := west.Delete(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		west.until(t, now, func() error {
+			if now.UID == uid {
+				return errors.New("it is not gone")
+			}
+			return nil
+		})
+	})
+	template := deployment("cart")
+	t.Run("what changes on the hub changes in the cluster", func(t *testing.T) {
+		hub.change(t, template, func() { template.Spec.Template.Spec.Containers[0].Image = "cart:2" })
+		west.until(t, now, func() error {
+			if image := now.Spec.Template.Spec.Containers[0].Image; image != "cart:2" {
+				return fmt.Errorf("it has image %s", image)
+			}
+			return nil
+		})
+	})
+	t.Run("a policy that goes leaves everything as it is", func(t *testing.T) {
+		if err := hub.Delete(t.Context(), policy); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		west.until(t, now, func() error { return nil })
+	})
+	t.Run("what is deleted on the hub goes from the cluster", func(t *testing.T) {
+		if err := hub.Delete(t.Context(), template); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func(ctx context.Context) error {
+			if err := west.Get(ctx, client.ObjectKeyFromObject(now), now); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it is still there: %v", err)
+			}
+			return nil
+		})
+	})
+}
+
+// change reads an object, changes it and writes it back, until nobody was faster.
+func (s *site) change(t *testing.T, object client.Object, change func()) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if err := s.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change()
+		return s.Update(ctx, object)
+	})
+}
+
+// until reads an object until it is as it should be.
+func (s *site) until(t *testing.T, object client.Object, is func() error) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if err := s.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		return is()
+	})
 }
 
 // applied waits until the binding of a resource says so.

@@ -244,6 +244,9 @@ type PropagationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// ConditionReady of a policy: all that it takes is applied everywhere.
+const ConditionReady = "Ready"
+
 // PropagationPolicyList is a list of PropagationPolicies.
 //
 // +kubebuilder:object:root=true
