@@ -11,12 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -51,7 +49,57 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 	if err != nil {
 		return err
 	}
-	for index, of := range map[string]func(client.Object) []string{
+	if err := setupIndexes(ctx, mgr); err != nil {
+		return err
+	}
+	works, bindings := newBell(), newBell()
+	m := &members{secrets: mgr.GetAPIReader(), limits: limits, known: map[string]*member{}}
+	m.heard = func(labels map[string]string) {
+		if labels[LabelHub] == hub {
+			works.ringFor(ctx, mgr.GetCache(), client.MatchingFields{byUID: labels[LabelWork]})
+		}
+	}
+	back := func(cluster string) {
+		works.ringFor(ctx, mgr.GetCache(), client.InNamespace(executionNamespace(cluster)))
+	}
+	kinds, err := setupDetector(mgr, bindings.ring)
+	if err != nil {
+		return err
+	}
+	if err := setupReporter(mgr, kinds); err != nil {
+		return err
+	}
+	options := controller.Options{MaxConcurrentReconciles: atOnce, RateLimiter: patience[reconcile.Request]()}
+	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-binding").WithOptions(options).
+		For(&workv1alpha2.ResourceBinding{}).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf)).
+		WatchesRawSource(source.Channel(bindings, &handler.EnqueueRequestForObject{})).
+		Complete(&binder{client: mgr.GetClient(), templates: mgr.GetAPIReader(), now: time.Now})
+	if err != nil {
+		return fmt.Errorf("watch ResourceBindings: %w", err)
+	}
+	undo := &undoing{client: mgr.GetClient(), reader: mgr.GetAPIReader()}
+	options.RateLimiter = patience[reconcile.Request]()
+	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-work").WithOptions(options).
+		For(&workv1alpha1.Work{}, builder.WithPredicates(specChanged)).
+		WatchesRawSource(source.Channel(works, &handler.EnqueueRequestForObject{})).
+		Complete(&executor{client: mgr.GetClient(), members: m, hub: hub, undo: undo, now: time.Now})
+	if err != nil {
+		return fmt.Errorf("watch Works: %w", err)
+	}
+	options.RateLimiter = patience[reconcile.Request]()
+	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-cluster").WithOptions(options).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(specChanged)).
+		Complete(&harbourmaster{client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, back: back})
+	if err != nil {
+		return fmt.Errorf("watch Clusters: %w", err)
+	}
+	return nil
+}
+
+func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
+	for index, of := range map[string]client.IndexerFunc{
 		byBinding: func(o client.Object) []string { return []string{o.GetLabels()[LabelBinding]} },
 		byUID:     func(o client.Object) []string { return []string{string(o.GetUID())} },
 	} {
@@ -60,71 +108,24 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 		}
 	}
 	for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byClaim, claimIndex); err != nil {
-			return fmt.Errorf("index bindings: %w", err)
+		for index, of := range map[string]client.IndexerFunc{byClaim: claimIndex, byRequirer: requirerIndex} {
+			if err := mgr.GetFieldIndexer().IndexField(ctx, kind, index, of); err != nil {
+				return fmt.Errorf("index bindings: %w", err)
+			}
 		}
-	}
-	works := make(chan event.GenericEvent, 1024)
-	news := func(key types.NamespacedName) {
-		works <- event.GenericEvent{Object: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}
-	}
-	m := &members{secrets: mgr.GetAPIReader(), limits: limits, known: map[string]*member{}}
-	m.heard = func(labels map[string]string) {
-		if labels[LabelHub] != hub {
-			return
-		}
-		var list workv1alpha1.WorkList
-		if err := mgr.GetCache().List(ctx, &list, client.MatchingFields{byUID: labels[LabelWork]}, client.UnsafeDisableDeepCopy); err != nil {
-			return
-		}
-		for i := range list.Items {
-			news(client.ObjectKeyFromObject(&list.Items[i]))
-		}
-	}
-	back := func(cluster string) {
-		var list workv1alpha1.WorkList
-		if err := mgr.GetCache().List(ctx, &list, client.InNamespace(executionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
-			return
-		}
-		for i := range list.Items {
-			news(client.ObjectKeyFromObject(&list.Items[i]))
-		}
-	}
-	if err := setupDetector(mgr); err != nil {
-		return err
-	}
-	if err := setupReporter(mgr); err != nil {
-		return err
-	}
-	options := controller.Options{MaxConcurrentReconciles: atOnce}
-	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-binding").WithOptions(options).
-		For(&workv1alpha2.ResourceBinding{}).
-		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf)).
-		Complete(&binder{client: mgr.GetClient(), templates: mgr.GetAPIReader(), now: time.Now})
-	if err != nil {
-		return fmt.Errorf("watch ResourceBindings: %w", err)
-	}
-	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-work").WithOptions(options).
-		For(&workv1alpha1.Work{}, builder.WithPredicates(specChanged)).
-		WatchesRawSource(source.Channel(works, &handler.EnqueueRequestForObject{})).
-		Complete(&executor{client: mgr.GetClient(), members: m, hub: hub, now: time.Now})
-	if err != nil {
-		return fmt.Errorf("watch Works: %w", err)
-	}
-	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-cluster").WithOptions(options).
-		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(specChanged)).
-		Complete(&harbourmaster{client: mgr.GetClient(), members: m, now: time.Now, back: back})
-	if err != nil {
-		return fmt.Errorf("watch Clusters: %w", err)
 	}
 	return nil
+}
+
+// patience is how long failures are waited out: nobody who has mended something should wait for minutes.
+func patience[T comparable]() workqueue.TypedRateLimiter[T] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](100*time.Millisecond, 10*time.Second)
 }
 
 // reportPause is how long news of bindings gather, so that a thousand resources do not cost a thousand writes.
 const reportPause = time.Second
 
-func setupReporter(mgr ctrl.Manager) error {
+func setupReporter(mgr ctrl.Manager, kinds *kinds) error {
 	claimants := handler.Funcs{}
 	tell := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if key := claimOf(bindingIn(object)); key != (Key{}) {
@@ -142,11 +143,11 @@ func setupReporter(mgr ctrl.Manager) error {
 		tell(e.Object, q)
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-policy").
-		For(&policyv1alpha1.PropagationPolicy{}, builder.WithPredicates(specChanged)).
-		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged)).
+		For(&policyv1alpha1.PropagationPolicy{}, builder.WithPredicates(asked)).
+		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(asked)).
 		Watches(&workv1alpha2.ResourceBinding{}, claimants).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, claimants).
-		Complete(&reporter{client: mgr.GetClient(), now: time.Now})
+		Complete(&reporter{client: mgr.GetClient(), kinds: kinds, now: time.Now})
 	if err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}
@@ -166,66 +167,6 @@ func bindingOf(_ context.Context, work client.Object) []reconcile.Request {
 		namespace, name = "", path
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
-}
-
-func setupDetector(mgr ctrl.Manager) error {
-	metadata, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultTransform: cache.TransformStripManagedFields(),
-	})
-	if err != nil {
-		return fmt.Errorf("create a cache of what policies select: %w", err)
-	}
-	if err := mgr.Add(metadata); err != nil {
-		return fmt.Errorf("add the cache of what policies select: %w", err)
-	}
-	d := &detector{client: mgr.GetClient(), metadata: metadata, full: mgr.GetAPIReader(), followed: map[schema.GroupVersionKind]bool{}}
-	concerned := func(ctx context.Context, p *Policy) []templateKey {
-		if err := d.follow(ctx, p); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "follow what a policy selects", "policy", p.Name)
-			return nil
-		}
-		all, err := d.concerned(ctx, p)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find what a policy selects", "policy", p.Name)
-		}
-		return all
-	}
-	d.controller, err = controller.NewTyped("adoption-detector", mgr, controller.TypedOptions[templateKey]{
-		Reconciler: d, MaxConcurrentReconciles: atOnce,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[templateKey](100*time.Millisecond, 10*time.Second),
-	})
-	if err != nil {
-		return fmt.Errorf("watch what policies select: %w", err)
-	}
-	sources := []source.TypedSource[templateKey]{
-		source.TypedKind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{},
-			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []templateKey {
-				return concerned(ctx, &Policy{Namespace: p.Namespace, Name: p.Name, Spec: p.Spec})
-			})),
-		source.TypedKind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{},
-			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []templateKey {
-				return concerned(ctx, &Policy{Name: p.Name, Spec: p.Spec})
-			})),
-		source.TypedKind(mgr.GetCache(), &clusterv1alpha1.Cluster{},
-			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ *clusterv1alpha1.Cluster) []templateKey {
-				policies, err := d.policies(ctx)
-				if err != nil {
-					return nil
-				}
-				var all []templateKey
-				for _, p := range policies {
-					all = append(all, concerned(ctx, p)...)
-				}
-				return all
-			})),
-	}
-	for _, s := range sources {
-		if err := d.controller.Watch(s); err != nil {
-			return fmt.Errorf("watch policies: %w", err)
-		}
-	}
-	return nil
 }
 
 // hubID tells this hub from all others: the UID of its namespace kube-system.

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -64,19 +64,14 @@ func (b *binder) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	if binding.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, b.release(ctx, binding, works)
 	}
-	resource := binding.spec.Resource
-	template := &unstructured.Unstructured{}
-	template.SetGroupVersionKind(schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind))
-	if err := b.templates.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: resource.Name}, template); err != nil {
-		// The detector hears of it when it is gone.
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	wrong, err := b.dispatch(ctx, binding, template, works)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if works, err = b.works(ctx, binding); err != nil {
-		return ctrl.Result{}, err
+	var wrong error
+	if taken(binding) {
+		if wrong, err = b.dispatch(ctx, binding, works); err != nil {
+			return ctrl.Result{}, err
+		}
+		if works, err = b.works(ctx, binding); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	status, again := aggregate(binding, works, wrong, b.now())
 	if again > 0 {
@@ -105,17 +100,51 @@ func (b *binder) works(ctx context.Context, binding *binding) (map[string]*workv
 	return works, nil
 }
 
+// taken holds for a resource that a policy takes, or that something needs which one takes. What changes about any other stays
+// on the hub.
+func taken(binding *binding) bool {
+	return claimOf(binding) != (Key{}) || len(binding.spec.RequiredBy) > 0
+}
+
+// targets are the clusters that a resource goes to, of itself and because something needs it there.
+func targets(binding *binding) []workv1alpha2.TargetCluster {
+	all := slices.Clone(binding.spec.Clusters)
+	for _, r := range binding.spec.RequiredBy {
+		for _, c := range r.Clusters {
+			if !slices.ContainsFunc(all, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
 // dispatch makes the Works what they should be. The first error is what the template says that means nothing.
-func (b *binder) dispatch(ctx context.Context, binding *binding, template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) (wrong, err error) {
+func (b *binder) dispatch(ctx context.Context, binding *binding, works map[string]*workv1alpha1.Work) (wrong, err error) {
+	key := templateOf(binding)
+	template := &unstructured.Unstructured{}
+	template.SetGroupVersionKind(key.kind)
+	if err := b.templates.Get(ctx, key.ObjectKey, template); err != nil {
+		// The detector hears of it when it is gone.
+		return nil, client.IgnoreNotFound(err)
+	}
 	resolution, wrong := resolve(binding.spec.ConflictResolution, template.GetAnnotations()[AnnotationConflictResolution])
 	manifest, err := manifestOf(template, resolution)
 	if err != nil {
 		return wrong, err
 	}
 	wanted := map[string]bool{}
-	for _, target := range binding.spec.Clusters {
+	divided := binding.spec.Placement != nil && binding.spec.Placement.Divides() && replicasOf(manifest) >= 0
+	for _, target := range targets(binding) {
 		wanted[target.Name] = true
-		if err := b.put(ctx, binding, target, manifest, works[target.Name]); err != nil {
+		share := manifest
+		if divided {
+			share = manifest.DeepCopy()
+			if err := unstructured.SetNestedField(share.Object, int64(target.Replicas), "spec", "replicas"); err != nil {
+				return wrong, err
+			}
+		}
+		if err := b.put(ctx, binding, target.Name, share, works[target.Name]); err != nil {
 			return wrong, err
 		}
 	}
@@ -130,7 +159,7 @@ func (b *binder) dispatch(ctx context.Context, binding *binding, template *unstr
 }
 
 // put makes one Work what it should be.
-func (b *binder) put(ctx context.Context, binding *binding, target workv1alpha2.TargetCluster, manifest *unstructured.Unstructured, have *workv1alpha1.Work) error {
+func (b *binder) put(ctx context.Context, binding *binding, cluster string, manifest *unstructured.Unstructured, have *workv1alpha1.Work) error {
 	if have != nil && !have.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -149,7 +178,7 @@ func (b *binder) put(ctx context.Context, binding *binding, target workv1alpha2.
 		r := binding.spec.Resource
 		work := &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: executionNamespace(target.Name), Name: workName(Template{r.APIVersion, r.Kind, r.Namespace, r.Name, nil}),
+				Namespace: executionNamespace(cluster), Name: workName(Template{r.APIVersion, r.Kind, r.Namespace, r.Name, nil}),
 				Labels:      map[string]string{LabelBinding: string(binding.GetUID())},
 				Annotations: map[string]string{AnnotationBinding: binding.path()},
 				Finalizers:  []string{FinalizerExecution},
@@ -187,6 +216,9 @@ func (b *binder) release(ctx context.Context, binding *binding, works map[string
 		if !works[cluster].DeletionTimestamp.IsZero() {
 			continue
 		}
+		if err := b.instruct(ctx, binding, works[cluster]); err != nil {
+			return err
+		}
 		if err := b.client.Delete(ctx, works[cluster]); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -197,6 +229,21 @@ func (b *binder) release(ctx context.Context, binding *binding, works map[string
 	released := binding.copy()
 	controllerutil.RemoveFinalizer(released.Object, FinalizerBinding)
 	return client.IgnoreNotFound(b.client.Patch(ctx, released.Object, client.MergeFrom(binding.Object), client.FieldOwner(FieldOwner)))
+}
+
+// instruct has a Work that is going leave its cluster as the binding says.
+func (b *binder) instruct(ctx context.Context, binding *binding, work *workv1alpha1.Work) error {
+	undo := binding.GetAnnotations()[AnnotationUndo] == "true" && work.Annotations[AnnotationUndo] != "true"
+	preserve := ptr.Deref(binding.spec.PreserveResourcesOnDeletion, false) != ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false)
+	if !undo && !preserve {
+		return nil
+	}
+	before := work.DeepCopy()
+	if undo {
+		work.Annotations = joined(work.Annotations, nil, map[string]string{AnnotationUndo: "true"})
+	}
+	work.Spec.PreserveResourcesOnDeletion = binding.spec.PreserveResourcesOnDeletion
+	return client.IgnoreNotFound(b.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(FieldOwner)))
 }
 
 // FinalizerBinding keeps a binding until its Works are gone.
@@ -213,16 +260,17 @@ func aggregate(binding *binding, works map[string]*workv1alpha1.Work, wrong erro
 			ObservedGeneration: binding.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	if len(binding.spec.Clusters) == 0 {
+	clusters := targets(binding)
+	if len(clusters) == 0 {
 		reason := passage.Because(ReasonNoCluster, "no cluster that has joined is selected by spec.placement of its policy")
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, reason)
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason)
 		return status, 0
 	}
-	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(ReasonScheduled, "it goes to %d of the clusters that have joined", len(binding.spec.Clusters)))
+	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(ReasonScheduled, "it goes to %d of the clusters that have joined", len(clusters)))
 	applied, waiting := 0, 0
 	var first *metav1.Condition
-	for _, target := range binding.spec.Clusters {
+	for _, target := range clusters {
 		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Health: workv1alpha2.ResourceUnknown}
 		work := works[target.Name]
 		var condition *metav1.Condition
@@ -255,7 +303,7 @@ func aggregate(binding *binding, works map[string]*workv1alpha1.Work, wrong erro
 	if wrong != nil {
 		note = "; " + wrong.Error()
 	}
-	switch total := len(binding.spec.Clusters); {
+	switch total := len(clusters); {
 	case applied == total:
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(ReasonFullyApplied, "all %d clusters run it%s", total, note))
 	case first != nil:

@@ -2,10 +2,10 @@ package adoption
 
 import (
 	"cmp"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -14,16 +14,27 @@ import (
 // Policy is a PropagationPolicy, or a ClusterPropagationPolicy, which is in no namespace.
 type Policy struct {
 	Namespace, Name string
-	// Generation of the spec, and whether it is being deleted.
-	Generation int64
-	Deleted    bool
-	Spec       policyv1alpha1.PropagationSpec
+	// Generation of the spec, and whether it is being deleted, paused or aborted.
+	Generation               int64
+	Deleted, Paused, Aborted bool
+	Spec                     policyv1alpha1.PropagationSpec
 }
 
 // Key names a policy. One of the cluster has no namespace.
 type Key struct{ Namespace, Name string }
 
 func (p *Policy) Key() Key { return Key{p.Namespace, p.Name} }
+
+func (k Key) String() string { return k.Namespace + "/" + k.Name }
+
+// kinds are those that the policy selects resources of.
+func (p *Policy) kinds() map[schema.GroupVersionKind]bool {
+	all := map[schema.GroupVersionKind]bool{}
+	for _, s := range p.Spec.ResourceSelectors {
+		all[schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)] = true
+	}
+	return all
+}
 
 // Template is a resource of the hub, as far as policies look at it.
 type Template struct {
@@ -49,7 +60,7 @@ func choose(t Template, policies []*Policy, claimed Key) *Policy {
 	var closest fit
 	for _, p := range policies {
 		f := p.fit(t)
-		if f == unfit || p.Deleted {
+		if f == unfit || p.Deleted || p.Aborted {
 			continue
 		}
 		if p.Key() == claimed {
@@ -126,11 +137,4 @@ func (p *Policy) invalidSelectors() map[int]error {
 		}
 	}
 	return invalid
-}
-
-// sorted is an order that does not depend on how policies were found.
-func sorted(policies []*Policy) []*Policy {
-	return slices.SortedFunc(slices.Values(policies), func(a, b *Policy) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
 }

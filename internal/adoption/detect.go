@@ -3,31 +3,21 @@ package adoption
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
-)
-
-// Where a binding says which policy has taken its resource.
-const (
-	AnnotationPolicyNamespace = "propagationpolicy.karmada.io/namespace"
-	AnnotationPolicyName      = "propagationpolicy.karmada.io/name"
-	AnnotationClusterPolicy   = "clusterpropagationpolicy.karmada.io/name"
 )
 
 // templateKey names a resource of the hub.
@@ -36,65 +26,159 @@ type templateKey struct {
 	client.ObjectKey
 }
 
+func (k templateKey) template(seen *metav1.PartialObjectMetadata) Template {
+	return Template{APIVersion: k.kind.GroupVersion().String(), Kind: k.kind.Kind, Namespace: seen.Namespace, Name: seen.Name, Labels: seen.Labels}
+}
+
 // detector finds the policy of every resource of the hub, and writes down in a binding what that asks for.
 type detector struct {
 	client client.Client
 	// metadata is a cache of the kinds that policies select; full reads a resource as it is right now.
-	metadata   cache.Cache
-	full       client.Reader
-	controller controller.TypedController[templateKey]
-
-	mu       sync.Mutex
-	followed map[schema.GroupVersionKind]bool
+	metadata cache.Cache
+	full     client.Reader
+	kinds    *kinds
+	// changed tells of a resource whose binding stays as it is.
+	changed func(binding client.ObjectKey)
 }
 
 // Reconcile brings one resource to its binding.
 func (d *detector) Reconcile(ctx context.Context, key templateKey) (reconcile.Result, error) {
-	binding, err := getBinding(ctx, d.client, key.Namespace, bindingName(key.kind.Kind, key.Name))
+	have, err := getBinding(ctx, d.client, key.Namespace, bindingName(key.kind.Kind, key.Name))
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if have != nil && have.spec.Resource.APIVersion != key.kind.GroupVersion().String() {
+		// It is that of a resource of the same kind and name in another group.
+		have = nil
 	}
 	seen := metadataOf(key.kind)
 	if err := d.metadata.Get(ctx, key.ObjectKey, seen); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	} else if err != nil || seen.DeletionTimestamp != nil {
-		if binding == nil || binding.GetDeletionTimestamp() != nil || binding.spec.Resource.APIVersion != key.kind.GroupVersion().String() {
-			return reconcile.Result{}, nil
-		}
-		return reconcile.Result{}, client.IgnoreNotFound(d.client.Delete(ctx, binding.Object))
+		return reconcile.Result{}, d.gone(ctx, have)
 	}
-	policies, err := d.policies(ctx)
+	all, err := policies(ctx, d.client)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	t := Template{APIVersion: key.kind.GroupVersion().String(), Kind: key.kind.Kind, Namespace: seen.Namespace, Name: seen.Name, Labels: seen.Labels}
-	policy := choose(t, policies, claimOf(binding))
+	t := key.template(seen)
+	policy := choose(t, all, claimOf(have))
 	if policy == nil {
-		// What has been taken to clusters stays there when its policy goes.
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, d.unclaimed(ctx, have, all)
+	}
+	return reconcile.Result{}, d.claimed(ctx, key, t, seen.UID, policy, have)
+}
+
+// gone removes the binding of a resource that is gone.
+func (d *detector) gone(ctx context.Context, have *binding) error {
+	if have == nil || have.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if err := d.require(ctx, have, nil, false); err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object))
+}
+
+// unclaimed is a resource that no policy takes. What has been taken to clusters stays there when its policy goes, unless that
+// was aborted.
+func (d *detector) unclaimed(ctx context.Context, have *binding, all []*Policy) error {
+	if have == nil || have.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	claimant := claimOf(have)
+	for _, p := range all {
+		if p.Key() == claimant && p.Aborted {
+			return d.undo(ctx, have)
+		}
+	}
+	if claimant == (Key{}) {
+		if len(have.spec.RequiredBy) > 0 {
+			d.changed(client.ObjectKeyFromObject(have.Object))
+		}
+		return nil
+	}
+	if err := d.require(ctx, have, nil, false); err != nil {
+		return err
+	}
+	released := have.copy()
+	claim(released, nil)
+	return d.client.Update(ctx, released.Object, client.FieldOwner(FieldOwner))
+}
+
+// undo has a binding go, and everything be as it was before.
+func (d *detector) undo(ctx context.Context, have *binding) error {
+	if err := d.require(ctx, have, nil, true); err != nil {
+		return err
+	}
+	if have.GetAnnotations()[AnnotationUndo] != "true" {
+		marked := have.copy()
+		marked.SetAnnotations(joined(have.GetAnnotations(), nil, map[string]string{AnnotationUndo: "true"}))
+		if err := d.client.Update(ctx, marked.Object, client.FieldOwner(FieldOwner)); err != nil {
+			return err
+		}
+		have = marked
+	}
+	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object))
+}
+
+// claimed is a resource that a policy takes.
+func (d *detector) claimed(ctx context.Context, key templateKey, t Template, uid types.UID, policy *Policy, have *binding) error {
+	if have != nil && have.GetDeletionTimestamp() != nil {
+		return nil
 	}
 	members, err := d.members(ctx)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
-	replicas, err := d.replicas(ctx, key, policy)
-	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	divided := policy.Spec.Placement.Divides()
+	var template *unstructured.Unstructured
+	if divided || policy.Spec.PropagateDeps {
+		template = &unstructured.Unstructured{}
+		template.SetGroupVersionKind(key.kind)
+		if err := d.full.Get(ctx, key.ObjectKey, template); err != nil {
+			return client.IgnoreNotFound(err)
+		}
 	}
-	return reconcile.Result{}, d.bind(ctx, t, seen.UID, policy, members, replicas, binding)
-}
-
-// bind writes the binding of a resource, if it says anything new.
-func (d *detector) bind(ctx context.Context, t Template, uid types.UID, policy *Policy, members []Member, replicas int32, have *binding) error {
-	clusters, err := place(policy.Spec.Placement, members, replicas)
+	replicas := int32(-1)
+	if divided {
+		replicas = replicasOf(template)
+	}
+	bound, err := d.bind(ctx, t, uid, policy, members, replicas, have)
 	if err != nil {
 		return err
 	}
+	var needed []templateKey
+	if policy.Spec.PropagateDeps {
+		if needed, err = needs(template); err != nil {
+			return err
+		}
+	}
+	if err := d.require(ctx, bound, needed, false); err != nil {
+		return err
+	}
+	if have != nil && have.GetResourceVersion() == bound.GetResourceVersion() {
+		d.changed(client.ObjectKeyFromObject(bound.Object))
+	}
+	return nil
+}
+
+// replicasOf a resource are negative if it has none.
+func replicasOf(template *unstructured.Unstructured) int32 {
+	if n, found, err := unstructured.NestedInt64(template.Object, "spec", "replicas"); err == nil && found {
+		return int32(n)
+	}
+	return -1
+}
+
+// bind writes the binding of a resource, if it says anything new.
+func (d *detector) bind(ctx context.Context, t Template, uid types.UID, policy *Policy, members []Member, replicas int32, have *binding) (*binding, error) {
+	clusters, err := place(policy.Spec.Placement, members, replicas)
+	if err != nil {
+		return nil, err
+	}
 	want := newBinding(t.Namespace, bindingName(t.Kind, t.Name))
 	if have != nil {
-		if have.GetDeletionTimestamp() != nil {
-			return nil
-		}
 		want = have.copy()
 	}
 	controllerutil.AddFinalizer(want.Object, FinalizerBinding)
@@ -105,66 +189,28 @@ func (d *detector) bind(ctx context.Context, t Template, uid types.UID, policy *
 		Replicas:           max(0, replicas),
 		ConflictResolution: policy.Spec.ConflictResolution,
 		Placement:          &policy.Spec.Placement,
-		Suspension:         policy.Spec.Suspension, PreserveResourcesOnDeletion: policy.Spec.PreserveResourcesOnDeletion,
+		Suspension:         suspension(policy), PreserveResourcesOnDeletion: policy.Spec.PreserveResourcesOnDeletion,
 		PropagateDeps: policy.Spec.PropagateDeps, SchedulerName: policy.Spec.SchedulerName,
+		RequiredBy: want.spec.RequiredBy,
 	}
 	if want.spec.ConflictResolution == "" {
 		want.spec.ConflictResolution = policyv1alpha1.ConflictAbort
 	}
 	switch {
 	case have == nil:
-		return d.client.Create(ctx, want.Object, client.FieldOwner(FieldOwner))
+		return want, d.client.Create(ctx, want.Object, client.FieldOwner(FieldOwner))
 	case equality.Semantic.DeepEqual(have.spec, want.spec) && equality.Semantic.DeepEqual(have.GetAnnotations(), want.GetAnnotations()):
-		return nil
+		return have, nil
 	}
-	return d.client.Update(ctx, want.Object, client.FieldOwner(FieldOwner))
+	return want, d.client.Update(ctx, want.Object, client.FieldOwner(FieldOwner))
 }
 
-// claim writes down which policy has taken a resource.
-func claim(binding *binding, policy *Policy) {
-	annotations := joined(binding.GetAnnotations(), []string{AnnotationPolicyNamespace, AnnotationPolicyName, AnnotationClusterPolicy})
-	if annotations == nil {
-		annotations = map[string]string{}
+// suspension is what a policy says about it, and a paused policy suspends all.
+func suspension(policy *Policy) *policyv1alpha1.Suspension {
+	if !policy.Paused {
+		return policy.Spec.Suspension
 	}
-	if policy.Namespace == "" {
-		annotations[AnnotationClusterPolicy] = policy.Name
-	} else {
-		annotations[AnnotationPolicyNamespace], annotations[AnnotationPolicyName] = policy.Namespace, policy.Name
-	}
-	binding.SetAnnotations(annotations)
-}
-
-// claimOf is the policy that has taken a resource.
-func claimOf(binding *binding) Key {
-	if binding == nil {
-		return Key{}
-	}
-	annotations := binding.GetAnnotations()
-	if name := annotations[AnnotationClusterPolicy]; name != "" {
-		return Key{"", name}
-	}
-	return Key{annotations[AnnotationPolicyNamespace], annotations[AnnotationPolicyName]}
-}
-
-func (d *detector) policies(ctx context.Context) ([]*Policy, error) {
-	var own policyv1alpha1.PropagationPolicyList
-	if err := d.client.List(ctx, &own, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list PropagationPolicies: %w", err)
-	}
-	var all []*Policy
-	for i := range own.Items {
-		p := &own.Items[i]
-		all = append(all, &Policy{Namespace: p.Namespace, Name: p.Name, Generation: p.Generation, Deleted: !p.DeletionTimestamp.IsZero(), Spec: p.Spec})
-	}
-	var ofCluster policyv1alpha1.ClusterPropagationPolicyList
-	if err := d.client.List(ctx, &ofCluster, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list ClusterPropagationPolicies: %w", err)
-	}
-	for i := range ofCluster.Items {
-		p := &ofCluster.Items[i]
-		all = append(all, &Policy{Name: p.Name, Generation: p.Generation, Deleted: !p.DeletionTimestamp.IsZero(), Spec: p.Spec})
-	}
-	return sorted(all), nil
+	return &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 }
 
 func (d *detector) members(ctx context.Context) ([]Member, error) {
@@ -181,53 +227,21 @@ func (d *detector) members(ctx context.Context) ([]Member, error) {
 	return all, nil
 }
 
-// replicas are read only where they are to be divided. They are negative for what has none.
-func (d *detector) replicas(ctx context.Context, key templateKey, policy *Policy) (int32, error) {
-	if s := policy.Spec.Placement.ReplicaScheduling; s == nil || s.ReplicaSchedulingType != policyv1alpha1.ReplicasDivided {
-		return -1, nil
-	}
-	template := &unstructured.Unstructured{}
-	template.SetGroupVersionKind(key.kind)
-	if err := d.full.Get(ctx, key.ObjectKey, template); err != nil {
-		return 0, err
-	}
-	if n, found, err := unstructured.NestedInt64(template.Object, "spec", "replicas"); err == nil && found {
-		return int32(n), nil
-	}
-	return -1, nil
-}
-
-// follow has the controller hear of all resources of the kinds that a policy selects, and look at those that it may concern.
-func (d *detector) follow(ctx context.Context, policy *Policy) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, s := range policy.Spec.ResourceSelectors {
-		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if d.followed[kind] {
-			continue
-		}
-		err := d.controller.Watch(source.TypedKind(d.metadata, metadataOf(kind),
-			handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []templateKey {
-				return []templateKey{{kind, client.ObjectKeyFromObject(o)}}
-			})))
-		if err != nil {
-			return fmt.Errorf("follow %s: %w", kind.Kind, err)
-		}
-		d.followed[kind] = true
-	}
-	return nil
-}
-
-// concerned are the resources of the kinds that a policy selects.
+// concerned are the resources of the kinds that a policy selects, and those that it has taken.
 func (d *detector) concerned(ctx context.Context, policy *Policy) ([]templateKey, error) {
+	taken, err := claims(ctx, d.client, policy.Key())
+	if err != nil {
+		return nil, err
+	}
 	var all []templateKey
-	seen := map[schema.GroupVersionKind]bool{}
-	for _, s := range policy.Spec.ResourceSelectors {
-		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if seen[kind] {
+	for _, b := range taken {
+		all = append(all, templateOf(b))
+	}
+	for kind := range policy.kinds() {
+		if d.kinds.follow(ctx, kind) != nil {
+			// It is tried again, and told on the policy.
 			continue
 		}
-		seen[kind] = true
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		options := []client.ListOption{client.UnsafeDisableDeepCopy}

@@ -3,6 +3,7 @@ package adoption
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,14 +16,11 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/passage"
 )
-
-// FinalizerExecution keeps a Work until what it has made in its cluster is gone, or released.
-const FinalizerExecution = "karmada.io/execution-controller"
 
 // conflictLook is how often a conflict is looked at again, besides when anything on the hub changes.
 const conflictLook = 20 * time.Second
@@ -39,6 +37,7 @@ type executor struct {
 	client  client.Client
 	members *members
 	hub     string
+	undo    *undoing
 	now     func() time.Time
 }
 
@@ -48,17 +47,26 @@ func (e *executor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err := e.client.Get(ctx, request.NamespacedName, &work); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	cluster, ok := clusterOf(work.Namespace)
+	name, ok := clusterOf(work.Namespace)
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	m := e.members.get(cluster)
-	if m == nil {
-		// When the cluster can be reached, all of its Works are looked at.
+	var cluster clusterv1alpha1.Cluster
+	if err := e.client.Get(ctx, client.ObjectKey{Name: name}, &cluster); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	} else if going := !work.DeletionTimestamp.IsZero(); going && (err != nil || abandoned(&cluster)) {
+		// There is no cluster any more that anything could be written to.
+		return ctrl.Result{}, e.finish(ctx, &work)
+	} else if err != nil {
 		return ctrl.Result{}, nil
 	}
+	m := e.members.get(name)
+	if m == nil || !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) {
+		// When the cluster can be reached, all of its Works are looked at.
+		return ctrl.Result{}, e.await(ctx, &work, &cluster)
+	}
 	if !work.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, e.release(ctx, m, &work)
+		return ctrl.Result{}, e.release(ctx, m, &work, partingFor(&work, &cluster))
 	}
 	status, again, err := e.execute(ctx, m, &work)
 	if err != nil {
@@ -68,6 +76,19 @@ func (e *executor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// await tells on a Work that has something to write that it cannot.
+func (e *executor) await(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) error {
+	condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+	pending := condition == nil || condition.ObservedGeneration < work.Generation
+	if !pending || ready == nil || ready.Status != metav1.ConditionFalse || !work.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	status := *work.Status.DeepCopy()
+	e.tell(work, &status, metav1.ConditionFalse, passage.Because(ReasonUnreachable, "it waits until cluster %s can be reached: %s", cluster.Name, ready.Message))
+	return e.write(ctx, work, status)
 }
 
 // execute writes what has to be written, and gives the status that follows.
@@ -110,9 +131,13 @@ func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, 
 	if err != nil {
 		return nil, verdict{}, err
 	}
+	scaled, err := m.scaled(ctx, manifest)
+	if err != nil {
+		return nil, verdict{}, err
+	}
 	before := recordOf(work, i)
 	who := identity{e.hub, string(work.UID)}
-	v, err := settle(m.name, manifest, live, who, before, false)
+	v, err := settle(m.name, manifest, live, who, before, scaled)
 	if err != nil {
 		return nil, v, err
 	}
@@ -121,25 +146,45 @@ func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, 
 		return nil, v, nil
 	case ActionCreate:
 		live = v.want
-		if err := e.create(ctx, m, live); err != nil {
+		err = e.create(ctx, m, live)
+	case ActionTakeOver:
+		if err := e.remember(ctx, m, work, i, live, v.want); err != nil {
 			return nil, v, err
 		}
-	case ActionTakeOver, ActionUpdate:
+		fallthrough
+	case ActionUpdate:
 		live = v.want
-		if err := m.client.Update(ctx, live, client.FieldOwner(FieldOwner)); err != nil {
-			return nil, v, err
-		}
+		err = m.client.Update(ctx, live, client.FieldOwner(FieldOwner))
+	}
+	if err != nil {
+		return nil, v, err
 	}
 	if v.action != ActionNone {
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", v.action, "cluster", m.name, "object", manifest.GetKind()+" "+nameOf(manifest), "reason", v.reason.String())
 		if before.Manifest, err = digestOf(manifest.Object); err != nil {
 			return nil, v, err
 		}
-		if before.Object, err = contentOf(live, retain(manifest, live, who.marks(), false), false); err != nil {
+		if before.Object, err = contentOf(live, retain(manifest, live, who.marks(), v.scaled), v.scaled); err != nil {
 			return nil, v, err
 		}
 	}
 	return statusOf(i, live, before), v, nil
+}
+
+// remember keeps an object that is about to be taken over, if that changes anything that a user sees.
+func (e *executor) remember(ctx context.Context, m *member, work *workv1alpha1.Work, i int, live, want *unstructured.Unstructured) error {
+	if same(live, want) {
+		return nil
+	}
+	// What the two API servers take for granted may differ: the cluster itself knows what would become of it.
+	would := want.DeepCopy()
+	if err := m.client.Update(ctx, would, client.FieldOwner(FieldOwner), client.DryRunAll); err != nil {
+		return err
+	}
+	if same(live, would) {
+		return nil
+	}
+	return e.undo.keep(ctx, work, i, live)
 }
 
 // create makes an object, and the namespace that it is in if that is missing.
@@ -185,48 +230,6 @@ func statusOf(i int, live *unstructured.Unstructured, written Record) *workv1alp
 	return s
 }
 
-// release lets go of what a Work has made: it is deleted, or stays without the marks.
-func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Work) error {
-	if !controllerutil.ContainsFinalizer(work, FinalizerExecution) {
-		return nil
-	}
-	who := identity{e.hub, string(work.UID)}
-	for i, raw := range work.Spec.Workload.Manifests {
-		manifest := &unstructured.Unstructured{}
-		if err := json.Unmarshal(raw.Raw, &manifest.Object); err != nil {
-			return fmt.Errorf("read manifest %d of Work %s/%s: %w", i, work.Namespace, work.Name, err)
-		}
-		live, err := m.find(ctx, manifest)
-		if err != nil && !meta.IsNoMatchError(err) {
-			return err
-		}
-		if live == nil || who.of(live) != ours {
-			continue
-		}
-		if ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
-			if err := e.unmark(ctx, m, live); err != nil {
-				return err
-			}
-			continue
-		}
-		uid := live.GetUID()
-		err = m.client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	before := work.DeepCopy()
-	controllerutil.RemoveFinalizer(work, FinalizerExecution)
-	return client.IgnoreNotFound(e.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(FieldOwner)))
-}
-
-// unmark removes every mark of Fairlead from an object.
-func (e *executor) unmark(ctx context.Context, m *member, live *unstructured.Unstructured) error {
-	before := live.DeepCopy()
-	live.SetLabels(joined(live.GetLabels(), []string{LabelManaged, LabelHub, LabelWork}))
-	return client.IgnoreNotFound(m.client.Patch(ctx, live, client.MergeFrom(before), client.FieldOwner(FieldOwner)))
-}
-
 func (e *executor) tell(work *workv1alpha1.Work, status *workv1alpha1.WorkStatus, is metav1.ConditionStatus, reason passage.Reason) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: workv1alpha1.ConditionApplied, Status: is, Reason: string(reason.Code), Message: reason.Message,
@@ -247,8 +250,16 @@ func (e *executor) write(ctx context.Context, work *workv1alpha1.Work, status wo
 	return nil
 }
 
+// tellable is an error that people have to know of.
+func tellable(err error) error { return told{err} }
+
+type told struct{ error }
+
+func (t told) Unwrap() error { return t.error }
+
 // telling holds for what people have to know of: it would be the same if it were tried again at once.
 func telling(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
-		apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
+	var t told
+	return errors.As(err, &t) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
 }

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -28,10 +27,9 @@ const (
 	MemberRole = "fairlead-member"
 	// LabelMemberRole set to "true" on a ClusterRole of a cluster lets the hub do what that says.
 	LabelMemberRole = "fairlead.dev/aggregate-to-member"
+	// LabelMemberBinding marks the ClusterRoleBindings of hubs in a cluster.
+	LabelMemberBinding = "fairlead.dev/member"
 )
-
-// TokenLifetime is how long the token of a cluster is good for. It is renewed when a third of that is left.
-const TokenLifetime = 30 * 24 * time.Hour
 
 // Join makes a cluster a member of the hub. It can be called again: what is there already stays.
 func Join(ctx context.Context, hub client.Client, hubID, name string, member *rest.Config) error {
@@ -46,21 +44,22 @@ func Join(ctx context.Context, hub client.Client, hubID, name string, member *re
 	if err := newcomer(ctx, hub, name, string(system.UID)); err != nil {
 		return err
 	}
-	account := "hub-" + digest(hubID)
+	account := accountOf(hubID)
 	if err := admit(ctx, kube, account); err != nil {
 		return err
 	}
-	token, err := kube.CoreV1().ServiceAccounts(MemberNamespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(TokenLifetime / time.Second))},
-	}, metav1.CreateOptions{})
+	token, err := askForToken(ctx, member, account)
 	if err != nil {
-		return fmt.Errorf("ask the cluster for a token: %w", err)
+		return err
 	}
 	if err := rest.LoadTLSFiles(member); err != nil {
 		return fmt.Errorf("read the certificate authority of the cluster: %w", err)
 	}
-	return enrol(ctx, hub, name, string(system.UID), member, token.Status)
+	return enrol(ctx, hub, name, string(system.UID), member, account, token)
 }
+
+// accountOf is the ServiceAccount of a hub in a cluster.
+func accountOf(hubID string) string { return "hub-" + digest(hubID) }
 
 // newcomer refuses a cluster that has joined under another name, and a name that another cluster has.
 func newcomer(ctx context.Context, hub client.Client, name, id string) error {
@@ -101,7 +100,7 @@ func admit(ctx context.Context, kube kubernetes.Interface, account string) error
 		}
 	}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: MemberRole + "-" + account, Labels: label},
+		ObjectMeta: metav1.ObjectMeta{Name: MemberRole + "-" + account, Labels: joined(label, nil, map[string]string{LabelMemberBinding: "true"})},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: MemberRole},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: MemberNamespace, Name: account}},
 	}
@@ -138,7 +137,7 @@ func memberRoles() []*rbacv1.ClusterRole {
 }
 
 // enrol writes down on the hub how the cluster is reached.
-func enrol(ctx context.Context, hub client.Client, name, id string, member *rest.Config, token authenticationv1.TokenRequestStatus) error {
+func enrol(ctx context.Context, hub client.Client, name, id string, member *rest.Config, account string, token authenticationv1.TokenRequestStatus) error {
 	for _, namespace := range []string{SecretNamespace, executionNamespace(name)} {
 		err := hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.FieldOwner(FieldOwner))
 		if client.IgnoreAlreadyExists(err) != nil {
@@ -146,12 +145,10 @@ func enrol(ctx context.Context, hub client.Client, name, id string, member *rest
 		}
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: SecretNamespace, Name: name,
-			Annotations: map[string]string{AnnotationExpires: token.ExpirationTimestamp.UTC().Format(time.RFC3339)},
-		},
-		Data: map[string][]byte{secretToken: []byte(token.Token), secretAuthority: member.CAData},
+		ObjectMeta: metav1.ObjectMeta{Namespace: SecretNamespace, Name: name},
+		Data:       map[string][]byte{secretAuthority: member.CAData},
 	}
+	store(secret, account, token, time.Now())
 	err := hub.Create(ctx, secret, client.FieldOwner(FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		err = hub.Update(ctx, secret, client.FieldOwner(FieldOwner))
@@ -160,7 +157,7 @@ func enrol(ctx context.Context, hub client.Client, name, id string, member *rest
 		return fmt.Errorf("write Secret %s/%s on the hub: %w", SecretNamespace, name, err)
 	}
 	cluster := &clusterv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{FinalizerCluster}},
 		Spec: clusterv1alpha1.ClusterSpec{
 			ID: id, SyncMode: "Push", APIEndpoint: member.Host,
 			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: SecretNamespace, Name: name},
@@ -175,9 +172,6 @@ func enrol(ctx context.Context, hub client.Client, name, id string, member *rest
 	}
 	return nil
 }
-
-// AnnotationExpires has until when the token in a Secret is good.
-const AnnotationExpires = "fairlead.dev/expires"
 
 // HubID tells a hub from all others.
 func HubID(ctx context.Context, reader client.Reader) (string, error) { return hubID(ctx, reader) }

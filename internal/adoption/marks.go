@@ -22,6 +22,9 @@ const (
 	LabelWork = "fairlead.dev/work"
 )
 
+// markKeys are the keys of all marks.
+var markKeys = []string{LabelManaged, LabelHub, LabelWork}
+
 // identity is who manages an object.
 type identity struct{ hub, work string }
 

@@ -2,10 +2,13 @@ package adoption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,6 +55,9 @@ type member struct {
 
 	mu       sync.Mutex
 	followed map[schema.GroupVersionKind]bool
+	// autoscalers can be read, or when that was last refused.
+	autoscalers bool
+	refused     time.Time
 }
 
 // reach connects to a cluster, or finds the connection that there is.
@@ -71,11 +77,7 @@ func (m *members) reach(ctx context.Context, c *clusterv1alpha1.Cluster) (*membe
 	if before != nil && before.made == made {
 		return before, nil
 	}
-	connection, err := connect(c.Name, &rest.Config{
-		Host: c.Spec.APIEndpoint, BearerToken: string(secret.Data[secretToken]),
-		TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data[secretAuthority]},
-		QPS:             m.limits.QPS, Burst: m.limits.Burst, UserAgent: "fairlead",
-	}, m.heard)
+	connection, err := connect(c.Name, accessTo(c, secret, m.limits), m.heard)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +87,15 @@ func (m *members) reach(ctx context.Context, c *clusterv1alpha1.Cluster) (*membe
 	}
 	m.known[c.Name] = connection
 	return connection, nil
+}
+
+// accessTo a cluster, by the token in its Secret.
+func accessTo(c *clusterv1alpha1.Cluster, secret *corev1.Secret, limits Limits) *rest.Config {
+	return &rest.Config{
+		Host: c.Spec.APIEndpoint, BearerToken: string(secret.Data[secretToken]),
+		TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data[secretAuthority]},
+		QPS:             limits.QPS, Burst: limits.Burst, UserAgent: "fairlead",
+	}
 }
 
 // get finds the connection to a cluster, nil if there is none.
@@ -113,13 +124,20 @@ func connect(name string, config *rest.Config, heard func(map[string]string)) (*
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
 	m := &member{name: name, config: config, heard: heard, followed: map[schema.GroupVersionKind]bool{}}
-	if m.client, err = client.New(config, client.Options{HTTPClient: httpClient, Mapper: mapper, Scheme: runtime.NewScheme()}); err != nil {
+	scheme := runtime.NewScheme()
+	if err := autoscalingv2.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if m.client, err = client.New(config, client.Options{HTTPClient: httpClient, Mapper: mapper, Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
 	m.cache, err = cache.New(config, cache.Options{
-		HTTPClient: httpClient, Mapper: mapper, Scheme: runtime.NewScheme(),
+		HTTPClient: httpClient, Mapper: mapper, Scheme: scheme,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{LabelManaged: "true"}),
 		DefaultTransform:     cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.Everything(), Transform: onlyTarget},
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("follow cluster %s: %w", name, err)
@@ -128,6 +146,8 @@ func connect(name string, config *rest.Config, heard func(map[string]string)) (*
 	go func() { _ = m.cache.Start(m.ctx) }()
 	return m, nil
 }
+
+var errUnauthorized = errors.New("it does not accept the token")
 
 // alive asks the API server of a cluster whether it serves, and which version it is of.
 func (m *member) alive(ctx context.Context) (string, error) {
@@ -144,6 +164,9 @@ func (m *member) alive(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusUnauthorized {
+		return "", errUnauthorized
+	}
 	if response.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("it answers %s", response.Status)
 	}

@@ -32,15 +32,14 @@ func place(placement policyv1alpha1.Placement, members []Member, replicas int32)
 		}
 	}
 	slices.SortFunc(targets, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
-	scheduling := placement.ReplicaScheduling
-	if scheduling == nil || scheduling.ReplicaSchedulingType != policyv1alpha1.ReplicasDivided || replicas < 0 {
+	if !placement.Divides() || replicas < 0 {
 		var all []workv1alpha2.TargetCluster
 		for _, m := range targets {
 			all = append(all, workv1alpha2.TargetCluster{Name: m.Name})
 		}
 		return all, nil
 	}
-	weights, err := weigh(scheduling.WeightPreference, targets)
+	weights, err := weigh(placement.ReplicaScheduling.WeightPreference, targets)
 	if err != nil {
 		return nil, fmt.Errorf("spec.placement.replicaScheduling.weightPreference: %w", err)
 	}

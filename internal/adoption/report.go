@@ -23,6 +23,10 @@ const (
 	ReasonAllApplied      passage.Code = "Applied"
 	ReasonNothingMatched  passage.Code = "NothingMatched"
 	ReasonInvalidSelector passage.Code = "InvalidSelector"
+	ReasonNotFollowed     passage.Code = "KindNotFollowed"
+	ReasonAborted         passage.Code = "Aborted"
+	ReasonAborting        passage.Code = "Aborting"
+	ReasonPaused          passage.Code = "Paused"
 )
 
 // tally is what became of all that a policy takes.
@@ -31,6 +35,8 @@ type tally struct {
 	// conflict, failure and wait are the first of each, in words.
 	conflict, failure string
 	pending           int32
+	// trouble is why something that the policy selects cannot be followed.
+	trouble error
 }
 
 // count adds up what bindings say.
@@ -66,6 +72,15 @@ func (t tally) conditionOf(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 		return metav1.ConditionFalse, passage.Because(ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, err)
 	}
 	switch {
+	case p.Aborted && t.Matched > 0:
+		return metav1.ConditionFalse, passage.Because(ReasonAborting, "it was aborted: %d resources have yet to be put back as they were", t.Matched)
+	case p.Aborted:
+		return metav1.ConditionFalse, passage.Because(ReasonAborted,
+			"it was aborted: what it had taken over is as it was, and it takes nothing; remove annotation %s to start again", AnnotationAborted)
+	case t.trouble != nil:
+		return metav1.ConditionFalse, passage.Because(ReasonNotFollowed, "%v", t.trouble)
+	case p.Paused:
+		return metav1.ConditionUnknown, passage.Because(ReasonPaused, "it is paused: %d of %d resources are applied, and nothing is written to clusters", t.Applied, t.Matched)
 	case t.Matched == 0:
 		return metav1.ConditionUnknown, passage.Because(ReasonNothingMatched, "it takes no resource: none is selected, or another policy has them")
 	case t.Failed > 0:
@@ -81,28 +96,24 @@ func (t tally) conditionOf(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 // reporter tells on policies what became of what they take.
 type reporter struct {
 	client client.Client
+	kinds  *kinds
 	now    func() time.Time
-}
-
-// byClaim is the index of bindings by the policy that has taken their resource.
-const byClaim = "claim"
-
-func claimIndex(object client.Object) []string {
-	key := claimOf(bindingIn(object))
-	return []string{key.Namespace + "/" + key.Name}
 }
 
 // Reconcile reports one policy: of the cluster, if it is in no namespace.
 func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	object, policy, status, err := r.read(ctx, request)
+	object, err := getPolicy(ctx, r.client, Key{request.Namespace, request.Name})
 	if object == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	bindings, err := r.bindings(ctx, policy.Key())
+	before := object.DeepCopyObject().(client.Object)
+	policy, status := policyIn(object)
+	bindings, err := r.bindings(ctx, policy)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	t := count(bindings)
+	t.trouble = r.kinds.wrong(policy)
 	next := t.PropagationStatus
 	next.Conditions = slices.Clone(status.Conditions)
 	next.ObservedGeneration = policy.Generation
@@ -111,51 +122,41 @@ func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		Type: policyv1alpha1.ConditionReady, Status: is, Reason: string(reason.Code), Message: reason.Message,
 		ObservedGeneration: policy.Generation, LastTransitionTime: metav1.NewTime(r.now()),
 	})
-	if equality.Semantic.DeepEqual(*status, next) {
-		return ctrl.Result{}, nil
+	var result ctrl.Result
+	if t.trouble != nil {
+		result.RequeueAfter = followAgain
 	}
-	before := object.DeepCopyObject().(client.Object)
+	if equality.Semantic.DeepEqual(*status, next) {
+		return result, nil
+	}
 	*status = next
 	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("write the status of policy %s: %w", request, err)
+		return ctrl.Result{}, fmt.Errorf("write the status of policy %s: %w", policy.Key(), err)
 	}
-	return ctrl.Result{}, nil
+	return result, nil
 }
 
-func (r *reporter) read(ctx context.Context, request ctrl.Request) (client.Object, *Policy, *policyv1alpha1.PropagationStatus, error) {
-	if request.Namespace == "" {
-		p := &policyv1alpha1.ClusterPropagationPolicy{}
-		if err := r.client.Get(ctx, request.NamespacedName, p); err != nil {
-			return nil, nil, nil, client.IgnoreNotFound(err)
+// bindings are those of all that a policy takes, and of what that needs.
+func (r *reporter) bindings(ctx context.Context, policy *Policy) ([]*binding, error) {
+	all, err := claims(ctx, r.client, policy.Key())
+	if err != nil || !policy.Spec.PropagateDeps {
+		return all, err
+	}
+	seen := map[string]bool{}
+	for _, b := range all {
+		seen[b.String()] = true
+	}
+	for _, b := range slices.Clone(all) {
+		needed, err := required(ctx, r.client, b)
+		if err != nil {
+			return nil, err
 		}
-		return p, &Policy{Name: p.Name, Generation: p.Generation, Spec: p.Spec}, &p.Status, nil
-	}
-	p := &policyv1alpha1.PropagationPolicy{}
-	if err := r.client.Get(ctx, request.NamespacedName, p); err != nil {
-		return nil, nil, nil, client.IgnoreNotFound(err)
-	}
-	return p, &Policy{Namespace: p.Namespace, Name: p.Name, Generation: p.Generation, Spec: p.Spec}, &p.Status, nil
-}
-
-func (r *reporter) bindings(ctx context.Context, policy Key) ([]*binding, error) {
-	claimed := client.MatchingFields{byClaim: policy.Namespace + "/" + policy.Name}
-	var all []*binding
-	var list workv1alpha2.ResourceBindingList
-	if err := r.client.List(ctx, &list, claimed, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list ResourceBindings: %w", err)
-	}
-	for i := range list.Items {
-		all = append(all, bindingIn(&list.Items[i]))
-	}
-	if policy.Namespace != "" {
-		return all, nil
-	}
-	var ofCluster workv1alpha2.ClusterResourceBindingList
-	if err := r.client.List(ctx, &ofCluster, claimed, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list ClusterResourceBindings: %w", err)
-	}
-	for i := range ofCluster.Items {
-		all = append(all, bindingIn(&ofCluster.Items[i]))
+		for _, n := range needed {
+			if !seen[n.String()] {
+				seen[n.String()] = true
+				all = append(all, n)
+			}
+		}
 	}
 	return all, nil
 }

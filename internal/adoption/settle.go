@@ -43,12 +43,20 @@ type verdict struct {
 	reason passage.Reason
 	// want is what is to be written.
 	want *unstructured.Unstructured
+	// scaled tells that the number of replicas is left to the cluster.
+	scaled bool
 }
 
 // settle decides about one object of a Work. Nobody's object is taken over only if somebody asks for that, and another hub's
 // never.
 func settle(cluster string, manifest, live *unstructured.Unstructured, who identity, before Record, scaled bool) (verdict, error) {
 	scaled = scaled || manifest.GetAnnotations()[AnnotationRetainReplicas] == "true"
+	v, err := decide(cluster, manifest, live, who, before, scaled)
+	v.scaled = scaled
+	return v, err
+}
+
+func decide(cluster string, manifest, live *unstructured.Unstructured, who identity, before Record, scaled bool) (verdict, error) {
 	if live == nil {
 		want := sent(manifest)
 		want.SetLabels(joined(want.GetLabels(), nil, who.marks()))

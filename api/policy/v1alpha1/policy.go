@@ -144,6 +144,11 @@ type Placement struct {
 	ReplicaScheduling *ReplicaScheduling `json:"replicaScheduling,omitempty"`
 }
 
+// Divides tells whether each cluster gets a part of the replicas.
+func (p *Placement) Divides() bool {
+	return p.ReplicaScheduling != nil && p.ReplicaScheduling.ReplicaSchedulingType == ReplicasDivided
+}
+
 // ClusterAffinity selects clusters. All that is given has to hold.
 type ClusterAffinity struct {
 	// Labels of the clusters.

@@ -1,0 +1,115 @@
+package adoption
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+)
+
+// setupDetector has the detector look at a resource when there is news of it, of its binding, of a policy or of a cluster.
+func setupDetector(mgr ctrl.Manager, changed func(client.ObjectKey)) (*kinds, error) {
+	metadata, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create a cache of what policies select: %w", err)
+	}
+	if err := mgr.Add(metadata); err != nil {
+		return nil, fmt.Errorf("add the cache of what policies select: %w", err)
+	}
+	k := &kinds{
+		mapper: mgr.GetRESTMapper(), reader: mgr.GetAPIReader(),
+		followed: map[schema.GroupVersionKind]bool{}, trouble: map[schema.GroupVersionKind]error{},
+	}
+	d := &detector{client: mgr.GetClient(), metadata: metadata, full: mgr.GetAPIReader(), kinds: k, changed: changed}
+	detecting, err := controller.NewTyped("adoption-detector", mgr, controller.TypedOptions[templateKey]{
+		Reconciler: d, MaxConcurrentReconciles: atOnce, RateLimiter: patience[templateKey](),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch what policies select: %w", err)
+	}
+	k.watch = func(kind schema.GroupVersionKind) error {
+		return detecting.Watch(source.TypedKind(metadata, metadataOf(kind),
+			handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []templateKey {
+				return []templateKey{{kind, client.ObjectKeyFromObject(o)}}
+			}), meaningful))
+	}
+	if err := mgr.Add(k); err != nil {
+		return nil, fmt.Errorf("try kinds again: %w", err)
+	}
+	for _, s := range d.sources(mgr.GetCache()) {
+		if err := detecting.Watch(s); err != nil {
+			return nil, fmt.Errorf("watch policies: %w", err)
+		}
+	}
+	return k, nil
+}
+
+func (d *detector) sources(from cache.Cache) []source.TypedSource[templateKey] {
+	concerned := func(ctx context.Context, object client.Object) []templateKey {
+		p, _ := policyIn(object)
+		all, err := d.concerned(ctx, p)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "find what a policy selects", "policy", p.Key())
+		}
+		return all
+	}
+	return []source.TypedSource[templateKey]{
+		source.TypedKind(from, client.Object(&policyv1alpha1.PropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(concerned), asked),
+		source.TypedKind(from, client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(concerned), asked),
+		source.TypedKind(from, client.Object(&clusterv1alpha1.Cluster{}), handler.TypedEnqueueRequestsFromMapFunc(d.everything), clusterMoved),
+		source.TypedKind(from, client.Object(&workv1alpha2.ResourceBinding{}), bindingNews),
+		source.TypedKind(from, client.Object(&workv1alpha2.ClusterResourceBinding{}), bindingNews),
+	}
+}
+
+// everything is all that policies select.
+func (d *detector) everything(ctx context.Context, _ client.Object) []templateKey {
+	policies, err := policies(ctx, d.client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find out what a cluster gets")
+		return nil
+	}
+	var all []templateKey
+	for _, p := range policies {
+		some, err := d.concerned(ctx, p)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "find what a policy selects", "policy", p.Key())
+		}
+		all = append(all, some...)
+	}
+	return all
+}
+
+// bindingNews has the detector look at the resources of bindings that were there when it started, for it may have missed
+// that they went, and of those that somebody else has changed or deleted.
+var bindingNews = handler.TypedFuncs[client.Object, templateKey]{
+	CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q workqueue.TypedRateLimitingInterface[templateKey]) {
+		if e.IsInInitialList {
+			q.Add(templateOf(bindingIn(e.Object)))
+		}
+	},
+	UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q workqueue.TypedRateLimitingInterface[templateKey]) {
+		if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && e.ObjectNew.GetDeletionTimestamp() == nil {
+			q.Add(templateOf(bindingIn(e.ObjectNew)))
+		}
+	},
+	DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q workqueue.TypedRateLimitingInterface[templateKey]) {
+		q.Add(templateOf(bindingIn(e.Object)))
+	},
+}

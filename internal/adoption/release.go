@@ -1,0 +1,102 @@
+package adoption
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+)
+
+// FinalizerExecution keeps a Work until what it has made in its cluster is gone, or released.
+const FinalizerExecution = "karmada.io/execution-controller"
+
+// parting is what becomes of an object whose Work goes.
+type parting string
+
+const (
+	// remove it.
+	remove parting = "delete"
+	// leaveBe lets it stay, without the marks.
+	leaveBe parting = "release"
+	// putBack makes it again what it was before it was taken over.
+	putBack parting = "put back"
+)
+
+// partingFor is what becomes of the object of a Work that goes. A cluster that leaves the hub keeps what it runs, unless
+// somebody asks for the opposite.
+func partingFor(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) parting {
+	switch {
+	case work.Annotations[AnnotationUndo] == "true":
+		return putBack
+	case cluster.DeletionTimestamp != nil && cluster.Annotations[AnnotationDeleteResources] != "true":
+		return leaveBe
+	case ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false):
+		return leaveBe
+	}
+	return remove
+}
+
+// release lets go of what a Work has made.
+func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Work, how parting) error {
+	if !controllerutil.ContainsFinalizer(work, FinalizerExecution) {
+		return nil
+	}
+	who := identity{e.hub, string(work.UID)}
+	for i, raw := range work.Spec.Workload.Manifests {
+		manifest := &unstructured.Unstructured{}
+		if err := json.Unmarshal(raw.Raw, &manifest.Object); err != nil {
+			return fmt.Errorf("read manifest %d of Work %s/%s: %w", i, work.Namespace, work.Name, err)
+		}
+		live, err := m.find(ctx, manifest)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return err
+		}
+		if live == nil || live.GetDeletionTimestamp() != nil || who.of(live) != ours {
+			continue
+		}
+		if err := e.part(ctx, m, work, i, live, how); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("%s %s %s in cluster %s: %w", how, live.GetKind(), nameOf(live), m.name, err)
+		}
+		ctrl.LoggerFrom(ctx).Info("let go of an object", "how", how, "cluster", m.name, "object", live.GetKind()+" "+nameOf(live))
+	}
+	return e.finish(ctx, work)
+}
+
+func (e *executor) part(ctx context.Context, m *member, work *workv1alpha1.Work, i int, live *unstructured.Unstructured, how parting) error {
+	if how == remove {
+		uid := live.GetUID()
+		return m.client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+	}
+	if how == putBack {
+		earlier, err := e.undo.earlier(ctx, work, i)
+		if err != nil {
+			return err
+		}
+		if earlier != nil {
+			return m.client.Update(ctx, restored(earlier, live), client.FieldOwner(FieldOwner))
+		}
+	}
+	before := live.DeepCopy()
+	live.SetLabels(joined(live.GetLabels(), markKeys))
+	return m.client.Patch(ctx, live, client.MergeFrom(before), client.FieldOwner(FieldOwner))
+}
+
+// finish lets a Work go.
+func (e *executor) finish(ctx context.Context, work *workv1alpha1.Work) error {
+	if err := e.undo.forget(ctx, work); err != nil {
+		return err
+	}
+	before := work.DeepCopy()
+	controllerutil.RemoveFinalizer(work, FinalizerExecution)
+	return client.IgnoreNotFound(e.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(FieldOwner)))
+}

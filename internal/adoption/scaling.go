@@ -1,0 +1,77 @@
+package adoption
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// scaled tells whether an autoscaler of the cluster decides on the replicas of an object. Where the hub may not read
+// autoscalers, nobody does.
+func (m *member) scaled(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
+	if replicasOf(object) < 0 {
+		return false, nil
+	}
+	readable, err := m.autoscalersReadable(ctx)
+	if !readable || err != nil {
+		return false, err
+	}
+	var all autoscalingv2.HorizontalPodAutoscalerList
+	if err := m.cache.List(ctx, &all, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list the autoscalers of cluster %s: %w", m.name, err)
+	}
+	for i := range all.Items {
+		if scales(all.Items[i].Spec.ScaleTargetRef, object) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func scales(target autoscalingv2.CrossVersionObjectReference, object *unstructured.Unstructured) bool {
+	kind := object.GroupVersionKind()
+	return target.Kind == kind.Kind && target.Name == object.GetName() && schema.FromAPIVersionAndKind(target.APIVersion, "").Group == kind.Group
+}
+
+// refusalHolds is how long a refusal to list autoscalers is believed.
+const refusalHolds = time.Minute
+
+// autoscalersReadable asks once, for an informer that is refused would be waited for in vain.
+func (m *member) autoscalersReadable(ctx context.Context) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.autoscalers || time.Since(m.refused) < refusalHolds {
+		return m.autoscalers, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscalerList"))
+	err := m.client.List(ctx, list, client.Limit(1))
+	switch {
+	case apierrors.IsForbidden(err) || meta.IsNoMatchError(err):
+		m.refused = time.Now()
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("list the autoscalers of cluster %s: %w", m.name, err)
+	}
+	m.autoscalers = true
+	return true, nil
+}
+
+// onlyTarget drops all of an autoscaler but what it scales.
+func onlyTarget(object any) (any, error) {
+	if h, ok := object.(*autoscalingv2.HorizontalPodAutoscaler); ok {
+		return &autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Name, UID: h.UID, ResourceVersion: h.ResourceVersion},
+			Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: h.Spec.ScaleTargetRef},
+		}, nil
+	}
+	return object, nil
+}
