@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fairlead/fairlead/internal/adoption"
 )
 
 func newJoinCommand(c *connection, streams Streams) *cobra.Command {
-	var kubeconfig, context string
+	var access memberAccess
 	cmd := &cobra.Command{
 		Use:   "join NAME --member-kubeconfig FILE",
 		Short: "Make a cluster a member of the hub",
@@ -26,10 +27,9 @@ It can be run again, which renews the token.`,
 			if err != nil {
 				return err
 			}
-			member, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-				&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+			member, err := access.config()
 			if err != nil {
-				return fmt.Errorf("use --member-kubeconfig: %w", err)
+				return err
 			}
 			id, err := adoption.HubID(cmd.Context(), hub.client)
 			if err != nil {
@@ -42,8 +42,24 @@ It can be run again, which renews the token.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "member-kubeconfig", "", "kubeconfig of the cluster")
-	cmd.Flags().StringVar(&context, "member-context", "", "context in that kubeconfig (default its current one)")
+	access.addFlags(cmd)
 	_ = cmd.MarkFlagRequired("member-kubeconfig")
 	return cmd
+}
+
+// memberAccess is how an administrator reaches a member.
+type memberAccess struct{ kubeconfig, context string }
+
+func (a *memberAccess) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.kubeconfig, "member-kubeconfig", "", "kubeconfig of the cluster")
+	cmd.Flags().StringVar(&a.context, "member-context", "", "context in that kubeconfig (default its current one)")
+}
+
+func (a *memberAccess) config() (*rest.Config, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: a.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("use --member-kubeconfig: %w", err)
+	}
+	return config, nil
 }

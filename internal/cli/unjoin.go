@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/internal/adoption"
+)
+
+func newUnjoinCommand(c *connection, streams Streams) *cobra.Command {
+	var (
+		access  memberAccess
+		how     adoption.Parting
+		timeout time.Duration
+		sure    confirmation
+	)
+	cmd := &cobra.Command{
+		Use:   "unjoin NAME",
+		Short: "End that a cluster is a member of the hub",
+		Long: `End that a cluster is a member of the hub. What runs there goes on running, and every mark of Fairlead is removed from it;
+with --delete-resources it is deleted instead.
+
+With --member-kubeconfig, the roles of the hub in the cluster are removed too. A cluster that cannot be reached leaves
+when it is back; --force has it leave at once, as it is.`,
+		Example: "  fairlead unjoin west --member-kubeconfig west.kubeconfig\n  fairlead unjoin west --delete-resources",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := sure.possible(cmd, streams.In); err != nil {
+				return err
+			}
+			hub, err := c.connect()
+			if err != nil {
+				return err
+			}
+			if how.Member, err = access.optional(); err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Let cluster %s go? What runs there goes on running.", args[0])
+			if how.DeleteResources {
+				question = fmt.Sprintf("Let cluster %s go, and DELETE everything there that this hub manages?", args[0])
+			}
+			if agreed, err := sure.given(cmd.Context(), streams, question); err != nil {
+				return err
+			} else if !agreed {
+				fmt.Fprintln(streams.Out, "nothing was changed")
+				return exitError{code: exitFailed}
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			id, err := adoption.HubID(ctx, hub.client)
+			if err != nil {
+				return err
+			}
+			said := -1
+			how.Progress = func(left int) {
+				if left != said && left > 0 {
+					fmt.Fprintf(streams.Err, "%d objects to let go of\n", left)
+				}
+				said = left
+			}
+			left, err := adoption.Unjoin(ctx, hub.client, id, args[0], how)
+			if err != nil {
+				return fmt.Errorf("unjoin %s: %w", args[0], err)
+			}
+			fmt.Fprintf(streams.Out, "cluster.cluster.karmada.io/%s left\n", args[0])
+			if left != "" {
+				fmt.Fprintf(streams.Out, "left in the cluster: %s\n", left)
+			}
+			return nil
+		},
+	}
+	access.addFlags(cmd)
+	cmd.Flags().BoolVar(&how.DeleteResources, "delete-resources", false, "delete what Fairlead manages in the cluster")
+	cmd.Flags().BoolVar(&how.Abandon, "force", false, "leave the cluster as it is, marks and all, because it cannot be reached")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the operator")
+	cmd.MarkFlagsMutuallyExclusive("delete-resources", "force")
+	sure.addFlag(cmd)
+	return cmd
+}
+
+// optional is an administrator's access to a member, nil if none was given.
+func (a *memberAccess) optional() (*rest.Config, error) {
+	if a.kubeconfig == "" {
+		return nil, nil
+	}
+	return a.config()
+}
