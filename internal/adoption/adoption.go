@@ -53,7 +53,7 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 		return err
 	}
 	works, bindings := newBell(), newBell()
-	m := &members{secrets: mgr.GetAPIReader(), limits: limits, known: map[string]*member{}}
+	m := &members{secrets: mgr.GetAPIReader(), limits: limits, wrap: mgr.GetConfig().WrapTransport, known: map[string]*member{}}
 	m.heard = func(labels map[string]string) {
 		if labels[LabelHub] == hub {
 			works.ringFor(ctx, mgr.GetCache(), client.MatchingFields{byUID: labels[LabelWork]})

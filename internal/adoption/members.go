@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -34,6 +35,8 @@ const (
 type members struct {
 	secrets client.Reader
 	limits  Limits
+	// wrap, if set, is what requests to the hub go through, and those to clusters too.
+	wrap transport.WrapperFunc
 	// heard is called with the labels of every object of ours in a cluster of which there is news.
 	heard func(labels map[string]string)
 
@@ -77,7 +80,9 @@ func (m *members) reach(ctx context.Context, c *clusterv1alpha1.Cluster) (*membe
 	if before != nil && before.made == made {
 		return before, nil
 	}
-	connection, err := connect(c.Name, accessTo(c, secret, m.limits), m.heard)
+	access := accessTo(c, secret, m.limits)
+	access.WrapTransport = m.wrap
+	connection, err := connect(c.Name, access, m.heard)
 	if err != nil {
 		return nil, err
 	}
