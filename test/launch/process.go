@@ -56,6 +56,9 @@ func (p *Process) Alive() error {
 	}
 }
 
+// Pid of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Kill ends the operator as a power cut would.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)

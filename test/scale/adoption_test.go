@@ -1,0 +1,492 @@
+package scale_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
+)
+
+// What taking over may cost.
+const (
+	maxTakeoverRatio    = 6
+	maxHubWrites        = 5
+	maxAdoptionMemory   = 200
+	adoptionRounds      = 3
+	adoptionNamespace   = "shop"
+	annotationAborted   = "fairlead.dev/aborted"
+	adoptionParallel    = 8
+	adoptionTakesAtMost = 10 * time.Minute
+)
+
+// fleet is a hub, and clusters that have joined it.
+type fleet struct {
+	*site
+	members  []*site
+	operator *launch.Process
+	address  string
+}
+
+// site is one cluster of a fleet.
+type site struct {
+	client.WithWatch
+	name    string
+	cluster *cluster.Cluster
+	kube    kubernetes.Interface
+}
+
+func newSite(b *testing.B, name, profile string) *site {
+	b.Helper()
+	s := &site{name: name, cluster: cluster.Start(b, cluster.Options{Profile: profile})}
+	var err error
+	if s.WithWatch, err = launch.Administrator(s.cluster); err != nil {
+		b.Fatal(err)
+	}
+	if s.kube, err = kubernetes.NewForConfig(fast(s.cluster.Config())); err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: adoptionNamespace}}); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func newFleet(b *testing.B, members int, profile string) *fleet {
+	b.Helper()
+	f := &fleet{site: newSite(b, "hub", "hub"), address: freeAddress(b)}
+	f.start(b)
+	for i := range members {
+		m := newSite(b, fmt.Sprintf("member%d", i+1), profile)
+		if result := launch.Command(b, f.cluster, "join", m.name, "--member-kubeconfig", m.cluster.Kubeconfig()); result.Code != 0 {
+			b.Fatal(result.Stderr)
+		}
+		f.members = append(f.members, m)
+	}
+	return f
+}
+
+// start the operator, with no more than the chart allows it.
+func (f *fleet) start(b *testing.B) {
+	b.Helper()
+	kubeconfig, err := launch.Permissions(b.Context(), f.cluster, f.WithWatch, b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	// As many requests at a time are what counts here, for the bare client has no other limit either.
+	if f.operator, err = launch.Operator(b.TempDir(), "--kubeconfig", kubeconfig, "--passages", "adoption", "--leader-elect=false",
+		"--metrics-insecure-bind-address", f.address, "--member-qps=-1"); err != nil {
+		b.Fatal(err)
+	}
+	f.operator.ShowTo(b)
+	b.Cleanup(f.operator.Kill)
+	err = launch.Attempt(b.Context(), time.Minute, func(ctx context.Context) error {
+		if err := f.operator.Alive(); err != nil {
+			return err
+		}
+		return f.List(ctx, &policyv1alpha1.PropagationPolicyList{}, client.Limit(1))
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func stock(i int) *appsv1.Deployment {
+	name := fmt.Sprintf("app-%04d", i)
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: adoptionNamespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
+			},
+		},
+	}
+}
+
+func numbers(from, to int) []int {
+	var all []int
+	for i := from; i < to; i++ {
+		all = append(all, i)
+	}
+	return all
+}
+
+// stockUp makes Deployments in a cluster.
+func (s *site) stockUp(b *testing.B, from, to int) {
+	b.Helper()
+	if err := atATime(adoptionParallel, numbers(from, to), func(i int) error { return s.Create(b.Context(), stock(i)) }); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// applyBare is what a client does that has nothing else in mind: it applies all, to all clusters, as many at a time as the
+// operator does.
+func (f *fleet) applyBare(b *testing.B, count, round int) time.Duration {
+	b.Helper()
+	began := time.Now()
+	for _, m := range f.members {
+		err := atATime(adoptionParallel, numbers(0, count), func(i int) error {
+			d := stock(i)
+			d.Labels = map[string]string{"bare": fmt.Sprint(round)}
+			return m.Patch(b.Context(), d, client.Apply, client.FieldOwner("bare"), client.ForceOwnership) //nolint:staticcheck // the typed way needs generated types
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return time.Since(began)
+}
+
+// atATime does something with all, so many at a time.
+func atATime(n int, all []int, do func(int) error) error {
+	var group errgroup.Group
+	group.SetLimit(n)
+	for _, i := range all {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
+}
+
+func (f *fleet) policy() *policyv1alpha1.PropagationPolicy {
+	return &policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: adoptionNamespace, Name: "deployments-pp"},
+		Spec: policyv1alpha1.PropagationSpec{
+			ConflictResolution: policyv1alpha1.ConflictOverwrite,
+			ResourceSelectors:  []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
+		},
+	}
+}
+
+// applied waits until the policy says so of all.
+func (f *fleet) applied(b *testing.B, count int) {
+	b.Helper()
+	err := launch.Attempt(b.Context(), adoptionTakesAtMost, func(ctx context.Context) error {
+		p := f.policy()
+		if err := f.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		if int(p.Status.Applied) != count {
+			return fmt.Errorf("the policy says %+v", p.Status)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// takeOver asks for all to be taken over, and waits until the policy says so.
+func (f *fleet) takeOver(b *testing.B, count int) time.Duration {
+	b.Helper()
+	began := time.Now()
+	if err := f.Create(b.Context(), f.policy()); err != nil {
+		b.Fatal(err)
+	}
+	f.applied(b, count)
+	return time.Since(began)
+}
+
+// giveBack undoes all of it.
+func (f *fleet) giveBack(b *testing.B) time.Duration {
+	b.Helper()
+	began := time.Now()
+	p := f.policy()
+	if err := f.Get(b.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		b.Fatal(err)
+	}
+	before := p.DeepCopy()
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, annotationAborted, "true")
+	if err := f.Patch(b.Context(), p, client.MergeFrom(before)); err != nil {
+		b.Fatal(err)
+	}
+	err := launch.Attempt(b.Context(), adoptionTakesAtMost, func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == policyv1alpha1.ConditionReady && c.Reason == "Aborted" {
+				return nil
+			}
+		}
+		return fmt.Errorf("the policy says %+v", p.Status)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := f.Delete(b.Context(), p); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// books are what all API servers of a fleet have been asked for.
+type books struct {
+	hub     requests
+	members []requests
+	events  int
+}
+
+func (f *fleet) books(b *testing.B) books {
+	b.Helper()
+	read := func(s *site) requests {
+		p, err := serverPage(b.Context(), s.kube)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return requestsOf(p).writes()
+	}
+	all := books{hub: read(f.site)}
+	for _, m := range f.members {
+		all.members = append(all.members, read(m))
+	}
+	var events corev1.EventList
+	if err := f.List(b.Context(), &events); err != nil {
+		b.Fatal(err)
+	}
+	all.events = len(events.Items)
+	return all
+}
+
+// of are the writes of some resources.
+func (r requests) of(resources ...string) float64 {
+	var total float64
+	for what, count := range r {
+		for _, name := range resources {
+			if resource, _, _ := strings.Cut(what.resource, "/"); resource == name {
+				total += count
+			}
+		}
+	}
+	return total
+}
+
+// state of all Deployments and pods of a cluster, as far as a takeover must not touch it.
+func (s *site) state(b *testing.B) string {
+	b.Helper()
+	var deployments appsv1.DeploymentList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&deployments, &pods} {
+		if err := s.List(b.Context(), list, client.InNamespace(adoptionNamespace)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var text strings.Builder
+	for _, d := range deployments.Items {
+		fmt.Fprintln(&text, d.Name, d.UID, d.Generation)
+	}
+	for _, p := range pods.Items {
+		fmt.Fprintln(&text, p.Name, p.UID)
+	}
+	return text.String()
+}
+
+// running waits until all Deployments of a cluster have their pod.
+func (s *site) running(b *testing.B) {
+	b.Helper()
+	err := launch.Attempt(b.Context(), adoptionTakesAtMost, func(ctx context.Context) error {
+		var all appsv1.DeploymentList
+		if err := s.List(ctx, &all, client.InNamespace(adoptionNamespace)); err != nil {
+			return err
+		}
+		for _, d := range all.Items {
+			if d.Status.AvailableReplicas != 1 {
+				return fmt.Errorf("%s has no pod yet", d.Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkTakeOver takes a thousand Deployments over that run in one cluster already.
+func BenchmarkTakeOver(b *testing.B) {
+	const count = 1000
+	f := newFleet(b, 1, "cluster")
+	member := f.members[0]
+	member.stockUp(b, 0, count)
+	f.stockUp(b, 0, count)
+	member.running(b)
+	before := member.state(b)
+	for b.Loop() {
+		var bare, taken []time.Duration
+		for round := range adoptionRounds {
+			bare = append(bare, f.applyBare(b, count, round))
+			stop := watchMemory(b.Context(), f.operator.Pid())
+			earlier := f.books(b)
+			taken = append(taken, f.takeOver(b, count))
+			now := f.books(b)
+			memory, err := stop()
+			if err != nil {
+				b.Fatal(err)
+			}
+			f.judge(b, count, round, bare[round], taken[round], earlier, now, memory)
+			if after := member.state(b); after != before {
+				b.Errorf("round %d: the generation of a Deployment has moved, or a pod has changed", round+1)
+			}
+			fmt.Printf("given back in %.1f s\n", f.giveBack(b).Seconds())
+		}
+		ratio := medianOf(taken).Seconds() / medianOf(bare).Seconds()
+		fmt.Printf("median of %d rounds: %.2f times as long as a bare client (limit %d)\n", adoptionRounds, ratio, maxTakeoverRatio)
+		b.ReportMetric(ratio, "x-bare")
+		if ratio > maxTakeoverRatio {
+			b.Errorf("taking over takes %.2f times as long as applying", ratio)
+		}
+	}
+}
+
+func medianOf(all []time.Duration) time.Duration {
+	var values []float64
+	for _, d := range all {
+		values = append(values, d.Seconds())
+	}
+	return time.Duration(median(values) * float64(time.Second))
+}
+
+// judge prints one round, and what is wrong with it.
+func (f *fleet) judge(b *testing.B, count, round int, bare, taken time.Duration, earlier, now books, memory memory) {
+	b.Helper()
+	objects := float64(count)
+	own := now.hub.since(earlier.hub)
+	written := own.of("resourcebindings", "clusterresourcebindings", "works", "secrets") / objects
+	rows := [][]string{
+		{"", "limit", ""},
+		{"time, bare client", "", fmt.Sprintf("%.1f s", bare.Seconds())},
+		{"time, Fairlead", "", fmt.Sprintf("%.1f s", taken.Seconds())},
+		{"ratio", fmt.Sprint(maxTakeoverRatio), fmt.Sprintf("%.2f", taken.Seconds()/bare.Seconds())},
+		{"writes to the hub, per object", fmt.Sprint(maxHubWrites), fmt.Sprintf("%.3f", written)},
+		{"writes of policies, in all", "", fmt.Sprint(own.of("propagationpolicies"))},
+		{"events", "0", fmt.Sprint(now.events - earlier.events)},
+		{"memory", fmt.Sprintf("%d MiB", maxAdoptionMemory), memory.String()},
+	}
+	if written > maxHubWrites {
+		b.Errorf("an object costs %.3f writes to the hub", written)
+	}
+	for i, m := range f.members {
+		each := now.members[i].since(earlier.members[i]).of("deployments") / objects
+		rows = append(rows, []string{"writes to " + m.name + ", per object", "1", fmt.Sprintf("%.3f", each)})
+		if each != 1 {
+			b.Errorf("an object costs %.3f writes to %s", each, m.name)
+		}
+	}
+	if extra := now.events - earlier.events; extra > 0 {
+		b.Errorf("there were %d events", extra)
+	}
+	if memory.peak > maxAdoptionMemory {
+		b.Errorf("the operator takes %.0f MiB", memory.peak)
+	}
+	printRows(fmt.Sprintf("%d Deployments that run in %d cluster(s) are taken over, round %d.", count, len(f.members), round+1), rows...)
+}
+
+// BenchmarkTakeOverEverywhere takes over two hundred Deployments in each of five clusters, then a thousand, and starts anew.
+func BenchmarkTakeOverEverywhere(b *testing.B) {
+	const count, most = 200, 1000
+	f := newFleet(b, 5, "hub")
+	f.stockUp(b, 0, count)
+	for _, m := range f.members {
+		m.stockUp(b, 0, count)
+	}
+	for b.Loop() {
+		bare := f.applyBare(b, count, 0)
+		stop := watchMemory(b.Context(), f.operator.Pid())
+		earlier := f.books(b)
+		taken := f.takeOver(b, count)
+		now := f.books(b)
+		memory, err := stop()
+		if err != nil {
+			b.Fatal(err)
+		}
+		// A binding, five Works, and the status of each.
+		own := now.hub.since(earlier.hub)
+		printRows(fmt.Sprintf("%d Deployments are taken over in each of %d clusters.", count, len(f.members)),
+			[]string{"", ""},
+			[]string{"time, bare client", fmt.Sprintf("%.1f s", bare.Seconds())},
+			[]string{"time, Fairlead", fmt.Sprintf("%.1f s", taken.Seconds())},
+			[]string{"ratio", fmt.Sprintf("%.2f", taken.Seconds()/bare.Seconds())},
+			[]string{"writes to the hub, per object in a cluster", fmt.Sprintf("%.3f", own.of("resourcebindings", "works")/float64(count*len(f.members)))},
+			[]string{"memory", memory.String()})
+		f.stockUp(b, count, most)
+		f.applied(b, most)
+		f.startOver(b, most)
+	}
+}
+
+// startOver has a new operator look at everything, which is as it should be.
+func (f *fleet) startOver(b *testing.B, count int) {
+	b.Helper()
+	f.operator.Kill()
+	earlier := f.books(b)
+	began := time.Now()
+	f.start(b)
+	stop := watchMemory(b.Context(), f.operator.Pid())
+	f.looked(b, count*len(f.members))
+	took := time.Since(began)
+	now := f.books(b)
+	memory, err := stop()
+	if err != nil {
+		b.Fatal(err)
+	}
+	hub := now.hub.since(earlier.hub).of("resourcebindings", "works", "propagationpolicies", "secrets")
+	rows := [][]string{
+		{"", "limit", ""},
+		{"all looked at after", "", fmt.Sprintf("%.1f s", took.Seconds())},
+		{"writes to the hub", "0", fmt.Sprint(hub)},
+		{"memory", fmt.Sprintf("%d MiB", maxAdoptionMemory), memory.String()},
+	}
+	for i, m := range f.members {
+		written := now.members[i].since(earlier.members[i]).total()
+		rows = append(rows, []string{"writes to " + m.name, "0", fmt.Sprint(written)})
+		if written > 0 {
+			b.Errorf("with nothing to do, there were %.0f writes to %s", written, m.name)
+		}
+	}
+	printRows(fmt.Sprintf("An operator starts over %d Deployments in %d clusters with nothing to do.", count, len(f.members)), rows...)
+	if hub > 0 {
+		b.Errorf("with nothing to do, there were %.0f writes to the hub", hub)
+	}
+	if memory.peak > maxAdoptionMemory {
+		b.Errorf("the operator takes %.0f MiB", memory.peak)
+	}
+}
+
+// looked waits until the operator has looked at so many Works, and has gone quiet.
+func (f *fleet) looked(b *testing.B, works int) {
+	b.Helper()
+	last, quiet := -1.0, 0
+	err := launch.Attempt(b.Context(), adoptionTakesAtMost, func(ctx context.Context) error {
+		p, err := operatorPage(ctx, f.address)
+		if err != nil {
+			return err
+		}
+		done := p.sum("controller_runtime_reconcile_total", map[string]string{"controller": "adoption-work"})
+		if done == last {
+			quiet++
+		} else {
+			last, quiet = done, 0
+		}
+		if done < float64(works) || quiet < 20 {
+			return fmt.Errorf("it has looked at %.0f of %d", done, works)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
