@@ -101,7 +101,7 @@ func (e *executor) execute(ctx context.Context, m *member, work *workv1alpha1.Wo
 	var statuses []workv1alpha1.ManifestStatus
 	for i, raw := range work.Spec.Workload.Manifests {
 		manifest := &unstructured.Unstructured{}
-		if err := json.Unmarshal(raw.Raw, &manifest.Object); err != nil {
+		if err := manifest.UnmarshalJSON(raw.Raw); err != nil {
 			return status, 0, fmt.Errorf("read manifest %d of Work %s/%s: %w", i, work.Namespace, work.Name, err)
 		}
 		one, verdict, err := e.one(ctx, m, work, i, manifest)
@@ -161,10 +161,7 @@ func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, 
 	}
 	if v.action != ActionNone {
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", v.action, "cluster", m.name, "object", manifest.GetKind()+" "+nameOf(manifest), "reason", v.reason.String())
-		if before.Manifest, err = digestOf(manifest.Object); err != nil {
-			return nil, v, err
-		}
-		if before.Object, err = contentOf(live, retain(manifest, live, who.marks(), v.scaled), v.scaled); err != nil {
+		if before, err = remember(manifest, live); err != nil {
 			return nil, v, err
 		}
 	}

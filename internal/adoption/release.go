@@ -2,7 +2,6 @@ package adoption
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,7 +53,7 @@ func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Wo
 	who := identity{e.hub, string(work.UID)}
 	for i, raw := range work.Spec.Workload.Manifests {
 		manifest := &unstructured.Unstructured{}
-		if err := json.Unmarshal(raw.Raw, &manifest.Object); err != nil {
+		if err := manifest.UnmarshalJSON(raw.Raw); err != nil {
 			return fmt.Errorf("read manifest %d of Work %s/%s: %w", i, work.Namespace, work.Name, err)
 		}
 		live, err := m.find(ctx, manifest)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -18,8 +19,13 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	head, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	kind, version, _ := strings.Cut(head, " ")
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := yaml.Unmarshal([]byte(rest), &u.Object); err != nil {
+	if raw, err := yaml.YAMLToJSON([]byte(rest)); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
+	} else if err := json.Unmarshal(raw, &u.Object); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	if u.Object == nil {
+		u.Object = map[string]any{}
 	}
 	u.SetAPIVersion(version)
 	u.SetKind(kind)

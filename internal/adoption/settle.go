@@ -43,20 +43,12 @@ type verdict struct {
 	reason passage.Reason
 	// want is what is to be written.
 	want *unstructured.Unstructured
-	// scaled tells that the number of replicas is left to the cluster.
-	scaled bool
 }
 
 // settle decides about one object of a Work. Nobody's object is taken over only if somebody asks for that, and another hub's
 // never.
 func settle(cluster string, manifest, live *unstructured.Unstructured, who identity, before Record, scaled bool) (verdict, error) {
 	scaled = scaled || manifest.GetAnnotations()[AnnotationRetainReplicas] == "true"
-	v, err := decide(cluster, manifest, live, who, before, scaled)
-	v.scaled = scaled
-	return v, err
-}
-
-func decide(cluster string, manifest, live *unstructured.Unstructured, who identity, before Record, scaled bool) (verdict, error) {
 	if live == nil {
 		want := sent(manifest)
 		want.SetLabels(joined(want.GetLabels(), nil, who.marks()))
@@ -81,21 +73,27 @@ func decide(cluster string, manifest, live *unstructured.Unstructured, who ident
 	case anotherWorks:
 		return verdict{action: ActionUpdate, want: want, reason: passage.Because("Renamed", "it was part of another Work")}, nil
 	}
-	text, err := digestOf(manifest.Object)
-	if err != nil {
-		return verdict{}, err
-	}
-	content, err := contentOf(live, want, scaled)
+	now, err := remember(manifest, live)
 	if err != nil {
 		return verdict{}, err
 	}
 	switch {
-	case before.Manifest != text:
+	case before.Manifest != now.Manifest:
 		return verdict{action: ActionUpdate, want: want, reason: passage.Because("Changed", "it has changed on the hub")}, nil
-	case before.Object != content:
+	case before.Object != now.Object, !scaled && rescaled(manifest, live):
 		return verdict{action: ActionUpdate, want: want, reason: passage.Because("Drifted", "somebody has changed it in the cluster")}, nil
 	}
 	return verdict{action: ActionNone}, nil
+}
+
+// rescaled tells that an object has another number of replicas than its manifest says.
+func rescaled(manifest, live *unstructured.Unstructured) bool {
+	said, found, err := unstructured.NestedInt64(manifest.Object, "spec", "replicas")
+	if !found || err != nil {
+		return false
+	}
+	now, found, err := unstructured.NestedInt64(live.Object, "spec", "replicas")
+	return !found || err != nil || now != said
 }
 
 func nameOf(object *unstructured.Unstructured) string {
@@ -105,26 +103,38 @@ func nameOf(object *unstructured.Unstructured) string {
 	return object.GetName()
 }
 
-// contentOf is a digest of all that a manifest could have a say in: everything but the status and the metadata of others.
-func contentOf(live, want *unstructured.Unstructured, scaled bool) (string, error) {
-	content := map[string]any{
-		"labels": picked(live.GetLabels(), want.GetLabels()), "annotations": picked(live.GetAnnotations(), want.GetAnnotations()),
+// remember is what is known of a manifest that was written, and of the object that the cluster made of it.
+func remember(manifest, live *unstructured.Unstructured) (Record, error) {
+	said := sent(manifest)
+	text, err := digestOf(said.Object)
+	if err != nil {
+		return Record{}, err
 	}
-	for field, value := range live.Object {
+	content, err := digestOf(contentOf(live, said))
+	return Record{Manifest: text, Object: content}, err
+}
+
+// contentOf is all that a manifest could have a say in: everything but the status, the metadata of others, and what the
+// cluster assigns. Replicas that the manifest says are looked at apart, for others may be entitled to change them.
+func contentOf(live, said *unstructured.Unstructured) map[string]any {
+	rest := live.DeepCopy()
+	for _, path := range assignedPaths[live.GroupVersionKind().GroupKind().String()] {
+		if _, found, err := unstructured.NestedFieldNoCopy(said.Object, path...); err == nil && !found {
+			unstructured.RemoveNestedField(rest.Object, path...)
+		}
+	}
+	if _, found, err := unstructured.NestedInt64(said.Object, "spec", "replicas"); err == nil && found {
+		unstructured.RemoveNestedField(rest.Object, "spec", "replicas")
+	}
+	content := map[string]any{
+		"labels": picked(live.GetLabels(), said.GetLabels()), "annotations": picked(live.GetAnnotations(), said.GetAnnotations()),
+	}
+	for field, value := range rest.Object {
 		if field != "metadata" && field != "status" {
 			content[field] = value
 		}
 	}
-	if spec, ok := content["spec"].(map[string]any); ok && scaled {
-		reduced := make(map[string]any, len(spec))
-		for field, value := range spec {
-			if field != "replicas" {
-				reduced[field] = value
-			}
-		}
-		content["spec"] = reduced
-	}
-	return digestOf(content)
+	return content
 }
 
 func picked(live, want map[string]string) map[string]string {

@@ -20,21 +20,26 @@ func TestSettle(t *testing.T) {
 		return live
 	}
 	// written is what is remembered of a write after which the object looked like this.
-	written := func(m, live *unstructured.Unstructured, scaled bool) Record {
-		text, err := digestOf(m.Object)
+	written := func(m, live *unstructured.Unstructured) Record {
+		record, err := remember(m, live)
 		if err != nil {
 			t.Fatal(err)
 		}
-		content, err := contentOf(live, retain(m, live, who.marks(), scaled), scaled)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Record{text, content}
+		return record
 	}
 	const defaulted = "spec: {replicas: 2, image: a, strategy: Rolling}"
-	asWritten := written(manifest("abort"), marked(who, defaulted), false)
+	asWritten := written(manifest("abort"), marked(who, defaulted))
 	leftToCluster := manifest("abort")
 	leftToCluster.SetAnnotations(joined(leftToCluster.GetAnnotations(), nil, map[string]string{AnnotationRetainReplicas: "true"}))
+	labelled := func(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
+		u.SetLabels(joined(u.GetLabels(), nil, map[string]string{key: value}))
+		return u
+	}
+	claim := func(text string) *unstructured.Unstructured {
+		live := object(t, "PersistentVolumeClaim v1\n"+text)
+		live.SetLabels(who.marks())
+		return live
+	}
 	going := marked(who, defaulted)
 	going.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2027-01-01T00:00:00Z"
 	for name, c := range map[string]struct {
@@ -59,11 +64,26 @@ func TestSettle(t *testing.T) {
 		"scaled by somebody":               {manifest: manifest("abort"), live: marked(who, "spec: {replicas: 9, image: a, strategy: Rolling}"), before: asWritten, action: ActionUpdate},
 		"scaled by who may": {
 			manifest: manifest("abort"), live: marked(who, "spec: {replicas: 9, image: a, strategy: Rolling}"),
-			before: written(manifest("abort"), marked(who, defaulted), true), scaled: true, action: ActionNone,
+			before: written(manifest("abort"), marked(who, defaulted)), scaled: true, action: ActionNone,
 		},
 		"scaled, and left to the cluster": {
 			manifest: leftToCluster, live: marked(who, "spec: {replicas: 9, image: a, strategy: Rolling}"),
-			before: written(leftToCluster, marked(who, defaulted), true), action: ActionNone,
+			before: written(leftToCluster, marked(who, defaulted)), action: ActionNone,
+		},
+		"taken over, and no longer to be": {
+			manifest: manifest("abort"), live: marked(who, defaulted), before: written(manifest("overwrite"), marked(who, defaulted)), action: ActionNone,
+		},
+		"labelled and annotated by others": {
+			manifest: manifest("abort"), before: asWritten, action: ActionNone,
+			live: labelled(marked(who, "metadata: {annotations: {deployment.kubernetes.io/revision: '1'}}\n"+defaulted), "team", "x"),
+		},
+		"a label changed in the cluster": {
+			manifest: labelled(manifest("abort"), "app", "a"), live: labelled(marked(who, defaulted), "app", "b"), action: ActionUpdate,
+			before: written(labelled(manifest("abort"), "app", "a"), labelled(marked(who, defaulted), "app", "a")), says: "changed it in the cluster",
+		},
+		"given a volume": {
+			manifest: object(t, "PersistentVolumeClaim v1\nspec: {}"), live: claim("spec: {volumeName: v}"), action: ActionNone,
+			before: written(object(t, "PersistentVolumeClaim v1\nspec: {}"), claim("spec: {}")),
 		},
 		"going": {manifest: manifest("overwrite"), live: going, action: ActionAwait},
 	} {
