@@ -3,7 +3,6 @@ package adoption
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -109,7 +108,7 @@ func (e *executor) execute(ctx context.Context, m *member, work *workv1alpha1.Wo
 		case err != nil && !telling(err):
 			return status, 0, err
 		case err != nil:
-			e.tell(work, &status, metav1.ConditionFalse, passage.Because(ReasonFailed, "%s %s in cluster %s: %v", manifest.GetKind(), nameOf(manifest), m.name, err))
+			e.tell(work, &status, metav1.ConditionFalse, refused(m.name, manifest, err))
 			return status, conflictLook, nil
 		case verdict.action == ActionLeave || verdict.action == ActionAwait:
 			e.tell(work, &status, metav1.ConditionFalse, verdict.reason)
@@ -124,11 +123,12 @@ func (e *executor) execute(ctx context.Context, m *member, work *workv1alpha1.Wo
 
 // one brings one object to the cluster, in at most one write.
 func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, i int, manifest *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, verdict, error) {
-	if err := m.follow(manifest.GroupVersionKind()); err != nil {
-		return nil, verdict{}, err
-	}
 	live, err := m.find(ctx, manifest)
 	if err != nil {
+		return nil, verdict{}, err
+	}
+	// Not before it may be read: what may not be read cannot be followed, and is complained about for ever.
+	if err := m.follow(manifest.GroupVersionKind()); err != nil {
 		return nil, verdict{}, err
 	}
 	scaled, err := m.scaled(ctx, manifest)
@@ -245,18 +245,4 @@ func (e *executor) write(ctx context.Context, work *workv1alpha1.Work, status wo
 		return fmt.Errorf("write the status of Work %s/%s: %w", work.Namespace, work.Name, err)
 	}
 	return nil
-}
-
-// tellable is an error that people have to know of.
-func tellable(err error) error { return told{err} }
-
-type told struct{ error }
-
-func (t told) Unwrap() error { return t.error }
-
-// telling holds for what people have to know of: it would be the same if it were tried again at once.
-func telling(err error) bool {
-	var t told
-	return errors.As(err, &t) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
 }

@@ -110,9 +110,11 @@ func admit(ctx context.Context, kube kubernetes.Interface, account string) error
 	return nil
 }
 
+// memberVerbs are what the hub does to the objects of a cluster.
+var memberVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
 // memberRoles are what the hub may do in a cluster: the kinds that most people have, and what others add.
 func memberRoles() []*rbacv1.ClusterRole {
-	all := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	label := map[string]string{"app.kubernetes.io/part-of": "fairlead"}
 	return []*rbacv1.ClusterRole{
 		{
@@ -123,12 +125,12 @@ func memberRoles() []*rbacv1.ClusterRole {
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: MemberRole + "-common", Labels: map[string]string{"app.kubernetes.io/part-of": "fairlead", LabelMemberRole: "true"}},
 			Rules: []rbacv1.PolicyRule{
-				{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps", "secrets", "services", "serviceaccounts", "persistentvolumeclaims"}, Verbs: all},
-				{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets"}, Verbs: all},
-				{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: all},
-				{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: all},
-				{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: all},
-				{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: all},
+				{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps", "secrets", "services", "serviceaccounts", "persistentvolumeclaims"}, Verbs: memberVerbs},
+				{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets"}, Verbs: memberVerbs},
+				{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: memberVerbs},
+				{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: memberVerbs},
+				{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: memberVerbs},
+				{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: memberVerbs},
 				{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
 				{NonResourceURLs: []string{"/version", "/readyz"}, Verbs: []string{"get"}},
 			},

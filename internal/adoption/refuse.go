@@ -1,0 +1,57 @@
+package adoption
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// tellable is an error that people have to know of.
+func tellable(err error) error { return told{err} }
+
+type told struct{ error }
+
+func (t told) Unwrap() error { return t.error }
+
+// telling holds for what people have to know of: it would be the same if it were tried again at once.
+func telling(err error) bool {
+	var t told
+	return errors.As(err, &t) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || tooLarge(err) ||
+		apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
+}
+
+// tooLarge holds for what an API server, or its store, does not take for its size.
+func tooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
+}
+
+// refused says why a cluster does not take an object, and what to do about it.
+func refused(cluster string, object *unstructured.Unstructured, err error) passage.Reason {
+	what := fmt.Sprintf("%s %s in cluster %s", object.GetKind(), nameOf(object), cluster)
+	switch {
+	case meta.IsNoMatchError(err):
+		return passage.Because(ReasonFailed, "%s: the cluster does not know %s of %s: install its CustomResourceDefinition there", what, object.GetKind(), object.GetAPIVersion())
+	case tooLarge(err):
+		return passage.Because(ReasonFailed, "%s: it is too large for the cluster (%v): split it up", what, err)
+	}
+	if rule := missingRule(err); rule != "" {
+		return passage.Because(ReasonFailed, `%s: %v: add the rule %s to a ClusterRole there with the label %s: "true"`, what, err, rule, LabelMemberRole)
+	}
+	return passage.Because(ReasonFailed, "%s: %v", what, err)
+}
+
+// missingRule is the one that would allow what a cluster forbids, if it is a rule that is missing: admission forbids too.
+func missingRule(err error) string {
+	var said apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &said) || said.Status().Details == nil || !strings.Contains(err.Error(), `cannot `) || !strings.Contains(err.Error(), ` resource "`) {
+		return ""
+	}
+	details := said.Status().Details
+	return fmt.Sprintf("{apiGroups: [%q], resources: [%s], verbs: [%s]}", details.Group, details.Kind, strings.Join(memberVerbs, ", "))
+}
