@@ -36,7 +36,7 @@ func manifestOf(template *unstructured.Unstructured, resolution policyv1alpha1.C
 		annotations = map[string]string{}
 	}
 	for key := range annotations {
-		if key == annotationLastApplied || domainOf(key) == "fairlead.dev" {
+		if key == annotationLastApplied || domainOf(key) == "fairlead.dev" || assignedByCluster(key) {
 			delete(annotations, key)
 		}
 	}
@@ -142,11 +142,31 @@ func forget(m *unstructured.Unstructured, assigned func(path ...any) bool) {
 		if assigned("secrets") {
 			unstructured.RemoveNestedField(m.Object, "secrets")
 		}
+	case "Secret":
+		if isToken(m) {
+			unstructured.RemoveNestedField(m.Object, "data")
+		}
 	case "Pod":
 		if assigned("spec", "nodeName") {
 			unstructured.RemoveNestedField(m.Object, "spec", "nodeName")
 		}
 	}
+}
+
+// assignedByCluster holds for the annotations by which the controllers of a cluster remember what they did there.
+func assignedByCluster(key string) bool {
+	switch key {
+	case "kubernetes.io/service-account.uid", "deprecated.daemonset.template.generation", "volume.kubernetes.io/selected-node",
+		"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner":
+		return true
+	}
+	return domainOf(key) == "deployment.kubernetes.io" || domainOf(key) == "pv.kubernetes.io"
+}
+
+// isToken holds for a Secret whose content is the cluster's own, which no other cluster may have.
+func isToken(secret *unstructured.Unstructured) bool {
+	kind, _, _ := unstructured.NestedString(secret.Object, "type")
+	return kind == "kubernetes.io/service-account-token"
 }
 
 // jobLabels are those that the API server puts on the pods of a Job to select them by.

@@ -39,7 +39,7 @@ func retain(manifest, live *unstructured.Unstructured, marks map[string]string, 
 			keep(want, live, "spec", "template", "metadata", "labels", label)
 		}
 	case "Secret":
-		if kind, _, _ := unstructured.NestedString(live.Object, "type"); kind == "kubernetes.io/service-account-token" {
+		if isToken(live) {
 			replace(want, live, "data")
 		}
 	}

@@ -193,6 +193,13 @@ func TestManifest(t *testing.T) {
 			object(t, "Job batch/v1\nspec: {manualSelector: true, selector: {matchLabels: {a: b}}}"),
 			"Job batch/v1\nspec: {manualSelector: true, selector: {matchLabels: {a: b}}}",
 		},
+		"a token, which is the hub's own": {
+			object(t, "Secret v1\nmetadata: {annotations: {kubernetes.io/service-account.name: a, kubernetes.io/service-account.uid: u}}\ntype: kubernetes.io/service-account-token\ndata: {token: aHVi}"),
+			"Secret v1\nmetadata: {annotations: {kubernetes.io/service-account.name: a}}\ntype: kubernetes.io/service-account-token",
+		},
+		"what controllers of the hub remember": {
+			object(t, "Deployment apps/v1\nmetadata: {annotations: {deployment.kubernetes.io/revision: '3'}}"), "Deployment apps/v1",
+		},
 		"the volume of a claim": {
 			owned(object(t, "PersistentVolumeClaim v1\nspec: {volumeName: v}"), `{"f:spec":{"f:resources":{}}}`), "PersistentVolumeClaim v1\nspec: {}",
 		},
