@@ -47,31 +47,40 @@ type Cluster struct {
 	keepNamespaces bool
 }
 
-var shared struct {
+// started are the clusters that tests of this binary share, by the name that these call them.
+var started struct {
+	mu      sync.Mutex
+	options Options // of the one that Shared gives
+	all     map[string]*oneStart
+}
+
+type oneStart struct {
 	once    sync.Once
-	options Options
 	cluster *Cluster
 	err     error
 	dir     string // set when it was started here, and is to be stopped
 }
 
-// Run runs a test binary's tests and then stops what Shared started.
+// Run runs a test binary's tests and then stops what Shared and Several started.
 func Run(m *testing.M) int { return RunWith(m, Options{}) }
 
 // RunWith is Run with options of the shared cluster, which are not those of one
 // that is reused.
 func RunWith(m *testing.M, options Options) int {
-	shared.options = options
+	started.options = options
 	code := m.Run()
 	if charts.dir != "" {
 		_ = os.RemoveAll(charts.dir)
 	}
-	if dir := shared.dir; dir != "" {
-		if err := down(dir); err != nil {
+	for _, s := range started.all {
+		if s.dir == "" {
+			continue
+		}
+		if err := down(s.dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}
-		_ = os.RemoveAll(dir)
+		_ = os.RemoveAll(s.dir)
 	}
 	return code
 }
@@ -90,23 +99,65 @@ func Parallel(n int) {
 // Shared is the one cluster of this test binary, started on first use.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
-	shared.once.Do(func() { shared.cluster, shared.err = startShared() })
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	c, err := share("", func(s *oneStart) (*Cluster, error) {
+		if dir := os.Getenv(DirVariable); dir != "" {
+			return open(dir)
+		}
+		return s.up(started.options)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return shared.cluster
+	return c
 }
 
-func startShared() (*Cluster, error) {
-	if dir := os.Getenv(DirVariable); dir != "" {
-		return open(dir)
+// Several are clusters of this test binary by their names, started side by side on first use, for tests that need more
+// than one.
+func Several(t testing.TB, options map[string]Options) map[string]*Cluster {
+	t.Helper()
+	var (
+		wait sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+	)
+	all := map[string]*Cluster{}
+	for name, o := range options {
+		wait.Go(func() {
+			c, err := share(name, func(s *oneStart) (*Cluster, error) { return s.up(o) })
+			mu.Lock()
+			defer mu.Unlock()
+			all[name], errs = c, append(errs, err)
+		})
 	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func share(name string, start func(*oneStart) (*Cluster, error)) (*Cluster, error) {
+	started.mu.Lock()
+	if started.all == nil {
+		started.all = map[string]*oneStart{}
+	}
+	s := started.all[name]
+	if s == nil {
+		s = &oneStart{}
+		started.all[name] = s
+	}
+	started.mu.Unlock()
+	s.once.Do(func() { s.cluster, s.err = start(s) })
+	return s.cluster, s.err
+}
+
+func (s *oneStart) up(options Options) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "localkube-")
 	if err != nil {
 		return nil, err
 	}
-	shared.dir = dir
-	return up(dir, shared.options)
+	s.dir = dir
+	return up(dir, options)
 }
 
 // Start gives the test a cluster of its own, stopped when the test ends.
