@@ -56,6 +56,9 @@ const (
 // Otherwise those of the resource's namespace come before those of the cluster, then the one of the highest priority, the
 // one that selects most closely, and the first of the alphabet.
 func choose(t Template, policies []*Policy, claimed Key) *Policy {
+	if everyClusterHas(t) {
+		return nil
+	}
 	var chosen *Policy
 	var closest fit
 	for _, p := range policies {
