@@ -43,11 +43,18 @@ func setupDetector(mgr ctrl.Manager, changed func(client.ObjectKey)) (*kinds, er
 	if err != nil {
 		return nil, fmt.Errorf("watch what policies select: %w", err)
 	}
-	k.watch = func(kind schema.GroupVersionKind) error {
-		return detecting.Watch(source.TypedKind(metadata, metadataOf(kind),
-			handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []templateKey {
-				return []templateKey{{kind, client.ObjectKeyFromObject(o)}}
-			}), meaningful))
+	k.watch = func(kind schema.GroupVersionKind) {
+		// A controller that starts waits until all policies that there are have been heard of, and lets nobody add to what it
+		// watches before.
+		go func() {
+			err := detecting.Watch(source.TypedKind(metadata, metadataOf(kind),
+				handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []templateKey {
+					return []templateKey{{kind, client.ObjectKeyFromObject(o)}}
+				}), meaningful))
+			if err != nil {
+				mgr.GetLogger().Error(err, "follow what policies select", "kind", kind.String())
+			}
+		}()
 	}
 	if err := mgr.Add(k); err != nil {
 		return nil, fmt.Errorf("try kinds again: %w", err)

@@ -21,7 +21,7 @@ type kinds struct {
 	mapper meta.RESTMapper
 	reader client.Reader
 	// watch has the detector hear of all resources of a kind.
-	watch func(schema.GroupVersionKind) error
+	watch func(schema.GroupVersionKind)
 
 	mu       sync.Mutex
 	followed map[schema.GroupVersionKind]bool
@@ -35,14 +35,11 @@ func (k *kinds) follow(ctx context.Context, kind schema.GroupVersionKind) error 
 	if k.followed[kind] {
 		return nil
 	}
-	err := k.try(ctx, kind)
-	if err == nil {
-		err = k.watch(kind)
-	}
-	if err != nil {
+	if err := k.try(ctx, kind); err != nil {
 		k.trouble[kind] = err
 		return err
 	}
+	k.watch(kind)
 	delete(k.trouble, kind)
 	k.followed[kind] = true
 	return nil
