@@ -15,8 +15,8 @@ func TestValidate(t *testing.T) {
 	}{
 		"defaults":                             {"", ""},
 		"a known passage":                      {"--passages=revision", ""},
-		"an unknown passage":                   {"--passages=revision,flight", `unknown passage "flight": the known ones are revision, rollout`},
-		"an empty passage":                     {"--passages=revision,,", `unknown passage "": the known ones are revision, rollout`},
+		"an unknown passage":                   {"--passages=revision,flight", `unknown passage "flight": the known ones are revision, adoption, rollout`},
+		"an empty passage":                     {"--passages=revision,,", `unknown passage "": the known ones are revision, adoption, rollout`},
 		"everything off":                       {"--metrics-bind-address=0 --health-probe-bind-address=0", ""},
 		"all interfaces":                       {"--metrics-bind-address=:8443 --health-probe-bind-address=:8081", ""},
 		"an address without a port":            {"--metrics-bind-address=8443", `--metrics-bind-address "8443" is not HOST:PORT`},

@@ -55,7 +55,10 @@ func install(t testing.TB, c *cluster.Cluster) *installation {
 		Client: administrator(t, c.Config()), config: c.Config(), namespace: c.Namespace(t), environmentds: environmentd.Start(),
 	}
 	t.Cleanup(i.environmentds.Close)
-	r, err := renderChart("fairlead", i.namespace, selfSigned())
+	// What adoption may do is a role of its own, which would hide what the others lack.
+	values := selfSigned()
+	values["passages"] = []any{"revision", "rollout"}
+	r, err := renderChart("fairlead", i.namespace, values)
 	if err != nil {
 		t.Fatal(err)
 	}
