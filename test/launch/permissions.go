@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/chart"
 	"github.com/fairlead/fairlead/test/cluster"
@@ -60,4 +62,17 @@ func Permissions(ctx context.Context, c *cluster.Cluster, admin client.Client, d
 	}
 	path := filepath.Join(dir, "operator.kubeconfig")
 	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// Aggregate does what nobody does in a cluster without controllers: it gives the hub there what its role is made up of.
+func Aggregate(ctx context.Context, member client.Client) error {
+	var common, all rbacv1.ClusterRole
+	if err := member.Get(ctx, client.ObjectKey{Name: adoption.MemberRole + "-common"}, &common); err != nil {
+		return err
+	}
+	if err := member.Get(ctx, client.ObjectKey{Name: adoption.MemberRole}, &all); err != nil {
+		return err
+	}
+	all.Rules = common.Rules
+	return member.Update(ctx, &all)
 }

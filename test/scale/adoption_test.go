@@ -73,6 +73,11 @@ func newFleet(b *testing.B, members int, profile string) *fleet {
 		if result := launch.Command(b, f.cluster, "join", m.name, "--member-kubeconfig", m.cluster.Kubeconfig()); result.Code != 0 {
 			b.Fatal(result.Stderr)
 		}
+		if profile == "hub" {
+			if err := launch.Aggregate(b.Context(), m); err != nil {
+				b.Fatal(err)
+			}
+		}
 		f.members = append(f.members, m)
 	}
 	return f
