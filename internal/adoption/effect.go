@@ -1,0 +1,89 @@
+package adoption
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Effect is what a write does to an object that is there, beyond the marks of Fairlead.
+type Effect struct {
+	Differences []Difference `json:"differences,omitempty"`
+	// Restarts tells whether pods are replaced, and Pods how many.
+	Restarts bool  `json:"restarts"`
+	Pods     int64 `json:"pods,omitempty"`
+	// Generation is how that of the object moves; absent if it does not.
+	Generation *Move `json:"generation,omitempty"`
+	// Note is what else there is to know, in a sentence.
+	Note string `json:"note,omitempty"`
+}
+
+// Move is from one generation to another.
+type Move struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// effectOf compares an object with what its server says that it would be.
+func effectOf(before, after *unstructured.Unstructured) Effect {
+	e := Effect{Differences: differences(before, after)}
+	if from, to := before.GetGeneration(), after.GetGeneration(); from != to {
+		e.Generation = &Move{from, to}
+	}
+	moved := podsOf(before)
+	template := !equality.Semantic.DeepEqual(field(before, "spec", "template"), field(after, "spec", "template"))
+	switch {
+	case moved == nil:
+	case template && waitsToRestart(after) != "":
+		e.Note = "pods are replaced only " + waitsToRestart(after)
+	case template:
+		e.Restarts, e.Pods = true, *moved
+	case e.Generation != nil && onlyAnnotations(e.Differences):
+		e.Note = "annotations move the generation, and no pod restarts"
+	case e.Generation != nil:
+		e.Note = "the generation moves, and no pod restarts"
+	}
+	return e
+}
+
+// podsOf is how many pods a workload has that replaces them when its template changes; nil for anything else.
+func podsOf(object *unstructured.Unstructured) *int64 {
+	n := int64(1)
+	switch object.GroupVersionKind().GroupKind().String() {
+	case "Deployment.apps", "StatefulSet.apps":
+		if replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas"); err == nil && found {
+			n = replicas
+		}
+	case "DaemonSet.apps":
+		n, _, _ = unstructured.NestedInt64(object.Object, "status", "desiredNumberScheduled")
+	default:
+		return nil
+	}
+	return &n
+}
+
+// waitsToRestart is what a workload waits for with its new template, empty if it does not.
+func waitsToRestart(object *unstructured.Unstructured) string {
+	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
+		return "when its spec.paused is lifted"
+	}
+	if kind, _, _ := unstructured.NestedString(object.Object, "spec", "updateStrategy", "type"); kind == "OnDelete" {
+		return "when somebody deletes them, as its updateStrategy OnDelete says"
+	}
+	return ""
+}
+
+func onlyAnnotations(all []Difference) bool {
+	for _, d := range all {
+		if !strings.HasPrefix(d.Field, "metadata.annotations") {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+func field(object *unstructured.Unstructured, path ...string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	return value
+}
