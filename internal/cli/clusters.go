@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fairlead/fairlead/internal/adoption"
+)
+
+func newClustersCommand(c *connection, streams Streams) *cobra.Command {
+	var format output
+	cmd := &cobra.Command{
+		Use:     "clusters",
+		Short:   "List the clusters that have joined the hub",
+		Long:    "List the clusters that have joined the hub, how many of the Works for each are applied, and what is wrong with those that are not ready.",
+		Example: "  fairlead clusters\n  fairlead clusters -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hub, err := c.connect()
+			if err != nil {
+				return err
+			}
+			all, err := adoption.Roster(cmd.Context(), hub.client)
+			if err != nil {
+				return err
+			}
+			if encoded, err := format.encode(streams.Out, all); encoded || err != nil {
+				return err
+			}
+			printClusters(streams.Out, format, all, time.Now())
+			return nil
+		},
+	}
+	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	return cmd
+}
+
+func printClusters(w io.Writer, format output, all []adoption.Enrolled, now time.Time) {
+	if len(all) == 0 {
+		fmt.Fprintln(w, "No cluster has joined: `fairlead join NAME --member-kubeconfig FILE` makes one a member.")
+		return
+	}
+	var rows [][]string
+	for _, e := range all {
+		reason := ""
+		if e.Reason != nil {
+			reason = e.Reason.String()
+		}
+		rows = append(rows, []string{
+			e.Name, string(e.Ready), orDash(e.Version), e.APIEndpoint, fmt.Sprintf("%d/%d", e.Applied, e.Works),
+			duration.HumanDuration(now.Sub(e.Joined)), reason,
+		})
+	}
+	table(w, format.width(), []string{"NAME", "READY", "VERSION", "API", "APPLIED", "AGE", "REASON"}, rows)
+}
