@@ -86,6 +86,8 @@ func (c *connection) connect() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A command asks a few things at once, and the API server has limits of its own.
+	config.QPS = -1
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("find the namespace: %w", err)

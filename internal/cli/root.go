@@ -49,8 +49,8 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 3 there are changes (plan) or still in progress (status, watch).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// Flags and arguments are in order when this runs.
-		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
+		// Flags and arguments are in order when this runs, but for those that are missing.
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { *started = cmd.ValidateRequiredFlags() == nil },
 	}
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
@@ -69,6 +69,7 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 		newJoinCommand(c, streams),
 		newUnjoinCommand(c, streams),
 		newClustersCommand(c, streams),
+		newAdoptCommand(c, streams),
 		newCRDsCommand(c, streams),
 		newOperatorCommand(c, streams),
 		newVersionCommand(streams),

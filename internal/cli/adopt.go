@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead/fairlead/internal/adoption"
+)
+
+func newAdoptCommand(c *connection, streams Streams) *cobra.Command {
+	var sure confirmation
+	var format output
+	var selector string
+	a := adoption.Adoption{KindNamed: mappingFor, Kinds: adoption.AdoptedKinds()}
+	cmd := &cobra.Command{
+		Use:   "adopt --cluster NAME -n NAMESPACE",
+		Short: "Bring what runs in a cluster under the management of the hub",
+		Long: `Bring what runs in a namespace of a cluster under the management of the hub.
+
+It copies the resources to the same namespace of the hub, without what the cluster has set, and writes one
+PropagationPolicy that takes them over where they run: its conflictResolution is Overwrite, which is what the
+command is for. Nothing restarts by that. Nothing in the cluster is touched before the policy is written, which is last.
+
+What the hub has already stays as it is, so that the command can be interrupted and run again. What another hub manages, or
+something in the cluster controls, is left out. On the hub the copies must not run pods, so it should be one without
+controllers for them.
+
+With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` tells what that does.`,
+		Example: `  fairlead adopt --cluster west -n shop
+  fairlead adopt --cluster west -n shop --kind deployments,services -l app=cart --with-dependencies --yes
+  fairlead adopt --cluster west -n shop -o yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if a.Selector, err = labels.Parse(selector); err != nil {
+				return usageErrorf("-l %s is not a selector: %v", selector, err)
+			}
+			if len(a.Kinds) == 0 {
+				return usageErrorf("--kind names no kind: give some, such as deployments,services, or leave it out")
+			}
+			if format == outputText {
+				if err := sure.possible(cmd, streams.In); err != nil {
+					return err
+				}
+			}
+			hub, err := c.connect()
+			if err != nil {
+				return err
+			}
+			a.Namespace = hub.namespace
+			if a.Policy == "" {
+				a.Policy = "adopted-" + a.Cluster
+			}
+			draft, err := a.Draft(cmd.Context(), hub.client)
+			if err != nil {
+				return err
+			}
+			if format == outputYAML {
+				return printDraft(streams.Out, draft)
+			}
+			return hub.adopt(cmd, streams, &sure, a, draft)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&a.Cluster, "cluster", "", "cluster that runs them, as it has joined")
+	flags.StringSliceVar(&a.Kinds, "kind", a.Kinds, "kinds to adopt, as kubectl would take them")
+	flags.StringVarP(&selector, "selector", "l", "", "labels of what to adopt, as kubectl would take them")
+	flags.BoolVar(&a.WithDependencies, "with-dependencies", false,
+		"also adopt the ConfigMaps, Secrets, PersistentVolumeClaims and ServiceAccounts that their pods name")
+	flags.StringVar(&a.Policy, "policy", "", "name of the PropagationPolicy (default adopted-CLUSTER)")
+	format.addFlag(cmd, outputYAML)
+	sure.addFlag(cmd)
+	_ = cmd.MarkFlagRequired("cluster")
+	return cmd
+}
+
+// adopt shows what is to be written, asks, and writes it.
+func (c *cluster) adopt(cmd *cobra.Command, streams Streams, sure *confirmation, a adoption.Adoption, draft adoption.Draft) error {
+	policy := fmt.Sprintf("propagationpolicy.policy.karmada.io/%s", a.Policy)
+	printAdoption(streams.Out, a, draft)
+	if draft.Policy == nil {
+		return nil
+	}
+	ctx := cmd.Context()
+	question := fmt.Sprintf("Write %s and the policy, and take over what runs?", count(len(draft.Templates), "template"))
+	if agreed, err := sure.given(ctx, streams, question); err != nil {
+		return err
+	} else if !agreed {
+		fmt.Fprintln(streams.Out, "nothing was changed")
+		return exitError{code: exitFailed}
+	}
+	m := newMeter(streams.Err, len(draft.Templates), "templates written")
+	copied, err := draft.Write(ctx, c.client, m.show)
+	m.end()
+	printRefusals(streams.Err, copied.Refused)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(streams.Out, "%s: %s written, %d on the hub before\n", policy, count(copied.Written, "template"), len(draft.Present)+copied.Overtaken)
+	fmt.Fprintf(streams.Out, "To see how far it is: fairlead status pp %s -n %s\n", a.Policy, a.Namespace)
+	if n := len(copied.Refused); n > 0 {
+		return fmt.Errorf("the hub did not accept %s: correct them and run it again", count(n, "template"))
+	}
+	return nil
+}
+
+func printAdoption(w io.Writer, a adoption.Adoption, draft adoption.Draft) {
+	if draft.Policy == nil {
+		fmt.Fprintf(w, "There is nothing to adopt in namespace %s of cluster %s.\n", a.Namespace, a.Cluster)
+	} else {
+		line := fmt.Sprintf("Namespace %s of cluster %s: %s to write to the hub, %d there already, %d left out. "+
+			"PropagationPolicy %s takes over what runs, and no other cluster gets it.",
+			a.Namespace, a.Cluster, count(len(draft.Templates), "template"), len(draft.Present), len(draft.PassedOver), a.Policy)
+		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+	}
+	var rows [][]string
+	for _, c := range draft.Counts() {
+		rows = append(rows, []string{c.Kind, strconv.Itoa(c.Templates), strconv.Itoa(c.Present), strconv.Itoa(c.LeftOut)})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, columns, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, rows)
+	}
+	rows = nil
+	for _, p := range draft.PassedOver {
+		rows = append(rows, []string{p.Object.String(), p.Why})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, columns, []string{"LEFT OUT", "WHY"}, rows)
+	}
+	fmt.Fprintln(w)
+}
+
+// refusalsShown is how many refusals are told of one by one: a thousand say no more than the first.
+const refusalsShown = 10
+
+func printRefusals(w io.Writer, refused []adoption.Refusal) {
+	for i, r := range refused {
+		if i == refusalsShown {
+			fmt.Fprintf(w, "... and %d more\n", len(refused)-i)
+			return
+		}
+		fmt.Fprintf(w, "%s was not accepted: %s\n", r.Object, oneLine(r.Err))
+	}
+}
+
+func printDraft(w io.Writer, draft adoption.Draft) error {
+	objects, err := draft.Objects()
+	if err != nil {
+		return err
+	}
+	for i, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return fmt.Errorf("write %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		if i > 0 {
+			fmt.Fprintln(w, "---")
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
