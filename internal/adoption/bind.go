@@ -119,6 +119,33 @@ func targets(binding *binding) []workv1alpha2.TargetCluster {
 	return all
 }
 
+// share is what one cluster gets of a resource.
+type share struct {
+	cluster  string
+	manifest *unstructured.Unstructured
+}
+
+// shares are what clusters get of a resource. The first error is what the resource says that means nothing.
+func shares(binding *binding, template *unstructured.Unstructured) (all []share, wrong, err error) {
+	resolution, wrong := resolve(binding.spec.ConflictResolution, template.GetAnnotations()[AnnotationConflictResolution])
+	manifest, err := manifestOf(template, resolution)
+	if err != nil {
+		return nil, wrong, err
+	}
+	divided := binding.spec.Placement != nil && binding.spec.Placement.Divides() && replicasOf(manifest) >= 0
+	for _, target := range targets(binding) {
+		s := share{target.Name, manifest}
+		if divided {
+			s.manifest = manifest.DeepCopy()
+			if err := unstructured.SetNestedField(s.manifest.Object, int64(target.Replicas), "spec", "replicas"); err != nil {
+				return nil, wrong, err
+			}
+		}
+		all = append(all, s)
+	}
+	return all, wrong, nil
+}
+
 // dispatch makes the Works what they should be. The first error is what the template says that means nothing.
 func (b *binder) dispatch(ctx context.Context, binding *binding, works map[string]*workv1alpha1.Work) (wrong, err error) {
 	key := templateOf(binding)
@@ -128,23 +155,14 @@ func (b *binder) dispatch(ctx context.Context, binding *binding, works map[strin
 		// The detector hears of it when it is gone.
 		return nil, client.IgnoreNotFound(err)
 	}
-	resolution, wrong := resolve(binding.spec.ConflictResolution, template.GetAnnotations()[AnnotationConflictResolution])
-	manifest, err := manifestOf(template, resolution)
+	all, wrong, err := shares(binding, template)
 	if err != nil {
 		return wrong, err
 	}
 	wanted := map[string]bool{}
-	divided := binding.spec.Placement != nil && binding.spec.Placement.Divides() && replicasOf(manifest) >= 0
-	for _, target := range targets(binding) {
-		wanted[target.Name] = true
-		share := manifest
-		if divided {
-			share = manifest.DeepCopy()
-			if err := unstructured.SetNestedField(share.Object, int64(target.Replicas), "spec", "replicas"); err != nil {
-				return wrong, err
-			}
-		}
-		if err := b.put(ctx, binding, target.Name, share, works[target.Name]); err != nil {
+	for _, s := range all {
+		wanted[s.cluster] = true
+		if err := b.put(ctx, binding, s.cluster, s.manifest, works[s.cluster]); err != nil {
 			return wrong, err
 		}
 	}

@@ -53,10 +53,11 @@ func claims(ctx context.Context, reader client.Reader, policy Key) ([]*binding, 
 }
 
 // indexed finds bindings in a namespace, or those in none and in all of them.
-func indexed(ctx context.Context, reader client.Reader, namespace string, by client.MatchingFields) ([]*binding, error) {
+func indexed(ctx context.Context, reader client.Reader, namespace string, by ...client.ListOption) ([]*binding, error) {
 	var all []*binding
 	var list workv1alpha2.ResourceBindingList
-	if err := reader.List(ctx, &list, by, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	by = append(by, client.UnsafeDisableDeepCopy)
+	if err := reader.List(ctx, &list, append(by, client.InNamespace(namespace))...); err != nil {
 		return nil, fmt.Errorf("list ResourceBindings: %w", err)
 	}
 	for i := range list.Items {
@@ -66,7 +67,7 @@ func indexed(ctx context.Context, reader client.Reader, namespace string, by cli
 		return all, nil
 	}
 	var ofCluster workv1alpha2.ClusterResourceBindingList
-	if err := reader.List(ctx, &ofCluster, by, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &ofCluster, by...); err != nil {
 		return nil, fmt.Errorf("list ClusterResourceBindings: %w", err)
 	}
 	for i := range ofCluster.Items {

@@ -127,7 +127,7 @@ func (d *detector) claimed(ctx context.Context, key templateKey, t Template, uid
 	if have != nil && have.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	members, err := d.members(ctx)
+	members, err := joinedMembers(ctx, d.client)
 	if err != nil {
 		return err
 	}
@@ -173,6 +173,21 @@ func replicasOf(template *unstructured.Unstructured) int32 {
 
 // bind writes the binding of a resource, if it says anything new.
 func (d *detector) bind(ctx context.Context, t Template, uid types.UID, policy *Policy, members []Member, replicas int32, have *binding) (*binding, error) {
+	want, err := intended(t, uid, policy, members, replicas, have)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case have == nil:
+		return want, d.client.Create(ctx, want.Object, client.FieldOwner(FieldOwner))
+	case equality.Semantic.DeepEqual(have.spec, want.spec) && equality.Semantic.DeepEqual(have.GetAnnotations(), want.GetAnnotations()):
+		return have, nil
+	}
+	return want, d.client.Update(ctx, want.Object, client.FieldOwner(FieldOwner))
+}
+
+// intended is the binding of a resource as its policy asks for it, made from the one that there is.
+func intended(t Template, uid types.UID, policy *Policy, members []Member, replicas int32, have *binding) (*binding, error) {
 	clusters, err := place(policy.Spec.Placement, members, replicas)
 	if err != nil {
 		return nil, err
@@ -196,13 +211,7 @@ func (d *detector) bind(ctx context.Context, t Template, uid types.UID, policy *
 	if want.spec.ConflictResolution == "" {
 		want.spec.ConflictResolution = policyv1alpha1.ConflictAbort
 	}
-	switch {
-	case have == nil:
-		return want, d.client.Create(ctx, want.Object, client.FieldOwner(FieldOwner))
-	case equality.Semantic.DeepEqual(have.spec, want.spec) && equality.Semantic.DeepEqual(have.GetAnnotations(), want.GetAnnotations()):
-		return have, nil
-	}
-	return want, d.client.Update(ctx, want.Object, client.FieldOwner(FieldOwner))
+	return want, nil
 }
 
 // suspension is what a policy says about it, and a paused policy suspends all.
@@ -213,9 +222,10 @@ func suspension(policy *Policy) *policyv1alpha1.Suspension {
 	return &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 }
 
-func (d *detector) members(ctx context.Context) ([]Member, error) {
+// joinedMembers are the clusters that resources can go to.
+func joinedMembers(ctx context.Context, hub client.Reader) ([]Member, error) {
 	var list clusterv1alpha1.ClusterList
-	if err := d.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := hub.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list Clusters: %w", err)
 	}
 	var all []Member
