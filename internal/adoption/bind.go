@@ -298,7 +298,7 @@ func aggregate(binding *binding, works map[string]*workv1alpha1.Work, wrong erro
 		switch {
 		case condition == nil || condition.ObservedGeneration < work.Generation:
 			waiting++
-			item.AppliedMessage = "cluster " + target.Name + " has yet to be written to"
+			item.AppliedMessage = yetToWrite(target.Name)
 		case condition.Status == metav1.ConditionTrue:
 			applied++
 			item.Applied = true

@@ -82,7 +82,7 @@ func TestEffect(t *testing.T) {
 		note          string
 	}{
 		"labels only": {
-			before: was, after: "Deployment apps/v1\nmetadata: {generation: 1, labels: {app: a}}\nspec: {replicas: 2, template: {spec: {containers: [{name: a, image: x}]}}}",
+			pods: 2, before: was, after: "Deployment apps/v1\nmetadata: {generation: 1, labels: {app: a}}\nspec: {replicas: 2, template: {spec: {containers: [{name: a, image: x}]}}}",
 		},
 		"another image": {
 			before: was, after: "Deployment apps/v1\nmetadata: {generation: 2}\nspec: {replicas: 2, template: {spec: {containers: [{name: a, image: z}]}}}",
@@ -90,15 +90,15 @@ func TestEffect(t *testing.T) {
 		},
 		"another image, paused": {
 			before: was, after: "Deployment apps/v1\nmetadata: {generation: 2}\nspec: {paused: true, replicas: 2, template: {spec: {containers: [{name: a, image: z}]}}}",
-			generation: &Move{1, 2}, note: "pods are replaced only when its spec.paused is lifted",
+			pods: 2, generation: &Move{1, 2}, note: "pods are replaced only when its spec.paused is lifted",
 		},
 		"annotations": {
 			before: was, after: "Deployment apps/v1\nmetadata: {generation: 2, annotations: {a: b}}\nspec: {replicas: 2, template: {spec: {containers: [{name: a, image: x}]}}}",
-			generation: &Move{1, 2}, note: "annotations move the generation, and no pod restarts",
+			pods: 2, generation: &Move{1, 2}, note: "annotations move the generation, and no pod restarts",
 		},
 		"replicas": {
 			before: was, after: "Deployment apps/v1\nmetadata: {generation: 2}\nspec: {replicas: 3, template: {spec: {containers: [{name: a, image: x}]}}}",
-			generation: &Move{1, 2}, note: "the generation moves, and no pod restarts",
+			pods: 2, generation: &Move{1, 2}, note: "the generation moves, and no pod restarts",
 		},
 		"a DaemonSet": {
 			before:   "DaemonSet apps/v1\nspec: {template: {spec: {image: x}}}\nstatus: {desiredNumberScheduled: 5}",
@@ -108,6 +108,7 @@ func TestEffect(t *testing.T) {
 		"a StatefulSet that waits for its pods to be deleted": {
 			before: "StatefulSet apps/v1\nspec: {template: {spec: {image: x}}, updateStrategy: {type: OnDelete}}",
 			after:  "StatefulSet apps/v1\nspec: {template: {spec: {image: z}}, updateStrategy: {type: OnDelete}}",
+			pods:   1,
 			note:   "pods are replaced only when somebody deletes them, as its updateStrategy OnDelete says",
 		},
 		"what has no pods": {before: "ConfigMap v1\ndata: {a: b}", after: "ConfigMap v1\ndata: {a: c}"},

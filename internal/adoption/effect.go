@@ -10,9 +10,9 @@ import (
 // Effect is what a write does to an object that is there, beyond the marks of Fairlead.
 type Effect struct {
 	Differences []Difference `json:"differences,omitempty"`
-	// Restarts tells whether pods are replaced, and Pods how many.
-	Restarts bool  `json:"restarts"`
+	// Pods are how many the object has, and Restarts whether they are replaced.
 	Pods     int64 `json:"pods,omitempty"`
+	Restarts bool  `json:"restarts"`
 	// Generation is how that of the object moves; absent if it does not.
 	Generation *Move `json:"generation,omitempty"`
 	// Note is what else there is to know, in a sentence.
@@ -31,14 +31,15 @@ func effectOf(before, after *unstructured.Unstructured) Effect {
 	if from, to := before.GetGeneration(), after.GetGeneration(); from != to {
 		e.Generation = &Move{from, to}
 	}
-	moved := podsOf(before)
+	pods, runs := podsOf(before)
+	e.Pods = pods
 	template := !equality.Semantic.DeepEqual(field(before, "spec", "template"), field(after, "spec", "template"))
 	switch {
-	case moved == nil:
+	case !runs:
 	case template && waitsToRestart(after) != "":
 		e.Note = "pods are replaced only " + waitsToRestart(after)
 	case template:
-		e.Restarts, e.Pods = true, *moved
+		e.Restarts = true
 	case e.Generation != nil && onlyAnnotations(e.Differences):
 		e.Note = "annotations move the generation, and no pod restarts"
 	case e.Generation != nil:
@@ -47,20 +48,19 @@ func effectOf(before, after *unstructured.Unstructured) Effect {
 	return e
 }
 
-// podsOf is how many pods a workload has that replaces them when its template changes; nil for anything else.
-func podsOf(object *unstructured.Unstructured) *int64 {
-	n := int64(1)
+// podsOf is how many pods an object has, if it is one that replaces them when its template changes.
+func podsOf(object *unstructured.Unstructured) (pods int64, runs bool) {
 	switch object.GroupVersionKind().GroupKind().String() {
 	case "Deployment.apps", "StatefulSet.apps":
-		if replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas"); err == nil && found {
-			n = replicas
+		if n := replicasOf(object); n >= 0 {
+			return int64(n), true
 		}
+		return 1, true
 	case "DaemonSet.apps":
-		n, _, _ = unstructured.NestedInt64(object.Object, "status", "desiredNumberScheduled")
-	default:
-		return nil
+		n, _, _ := unstructured.NestedInt64(object.Object, "status", "desiredNumberScheduled")
+		return n, true
 	}
-	return &n
+	return 0, false
 }
 
 // waitsToRestart is what a workload waits for with its new template, empty if it does not.

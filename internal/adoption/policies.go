@@ -51,6 +51,12 @@ func getPolicy(ctx context.Context, reader client.Reader, key Key) (client.Objec
 	return object, nil
 }
 
+// PolicyOf is the policy that an object is, nil if it is none.
+func PolicyOf(object client.Object) *Policy {
+	p, _ := policyIn(object)
+	return p
+}
+
 // policies are all of them, in an order that does not depend on how they were found.
 func policies(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 	var own policyv1alpha1.PropagationPolicyList

@@ -27,7 +27,7 @@ func (p *painter) draw(r statusReport) {
 	fmt.Fprintf(&picture, "%s: %s\n%s\n", title, r.State, strings.Join(wrap(r.Headline, columns), "\n"))
 	var open []passage.Step
 	for _, s := range r.Steps {
-		if s.State != passage.Done && r.Rollout == nil {
+		if s.State != passage.Done && r.Rollout == nil && r.Adoption == nil {
 			open = append(open, s)
 		}
 	}
@@ -35,6 +35,7 @@ func (p *painter) draw(r statusReport) {
 		fmt.Fprintln(&picture)
 		printSteps(&picture, outputText, open)
 	}
+	printStanding(&picture, outputText, r)
 	printWorkloads(&picture, outputText, r.Workloads)
 	printRollout(&picture, outputText, r)
 	lines := strings.Split(strings.TrimRight(picture.String(), "\n"), "\n")
@@ -65,9 +66,16 @@ func (t *teletype) draw(r statusReport) {
 		t.news = map[string]string{}
 	}
 	line := fmt.Sprintf("%s to %s: %s", r.Subject, orDash(r.Target), r.State)
+	if r.Adoption != nil {
+		line = fmt.Sprintf("%s: %s", r.Subject, r.State)
+	}
 	t.once(r.At, "state", line, line)
 	if r.Rollout != nil {
 		t.rollout(r)
+		return
+	}
+	if r.Adoption != nil {
+		t.adoption(r)
 		return
 	}
 	t.follow(r.At, r.Steps, before, first)
@@ -106,6 +114,14 @@ func (t *teletype) rollout(r statusReport) {
 	}
 	for _, advice := range s.Advice {
 		t.once(r.At, advice, fmt.Sprint(s.Next), advice)
+	}
+}
+
+// adoption tells how many objects are done, for there may be thousands, and which of them cannot be.
+func (t *teletype) adoption(r statusReport) {
+	t.once(r.At, "headline", r.Headline, r.Headline)
+	for _, s := range r.Failures {
+		t.once(r.At, s.Object.String(), s.Reason.String(), stepLine(s))
 	}
 }
 

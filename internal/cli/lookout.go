@@ -28,6 +28,8 @@ func (c *cluster) lookOut(ctx context.Context, r resource) (lookout, error) {
 		return c.followIstio(ctx, r)
 	case materializes:
 		return c.followMaterialize(ctx, r)
+	case policies, clusterPolicies:
+		return c.followPolicy(ctx, r)
 	}
 	changed := make(chan struct{}, 1)
 	go func() {

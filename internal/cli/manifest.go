@@ -21,6 +21,8 @@ type manifest struct {
 	// from is where it was read.
 	from   string
 	object *unstructured.Unstructured
+	// beside are the others in the same place.
+	beside []*unstructured.Unstructured
 }
 
 // readManifest finds the object of a kind and name among the documents of a file; - is the standard input.
@@ -42,9 +44,11 @@ func readManifest(stdin io.Reader, path string, kind schema.GroupKind, name stri
 	}
 	var found *unstructured.Unstructured
 	var others []string
+	var beside []*unstructured.Unstructured
 	for _, object := range all {
 		switch {
 		case object.GroupVersionKind().GroupKind() != kind:
+			beside = append(beside, object)
 		case object.GetName() != name:
 			others = append(others, object.GetName())
 		case found != nil:
@@ -55,7 +59,7 @@ func readManifest(stdin io.Reader, path string, kind schema.GroupKind, name stri
 	}
 	switch {
 	case found != nil:
-		return manifest{from, found}, nil
+		return manifest{from, found, beside}, nil
 	case len(others) > 0:
 		return manifest{}, fmt.Errorf("read %s: there is no %s %s in it, but %s", from, kind.Kind, name, strings.Join(others, ", "))
 	}

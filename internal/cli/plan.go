@@ -24,12 +24,15 @@ func newPlanCommand(c *connection, streams Streams) *cobra.Command {
 		Long: `Show what the operator does about a resource, without doing it.
 
 It is the same plan that the operator makes from the same state of the cluster. For a Materialize it says
-whether there is a rollout and which fields make it so; with -f, as if that manifest were applied.
+whether there is a rollout and which fields make it so. For a PropagationPolicy it says what becomes of every
+object in every cluster, what changes in it, and whether its pods restart: the clusters try each write without
+doing it. With -f both are planned for as if that manifest were applied, with the resources beside a policy.
 
 Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.`,
 		Example: `  fairlead plan istio default
   fairlead plan istio default --version v1.26.0
   fairlead plan mzs production -n shop -f production.yaml
+  fairlead plan pp deployments-pp -n shop
   fairlead plan istio default -o json`,
 		Args: exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,19 +59,19 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			if kind != istios && (q.Version != nil || q.chartsGiven()) {
 				return usageErrorf("--version and where charts come from are about an Istio: a %s is planned with -f", kind.Kind)
 			}
-			if kind != materializes && filename != "" {
-				return usageErrorf("-f is about a Materialize: an %s is planned with --version", kind.Kind)
+			if kind == istios && filename != "" {
+				return usageErrorf("-f is about a Materialize or a policy: an %s is planned with --version", kind.Kind)
 			}
 			if filename != "" {
 				from, err := readManifest(streams.In, filename, kind, r.key.Name)
 				if err != nil {
 					return err
 				}
-				if q.Proposed, err = cluster.propose(cmd.Context(), r, from, manager); err != nil {
+				if err := cluster.ask(cmd.Context(), &q, r, from, manager); err != nil {
 					return err
 				}
 			}
-			account, err := cluster.account(cmd.Context(), r, q)
+			account, err := cluster.plan(cmd.Context(), r, q)
 			if err != nil {
 				return err
 			}
@@ -78,6 +81,8 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			report := newPlanReport(account, time.Now())
 			if encoded, err := format.encode(streams.Out, report); err != nil {
 				return err
+			} else if f := account.Forecast; !encoded && f != nil {
+				printForecast(streams.Out, format, *f)
 			} else if !encoded {
 				printVerdict(streams.Out, format, report.Rollout)
 				printPlan(streams.Out, format, account.Plan)
@@ -91,7 +96,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 	}
 	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
 	cmd.Flags().StringVar(&version, "version", "", "plan as if spec.version of the Istio were this")
-	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of the Materialize were applied (-: standard input)")
+	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of the Materialize, or of the policy, were applied (-: standard input)")
 	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: who applies it on the server's side (default: who did so last)")
 	q.Charts.AddFlags(cmd.Flags())
 	return cmd

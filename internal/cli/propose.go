@@ -22,9 +22,9 @@ import (
 // lastApplied is where `kubectl apply` keeps what it applied, to find out what is no longer in a manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// propose is the Materialize that there would be if a manifest were applied in the way that the one before it was. The API
+// propose is the resource that there would be if a manifest were applied in the way that the one before it was. The API
 // server tries it without doing it, so that defaults, merging and refusals are its own.
-func (c *cluster) propose(ctx context.Context, r resource, from manifest, manager string) (*v1alpha2.Materialize, error) {
+func (c *cluster) propose(ctx context.Context, r resource, from manifest, manager string) (*unstructured.Unstructured, error) {
 	object := from.object.DeepCopy()
 	if ns := object.GetNamespace(); ns != "" && ns != r.key.Namespace {
 		return nil, usageErrorf("%s in %s is of namespace %s, and not of %s; give -n %s", r, from.from, ns, r.key.Namespace, ns)
@@ -51,7 +51,7 @@ func (c *cluster) propose(ctx context.Context, r resource, from manifest, manage
 	if err != nil {
 		return nil, proposalError(r, from, err)
 	}
-	return materializeOf(live)
+	return live, nil
 }
 
 // forgetPast removes what a manifest has that was made from what the cluster had.
@@ -115,7 +115,7 @@ func proposalError(r resource, from manifest, err error) error {
 	switch {
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%s in %s is of apiVersion %s, which the cluster does not serve: make it %s, or run `fairlead crds install`",
-			r, from.from, from.object.GetAPIVersion(), v1alpha2.GroupVersion)
+			r, from.from, from.object.GetAPIVersion(), r.mapping.GroupVersionKind.GroupVersion())
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("to plan for %s the API server tries it without doing it, which takes the permission to patch: %w", from.from, err)
 	case apierrors.IsConflict(err):

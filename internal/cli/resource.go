@@ -11,11 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/charts"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -34,6 +37,10 @@ type account struct {
 	// Rollout is what belongs to a Materialize, and Verdict whether it rolls out; nil for anything else.
 	Rollout *environment
 	Verdict *verdict
+	// Forecast is what becomes of all that a policy takes; nil for anything else, and where only its standing is asked for.
+	Forecast *adoption.Forecast
+	// Adoption tells that the plan is of a policy, with a step for each object in each cluster.
+	Adoption bool
 	// Note is what the reader should know about how the plan was made.
 	Note string
 }
@@ -44,6 +51,9 @@ type question struct {
 	Version *string
 	// Proposed is a Materialize to plan for, instead of the one that is there.
 	Proposed *v1alpha2.Materialize
+	// Policy to plan for, instead of the one that is there, and Templates to reckon with as if the hub had them.
+	Policy    *adoption.Policy
+	Templates []*unstructured.Unstructured
 	// Charts are where the operator has its charts from, if that was told.
 	Charts charts.Options
 }
@@ -58,19 +68,24 @@ func starters() map[schema.GroupKind]teller {
 		istios: accountOfIstio,
 		v1.GroupVersion.WithKind(v1.IstioRevisionKind).GroupKind():    accountOfRevision,
 		v1.GroupVersion.WithKind(v1.IstioRevisionTagKind).GroupKind(): accountOfTag,
-		materializes: accountOfMaterialize,
+		materializes:    accountOfMaterialize,
+		policies:        accountOfPolicy,
+		clusterPolicies: accountOfPolicy,
 	}
 }
 
 // planned are those of the starters whose plans can be told from outside the operator.
 func planned() []schema.GroupKind {
-	return []schema.GroupKind{istios, materializes}
+	return []schema.GroupKind{istios, materializes, policies, clusterPolicies}
 }
 
 // The kinds that commands tell apart.
 var (
 	istios       = v1.GroupVersion.WithKind(v1.IstioKind).GroupKind()
 	materializes = v1alpha2.GroupVersion.WithKind(v1alpha2.MaterializeKind).GroupKind()
+
+	policies        = policyv1alpha1.GroupVersion.WithKind(policyv1alpha1.PropagationPolicyKind).GroupKind()
+	clusterPolicies = policyv1alpha1.GroupVersion.WithKind(policyv1alpha1.ClusterPropagationPolicyKind).GroupKind()
 )
 
 // resource is one that a passage starts from, as TYPE NAME name it.

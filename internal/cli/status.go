@@ -28,7 +28,9 @@ type statusReport struct {
 	Workloads *passage.View `json:"workloads,omitempty"`
 	// Rollout is where that of a Materialize is; absent for anything else.
 	Rollout *rolloutStatus `json:"rollout,omitempty"`
-	note    string
+	// Adoption is how far a policy is in each cluster; absent for anything else.
+	Adoption *adoptionStatus `json:"adoption,omitempty"`
+	note     string
 }
 
 func newStatusCommand(c *connection, streams Streams) *cobra.Command {
@@ -39,7 +41,7 @@ func newStatusCommand(c *connection, streams Streams) *cobra.Command {
 		Long: `Show how far the operator is with a resource.
 
 Exit codes: 0 done, 1 failed, 3 still in progress.`,
-		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status istio default -o json",
+		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status pp deployments-pp -n shop\n  fairlead status istio default -o json",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			account, err := c.accountOf(cmd.Context(), args, question{})
@@ -70,6 +72,9 @@ func newStatusReport(a account, now time.Time) statusReport {
 	if e := a.Rollout; e != nil {
 		report.Rollout = e.status(now)
 		report.headlineOf(a.Verdict)
+	}
+	if a.Adoption {
+		report.Adoption = adoptionOf(a.Plan)
 	}
 	if w := a.Workloads; w != nil {
 		view := passage.NewView(passage.Next(w.plan, w.batching, now), now)
@@ -120,10 +125,11 @@ func printStatus(w io.Writer, format output, r statusReport) {
 		printNote(w, r.note)
 		return
 	}
-	if len(r.Steps) > 0 {
+	if len(r.Steps) > 0 && r.Adoption == nil {
 		fmt.Fprintln(w)
 		printSteps(w, format, r.Steps)
 	}
+	printStanding(w, format, r)
 	printWorkloads(w, format, r.Workloads)
 	printConditions(w, format, r)
 	printReferences(w, format, r.References)

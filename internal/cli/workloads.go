@@ -58,6 +58,8 @@ type planReport struct {
 	Workloads *workloadsPlan `json:"workloads,omitempty"`
 	// Rollout is whether a Materialize rolls out, and why; absent for anything else.
 	Rollout *verdict `json:"rollout,omitempty"`
+	// Adoption is what becomes of all that a policy takes; absent for anything else.
+	Adoption *forecastReport `json:"adoption,omitempty"`
 }
 
 type workloadsPlan struct {
@@ -67,7 +69,7 @@ type workloadsPlan struct {
 }
 
 func newPlanReport(a account, now time.Time) planReport {
-	report := planReport{Plan: a.Plan, Rollout: a.Verdict}
+	report := planReport{Plan: a.Plan, Rollout: a.Verdict, Adoption: newForecastReport(a.Forecast)}
 	if w := a.Workloads; w != nil {
 		report.Workloads = &workloadsPlan{
 			// The decision has the batch of each step.

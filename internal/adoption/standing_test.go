@@ -1,0 +1,86 @@
+package adoption
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+func TestStandingOfAResource(t *testing.T) {
+	cart := Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
+	bound := func(observed int64, message string, items ...workv1alpha2.AggregatedStatusItem) *binding {
+		b := newBinding("shop", "cart-deployment")
+		b.SetGeneration(2)
+		b.spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
+		b.status.ObservedGeneration, b.status.AggregatedStatus = observed, items
+		b.status.Conditions = []metav1.Condition{{Type: workv1alpha2.ConditionFullyApplied, Reason: string(ReasonConflict), Message: message}}
+		return b
+	}
+	west := func(applied bool, message string) workv1alpha2.AggregatedStatusItem {
+		return workv1alpha2.AggregatedStatusItem{ClusterName: "west", Applied: applied, AppliedMessage: message, Health: workv1alpha2.ResourceHealthy}
+	}
+	nowhere := bound(2, "")
+	nowhere.spec.Clusters = nil
+	for name, c := range map[string]struct {
+		binding    *binding
+		down, held bool
+		state      passage.State
+		code       passage.Code
+		cluster    string
+	}{
+		"no binding yet":                   {nil, false, false, passage.Running, ReasonApplying, ""},
+		"a binding that nobody has seen":   {bound(1, "", west(true, "")), false, false, passage.Running, ReasonApplying, ""},
+		"goes nowhere":                     {nowhere, false, false, passage.Failed, ReasonNoCluster, ""},
+		"not written yet":                  {bound(2, "", west(false, yetToWrite("west"))), false, false, passage.Running, ReasonApplying, "west"},
+		"nothing is said of the cluster":   {bound(2, ""), false, false, passage.Running, ReasonApplying, "west"},
+		"applied":                          {bound(2, "", west(true, "")), false, false, passage.Done, ReasonApplied, "west"},
+		"a conflict":                       {bound(2, "0 of 1 clusters run it; it is there", west(false, "it is there")), false, false, passage.Failed, ReasonConflict, "west"},
+		"a failure beside another one":     {bound(2, "0 of 1 clusters run it; it is there", west(false, "refused")), false, false, passage.Failed, ReasonNotApplied, "west"},
+		"a cluster that cannot be reached": {bound(2, "", west(false, "it waits")), true, false, passage.Running, ReasonUnreachable, "west"},
+		"suspended":                        {bound(2, "", west(false, "nothing is written")), false, true, passage.Pending, ReasonSuspended, "west"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps := stepsOf(cart, c.binding, map[string]bool{"west": c.down}, c.held)
+			if len(steps) != 1 {
+				t.Fatalf("got %+v", steps)
+			}
+			if s := steps[0]; s.State != c.state || s.Reason.Code != c.code || s.Object.Cluster != c.cluster {
+				t.Errorf("got %s in %q, %s", s.State, s.Object.Cluster, s.Reason)
+			}
+		})
+	}
+}
+
+func TestOutdated(t *testing.T) {
+	policy := func(change func(*Policy)) *Policy {
+		p := &Policy{Namespace: "shop", Name: "p"}
+		change(p)
+		return p
+	}
+	b, err := intended(Template{Namespace: "shop", Name: "cart"}, "", policy(func(*Policy) {}), nil, -1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Policy)
+		want   bool
+	}{
+		"the same":           {func(*Policy) {}, false},
+		"said otherwise":     {func(p *Policy) { p.Spec.ConflictResolution = policyv1alpha1.ConflictAbort }, false},
+		"another resolution": {func(p *Policy) { p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite }, true},
+		"another placement": {func(p *Policy) {
+			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"west"}}
+		}, true},
+		"paused": {func(p *Policy) { p.Paused = true }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := outdated(b, policy(c.change)); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

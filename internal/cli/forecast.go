@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// forecastReport is what `plan` prints of a policy for programs.
+type forecastReport struct {
+	Totals  adoption.Totals    `json:"totals"`
+	Objects []adoption.Outlook `json:"objects"`
+	// Elsewhere counts resources that the policy selects, by the other policy that takes them.
+	Elsewhere map[string]int `json:"elsewhere,omitempty"`
+	Notes     []string       `json:"notes,omitempty"`
+}
+
+func newForecastReport(f *adoption.Forecast) *forecastReport {
+	if f == nil {
+		return nil
+	}
+	r := &forecastReport{Totals: f.Totals(), Objects: append([]adoption.Outlook{}, f.Outlooks...), Notes: f.Notes, Elsewhere: map[string]int{}}
+	for key, n := range f.Elsewhere {
+		r.Elsewhere[strings.TrimPrefix(key.String(), "/")] = n
+	}
+	return r
+}
+
+func printForecast(w io.Writer, format output, f adoption.Forecast) {
+	totals := f.Totals()
+	fmt.Fprintln(w, strings.Join(wrap(forecastLine(f, totals), columns), "\n"))
+	if f.Hold != nil {
+		fmt.Fprintf(w, "Held: %s\n", strings.Join(wrap(f.Hold.Message, columns), "\n"))
+	}
+	var rows [][]string
+	for _, o := range f.Outlooks {
+		if o.Action != adoption.ActionNone || format == outputWide {
+			rows = append(rows, []string{o.Object.Cluster, string(o.Action), nameWithin(o.Object), podsLine(o), o.Reason.Message})
+		}
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, format.width(), []string{"CLUSTER", "ACTION", "OBJECT", "PODS", "WHY"}, rows)
+	}
+	for _, o := range f.Outlooks {
+		printEffect(w, format, o)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(f.Elsewhere), func(a, b adoption.Key) int { return strings.Compare(a.String(), b.String()) }) {
+		printNote(w, fmt.Sprintf("%s that it selects: policy %s takes them.", count(f.Elsewhere[key], "resource"), strings.TrimPrefix(key.String(), "/")))
+	}
+	for _, note := range f.Notes {
+		printNote(w, note)
+	}
+}
+
+// forecastLine is the forecast in a few words.
+func forecastLine(f adoption.Forecast, totals adoption.Totals) string {
+	if len(f.Outlooks) == 0 {
+		return fmt.Sprintf("%s takes nothing to any cluster.", f.Subject)
+	}
+	clusters := map[string]bool{}
+	for _, o := range f.Outlooks {
+		clusters[o.Object.Cluster] = true
+	}
+	said := []struct {
+		action passage.Action
+		words  string
+	}{
+		{adoption.ActionCreate, "to create"}, {adoption.ActionTakeOver, "to take over"}, {adoption.ActionUpdate, "to update"},
+		{adoption.ActionRemove, "to remove"}, {adoption.ActionRelease, "to release"}, {adoption.ActionAwait, "being deleted"},
+		{adoption.ActionNone, "unchanged"}, {adoption.ActionConflict, "in conflict"}, {adoption.ActionUnknown, "unknown"},
+	}
+	var parts []string
+	for _, s := range said {
+		if n := totals.Actions[s.action]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s.words))
+		}
+	}
+	line := fmt.Sprintf("%s in %s: %s.", f.Subject, count(len(clusters), "cluster"), strings.Join(parts, ", "))
+	switch {
+	case totals.Workloads > 0:
+		line += fmt.Sprintf(" %s of %s restart.", count(int(totals.Pods), "pod"), count(totals.Workloads, "workload"))
+	case totals.Actions[adoption.ActionUnknown] > 0:
+		line += " No pod restarts, as far as anybody can tell."
+	default:
+		line += " No pod restarts."
+	}
+	if totals.Failed > 0 {
+		line += fmt.Sprintf(" %s of %d stand in the way.", fmt.Sprint(totals.Failed), len(f.Outlooks))
+	}
+	return line
+}
+
+// nameWithin a cluster that is told besides.
+func nameWithin(o passage.Object) string {
+	o.Cluster = ""
+	return o.String()
+}
+
+func podsLine(o adoption.Outlook) string {
+	switch {
+	case o.Restarts:
+		return fmt.Sprintf("%d restart", o.Pods)
+	case o.Pods > 0:
+		return fmt.Sprintf("%d stay", o.Pods)
+	}
+	return "-"
+}
+
+// printEffect tells what changes in an object, field by field.
+func printEffect(w io.Writer, format output, o adoption.Outlook) {
+	if len(o.Differences) == 0 && o.Note == "" {
+		return
+	}
+	title := o.Object.String()
+	if o.Note != "" {
+		title += ": " + o.Note
+	}
+	fmt.Fprintf(w, "\n%s\n", title)
+	for _, d := range o.Differences {
+		from, to := d.From, d.To
+		if width := format.width(); width > 0 {
+			from, to = cut(from, width), cut(to, width)
+		}
+		switch {
+		case d.From == "":
+			fmt.Fprintf(w, "  + %s: %s\n", d.Field, to)
+		case d.To == "":
+			fmt.Fprintf(w, "  - %s: %s\n", d.Field, from)
+		default:
+			fmt.Fprintf(w, "  ~ %s: %s -> %s\n", d.Field, from, to)
+		}
+	}
+}

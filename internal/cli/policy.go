@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption"
+)
+
+// newPolicy is an empty one: of the cluster, if it is in no namespace.
+func newPolicy(key client.ObjectKey) client.Object {
+	if key.Namespace == "" {
+		return &policyv1alpha1.ClusterPropagationPolicy{}
+	}
+	return &policyv1alpha1.PropagationPolicy{}
+}
+
+// ask makes what a manifest says part of a question.
+func (c *cluster) ask(ctx context.Context, q *question, r resource, from manifest, manager string) error {
+	proposed, err := c.propose(ctx, r, from, manager)
+	if err != nil {
+		return err
+	}
+	if r.kind() == materializes {
+		q.Proposed, err = materializeOf(proposed)
+		return err
+	}
+	policy := newPolicy(r.key)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(proposed.Object, policy); err != nil {
+		return fmt.Errorf("read %s: %w", r, err)
+	}
+	q.Policy = adoption.PolicyOf(policy)
+	for _, template := range from.beside {
+		if err := c.settleIn(template); err != nil {
+			return fmt.Errorf("read %s: %w", from.from, err)
+		}
+		q.Templates = append(q.Templates, template)
+	}
+	return nil
+}
+
+// settleIn gives a resource the namespace that it would be applied to.
+func (c *cluster) settleIn(template *unstructured.Unstructured) error {
+	kind := template.GroupVersionKind()
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind.Kind, template.GetName(), err)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace && template.GetNamespace() == "" {
+		template.SetNamespace(c.namespace)
+	}
+	return nil
+}
+
+// plan tells what the operator will do. For a policy that takes a look at the clusters that it names.
+func (c *cluster) plan(ctx context.Context, r resource, q question) (account, error) {
+	if r.kind() != policies && r.kind() != clusterPolicies {
+		return c.account(ctx, r, q)
+	}
+	policy := q.Policy
+	if policy == nil {
+		object := newPolicy(r.key)
+		if err := c.client.Get(ctx, r.key, object); apierrors.IsNotFound(err) {
+			return account{}, r.missing()
+		} else if err != nil {
+			return account{}, fmt.Errorf("get %s: %w", r, err)
+		}
+		policy = adoption.PolicyOf(object)
+	}
+	forecast, err := adoption.Predict(ctx, c.client, policy, q.Templates...)
+	if err != nil {
+		return account{}, err
+	}
+	return account{Plan: forecast.Plan(), Forecast: &forecast}, nil
+}
+
+// accountOfPolicy tells how far the operator is with a policy.
+func accountOfPolicy(ctx context.Context, reader client.Reader, key client.ObjectKey, _ question) (account, error) {
+	object := newPolicy(key)
+	if err := reader.Get(ctx, key, object); err != nil {
+		return account{}, fmt.Errorf("get policy %s: %w", key, err)
+	}
+	plan, err := adoption.Standing(ctx, reader, adoption.PolicyOf(object))
+	if err != nil {
+		return account{}, err
+	}
+	told := account{Plan: plan, Generation: object.GetGeneration(), Adoption: true}
+	switch p := object.(type) {
+	case *policyv1alpha1.PropagationPolicy:
+		told.ObservedGeneration, told.Conditions = p.Status.ObservedGeneration, p.Status.Conditions
+	case *policyv1alpha1.ClusterPropagationPolicy:
+		told.ObservedGeneration, told.Conditions = p.Status.ObservedGeneration, p.Status.Conditions
+	}
+	return told, nil
+}
+
+// followPolicy keeps a copy of what a policy is told from: it may take a thousand resources, which nobody should list again and
+// again.
+func (c *cluster) followPolicy(ctx context.Context, r resource) (lookout, error) {
+	object := newPolicy(r.key)
+	if err := c.client.Get(ctx, r.key, object); err != nil {
+		return lookout{}, err
+	}
+	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{}}
+	if r.key.Namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{r.key.Namespace: {}}
+		everywhere := map[string]cache.Config{cache.AllNamespaces: {}}
+		options.ByObject[&policyv1alpha1.PropagationPolicy{}] = cache.ByObject{Namespaces: everywhere}
+	}
+	f, err := c.follow(options)
+	if err != nil {
+		return lookout{}, err
+	}
+	kinds := append(adoption.Watched(adoption.PolicyOf(object)), &policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{})
+	for _, kind := range kinds {
+		if err := f.hearOf(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
+			return lookout{}, err
+		}
+	}
+	if err := f.start(ctx, func() bool { return true }); err != nil {
+		return lookout{}, err
+	}
+	return lookout{f.telling(func(ctx context.Context) (account, error) {
+		return accountOfPolicy(ctx, f.informers, r.key, question{})
+	}), f.changed}, nil
+}
