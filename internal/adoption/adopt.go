@@ -166,7 +166,8 @@ func (a Adoption) fit(ctx context.Context, hub client.Reader, d *Draft) error {
 		return fmt.Errorf("PropagationPolicy %s/%s is there already and was not made for what is adopted from cluster %s: give another name with --policy", a.Namespace, a.Policy, a.Cluster)
 	}
 	have.TypeMeta = d.Policy.TypeMeta
+	before := len(have.Spec.ResourceSelectors)
 	have.Spec.ResourceSelectors = d.takes(a.Cluster, have.Spec.ResourceSelectors)
-	d.Policy = have
+	d.Policy, d.settled = have, before == len(have.Spec.ResourceSelectors)
 	return nil
 }

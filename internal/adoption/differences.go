@@ -51,8 +51,8 @@ func visible(object *unstructured.Unstructured) map[string]any {
 		}
 	}
 	metadata := map[string]any{}
-	if labels := object.GetLabels(); len(labels) > 0 {
-		metadata["labels"] = anyMap(joined(labels, []string{LabelManaged, LabelHub, LabelWork}))
+	if labels := joined(object.GetLabels(), markKeys); len(labels) > 0 {
+		metadata["labels"] = anyMap(labels)
 	}
 	if annotations := object.GetAnnotations(); len(annotations) > 0 {
 		metadata["annotations"] = anyMap(annotations)

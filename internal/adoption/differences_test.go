@@ -30,6 +30,9 @@ func TestDifferences(t *testing.T) {
 			before: "Deployment apps/v1\nmetadata: {resourceVersion: '1', generation: 1, labels: {app: a}}\nspec: {replicas: 1}\nstatus: {replicas: 1}",
 			after:  "Deployment apps/v1\nmetadata: {resourceVersion: '2', generation: 2, labels: {app: a, karmada.io/managed: 'true', fairlead.dev/hub: h, fairlead.dev/work: w}}\nspec: {replicas: 1}",
 		},
+		"the first marks": {
+			before: "ConfigMap v1", after: "ConfigMap v1\nmetadata: {labels: {karmada.io/managed: 'true', fairlead.dev/hub: h, fairlead.dev/work: w}}",
+		},
 		"a value": {
 			before: "Deployment apps/v1\nspec: {replicas: 1}", after: "Deployment apps/v1\nspec: {replicas: 3}",
 			want: []Difference{{"spec.replicas", "1", "3"}},

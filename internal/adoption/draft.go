@@ -22,7 +22,12 @@ type Draft struct {
 	PassedOver []PassedOver
 	// Policy takes them all to the cluster that they are from, and what runs there over. Nil: there is nothing to take.
 	Policy *policyv1alpha1.PropagationPolicy
+	// settled tells that the hub has this policy already.
+	settled bool
 }
+
+// Complete tells whether the hub has all of it already.
+func (d Draft) Complete() bool { return len(d.Templates) == 0 && d.settled }
 
 // PassedOver is an object of a cluster that is not copied to the hub, and why.
 type PassedOver struct {

@@ -84,7 +84,11 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 func (c *cluster) adopt(cmd *cobra.Command, streams Streams, sure *confirmation, a adoption.Adoption, draft adoption.Draft) error {
 	policy := fmt.Sprintf("propagationpolicy.policy.karmada.io/%s", a.Policy)
 	printAdoption(streams.Out, a, draft)
-	if draft.Policy == nil {
+	switch {
+	case draft.Policy == nil:
+		return nil
+	case draft.Complete():
+		fmt.Fprintf(streams.Out, "%s: the hub has all of it already\n", policy)
 		return nil
 	}
 	ctx := cmd.Context()

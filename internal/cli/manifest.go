@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,13 @@ type manifest struct {
 	object *unstructured.Unstructured
 	// beside are the others in the same place.
 	beside []*unstructured.Unstructured
+}
+
+// brings tells whether a namespace is beside the object.
+func (m manifest) brings(namespace string) bool {
+	return slices.ContainsFunc(m.beside, func(o *unstructured.Unstructured) bool {
+		return o.GetAPIVersion() == "v1" && o.GetKind() == "Namespace" && o.GetName() == namespace
+	})
 }
 
 // readManifest finds the object of a kind and name among the documents of a file; - is the standard input.

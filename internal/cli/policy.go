@@ -26,6 +26,11 @@ func newPolicy(key client.ObjectKey) client.Object {
 // ask makes what a manifest says part of a question.
 func (c *cluster) ask(ctx context.Context, q *question, r resource, from manifest, manager string) error {
 	proposed, err := c.propose(ctx, r, from, manager)
+	if apierrors.IsNotFound(err) && from.brings(r.key.Namespace) {
+		// There is nothing yet that it could be tried in.
+		proposed, err = from.object.DeepCopy(), nil
+		proposed.SetNamespace(r.key.Namespace)
+	}
 	if err != nil {
 		return err
 	}
