@@ -3,7 +3,9 @@ package adoption
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -36,6 +38,10 @@ func visitors(hub client.Reader) *members {
 // call connects to a cluster, if it answers.
 func (m *members) call(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
 	connection, err := m.reach(ctx, c)
+	var refused *url.Error
+	if errors.As(err, &refused) {
+		return nil, fmt.Errorf("cluster %s cannot be reached at %s: %w", c.Name, c.Spec.APIEndpoint, refused)
+	}
 	if err != nil {
 		return nil, err
 	}

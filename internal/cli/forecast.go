@@ -38,14 +38,25 @@ func printForecast(w io.Writer, format output, f adoption.Forecast) {
 		fmt.Fprintf(w, "Held: %s\n", strings.Join(wrap(f.Hold.Message, columns), "\n"))
 	}
 	var rows [][]string
+	alike, more := 0, 0
 	for _, o := range f.Outlooks {
-		if o.Action != adoption.ActionNone || format == outputWide {
-			rows = append(rows, []string{o.Object.Cluster, string(o.Action), nameWithin(o.Object), podsLine(o), o.Reason.Message})
+		if format != outputWide && uneventful(o) {
+			if o.Action == adoption.ActionNone {
+				continue
+			}
+			if alike++; alike > openShown {
+				more++
+				continue
+			}
 		}
+		rows = append(rows, []string{o.Object.Cluster, string(o.Action), nameWithin(o.Object), podsLine(o), o.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
 		table(w, format.width(), []string{"CLUSTER", "ACTION", "OBJECT", "PODS", "WHY"}, rows)
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "... and %d more in which no field changes: -o wide shows all\n", more)
 	}
 	for _, o := range f.Outlooks {
 		printEffect(w, format, o)
@@ -56,6 +67,16 @@ func printForecast(w io.Writer, format output, f adoption.Forecast) {
 	for _, note := range f.Notes {
 		printNote(w, note)
 	}
+}
+
+// uneventful holds for an object of which there is nothing to tell but that it is there: a thousand of them say no more than a
+// few.
+func uneventful(o adoption.Outlook) bool {
+	switch o.Action {
+	case adoption.ActionNone, adoption.ActionTakeOver, adoption.ActionUpdate:
+		return !o.Failed && !o.Restarts && len(o.Differences) == 0 && o.Note == ""
+	}
+	return false
 }
 
 // forecastLine is the forecast in a few words.
@@ -91,7 +112,7 @@ func forecastLine(f adoption.Forecast, totals adoption.Totals) string {
 		line += " No pod restarts."
 	}
 	if totals.Failed > 0 {
-		line += fmt.Sprintf(" %s of %d stand in the way.", fmt.Sprint(totals.Failed), len(f.Outlooks))
+		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, count(len(f.Outlooks), "object"))
 	}
 	return line
 }
