@@ -3,6 +3,7 @@ package adoption
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,7 +67,11 @@ func (b *binder) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	}
 	var wrong error
 	if taken(binding) {
-		if wrong, err = b.dispatch(ctx, binding, works); err != nil {
+		var large *largeError
+		if wrong, err = b.dispatch(ctx, binding, works); errors.As(err, &large) {
+			// Nothing becomes of it until it changes.
+			return ctrl.Result{}, writeStatus(ctx, b.client, binding, large.status(binding, works, b.now()))
+		} else if err != nil {
 			return ctrl.Result{}, err
 		}
 		if works, err = b.works(ctx, binding); err != nil {
@@ -76,9 +81,6 @@ func (b *binder) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	status, again := aggregate(binding, works, wrong, b.now())
 	if again > 0 {
 		return ctrl.Result{RequeueAfter: again}, nil
-	}
-	if equality.Semantic.DeepEqual(*binding.status, status) {
-		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, writeStatus(ctx, b.client, binding, status)
 }
@@ -162,7 +164,9 @@ func (b *binder) dispatch(ctx context.Context, binding *binding, works map[strin
 	wanted := map[string]bool{}
 	for _, s := range all {
 		wanted[s.cluster] = true
-		if err := b.put(ctx, binding, s.cluster, s.manifest, works[s.cluster]); err != nil {
+		if err := b.put(ctx, binding, s.cluster, s.manifest, works[s.cluster]); tooLarge(err) {
+			return wrong, &largeError{s.cluster, err}
+		} else if err != nil {
 			return wrong, err
 		}
 	}
@@ -326,8 +330,8 @@ func aggregate(binding *binding, works map[string]*workv1alpha1.Work, wrong erro
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(ReasonFullyApplied, "all %d clusters run it%s", total, note))
 	case first != nil:
 		code := ReasonNotApplied
-		if passage.Code(first.Reason) == ReasonConflict {
-			code = ReasonConflict
+		if reason := passage.Code(first.Reason); reason == ReasonConflict || reason == ReasonSuspended {
+			code = reason
 		}
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(code, "%d of %d clusters run it; %s%s", applied, total, first.Message, note))
 	default:

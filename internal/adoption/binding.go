@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,6 +73,9 @@ func getBinding(ctx context.Context, reader client.Reader, namespace, name strin
 
 // writeStatus writes the status of a binding, if it says anything new.
 func writeStatus(ctx context.Context, c client.Client, b *binding, status workv1alpha2.ResourceBindingStatus) error {
+	if equality.Semantic.DeepEqual(*b.status, status) {
+		return nil
+	}
 	now := b.copy()
 	*now.status = status
 	err := c.Status().Patch(ctx, now.Object, client.MergeFrom(b.Object), client.FieldOwner(FieldOwner))
