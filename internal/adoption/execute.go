@@ -38,6 +38,7 @@ type executor struct {
 	hub     string
 	undo    *undoing
 	now     func() time.Time
+	latest  latest
 }
 
 // Reconcile brings one Work to its cluster.
@@ -45,6 +46,9 @@ func (e *executor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	var work workv1alpha1.Work
 	if err := e.client.Get(ctx, request.NamespacedName, &work); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if e.latest.behind(&work) {
+		return ctrl.Result{RequeueAfter: catchUp}, nil
 	}
 	name, ok := clusterOf(work.Namespace)
 	if !ok {
@@ -243,6 +247,9 @@ func (e *executor) write(ctx context.Context, work *workv1alpha1.Work, status wo
 	err := e.client.Status().Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	if err == nil {
+		e.latest.wrote(work)
 	}
 	return nil
 }
