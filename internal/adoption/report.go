@@ -32,9 +32,9 @@ const (
 // tally is what became of all that a policy takes.
 type tally struct {
 	policyv1alpha1.PropagationStatus
-	// conflict, failure and wait are the first of each, in words.
-	conflict, failure string
-	pending           int32
+	// conflict, failure and suspension are the first of each, in words.
+	conflict, failure, suspension string
+	pending                       int32
 	// trouble is why something that the policy selects cannot be followed.
 	trouble error
 }
@@ -51,6 +51,11 @@ func count(bindings []*binding) tally {
 			t.pending++
 		case condition.Status == metav1.ConditionTrue:
 			t.Applied++
+		case passage.Code(condition.Reason) == ReasonSuspended:
+			t.pending++
+			if t.suspension == "" {
+				t.suspension = condition.Message
+			}
 		case passage.Code(condition.Reason) == ReasonConflict:
 			t.Conflicting++
 			if t.conflict == "" {
@@ -87,6 +92,8 @@ func (t tally) conditionOf(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 		return metav1.ConditionFalse, passage.Because(ReasonFailed, "%d of %d resources could not be applied, the first: %s", t.Failed, t.Matched, t.failure)
 	case t.Conflicting > 0:
 		return metav1.ConditionFalse, passage.Because(ReasonConflict, "%d of %d resources exist already and are left alone, the first: %s", t.Conflicting, t.Matched, t.conflict)
+	case t.suspension != "":
+		return metav1.ConditionUnknown, passage.Because(ReasonSuspended, "%d of %d resources are applied, the first that is not: %s", t.Applied, t.Matched, t.suspension)
 	case t.pending > 0:
 		return metav1.ConditionUnknown, passage.Because(ReasonApplying, "%d of %d resources are applied", t.Applied, t.Matched)
 	}
