@@ -84,6 +84,7 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-work").WithOptions(options).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(specChanged)).
 		WatchesRawSource(source.Channel(works, &handler.EnqueueRequestForObject{})).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksFor(mgr.GetCache())), builder.WithPredicates(reachableAgain)).
 		Complete(&executor{client: mgr.GetClient(), members: m, hub: hub, undo: undo, now: time.Now})
 	if err != nil {
 		return fmt.Errorf("watch Works: %w", err)
@@ -96,6 +97,22 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 		return fmt.Errorf("watch Clusters: %w", err)
 	}
 	return nil
+}
+
+// worksFor finds the Works of a cluster.
+func worksFor(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		var list workv1alpha1.WorkList
+		if err := reader.List(ctx, &list, client.InNamespace(executionNamespace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "find what waits for a cluster", "cluster", cluster.GetName())
+			return nil
+		}
+		var all []reconcile.Request
+		for i := range list.Items {
+			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return all
+	}
 }
 
 func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {

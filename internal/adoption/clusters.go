@@ -52,7 +52,7 @@ type harbourmaster struct {
 	secrets client.Reader
 	members *members
 	now     func() time.Time
-	// back is called with a cluster that can be reached again, or in another way.
+	// back is called with a cluster that is reached in another way.
 	back func(cluster string)
 }
 
@@ -98,7 +98,7 @@ func (h *harbourmaster) Reconcile(ctx context.Context, request ctrl.Request) (ct
 			return ctrl.Result{}, fmt.Errorf("write the status of Cluster %s: %w", c.Name, err)
 		}
 	}
-	if err == nil && (!wasReady || before != h.members.get(c.Name)) {
+	if err == nil && wasReady && before != h.members.get(c.Name) {
 		h.back(c.Name)
 	}
 	if !c.DeletionTimestamp.IsZero() {
