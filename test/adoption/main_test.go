@@ -1,11 +1,30 @@
-// Package adoption_test takes over what runs in clusters, through the API and the binaries only.
+// Package adoption_test takes over what runs in clusters as a platform engineer does: through the API of a hub that two
+// members have joined, and with the commands.
+//
+// One hub, two members and one operator serve all tests but the one that needs two hubs. Tests that disturb one of them
+// run one after the other, before those that run side by side. Each has a namespace of its own, which is the same on the
+// hub and in the members.
 package adoption_test
 
 import (
 	"os"
 	"testing"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Run(m)) }
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	cluster.Parallel(8)
+	code := cluster.Run(m)
+	if shared.world != nil {
+		shared.world.operator.Kill()
+	}
+	if shared.scratch != "" {
+		_ = os.RemoveAll(shared.scratch)
+	}
+	os.Exit(code)
+}

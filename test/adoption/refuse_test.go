@@ -1,0 +1,160 @@
+package adoption_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+)
+
+// One member does not know a kind, and the other does not let the hub at it. Each says so, and what to do; that done, both
+// take it.
+func TestKindThatMembersDoNotTake(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	group := s.namespace + ".example.com"
+	crd := fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, group)
+	for _, where := range []*site{s.hub, s.members[member2]} {
+		s.kubectlApply(t, where, crd)
+	}
+	widget := parse(t, "{apiVersion: "+group+"/v1, kind: Widget, metadata: {name: it}, spec: {colour: blue}}")
+	eventually(t, func(ctx context.Context) error {
+		w := widget.DeepCopy()
+		w.SetNamespace(s.namespace)
+		return client.IgnoreAlreadyExists(s.hub.Create(ctx, w))
+	})
+	s.create(t, s.hub, policy(group+"/v1", "Widget", everywhere))
+	t.Run("on a hub whose operator may not read it", func(t *testing.T) {
+		s.tells(t, "everything", "KindNotFollowed", `Fairlead may not read Widget on the hub: let it get, list and watch resource widgets of group "`+group+`", in rbac.extraRules of its chart`)
+		s.grant(t, group)
+	})
+	unknown := fmt.Sprintf("Widget %s/it in cluster member1: the cluster does not know Widget of %s/v1: install its CustomResourceDefinition there", s.namespace, group)
+	s.trouble(t, member1, "it-widget", "everything", failed, unknown)
+	b := s.says(t, "it-widget", failed, "0 of 2 clusters run it")
+	for _, want := range []string{
+		fmt.Sprintf(`Widget %s/it in cluster member2: widgets.%s "it" is forbidden: User "system:serviceaccount:fairlead-member:hub-`, s.namespace, group),
+		fmt.Sprintf(`cannot get resource "widgets" in API group %q in the namespace %q: `, group, s.namespace),
+		fmt.Sprintf(`add the rule {apiGroups: [%q], resources: [widgets], verbs: [get, list, watch, create, update, patch, delete]} `, group),
+		`to a ClusterRole there with the label fairlead.dev/aggregate-to-member: "true"`,
+	} {
+		if got := b.Status.AggregatedStatus[1].AppliedMessage; !strings.Contains(got, want) {
+			t.Errorf("member2 says %q, and not %q", got, want)
+		}
+	}
+	s.kubectlApply(t, s.members[member1], crd)
+	for _, m := range s.members {
+		rule := &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{"fairlead.dev/aggregate-to-member": "true"}},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}}},
+		}
+		if err := m.Create(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.says(t, "it-widget", applied, "all 2 clusters run it")
+}
+
+// grant lets the operator read widgets, as the chart does with rbac.extraRules.
+func (s *stage) grant(t *testing.T, group string) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.namespace},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "fairlead-system", Name: "fairlead"}},
+	}
+	for _, o := range []client.Object{role, binding} {
+		if err := s.hub.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What the member's own rules refuse is told in the member's words, and applied when they no longer do.
+func TestMemberRefusesByAdmission(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	m := s.members[member1]
+	rule := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.namespace}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				}}},
+			},
+			Validations: []admissionv1.Validation{{Expression: "has(object.metadata.labels) && 'team' in object.metadata.labels", Message: "say which team it is of"}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: s.namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}
+	for _, o := range []client.Object{rule, binding} {
+		if err := m.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func(ctx context.Context) error {
+		probe := configMap("probe")
+		probe.Namespace = s.namespace
+		if err := m.Create(ctx, probe, client.DryRunAll); err == nil {
+			return errors.New("nothing is refused yet")
+		}
+		return nil
+	})
+	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap"))
+	s.trouble(t, member1, "it-configmap", "everything", failed,
+		"ConfigMap "+s.namespace+"/it in cluster member1: ", "ValidatingAdmissionPolicy '"+s.namespace+"'", "say which team it is of")
+	t.Run("until the template is as it should be", func(t *testing.T) {
+		template := configMap("it")
+		s.change(t, s.hub, template, func() { template.Labels = map[string]string{"team": "x"} })
+		s.says(t, "it-configmap", applied)
+	})
+}
+
+// A template that the hub can just about keep makes a Work that it cannot.
+func TestTemplateTooLarge(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.create(t, s.hub, configMap("it", "quotes", strings.Repeat(`"`, 1000<<10)), policy("v1", "ConfigMap"))
+	says := []string{"ConfigMap " + s.namespace + "/it", "member1", "too large", "split it up"}
+	s.says(t, "it-configmap", failed, says...)
+	s.tells(t, "everything", "AppliedFailed", says...)
+	template := configMap("it")
+	s.change(t, s.hub, template, func() { template.Data = map[string]string{"quotes": `"`} })
+	s.says(t, "it-configmap", applied)
+	s.tells(t, "everything", "Applied")
+}
+
+// A policy that selects by labels that cannot be says so.
+func TestSelectorThatCannotBe(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", func(p *policyv1alpha1.PropagationSpec) {
+		p.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Is", Values: []string{"a"}}}}
+	}))
+	s.tells(t, "everything", "InvalidSelector", `spec.resourceSelectors[0].labelSelector selects nothing: "Is" is not a valid label selector operator`)
+}

@@ -1,0 +1,200 @@
+package adoption_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
+)
+
+const patience = time.Minute
+
+// The names of the members on the hub: one is that of the design's examples.
+const (
+	member1 = "member1"
+	member2 = "member2"
+)
+
+// site is a cluster as its administrator sees it.
+type site struct {
+	*cluster.Cluster
+	client.WithWatch
+}
+
+// world is a hub with an operator, and the members that have joined.
+type world struct {
+	hub      *site
+	members  map[string]*site
+	operator *launch.Process
+	// kubeconfig is that of the operator, with what the chart allows it.
+	kubeconfig, scratch string
+}
+
+var shared struct {
+	once    sync.Once
+	world   *world
+	scratch string
+	err     error
+}
+
+// theWorld is the one that the tests share. What its operator logs in the test's time is shown if the test fails.
+func theWorld(t testing.TB) *world {
+	t.Helper()
+	clusters := cluster.Several(t, map[string]cluster.Options{
+		"hub": {Profile: "hub", KeepNamespaces: true}, member1: {KeepNamespaces: true}, member2: {KeepNamespaces: true},
+	})
+	shared.once.Do(func() {
+		if shared.scratch, shared.err = os.MkdirTemp("", "adoption-"); shared.err != nil {
+			return
+		}
+		shared.world, shared.err = begin(t, clusters["hub"], map[string]*cluster.Cluster{member1: clusters[member1], member2: clusters[member2]}, shared.scratch)
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	shared.world.operator.ShowTo(t)
+	return shared.world
+}
+
+// begin starts an operator on a hub, and has members join.
+func begin(t testing.TB, hub *cluster.Cluster, members map[string]*cluster.Cluster, scratch string) (*world, error) {
+	t.Helper()
+	w := &world{members: map[string]*site{}, scratch: scratch}
+	var err error
+	if w.hub, err = newSite(hub); err != nil {
+		return nil, err
+	}
+	if w.kubeconfig, err = launch.Permissions(t.Context(), hub, w.hub, scratch); err != nil {
+		return nil, err
+	}
+	if err := w.operate(t.Context()); err != nil {
+		return nil, err
+	}
+	for name, c := range members {
+		if w.members[name], err = newSite(c); err != nil {
+			return nil, err
+		}
+		if r := launch.Command(t, hub, "join", name, "--member-kubeconfig", c.Kubeconfig()); r.Code != 0 {
+			return nil, errors.New(r.Stderr)
+		}
+	}
+	for name := range members {
+		if err := launch.Attempt(t.Context(), patience, w.ready(name, metav1.ConditionTrue, "its API server answers")); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+func newSite(c *cluster.Cluster) (*site, error) {
+	admin, err := launch.Administrator(c)
+	return &site{c, admin}, err
+}
+
+// operate starts an operator.
+func (w *world) operate(ctx context.Context) error {
+	var err error
+	w.operator, err = launch.Operator(w.scratch, "--kubeconfig", w.kubeconfig, "--passages", "adoption", "--leader-elect=false", "--log-format", "text")
+	if err != nil {
+		return err
+	}
+	return launch.Attempt(ctx, patience, func(context.Context) error {
+		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
+			return errors.Join(w.operator.Alive(), errors.New("the operator is not ready"))
+		}
+		return nil
+	})
+}
+
+// ready looks at what the hub says of a member.
+func (w *world) ready(name string, status metav1.ConditionStatus, says string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var c clusterv1alpha1.Cluster
+		if err := w.hub.Get(ctx, client.ObjectKey{Name: name}, &c); err != nil {
+			return err
+		}
+		condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady)
+		if condition == nil || condition.Status != status || !strings.Contains(condition.Message, says) {
+			return fmt.Errorf("Cluster %s says %+v, and not %s, %q", name, condition, status, says)
+		}
+		return nil
+	}
+}
+
+// stage is a namespace of a test's own, on the hub and in the members.
+type stage struct {
+	*world
+	namespace string
+}
+
+func newStage(t testing.TB) *stage {
+	t.Helper()
+	w := theWorld(t)
+	s := &stage{w, w.hub.Namespace(t)}
+	for _, m := range w.members {
+		if err := m.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// cut kills the API server of a cluster, and gives what brings it back.
+func (s *site) cut(t testing.TB) (heal func()) {
+	t.Helper()
+	output, err := cluster.Localkube("status", "--dir", s.Dir, "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status struct {
+		Components []struct {
+			Name string `json:"name"`
+			PID  int    `json:"pid"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal([]byte(output), &status); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	for _, c := range status.Components {
+		if c.Name == "kube-apiserver" {
+			if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// Until it is known to be dead, there is nothing to bring back.
+	eventually(t, func(context.Context) error {
+		if _, err := cluster.Localkube("status", "--dir", s.Dir); err == nil {
+			return errors.New("its death has not been noticed")
+		}
+		return nil
+	})
+	healed := false
+	heal = func() {
+		if healed {
+			return
+		}
+		healed = true
+		if _, err := cluster.Localkube("up", "--dir", s.Dir, "--until-exit-of", strconv.Itoa(os.Getpid())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(heal)
+	return heal
+}
