@@ -58,7 +58,7 @@ func (k *kinds) try(ctx context.Context, kind schema.GroupVersionKind) error {
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err = k.reader.List(ctx, list, client.Limit(1))
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("Fairlead may not read %s on the hub: let it get, list and watch resource %s of group %q, in rbac.extraRules of its chart",
+		return fmt.Errorf("the operator may not read %s on the hub: let it get, list and watch resource %s of group %q, in rbac.extraRules of its chart",
 			kind.Kind, mapping.Resource.Resource, kind.Group)
 	}
 	if err != nil {

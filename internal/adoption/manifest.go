@@ -93,7 +93,7 @@ func unownedIn(template *unstructured.Unstructured) (func(path ...any) bool, err
 			continue
 		}
 		var set fieldpath.Set
-		if err := set.FromJSON(strings.NewReader(string(entry.FieldsV1.Raw))); err != nil {
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("read who manages %s %s: %w", template.GetKind(), template.GetName(), err)
 		}
 		owned = owned.Union(&set)

@@ -75,7 +75,7 @@ func ownKeys(object metav1.Object) keys {
 				Annotations map[string]any `json:"f:annotations"`
 			} `json:"f:metadata"`
 		}
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		own.labels = append(own.labels, keysIn(fields.Metadata.Labels)...)

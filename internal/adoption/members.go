@@ -67,7 +67,7 @@ type member struct {
 func (m *members) reach(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
 	secret := &corev1.Secret{}
 	if c.Spec.SecretRef == nil {
-		return nil, fmt.Errorf("Cluster %s has no spec.secretRef: join it with `fairlead join %s`", c.Name, c.Name)
+		return nil, fmt.Errorf("spec.secretRef of Cluster %s is missing: join it with `fairlead join %s`", c.Name, c.Name)
 	}
 	key := client.ObjectKey{Namespace: c.Spec.SecretRef.Namespace, Name: c.Spec.SecretRef.Name}
 	if err := m.secrets.Get(ctx, key, secret); err != nil {

@@ -125,8 +125,8 @@ func TestRetain(t *testing.T) {
 func TestRetainForgetsItsOwn(t *testing.T) {
 	live := object(t, "ConfigMap v1\nmetadata: {labels: {gone: a, theirs: b}, annotations: {gone: a}}")
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{
-		{Manager: FieldOwner, Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{".":{},"f:gone":{}},"f:annotations":{"f:gone":{}}}}`)}},
-		{Manager: "people", Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:theirs":{}}}}`)}},
+		{Manager: FieldOwner, Operation: "Update", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:gone":{}},"f:annotations":{"f:gone":{}}}}`)},
+		{Manager: "people", Operation: "Update", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:theirs":{}}}}`)},
 	})
 	got := retain(object(t, "ConfigMap v1"), live, nil, false)
 	if diff := cmp.Diff(map[string]string{"theirs": "b"}, got.GetLabels()); diff != "" || len(got.GetAnnotations()) != 0 {
@@ -157,7 +157,7 @@ func TestOwnership(t *testing.T) {
 
 func TestManifest(t *testing.T) {
 	owned := func(u *unstructured.Unstructured, fields string) *unstructured.Unstructured {
-		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}})
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Update", FieldsV1: metav1.NewFieldsV1(fields)}})
 		return u
 	}
 	for name, c := range map[string]struct {

@@ -43,7 +43,7 @@ spec:
 	})
 	s.create(t, s.hub, policy(group+"/v1", "Widget", everywhere))
 	t.Run("on a hub whose operator may not read it", func(t *testing.T) {
-		s.tells(t, "everything", "KindNotFollowed", `Fairlead may not read Widget on the hub: let it get, list and watch resource widgets of group "`+group+`", in rbac.extraRules of its chart`)
+		s.tells(t, "everything", "KindNotFollowed", `the operator may not read Widget on the hub: let it get, list and watch resource widgets of group "`+group+`", in rbac.extraRules of its chart`)
 		s.grant(t, group)
 	})
 	unknown := fmt.Sprintf("Widget %s/it in cluster member1: the cluster does not know Widget of %s/v1: install its CustomResourceDefinition there", s.namespace, group)
