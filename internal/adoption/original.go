@@ -2,7 +2,6 @@ package adoption
 
 import (
 	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,28 +23,13 @@ func originalOf(live *unstructured.Unstructured) *unstructured.Unstructured {
 		metadata["labels"] = anyMap(labels)
 	}
 	annotations := foreign(live.GetAnnotations())
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return slices.Contains(controllersAnnotations, key) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return assignedByCluster(key) })
 	if len(annotations) > 0 {
 		metadata["annotations"] = anyMap(annotations)
 	}
 	o.Object["metadata"] = metadata
 	forgetAssigned(o)
 	return o
-}
-
-// controllersAnnotations are those that controllers write for themselves.
-var controllersAnnotations = []string{
-	"deployment.kubernetes.io/revision",
-	"deprecated.daemonset.template.generation",
-	"pv.kubernetes.io/bind-completed",
-	"pv.kubernetes.io/bound-by-controller",
-	"volume.beta.kubernetes.io/storage-provisioner",
-	"volume.kubernetes.io/storage-provisioner",
-	"volume.kubernetes.io/selected-node",
-	"batch.kubernetes.io/job-tracking",
-	"autoscaling.alpha.kubernetes.io/conditions",
-	"autoscaling.alpha.kubernetes.io/current-metrics",
-	"control-plane.alpha.kubernetes.io/leader",
 }
 
 // forgetAssigned removes what a cluster assigns. Nobody can tell it from what a user has set to the same value, and a takeover
@@ -78,29 +62,19 @@ func unadoptable(live *unstructured.Unstructured, hub string) string {
 	if by := metav1.GetControllerOf(live); by != nil {
 		return by.Kind + " " + by.Name + " controls it"
 	}
-	name := live.GetName()
-	switch live.GroupVersionKind().GroupKind().String() {
-	case "Secret":
-		switch kind, _, _ := unstructured.NestedString(live.Object, "type"); kind {
-		case "kubernetes.io/service-account-token":
-			return "it is the token of a ServiceAccount"
-		case "bootstrap.kubernetes.io/token":
-			return "it is a token of the cluster itself"
-		case "helm.sh/release.v1":
-			return "it is a record of Helm's"
-		}
-	case "ConfigMap":
-		if name == "kube-root-ca.crt" {
-			return "every namespace has one of its own"
-		}
-	case "ServiceAccount":
-		if name == metav1.NamespaceDefault {
-			return "every namespace has one of its own"
-		}
-	case "Service":
-		if name == "kubernetes" && live.GetNamespace() == metav1.NamespaceDefault {
-			return "it is the API server of the cluster"
-		}
+	if everyClusterHas(describe(live)) {
+		return "every cluster has one of its own"
+	}
+	if live.GroupVersionKind().GroupKind().String() != "Secret" {
+		return ""
+	}
+	switch kind, _, _ := unstructured.NestedString(live.Object, "type"); {
+	case isToken(live):
+		return "it is the token of a ServiceAccount"
+	case kind == "bootstrap.kubernetes.io/token":
+		return "it is a token of the cluster itself"
+	case kind == "helm.sh/release.v1":
+		return "it is a record of Helm's"
 	}
 	return ""
 }

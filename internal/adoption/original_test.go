@@ -78,7 +78,7 @@ func TestUnadoptable(t *testing.T) {
 	for kind, name := range map[string]string{"ConfigMap v1": "kube-root-ca.crt", "ServiceAccount v1": "default"} {
 		o := served(t, kind)
 		o.SetName(name)
-		if got := unadoptable(o, "h"); got != "every namespace has one of its own" {
+		if got := unadoptable(o, "h"); got != "every cluster has one of its own" {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -188,10 +187,7 @@ func (f *forecaster) outlook(ctx context.Context, m *member, manifest *unstructu
 			continue
 		}
 		if err != nil {
-			o.Failed, o.Reason = true, passage.Because(ReasonFailed, "%s %s in cluster %s: %v", manifest.GetKind(), nameOf(manifest), m.name, err)
-			if meta.IsNoMatchError(err) {
-				o.Reason = passage.Because(ReasonFailed, "cluster %s has no kind %s of %s: install its CRD there", m.name, manifest.GetKind(), manifest.GetAPIVersion())
-			}
+			o.Failed, o.Reason = true, refused(m.name, manifest, err)
 		}
 		return o
 	}

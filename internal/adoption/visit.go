@@ -63,10 +63,10 @@ func (m *member) list(ctx context.Context, mapping *meta.RESTMapping, namespace 
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(mapping.GroupVersionKind.Kind + "List"))
 		err := m.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(pageSize), client.Continue(next))
-		switch {
-		case apierrors.IsForbidden(err):
-			return nil, fmt.Errorf("the hub may not list %s in cluster %s: label a ClusterRole there that allows it with %s=true", mapping.Resource.Resource, m.name, LabelMemberRole)
-		case err != nil:
+		if rule := missingRule(err); rule != "" {
+			return nil, fmt.Errorf(`list %s in cluster %s: %w: add the rule %s to a ClusterRole there with the label %s: "true"`, mapping.Resource.Resource, m.name, err, rule, LabelMemberRole)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("list %s in cluster %s: %w", mapping.Resource.Resource, m.name, err)
 		}
 		for i := range list.Items {

@@ -273,7 +273,7 @@ func TestCommands(t *testing.T) {
 	t.Run("what does not exist", func(t *testing.T) {
 		c.enter(t, 1, "plan pp nothing -n yard", "propagationpolicy.policy.karmada.io/nothing does not exist in namespace yard")
 		c.enter(t, 1, "adopt --cluster west -n yard --kind wheels --yes", `cluster west has no kind "wheels"`)
-		c.enter(t, 1, "adopt --cluster west -n yard --kind leases --yes", "the hub may not list leases in cluster west: label a ClusterRole there that allows it with fairlead.dev/aggregate-to-member=true")
+		c.enter(t, 1, "adopt --cluster west -n yard --kind leases --yes", "list leases in cluster west", `add the rule {apiGroups: ["coordination.k8s.io"], resources: [leases]`, `to a ClusterRole there with the label fairlead.dev/aggregate-to-member: "true"`)
 		c.enter(t, 0, "adopt --cluster west -n nowhere --yes", "There is nothing to adopt in namespace nowhere of cluster west.")
 	})
 }
