@@ -75,7 +75,7 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf)).
 		WatchesRawSource(source.Channel(bindings, &handler.EnqueueRequestForObject{})).
-		Complete(&binder{client: mgr.GetClient(), templates: mgr.GetAPIReader(), now: time.Now})
+		Complete(calm[reconcile.Request]{&binder{client: mgr.GetClient(), templates: mgr.GetAPIReader(), now: time.Now}})
 	if err != nil {
 		return fmt.Errorf("watch ResourceBindings: %w", err)
 	}
@@ -85,14 +85,14 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 		For(&workv1alpha1.Work{}, builder.WithPredicates(specChanged)).
 		WatchesRawSource(source.Channel(works, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksFor(mgr.GetCache())), builder.WithPredicates(reachableAgain)).
-		Complete(&executor{client: mgr.GetClient(), members: m, hub: hub, undo: undo, now: time.Now})
+		Complete(calm[reconcile.Request]{&executor{client: mgr.GetClient(), members: m, hub: hub, undo: undo, now: time.Now}})
 	if err != nil {
 		return fmt.Errorf("watch Works: %w", err)
 	}
 	options.RateLimiter = patience[reconcile.Request]()
 	err = ctrl.NewControllerManagedBy(mgr).Named("adoption-cluster").WithOptions(options).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(specChanged)).
-		Complete(&harbourmaster{client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, back: back})
+		Complete(calm[reconcile.Request]{&harbourmaster{client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, back: back}})
 	if err != nil {
 		return fmt.Errorf("watch Clusters: %w", err)
 	}
@@ -164,7 +164,7 @@ func setupReporter(mgr ctrl.Manager, kinds *kinds) error {
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(asked)).
 		Watches(&workv1alpha2.ResourceBinding{}, claimants).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, claimants).
-		Complete(&reporter{client: mgr.GetClient(), kinds: kinds, now: time.Now})
+		Complete(calm[reconcile.Request]{&reporter{client: mgr.GetClient(), kinds: kinds, now: time.Now}})
 	if err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}

@@ -149,7 +149,5 @@ func (h *harbourmaster) ask(ctx context.Context, c *clusterv1alpha1.Cluster) (st
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	return m.alive(ctx)
+	return alive(ctx, m.config)
 }

@@ -38,7 +38,7 @@ func setupDetector(mgr ctrl.Manager, changed func(client.ObjectKey)) (*kinds, er
 	}
 	d := &detector{client: mgr.GetClient(), metadata: metadata, full: mgr.GetAPIReader(), kinds: k, changed: changed}
 	detecting, err := controller.NewTyped("adoption-detector", mgr, controller.TypedOptions[templateKey]{
-		Reconciler: d, MaxConcurrentReconciles: atOnce, RateLimiter: patience[templateKey](),
+		Reconciler: calm[templateKey]{d}, MaxConcurrentReconciles: atOnce, RateLimiter: patience[templateKey](),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch what policies select: %w", err)

@@ -90,11 +90,9 @@ func (k *kinds) Start(ctx context.Context) error {
 }
 
 // wrong is why something that a policy selects cannot be followed.
-func (k *kinds) wrong(policy *Policy) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (k *kinds) wrong(ctx context.Context, policy *Policy) error {
 	for _, s := range policy.Spec.ResourceSelectors {
-		if err := k.trouble[schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)]; err != nil {
+		if err := k.follow(ctx, schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)); err != nil {
 			return err
 		}
 	}

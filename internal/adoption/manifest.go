@@ -111,7 +111,7 @@ func unownedIn(template *unstructured.Unstructured) (func(path ...any) bool, err
 func forget(m *unstructured.Unstructured, assigned func(path ...any) bool) {
 	switch m.GroupVersionKind().GroupKind().String() {
 	case "Service":
-		for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+		for _, field := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
 			if assigned("spec", field) && !headless(m) {
 				unstructured.RemoveNestedField(m.Object, "spec", field)
 			}

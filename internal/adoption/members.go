@@ -74,14 +74,16 @@ func (m *members) reach(ctx context.Context, c *clusterv1alpha1.Cluster) (*membe
 		return nil, fmt.Errorf("get the Secret that cluster %s is reached with: %w", c.Name, err)
 	}
 	made := c.Spec.APIEndpoint + " " + string(secret.UID) + " " + secret.ResourceVersion
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before := m.known[c.Name]
+	before := m.get(c.Name)
 	if before != nil && before.made == made {
 		return before, nil
 	}
 	access := accessTo(c, secret, m.limits)
 	access.WrapTransport = m.wrap
+	// Whatever else is asked of a cluster that does not answer takes longer, and says less.
+	if _, err := alive(ctx, access); err != nil {
+		return nil, err
+	}
 	connection, err := connect(c.Name, access, m.heard)
 	if err != nil {
 		return nil, err
@@ -90,6 +92,8 @@ func (m *members) reach(ctx context.Context, c *clusterv1alpha1.Cluster) (*membe
 	if before != nil {
 		before.stop()
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.known[c.Name] = connection
 	return connection, nil
 }
@@ -155,12 +159,14 @@ func connect(name string, config *rest.Config, heard func(map[string]string)) (*
 var errUnauthorized = errors.New("it does not accept the token")
 
 // alive asks the API server of a cluster whether it serves, and which version it is of.
-func (m *member) alive(ctx context.Context) (string, error) {
-	httpClient, err := rest.HTTPClientFor(m.config)
+func alive(ctx context.Context, config *rest.Config) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.config.Host+"/version", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/version", http.NoBody)
 	if err != nil {
 		return "", err
 	}

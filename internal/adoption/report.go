@@ -120,7 +120,7 @@ func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	t := count(bindings)
-	t.trouble = r.kinds.wrong(policy)
+	t.trouble = r.kinds.wrong(ctx, policy)
 	next := t.PropagationStatus
 	next.Conditions = slices.Clone(status.Conditions)
 	next.ObservedGeneration = policy.Generation

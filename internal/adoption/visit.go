@@ -3,9 +3,7 @@ package adoption
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"sync"
 
@@ -38,17 +36,7 @@ func visitors(hub client.Reader) *members {
 // call connects to a cluster, if it answers.
 func (m *members) call(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
 	connection, err := m.reach(ctx, c)
-	var refused *url.Error
-	if errors.As(err, &refused) {
-		return nil, fmt.Errorf("cluster %s cannot be reached at %s: %w", c.Name, c.Spec.APIEndpoint, refused)
-	}
 	if err != nil {
-		return nil, err
-	}
-	asked, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	if _, err := connection.alive(asked); err != nil {
-		m.forget(c.Name)
 		return nil, fmt.Errorf("cluster %s cannot be reached at %s: %w", c.Name, c.Spec.APIEndpoint, err)
 	}
 	return connection, nil

@@ -1,0 +1,193 @@
+package adoption_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	"github.com/fairlead/fairlead/test/launch"
+)
+
+// join has a member join again that a test has let go.
+func (w *world) join(t testing.TB, name string) {
+	t.Helper()
+	if r := launch.Command(t, w.hub.Cluster, "join", name, "--member-kubeconfig", w.members[name].Kubeconfig()); r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	eventually(t, w.ready(name, metav1.ConditionTrue, "its API server answers"))
+}
+
+// left checks that nothing of a cluster is left on the hub.
+func (w *world) left(t testing.TB, name string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		for _, object := range []client.Object{
+			&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-" + name}},
+		} {
+			if err := w.hub.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+				return errors.Join(fmt.Errorf("%T %s is still there", object, object.GetName()), err)
+			}
+		}
+		return nil
+	})
+}
+
+// A cluster that leaves keeps what it runs, and nothing there speaks of the hub.
+func TestUnjoin(t *testing.T) {
+	s := newStage(t)
+	east := s.members[member2]
+	s.create(t, east, deployment("cart"))
+	before := s.running(t, east, "cart")
+	s.create(t, s.hub, deployment("cart"), configMap("made"), policy("apps/v1", "Deployment", everywhere, overwrite))
+	made := policy("v1", "ConfigMap", everywhere)
+	made.Name = "made"
+	s.create(t, s.hub, made)
+	s.says(t, "cart-deployment", applied, "all 2 clusters")
+	s.says(t, "made-configmap", applied, "all 2 clusters")
+
+	r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--member-kubeconfig", east.Kubeconfig(), "--yes")
+	defer s.join(t, member2)
+	if r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	s.left(t, member2)
+	now := s.running(t, east, "cart")
+	if err := isClean(now); err != nil || now.UID != before.UID || now.Generation != before.Generation {
+		t.Errorf("generation %d became %d: %v", before.Generation, now.Generation, err)
+	}
+	left := configMap("made")
+	s.read(t, east, left)
+	if err := isClean(left); err != nil {
+		t.Error(err)
+	}
+	s.says(t, "cart-deployment", applied, "all 1 clusters")
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fairlead-member"}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fairlead-member-common"}},
+	} {
+		if err := east.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			t.Errorf("ClusterRole %s is still there: %v", object.GetName(), err)
+		}
+	}
+}
+
+// A cluster that leaves with its resources loses what the hub manages, and nothing else.
+func TestUnjoinAndDelete(t *testing.T) {
+	s := newStage(t)
+	east := s.members[member2]
+	s.create(t, east, configMap("own"))
+	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
+	s.says(t, "it-configmap", applied, "all 2 clusters")
+	r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--delete-resources", "--yes")
+	defer s.join(t, member2)
+	if r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	s.left(t, member2)
+	s.gone(t, east, configMap("it"))
+	s.read(t, east, configMap("own"))
+	s.read(t, s.members[member1], configMap("it"))
+	if !strings.Contains(r.Stdout, "left in the cluster: ClusterRole fairlead-member") {
+		t.Error(r.Stdout)
+	}
+}
+
+// A cluster that nobody can reach leaves as it is when that is asked for.
+func TestUnjoinUnreachable(t *testing.T) {
+	s := newStage(t)
+	east := s.members[member2]
+	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
+	s.says(t, "it-configmap", applied, "all 2 clusters")
+	heal := east.cut(t)
+	eventually(t, s.ready(member2, metav1.ConditionFalse, "does not answer as it should"))
+	defer func() { heal(); s.join(t, member2) }()
+	r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--yes", "--timeout", "3s")
+	if r.Code != 1 || !strings.Contains(r.Stderr, "cannot be reached") || !strings.Contains(r.Stderr, "--force") {
+		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
+	}
+	if r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--yes", "--force"); r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	s.left(t, member2)
+	heal()
+	now := configMap("it")
+	s.until(t, east, now, func() error { return nil })
+	if !isMarked(now) {
+		t.Errorf("it was written to: %v", now.Labels)
+	}
+}
+
+// A token is renewed when a third of its time is left, and one that was taken back is told.
+func TestTokens(t *testing.T) {
+	s := newStage(t)
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: "karmada-cluster", Name: member2}
+	if err := s.hub.Get(t.Context(), key, secret); err != nil {
+		t.Fatal(err)
+	}
+	token := string(secret.Data["token"])
+	edit := func(change func()) {
+		eventually(t, func(ctx context.Context) error {
+			if err := s.hub.Get(ctx, key, secret); err != nil {
+				return err
+			}
+			change()
+			return s.hub.Update(ctx, secret)
+		})
+	}
+	t.Run("renewed", func(t *testing.T) {
+		now := time.Now().UTC()
+		edit(func() {
+			secret.Annotations["fairlead.dev/issued"] = now.Add(-20 * time.Hour).Format(time.RFC3339)
+			secret.Annotations["fairlead.dev/expires"] = now.Add(9 * time.Hour).Format(time.RFC3339)
+		})
+		eventually(t, func(ctx context.Context) error {
+			if err := s.hub.Get(ctx, key, secret); err != nil {
+				return err
+			}
+			if string(secret.Data["token"]) == token {
+				return errors.New("it is the old token")
+			}
+			return nil
+		})
+		expires, err := time.Parse(time.RFC3339, secret.Annotations["fairlead.dev/expires"])
+		if err != nil || time.Until(expires) < 24*time.Hour {
+			t.Errorf("it expires at %s: %v", expires, err)
+		}
+		s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
+		s.says(t, "it-configmap", applied, "all 2 clusters")
+	})
+	t.Run("taken back", func(t *testing.T) {
+		edit(func() { secret.Data["token"] = []byte("expired") })
+		eventually(t, s.ready(member2, metav1.ConditionFalse, "`fairlead join member2 --member-kubeconfig FILE` gets a new one"))
+		s.create(t, s.hub, configMap("later"))
+		s.says(t, "later-configmap", failed, "it waits until cluster member2 can be reached")
+		s.join(t, member2)
+		s.says(t, "later-configmap", applied, "all 2 clusters")
+	})
+}
+
+// A cluster joins once, under one name.
+func TestJoinTwice(t *testing.T) {
+	s := newStage(t)
+	r := launch.Command(t, s.hub.Cluster, "join", "another", "--member-kubeconfig", s.members[member1].Kubeconfig())
+	if r.Code != 1 || !strings.Contains(r.Stderr, "this cluster has joined as member1 already") {
+		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
+	}
+	r = launch.Command(t, s.hub.Cluster, "join", member1, "--member-kubeconfig", s.members[member2].Kubeconfig())
+	if r.Code != 1 || !strings.Contains(r.Stderr, "joined as member") {
+		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
+	}
+}

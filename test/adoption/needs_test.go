@@ -1,0 +1,89 @@
+package adoption_test
+
+import (
+	"fmt"
+	"testing"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+)
+
+func alongWithNeeds(p *policyv1alpha1.PropagationSpec) { p.PropagateDeps = true }
+
+// What a workload needs goes where it goes, and stays there when it is no longer needed.
+func TestNeedsGoAlong(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	cart := deployment("cart")
+	cart.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+	}}}
+	s.create(t, s.hub, configMap("settings", "a", "1"), configMap("other"), cart, policy("apps/v1", "Deployment", alongWithNeeds))
+	s.says(t, "cart-deployment", applied)
+	s.says(t, "settings-configmap", applied)
+	s.tells(t, "everything", "Applied", "all 2 resources are applied")
+	now := configMap("settings")
+	s.until(t, s.members[member1], now, has(now, "a", "1"))
+	s.gone(t, s.members[member1], configMap("other"))
+
+	t.Run("a change of it goes along", func(t *testing.T) {
+		template := configMap("settings")
+		s.change(t, s.hub, template, func() { template.Data["a"] = "2" })
+		s.until(t, s.members[member1], now, has(now, "a", "2"))
+	})
+	t.Run("where the workload goes, it goes", func(t *testing.T) {
+		s.changePolicy(t, policy("", ""), everywhere)
+		s.until(t, s.members[member2], now, has(now, "a", "2"))
+	})
+	t.Run("what is not needed any more stays, and nothing on it speaks of the hub", func(t *testing.T) {
+		template := deployment("cart")
+		s.change(t, s.hub, template, func() { template.Spec.Template.Spec.Containers[0].EnvFrom = nil })
+		s.released(t, "settings-configmap")
+		for _, m := range s.members {
+			s.until(t, m, now, func() error { return isClean(now) })
+		}
+	})
+}
+
+// Where an autoscaler of a member decides on the replicas, the hub does not.
+func TestAutoscaledReplicas(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	west := s.members[member1]
+	s.create(t, west, deployment("cart"), &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Name: "cart"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "cart"},
+			MinReplicas:    ptr.To[int32](1), MaxReplicas: 10,
+		},
+	})
+	now := deployment("cart")
+	s.change(t, west, now, func() { now.Spec.Replicas = ptr.To[int32](3) })
+	template := deployment("cart")
+	s.create(t, s.hub, template, policy("apps/v1", "Deployment", overwrite))
+	s.says(t, "cart-deployment", applied)
+	s.read(t, west, now)
+	if *now.Spec.Replicas != 3 || !isMarked(now) {
+		t.Errorf("it has %d replicas, and labels %v", *now.Spec.Replicas, now.Labels)
+	}
+	s.change(t, west, now, func() { now.Spec.Replicas = ptr.To[int32](4) })
+	s.change(t, s.hub, template, func() { template.Spec.Template.Spec.Containers[0].Image = "cart:2" })
+	s.until(t, west, now, func() error {
+		if image := now.Spec.Template.Spec.Containers[0].Image; image != "cart:2" || *now.Spec.Replicas != 4 {
+			return fmt.Errorf("it has image %s and %d replicas", image, *now.Spec.Replicas)
+		}
+		return nil
+	})
+}
+
+// A kind that the hub does not have is told on the policy, and taken as soon as it has it.
+func TestKindTheHubDoesNotHave(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.create(t, s.hub, policy("boats.example/v1", "Boat"))
+	s.tells(t, "everything", "KindNotFollowed", "the hub has no kind Boat in boats.example/v1: install its CRD on the hub")
+}

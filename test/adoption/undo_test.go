@@ -1,0 +1,151 @@
+package adoption_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/test/launch"
+)
+
+const aborted = "fairlead.dev/aborted"
+
+// records are the Secrets of what was there before, of a binding.
+func (s *stage) records(ctx context.Context, member, binding string) (int, error) {
+	w, err := s.work(ctx, member, binding)
+	if err != nil {
+		return 0, err
+	}
+	var all corev1.SecretList
+	if err := s.hub.List(ctx, &all, client.InNamespace("karmada-es-"+member), client.HasLabels{"fairlead.dev/undo"}); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, secret := range all.Items {
+		if secret.Name == "before-"+w.Name {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// A policy that is aborted lets go of everything, and what its takeover changed is as it was before.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	west := s.members[member1]
+	old := deployment("changed", annotated("team", "sea"))
+	old.Labels = map[string]string{"tier": "front"}
+	old.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "EXTRA", Value: "1"}}
+	s.create(t, west, old, deployment("equal"))
+	before := s.running(t, west, "changed")
+	equal := s.running(t, west, "equal")
+	pods := s.pods(t, west)
+
+	template := deployment("changed")
+	template.Labels = map[string]string{"from": "hub"}
+	s.create(t, s.hub, template, deployment("equal"), deployment("made"), policy("apps/v1", "Deployment", overwrite))
+	for _, name := range []string{"changed", "equal", "made"} {
+		s.says(t, name+"-deployment", applied)
+	}
+	taken := deployment("changed")
+	s.read(t, west, taken)
+	if len(taken.Spec.Template.Spec.Containers[0].Env) > 0 || taken.Labels["from"] != "hub" || taken.Annotations["team"] != "sea" {
+		t.Errorf("it was not taken over: %+v", taken)
+	}
+	for name, want := range map[string]int{"changed": 1, "equal": 0, "made": 0} {
+		if n, err := s.records(t.Context(), member1, name+"-deployment"); err != nil || n != want {
+			t.Errorf("of %s, %d were kept, and not %d: %v", name, n, want, err)
+		}
+	}
+
+	r := launch.Command(t, s.hub.Cluster, "abort", "pp", "everything", "-n", s.namespace, "--yes")
+	if r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	for _, text := range []string{"lets go of 3 objects in 1 cluster", "1 of them changed"} {
+		if !strings.Contains(strings.Join(strings.Fields(r.Stdout), " "), text) {
+			t.Errorf("nowhere is %q: %s", text, r.Stdout)
+		}
+	}
+	s.tells(t, "everything", "Aborted", "takes nothing; remove annotation "+aborted+" to start again")
+	now := s.running(t, west, "changed")
+	if diff := cmp.Diff(before.Spec, now.Spec); diff != "" {
+		t.Errorf("it is not what it was (-before +now):\n%s", diff)
+	}
+	if diff := cmp.Diff(before.Labels, now.Labels); diff != "" {
+		t.Errorf("its labels are not what they were (-before +now):\n%s", diff)
+	}
+	if now.UID != before.UID || now.Annotations["team"] != "sea" {
+		t.Errorf("it is another: %+v", now.ObjectMeta)
+	}
+	untouched := s.running(t, west, "equal")
+	if untouched.Generation != equal.Generation {
+		t.Errorf("generation %d became %d", equal.Generation, untouched.Generation)
+	}
+	for _, name := range []string{"changed", "equal", "made"} {
+		d := s.running(t, west, name)
+		if err := isClean(d); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.released(t, name+"-deployment")
+	}
+	kept := 0
+	for _, p := range s.pods(t, west) {
+		for _, q := range pods {
+			if p == q {
+				kept++
+			}
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d pods are the ones that ran before: that of the one that did not change should be", kept)
+	}
+
+	t.Run("again", func(t *testing.T) {
+		p := policy("", "")
+		s.change(t, s.hub, p, func() { delete(p.Annotations, aborted) })
+		for _, name := range []string{"changed", "equal", "made"} {
+			s.says(t, name+"-deployment", applied)
+		}
+		s.tells(t, "everything", "Applied", "all 3 resources are applied")
+	})
+}
+
+// A policy that is paused writes nothing to clusters, and goes on when it is resumed.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.create(t, s.hub, configMap("it", "a", "1"), policy("v1", "ConfigMap"))
+	s.says(t, "it-configmap", applied)
+	if r := launch.Command(t, s.hub.Cluster, "pause", "pp", "everything", "-n", s.namespace); r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	s.says(t, "it-configmap", "DispatchingSuspended")
+	template, now := configMap("it"), configMap("it")
+	s.change(t, s.hub, template, func() { template.Data["a"] = "2" })
+	s.manifest(t, member1, "it-configmap", hasData("2"))
+	s.read(t, s.members[member1], now)
+	if now.Data["a"] != "1" {
+		t.Errorf("it was written: %v", now.Data)
+	}
+	if r := launch.Command(t, s.hub.Cluster, "resume", "pp", "everything", "-n", s.namespace); r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	s.until(t, s.members[member1], now, has(now, "a", "2"))
+}
+
+func hasData(a string) func(*unstructured.Unstructured) error {
+	return func(o *unstructured.Unstructured) error {
+		if value, _, _ := unstructured.NestedString(o.Object, "data", "a"); value != a {
+			return fmt.Errorf("it has %s", value)
+		}
+		return nil
+	}
+}
