@@ -62,11 +62,11 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 	back := func(cluster string) {
 		works.ringFor(ctx, mgr.GetCache(), client.InNamespace(executionNamespace(cluster)))
 	}
-	kinds, err := setupDetector(mgr, bindings.ring)
+	detector, err := setupDetector(mgr, bindings.ring)
 	if err != nil {
 		return err
 	}
-	if err := setupReporter(mgr, kinds); err != nil {
+	if err := setupReporter(mgr, detector.kinds); err != nil {
 		return err
 	}
 	options := controller.Options{MaxConcurrentReconciles: atOnce, RateLimiter: patience[reconcile.Request]()}
@@ -75,7 +75,9 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(bindingOf)).
 		WatchesRawSource(source.Channel(bindings, &handler.EnqueueRequestForObject{})).
-		Complete(calm[reconcile.Request]{&binder{client: mgr.GetClient(), templates: mgr.GetAPIReader(), now: time.Now}})
+		Complete(calm[reconcile.Request]{&binder{
+			client: mgr.GetClient(), templates: mgr.GetAPIReader(), version: detector.version, now: time.Now,
+		}})
 	if err != nil {
 		return fmt.Errorf("watch ResourceBindings: %w", err)
 	}

@@ -42,14 +42,17 @@ const (
 )
 
 // gather is how long the results of several clusters are waited for, so that they make one status.
-const gather = 3 * time.Second
+const gather = 20 * time.Second
 
 // binder makes the Works of a binding, and tells what became of them.
 type binder struct {
 	client client.Client
 	// templates reads resources of the hub as they are right now.
 	templates client.Reader
-	now       func() time.Time
+	// version is that of a resource, as far as it is known without asking; empty if it is not.
+	version func(context.Context, templateKey) string
+	done    ledger
+	now     func() time.Time
 }
 
 // Reconcile brings one binding to its Works.
@@ -63,6 +66,7 @@ func (b *binder) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if binding.GetDeletionTimestamp() != nil {
+		b.done.strike(binding.GetUID())
 		return ctrl.Result{}, b.release(ctx, binding, works)
 	}
 	var wrong error
@@ -151,6 +155,10 @@ func shares(binding *binding, template *unstructured.Unstructured) (all []share,
 // dispatch makes the Works what they should be. The first error is what the template says that means nothing.
 func (b *binder) dispatch(ctx context.Context, binding *binding, works map[string]*workv1alpha1.Work) (wrong, err error) {
 	key := templateOf(binding)
+	version := b.version(ctx, key)
+	if wrong, found := b.done.find(binding, version, works); found {
+		return wrong, nil
+	}
 	template := &unstructured.Unstructured{}
 	template.SetGroupVersionKind(key.kind)
 	if err := b.templates.Get(ctx, key.ObjectKey, template); err != nil {
@@ -161,33 +169,38 @@ func (b *binder) dispatch(ctx context.Context, binding *binding, works map[strin
 	if err != nil {
 		return wrong, err
 	}
-	wanted := map[string]bool{}
+	wanted := map[string]*workv1alpha1.Work{}
 	for _, s := range all {
-		wanted[s.cluster] = true
-		if err := b.put(ctx, binding, s.cluster, s.manifest, works[s.cluster]); tooLarge(err) {
+		work, err := b.put(ctx, binding, s.cluster, s.manifest, works[s.cluster])
+		if tooLarge(err) {
 			return wrong, &largeError{s.cluster, err}
-		} else if err != nil {
+		}
+		if err != nil {
 			return wrong, err
 		}
+		wanted[s.cluster] = work
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(works)) {
-		if !wanted[cluster] && works[cluster].DeletionTimestamp.IsZero() {
+		if wanted[cluster] == nil && works[cluster].DeletionTimestamp.IsZero() {
 			if err := b.client.Delete(ctx, works[cluster]); client.IgnoreNotFound(err) != nil {
 				return wrong, err
 			}
 		}
 	}
+	if template.GetResourceVersion() == version {
+		b.done.enter(binding, version, wanted, wrong)
+	}
 	return wrong, nil
 }
 
 // put makes one Work what it should be.
-func (b *binder) put(ctx context.Context, binding *binding, cluster string, manifest *unstructured.Unstructured, have *workv1alpha1.Work) error {
+func (b *binder) put(ctx context.Context, binding *binding, cluster string, manifest *unstructured.Unstructured, have *workv1alpha1.Work) (*workv1alpha1.Work, error) {
 	if have != nil && !have.DeletionTimestamp.IsZero() {
-		return nil
+		return have, nil
 	}
 	text, err := json.Marshal(manifest.Object)
 	if err != nil {
-		return fmt.Errorf("describe %s %s: %w", manifest.GetKind(), nameOf(manifest), err)
+		return nil, fmt.Errorf("describe %s %s: %w", manifest.GetKind(), nameOf(manifest), err)
 	}
 	spec := workv1alpha1.WorkSpec{
 		Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}},
@@ -207,14 +220,14 @@ func (b *binder) put(ctx context.Context, binding *binding, cluster string, mani
 			},
 			Spec: spec,
 		}
-		return client.IgnoreAlreadyExists(b.client.Create(ctx, work, client.FieldOwner(FieldOwner)))
+		return work, b.client.Create(ctx, work, client.FieldOwner(FieldOwner))
 	}
 	if sameSpec(have.Spec, spec) {
-		return nil
+		return have, nil
 	}
 	work := have.DeepCopy()
 	work.Spec = spec
-	return b.client.Update(ctx, work, client.FieldOwner(FieldOwner))
+	return work, b.client.Update(ctx, work, client.FieldOwner(FieldOwner))
 }
 
 // sameSpec compares what manifests say, however they are written.

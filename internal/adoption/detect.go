@@ -69,6 +69,18 @@ func (d *detector) Reconcile(ctx context.Context, key templateKey) (reconcile.Re
 	return reconcile.Result{}, d.claimed(ctx, key, t, seen.UID, policy, have)
 }
 
+// version of a resource, if its kind is followed.
+func (d *detector) version(ctx context.Context, key templateKey) string {
+	if !d.kinds.follows(key.kind) {
+		return ""
+	}
+	seen := metadataOf(key.kind)
+	if err := d.metadata.Get(ctx, key.ObjectKey, seen); err != nil {
+		return ""
+	}
+	return seen.ResourceVersion
+}
+
 // gone removes the binding of a resource that is gone.
 func (d *detector) gone(ctx context.Context, have *binding) error {
 	if have == nil || have.GetDeletionTimestamp() != nil {

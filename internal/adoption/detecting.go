@@ -21,7 +21,7 @@ import (
 )
 
 // setupDetector has the detector look at a resource when there is news of it, of its binding, of a policy or of a cluster.
-func setupDetector(mgr ctrl.Manager, changed func(client.ObjectKey)) (*kinds, error) {
+func setupDetector(mgr ctrl.Manager, changed func(client.ObjectKey)) (*detector, error) {
 	metadata, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -64,7 +64,7 @@ func setupDetector(mgr ctrl.Manager, changed func(client.ObjectKey)) (*kinds, er
 			return nil, fmt.Errorf("watch policies: %w", err)
 		}
 	}
-	return k, nil
+	return d, nil
 }
 
 func (d *detector) sources(from cache.Cache) []source.TypedSource[templateKey] {

@@ -45,6 +45,12 @@ func (k *kinds) follow(ctx context.Context, kind schema.GroupVersionKind) error 
 	return nil
 }
 
+func (k *kinds) follows(kind schema.GroupVersionKind) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.followed[kind]
+}
+
 // try reads one object, for an informer that is refused would say so to nobody.
 func (k *kinds) try(ctx context.Context, kind schema.GroupVersionKind) error {
 	mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
