@@ -166,7 +166,9 @@ func setupReporter(mgr ctrl.Manager, kinds *kinds) error {
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(asked)).
 		Watches(&workv1alpha2.ResourceBinding{}, claimants).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, claimants).
-		Complete(calm[reconcile.Request]{&reporter{client: mgr.GetClient(), kinds: kinds, now: time.Now}})
+		Complete(calm[reconcile.Request]{&reporter{
+			client: mgr.GetClient(), kinds: kinds, recorder: mgr.GetEventRecorder("fairlead.dev/" + Name), now: time.Now,
+		}})
 	if err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}

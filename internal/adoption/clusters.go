@@ -63,6 +63,7 @@ func (h *harbourmaster) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		return ctrl.Result{}, err
 	} else if err != nil {
 		h.members.forget(request.Name)
+		unmeasureCluster(request.Name)
 		return ctrl.Result{}, nil
 	}
 	if c.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(&c, FinalizerCluster) {
@@ -91,6 +92,7 @@ func (h *harbourmaster) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	}
 	wasReady := meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ConditionReady)
 	meta.SetStatusCondition(&status.Conditions, condition)
+	measureCluster(c.Name, err == nil)
 	if !equality.Semantic.DeepEqual(c.Status, status) {
 		unchanged := c.DeepCopy()
 		c.Status = status

@@ -164,6 +164,7 @@ func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, 
 		return nil, v, err
 	}
 	if v.action != ActionNone {
+		memberWrites.WithLabelValues(m.name, string(v.action)).Inc()
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", v.action, "cluster", m.name, "object", manifest.GetKind()+" "+nameOf(manifest), "reason", v.reason.String())
 		if before, err = remember(manifest, live); err != nil {
 			return nil, v, err

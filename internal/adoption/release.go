@@ -66,6 +66,7 @@ func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Wo
 		if err := e.part(ctx, m, work, i, live, how); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("%s %s %s in cluster %s: %w", how, live.GetKind(), nameOf(live), m.name, err)
 		}
+		memberWrites.WithLabelValues(m.name, string(how)).Inc()
 		ctrl.LoggerFrom(ctx).Info("let go of an object", "how", how, "cluster", m.name, "object", live.GetKind()+" "+nameOf(live))
 	}
 	return e.finish(ctx, work)

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,16 +104,22 @@ func (t tally) conditionOf(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 
 // reporter tells on policies what became of what they take.
 type reporter struct {
-	client client.Client
-	kinds  *kinds
-	now    func() time.Time
+	client   client.Client
+	kinds    *kinds
+	recorder events.EventRecorder
+	now      func() time.Time
 }
 
 // Reconcile reports one policy: of the cluster, if it is in no namespace.
 func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	object, err := getPolicy(ctx, r.client, Key{request.Namespace, request.Name})
-	if object == nil || err != nil {
+	key := Key{request.Namespace, request.Name}
+	object, err := getPolicy(ctx, r.client, key)
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if object == nil {
+		unmeasure(key)
+		return ctrl.Result{}, nil
 	}
 	before := object.DeepCopyObject().(client.Object)
 	policy, status := policyIn(object)
@@ -121,6 +129,7 @@ func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	t := count(bindings)
 	t.trouble = r.kinds.wrong(ctx, policy)
+	measure(key, t.PropagationStatus, t.pending)
 	next := t.PropagationStatus
 	next.Conditions = slices.Clone(status.Conditions)
 	next.ObservedGeneration = policy.Generation
@@ -136,11 +145,24 @@ func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if equality.Semantic.DeepEqual(*status, next) {
 		return result, nil
 	}
+	was := meta.FindStatusCondition(status.Conditions, policyv1alpha1.ConditionReady)
 	*status = next
 	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("write the status of policy %s: %w", policy.Key(), err)
 	}
+	if worthTelling(was, is, reason) {
+		kind := corev1.EventTypeNormal
+		if is == metav1.ConditionFalse {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(object, nil, kind, string(reason.Code), "Propagate", "%s", reason.Message)
+	}
 	return result, nil
+}
+
+// worthTelling is when all is applied, and when trouble begins: one event for a policy, whatever it takes.
+func worthTelling(was *metav1.Condition, is metav1.ConditionStatus, reason passage.Reason) bool {
+	return is != metav1.ConditionUnknown && (was == nil || was.Status != is || was.Reason != string(reason.Code))
 }
 
 // bindings are those of all that a policy takes, and of what that needs.
