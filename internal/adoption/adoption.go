@@ -54,9 +54,9 @@ func Setup(mgr ctrl.Manager, limits Limits) error {
 	}
 	works, bindings := newBell(), newBell()
 	m := &members{secrets: mgr.GetAPIReader(), limits: limits, wrap: mgr.GetConfig().WrapTransport, known: map[string]*member{}}
-	m.heard = func(labels map[string]string) {
+	m.heard = func(cluster string, labels map[string]string) {
 		if labels[LabelHub] == hub {
-			works.ringFor(ctx, mgr.GetCache(), client.MatchingFields{byUID: labels[LabelWork]})
+			works.ringFor(ctx, mgr.GetCache(), client.InNamespace(executionNamespace(cluster)), client.MatchingFields{byMark: labels[LabelWork]})
 		}
 	}
 	back := func(cluster string) {
@@ -120,7 +120,7 @@ func worksFor(reader client.Reader) handler.MapFunc {
 func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	for index, of := range map[string]client.IndexerFunc{
 		byBinding: func(o client.Object) []string { return []string{o.GetLabels()[LabelBinding]} },
-		byUID:     func(o client.Object) []string { return []string{string(o.GetUID())} },
+		byMark:    func(o client.Object) []string { return []string{o.GetLabels()[LabelWork]} },
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, index, of); err != nil {
 			return fmt.Errorf("index Works: %w", err)
@@ -175,8 +175,8 @@ func setupReporter(mgr ctrl.Manager, kinds *kinds) error {
 	return nil
 }
 
-// byUID is the index of Works by their own UID, which is on what they have made.
-const byUID = "uid"
+// byMark is the index of Works by what is on what they have made.
+const byMark = "mark"
 
 func bindingOf(_ context.Context, work client.Object) []reconcile.Request {
 	path := work.GetAnnotations()[AnnotationBinding]

@@ -14,10 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -214,7 +212,7 @@ func (b *binder) put(ctx context.Context, binding *binding, cluster string, mani
 		work := &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: executionNamespace(cluster), Name: workName(Template{r.APIVersion, r.Kind, r.Namespace, r.Name, nil}),
-				Labels:      map[string]string{LabelBinding: string(binding.GetUID())},
+				Labels:      map[string]string{LabelBinding: string(binding.GetUID()), LabelWork: markOf(manifest)},
 				Annotations: map[string]string{AnnotationBinding: binding.path()},
 				Finalizers:  []string{FinalizerExecution},
 			},
@@ -243,42 +241,6 @@ func sameSpec(a, b workv1alpha1.WorkSpec) bool {
 	}
 	return equality.Semantic.DeepEqual(parsed(a), parsed(b)) && equality.Semantic.DeepEqual(a.SuspendDispatching, b.SuspendDispatching) &&
 		equality.Semantic.DeepEqual(a.PreserveResourcesOnDeletion, b.PreserveResourcesOnDeletion)
-}
-
-// release deletes all Works of a binding that is going.
-func (b *binder) release(ctx context.Context, binding *binding, works map[string]*workv1alpha1.Work) error {
-	for _, cluster := range slices.Sorted(maps.Keys(works)) {
-		if !works[cluster].DeletionTimestamp.IsZero() {
-			continue
-		}
-		if err := b.instruct(ctx, binding, works[cluster]); err != nil {
-			return err
-		}
-		if err := b.client.Delete(ctx, works[cluster]); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	if len(works) > 0 {
-		return nil
-	}
-	released := binding.copy()
-	controllerutil.RemoveFinalizer(released.Object, FinalizerBinding)
-	return client.IgnoreNotFound(b.client.Patch(ctx, released.Object, client.MergeFrom(binding.Object), client.FieldOwner(FieldOwner)))
-}
-
-// instruct has a Work that is going leave its cluster as the binding says.
-func (b *binder) instruct(ctx context.Context, binding *binding, work *workv1alpha1.Work) error {
-	undo := binding.GetAnnotations()[AnnotationUndo] == "true" && work.Annotations[AnnotationUndo] != "true"
-	preserve := ptr.Deref(binding.spec.PreserveResourcesOnDeletion, false) != ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false)
-	if !undo && !preserve {
-		return nil
-	}
-	before := work.DeepCopy()
-	if undo {
-		work.Annotations = joined(work.Annotations, nil, map[string]string{AnnotationUndo: "true"})
-	}
-	work.Spec.PreserveResourcesOnDeletion = binding.spec.PreserveResourcesOnDeletion
-	return client.IgnoreNotFound(b.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(FieldOwner)))
 }
 
 // FinalizerBinding keeps a binding until its Works are gone.

@@ -51,6 +51,10 @@ func (d *detector) Reconcile(ctx context.Context, key templateKey) (reconcile.Re
 		// It is that of a resource of the same kind and name in another group.
 		have = nil
 	}
+	if err := d.kinds.follow(ctx, key.kind); err != nil {
+		// Nobody knows whether the resource is there.
+		return reconcile.Result{RequeueAfter: followAgain}, nil
+	}
 	seen := metadataOf(key.kind)
 	if err := d.metadata.Get(ctx, key.ObjectKey, seen); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err

@@ -17,15 +17,20 @@ func TestDraft(t *testing.T) {
 		o.SetName(name)
 		return o
 	}
+	managed := func(name, hub string) *unstructured.Unstructured {
+		o := named(name, "Deployment apps/v1")
+		o.SetLabels(identityOf(hub, o).marks())
+		return o
+	}
 	of := func(kind, name string) passage.Object {
 		version := map[string]string{"Deployment": "apps/v1", "Service": "v1"}[kind]
 		return passage.Object{APIVersion: version, Kind: kind, Namespace: "shop", Name: name}
 	}
 	d := drafted("west", "hub", []*unstructured.Unstructured{
 		named("cart", "Deployment apps/v1\nmetadata: {labels: {app: cart}}\nspec: {replicas: 1}\nstatus: {replicas: 1}"),
-		named("again", "Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true', fairlead.dev/hub: hub, fairlead.dev/work: w}}"),
+		managed("again", "hub"),
 		named("kept", "Deployment apps/v1"),
-		named("theirs", "Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true', fairlead.dev/hub: other, fairlead.dev/work: w}}"),
+		managed("theirs", "other"),
 		named("cart", "Service v1\nspec: {clusterIP: 10.0.0.1}"),
 	}, present{of("Deployment", "again"): {LabelAdoptedFrom: "west"}, of("Deployment", "kept"): {LabelAdoptedFrom: "east"}})
 

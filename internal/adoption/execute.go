@@ -3,6 +3,7 @@ package adoption
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,9 +60,16 @@ func (e *executor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	} else if going := !work.DeletionTimestamp.IsZero(); going && (err != nil || abandoned(&cluster)) {
 		// There is no cluster any more that anything could be written to.
-		return ctrl.Result{}, e.finish(ctx, &work)
+		return ctrl.Result{}, errors.Join(e.undo.forget(ctx, &work), e.finish(ctx, &work))
 	} else if err != nil {
 		return ctrl.Result{}, nil
+	}
+	how, err := e.parting(ctx, &work, &cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if how == keepOn {
+		return ctrl.Result{}, e.finish(ctx, &work)
 	}
 	m := e.members.get(name)
 	if m == nil || !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) {
@@ -69,7 +77,7 @@ func (e *executor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, e.await(ctx, &work, &cluster)
 	}
 	if !work.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, e.release(ctx, m, &work, partingFor(&work, &cluster))
+		return ctrl.Result{}, e.release(ctx, m, &work, how)
 	}
 	status, again, err := e.execute(ctx, m, &work)
 	if err != nil {
@@ -79,6 +87,21 @@ func (e *executor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// parting is what becomes of the object of a Work, if that is going.
+func (e *executor) parting(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) (parting, error) {
+	if work.DeletionTimestamp.IsZero() {
+		return "", nil
+	}
+	var binding *binding
+	for _, key := range bindingOf(ctx, work) {
+		var err error
+		if binding, err = getBinding(ctx, e.client, key.Namespace, key.Name); err != nil {
+			return "", err
+		}
+	}
+	return partingFor(work, cluster, binding), nil
 }
 
 // await tells on a Work that has something to write that it cannot.
@@ -140,7 +163,7 @@ func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, 
 		return nil, verdict{}, err
 	}
 	before := recordOf(work, i)
-	who := identity{e.hub, string(work.UID)}
+	who := identityOf(e.hub, manifest)
 	v, err := settle(m.name, manifest, live, who, before, scaled)
 	if err != nil {
 		return nil, v, err

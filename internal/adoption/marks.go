@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // FieldOwner is who writes, in the eyes of the API server.
@@ -18,7 +19,7 @@ const (
 	LabelManaged = "karmada.io/managed"
 	// LabelHub has which hub that is: the UID of its namespace kube-system.
 	LabelHub = "fairlead.dev/hub"
-	// LabelWork has which Work of the hub the object belongs to: its UID.
+	// LabelWork has which Work of the hub the object belongs to: what markOf says of it.
 	LabelWork = "fairlead.dev/work"
 )
 
@@ -28,6 +29,17 @@ var markKeys = []string{LabelManaged, LabelHub, LabelWork}
 // identity is who manages an object.
 type identity struct{ hub, work string }
 
+// identityOf is that of a hub, as far as it manages an object.
+func identityOf(hub string, object *unstructured.Unstructured) identity {
+	return identity{hub, markOf(object)}
+}
+
+// markOf an object is the same for whatever Work it ever belongs to, so that a Work can be replaced. On any other object it was
+// copied there.
+func markOf(object *unstructured.Unstructured) string {
+	return digest(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
+}
+
 func (i identity) marks() map[string]string {
 	return map[string]string{LabelManaged: "true", LabelHub: i.hub, LabelWork: i.work}
 }
@@ -36,12 +48,10 @@ func (i identity) marks() map[string]string {
 type ownership int
 
 const (
-	// nobodys has no marks, or no more than a label that was copied.
+	// nobodys has no marks, or some that were copied.
 	nobodys ownership = iota
-	// ours belongs to this hub and this Work.
+	// ours belongs to this hub.
 	ours
-	// anotherWorks belongs to this hub, and to another Work.
-	anotherWorks
 	// anotherHubs belongs to another hub.
 	anotherHubs
 )
@@ -49,12 +59,10 @@ const (
 func (i identity) of(object metav1.Object) ownership {
 	labels := object.GetLabels()
 	switch {
-	case labels[LabelManaged] != "true" || labels[LabelHub] == "" || labels[LabelWork] == "":
+	case labels[LabelManaged] != "true" || labels[LabelHub] == "" || labels[LabelWork] != i.work:
 		return nobodys
 	case labels[LabelHub] != i.hub:
 		return anotherHubs
-	case labels[LabelWork] != i.work:
-		return anotherWorks
 	}
 	return ours
 }

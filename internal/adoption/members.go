@@ -38,7 +38,7 @@ type members struct {
 	// wrap, if set, is what requests to the hub go through, and those to clusters too.
 	wrap transport.WrapperFunc
 	// heard is called with the labels of every object of ours in a cluster of which there is news.
-	heard func(labels map[string]string)
+	heard func(cluster string, labels map[string]string)
 
 	mu    sync.Mutex
 	known map[string]*member
@@ -84,7 +84,7 @@ func (m *members) reach(ctx context.Context, c *clusterv1alpha1.Cluster) (*membe
 	if _, err := alive(ctx, access); err != nil {
 		return nil, err
 	}
-	connection, err := connect(c.Name, access, m.heard)
+	connection, err := connect(c.Name, access, func(labels map[string]string) { m.heard(c.Name, labels) })
 	if err != nil {
 		return nil, err
 	}

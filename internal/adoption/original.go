@@ -51,7 +51,7 @@ func forgetAssigned(o *unstructured.Unstructured) {
 
 // unadoptable is why a resource of a cluster is not for a hub to manage, empty if it is. Hub is the one that asks.
 func unadoptable(live *unstructured.Unstructured, hub string) string {
-	switch owner := (identity{hub: hub}).of(live); {
+	switch owner := identityOf(hub, live).of(live); {
 	case live.GetDeletionTimestamp() != nil:
 		return "it is being deleted"
 	case owner == anotherHubs:

@@ -54,7 +54,7 @@ func TestOriginal(t *testing.T) {
 }
 
 func TestUnadoptable(t *testing.T) {
-	const mark = "metadata: {labels: {karmada.io/managed: 'true', fairlead.dev/work: w, fairlead.dev/hub: "
+	mark := "metadata: {labels: {karmada.io/managed: 'true', fairlead.dev/work: '" + markOf(served(t, "Deployment apps/v1")) + "', fairlead.dev/hub: "
 	for name, c := range map[string]struct{ live, want string }{
 		"anything else":           {"Deployment apps/v1", ""},
 		"a label that was copied": {"Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true'}}", ""},

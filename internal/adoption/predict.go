@@ -202,9 +202,9 @@ func (f *forecaster) attempt(ctx context.Context, m *member, manifest *unstructu
 	if err != nil {
 		return err
 	}
-	who, before := identity{hub: f.id}, Record{}
+	who, before := identityOf(f.id, manifest), Record{}
 	if work != nil {
-		who.work, before = string(work.UID), recordOf(work, 0)
+		before = recordOf(work, 0)
 	}
 	v, err := settle(m.name, manifest, live, who, before, scaled)
 	if err != nil {

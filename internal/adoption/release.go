@@ -3,6 +3,7 @@ package adoption
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 )
 
 // FinalizerExecution keeps a Work until what it has made in its cluster is gone, or released.
@@ -29,14 +31,20 @@ const (
 	leaveBe parting = "release"
 	// putBack makes it again what it was before it was taken over.
 	putBack parting = "put back"
+	// keep it as it is: somebody has deleted no more than the Work, and there will be another one.
+	keepOn parting = "keep"
 )
 
 // partingFor is what becomes of the object of a Work that goes. A cluster that leaves the hub keeps what it runs, unless
 // somebody asks for the opposite.
-func partingFor(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) parting {
+func partingFor(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster, binding *binding) parting {
 	switch {
 	case work.Annotations[AnnotationUndo] == "true":
 		return putBack
+	case work.Annotations[AnnotationKeep] == "true":
+		return keepOn
+	case cluster.DeletionTimestamp == nil && wants(binding, work, cluster.Name):
+		return keepOn
 	case cluster.DeletionTimestamp != nil && cluster.Annotations[AnnotationDeleteResources] != "true":
 		return leaveBe
 	case ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false):
@@ -45,12 +53,17 @@ func partingFor(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) parti
 	return remove
 }
 
+// wants holds for a binding that is to have a Work in a cluster.
+func wants(binding *binding, work *workv1alpha1.Work, cluster string) bool {
+	return binding != nil && binding.GetDeletionTimestamp() == nil && taken(binding) && string(binding.GetUID()) == work.Labels[LabelBinding] &&
+		slices.ContainsFunc(targets(binding), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+}
+
 // release lets go of what a Work has made.
 func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Work, how parting) error {
 	if !controllerutil.ContainsFinalizer(work, FinalizerExecution) {
 		return nil
 	}
-	who := identity{e.hub, string(work.UID)}
 	for i, raw := range work.Spec.Workload.Manifests {
 		manifest := &unstructured.Unstructured{}
 		if err := manifest.UnmarshalJSON(raw.Raw); err != nil {
@@ -60,7 +73,7 @@ func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Wo
 		if err != nil && !meta.IsNoMatchError(err) {
 			return err
 		}
-		if live == nil || live.GetDeletionTimestamp() != nil || who.of(live) != ours {
+		if live == nil || live.GetDeletionTimestamp() != nil || identityOf(e.hub, live).of(live) != ours {
 			continue
 		}
 		if err := e.part(ctx, m, work, i, live, how); client.IgnoreNotFound(err) != nil {
@@ -68,6 +81,9 @@ func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Wo
 		}
 		memberWrites.WithLabelValues(m.name, string(how)).Inc()
 		ctrl.LoggerFrom(ctx).Info("let go of an object", "how", how, "cluster", m.name, "object", live.GetKind()+" "+nameOf(live))
+	}
+	if err := e.undo.forget(ctx, work); err != nil {
+		return err
 	}
 	return e.finish(ctx, work)
 }
@@ -93,9 +109,6 @@ func (e *executor) part(ctx context.Context, m *member, work *workv1alpha1.Work,
 
 // finish lets a Work go.
 func (e *executor) finish(ctx context.Context, work *workv1alpha1.Work) error {
-	if err := e.undo.forget(ctx, work); err != nil {
-		return err
-	}
 	before := work.DeepCopy()
 	controllerutil.RemoveFinalizer(work, FinalizerExecution)
 	return client.IgnoreNotFound(e.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(FieldOwner)))

@@ -140,8 +140,8 @@ func (d *detector) takeBack(ctx context.Context, by, lent *binding, undo bool) e
 	if undo {
 		return d.undo(ctx, lent)
 	}
-	if !ptr.Deref(lent.spec.PreserveResourcesOnDeletion, false) {
-		lent.spec.PreserveResourcesOnDeletion = ptr.To(true)
+	if lent.GetAnnotations()[AnnotationReleased] != "true" {
+		lent.SetAnnotations(joined(lent.GetAnnotations(), nil, map[string]string{AnnotationReleased: "true"}))
 		if err := d.client.Update(ctx, lent.Object, client.FieldOwner(FieldOwner)); err != nil {
 			return client.IgnoreNotFound(err)
 		}

@@ -139,11 +139,12 @@ func TestOwnership(t *testing.T) {
 		labels map[string]string
 		want   ownership
 	}{
-		"no marks":       {nil, nobodys},
-		"a copied label": {map[string]string{LabelManaged: "true"}, nobodys},
-		"ours":           {identity{"h", "w"}.marks(), ours},
-		"another Work's": {identity{"h", "x"}.marks(), anotherWorks},
-		"another hub's":  {identity{"g", "w"}.marks(), anotherHubs},
+		"no marks":                             {nil, nobodys},
+		"a copied label":                       {map[string]string{LabelManaged: "true"}, nobodys},
+		"ours":                                 {identity{"h", "w"}.marks(), ours},
+		"copied from another object":           {identity{"h", "x"}.marks(), nobodys},
+		"copied from an object of another hub": {identity{"g", "x"}.marks(), nobodys},
+		"another hub's":                        {identity{"g", "w"}.marks(), anotherHubs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := object(t, "ConfigMap v1")

@@ -70,8 +70,6 @@ func settle(cluster string, manifest, live *unstructured.Unstructured, who ident
 				name, cluster, AnnotationConflictResolution)}, nil
 		}
 		return verdict{action: ActionTakeOver, want: want, reason: passage.Because("Exists", "it is there, and is to be taken over")}, nil
-	case anotherWorks:
-		return verdict{action: ActionUpdate, want: want, reason: passage.Because("Renamed", "it was part of another Work")}, nil
 	}
 	now, err := remember(manifest, live)
 	if err != nil {

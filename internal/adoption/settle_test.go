@@ -54,7 +54,7 @@ func TestSettle(t *testing.T) {
 		"nobody's, to be taken over":       {manifest: manifest("overwrite"), live: object(t, "Deployment apps/v1\n"+defaulted), action: ActionTakeOver},
 		"with a copied label only":         {manifest: manifest("abort"), live: object(t, "Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true'}}"), action: ActionLeave},
 		"another hub's":                    {manifest: manifest("overwrite"), live: marked(identity{"g", "w"}, defaulted), action: ActionLeave, says: "managed by another hub"},
-		"another Work's":                   {manifest: manifest("abort"), live: marked(identity{"h", "x"}, defaulted), action: ActionUpdate},
+		"with marks of another object":     {manifest: manifest("abort"), live: marked(identity{"h", "x"}, defaulted), action: ActionLeave, says: "exists in cluster"},
 		"as it was written":                {manifest: manifest("abort"), live: marked(who, defaulted), before: asWritten, action: ActionNone},
 		"as it was written, status apart":  {manifest: manifest("abort"), live: marked(who, defaulted+"\nstatus: {replicas: 2}"), before: asWritten, action: ActionNone},
 		"nothing is remembered":            {manifest: manifest("abort"), live: marked(who, defaulted), action: ActionUpdate},

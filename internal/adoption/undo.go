@@ -18,6 +18,10 @@ import (
 )
 
 const (
+	// AnnotationKeep set to "true" on a Work that is going has its object stay as it is, for there will be another Work.
+	AnnotationKeep = "fairlead.dev/keep"
+	// AnnotationReleased set to "true" on a binding that is going tells that nobody needs its resource any more.
+	AnnotationReleased = "fairlead.dev/released"
 	// AnnotationUndo set to "true" on a binding or a Work that is going has it put back what it took over.
 	AnnotationUndo = "fairlead.dev/undo"
 	// LabelUndo set to "true" marks the Secrets with what was there before.
@@ -46,11 +50,8 @@ func (u *undoing) keep(ctx context.Context, work *workv1alpha1.Work, i int, live
 			"make the template equal to it, or delete it in the cluster", len(text)))
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: work.Namespace, Name: undoName(work), Labels: map[string]string{LabelUndo: "true"},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(work, workv1alpha1.GroupVersion.WithKind(workv1alpha1.WorkKind))},
-		},
-		Data: map[string][]byte{recordKey(i): text},
+		ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: undoName(work), Labels: map[string]string{LabelUndo: "true"}},
+		Data:       map[string][]byte{recordKey(i): text},
 	}
 	err = u.client.Create(ctx, secret, client.FieldOwner(FieldOwner))
 	if !apierrors.IsAlreadyExists(err) {
@@ -66,7 +67,7 @@ func (u *undoing) keep(ctx context.Context, work *workv1alpha1.Work, i int, live
 	if have.Data == nil {
 		have.Data = map[string][]byte{}
 	}
-	have.Data[recordKey(i)], have.OwnerReferences = text, secret.OwnerReferences
+	have.Data[recordKey(i)] = text
 	return u.client.Update(ctx, have, client.FieldOwner(FieldOwner))
 }
 
