@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +30,8 @@ const (
 	LabelBinding = "fairlead.dev/binding"
 	// AnnotationBinding has where that is.
 	AnnotationBinding = "fairlead.dev/binding"
+	// AnnotationClaim has which policy took the resource to the cluster.
+	AnnotationClaim = "fairlead.dev/claim"
 )
 
 // The reasons of the conditions of a binding.
@@ -167,23 +171,24 @@ func (b *binder) dispatch(ctx context.Context, binding *binding, works map[strin
 	if err != nil {
 		return wrong, err
 	}
-	wanted := map[string]*workv1alpha1.Work{}
+	wanted, unwanted := map[string]*workv1alpha1.Work{}, maps.Clone(works)
+	var errs []error
 	for _, s := range all {
+		delete(unwanted, s.cluster)
 		work, err := b.put(ctx, binding, s.cluster, s.manifest, works[s.cluster])
 		if tooLarge(err) {
 			return wrong, &largeError{s.cluster, err}
 		}
-		if err != nil {
-			return wrong, err
-		}
+		errs = append(errs, err)
 		wanted[s.cluster] = work
 	}
-	for _, cluster := range slices.Sorted(maps.Keys(works)) {
-		if wanted[cluster] == nil && works[cluster].DeletionTimestamp.IsZero() {
-			if err := b.client.Delete(ctx, works[cluster]); client.IgnoreNotFound(err) != nil {
-				return wrong, err
-			}
-		}
+	for _, work := range unwanted {
+		// What another policy took to a cluster stays there.
+		last := will{preserve: ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) || work.Annotations[AnnotationClaim] != claimOf(binding).String()}
+		errs = append(errs, b.carryOut(ctx, last, map[string]*workv1alpha1.Work{"": work}))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return wrong, err
 	}
 	if template.GetResourceVersion() == version {
 		b.done.enter(binding, version, wanted, wrong)
@@ -207,24 +212,32 @@ func (b *binder) put(ctx context.Context, binding *binding, cluster string, mani
 	if s := binding.spec.Suspension; s != nil {
 		spec.SuspendDispatching = s.Dispatching
 	}
+	labels := map[string]string{LabelBinding: string(binding.GetUID()), LabelWork: markOf(manifest)}
+	annotations := map[string]string{AnnotationBinding: binding.path(), AnnotationClaim: claimOf(binding).String()}
 	if have == nil {
 		r := binding.spec.Resource
 		work := &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: executionNamespace(cluster), Name: workName(Template{r.APIVersion, r.Kind, r.Namespace, r.Name, nil}),
-				Labels:      map[string]string{LabelBinding: string(binding.GetUID()), LabelWork: markOf(manifest)},
-				Annotations: map[string]string{AnnotationBinding: binding.path()},
-				Finalizers:  []string{FinalizerExecution},
+				Labels: labels, Annotations: annotations, Finalizers: []string{FinalizerExecution},
 			},
 			Spec: spec,
 		}
-		return work, b.client.Create(ctx, work, client.FieldOwner(FieldOwner))
-	}
-	if sameSpec(have.Spec, spec) {
-		return have, nil
+		err := b.client.Create(ctx, work, client.FieldOwner(FieldOwner))
+		if !apierrors.IsAlreadyExists(err) {
+			return work, err
+		}
+		// The cache has yet to hear of it, or it was made for a binding that is no more.
+		have = &workv1alpha1.Work{}
+		if err := b.templates.Get(ctx, client.ObjectKeyFromObject(work), have); err != nil {
+			return nil, err
+		}
 	}
 	work := have.DeepCopy()
-	work.Spec = spec
+	work.Spec, work.Labels, work.Annotations = spec, joined(have.Labels, nil, labels), joined(have.Annotations, nil, annotations)
+	if sameSpec(have.Spec, spec) && maps.Equal(have.Labels, work.Labels) && maps.Equal(have.Annotations, work.Annotations) {
+		return have, nil
+	}
 	return work, b.client.Update(ctx, work, client.FieldOwner(FieldOwner))
 }
 

@@ -42,6 +42,10 @@ type Template struct {
 	Labels                            map[string]string
 }
 
+func (t Template) gvk() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
+}
+
 // fit is how closely a policy selects a resource.
 type fit int
 
@@ -126,6 +130,12 @@ func (p *Policy) fitOf(s policyv1alpha1.ResourceSelector, t Template) fit {
 		return unfit
 	}
 	return byKind
+}
+
+// invalidPlacement is why a policy goes nowhere, if its placement cannot be understood.
+func (p *Policy) invalidPlacement() error {
+	_, err := place(p.Spec.Placement, []Member{{Name: "any"}}, 1)
+	return err
 }
 
 // invalidSelectors are the places of the selectors that select nothing, and why.

@@ -3,6 +3,7 @@ package adoption
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,13 +44,9 @@ type detector struct {
 
 // Reconcile brings one resource to its binding.
 func (d *detector) Reconcile(ctx context.Context, key templateKey) (reconcile.Result, error) {
-	have, err := getBinding(ctx, d.client, key.Namespace, bindingName(key.kind.Kind, key.Name))
+	have, err := getBinding(ctx, d.client, key.Namespace, bindingName(key.kind, key.Name))
 	if err != nil {
 		return reconcile.Result{}, err
-	}
-	if have != nil && have.spec.Resource.APIVersion != key.kind.GroupVersion().String() {
-		// It is that of a resource of the same kind and name in another group.
-		have = nil
 	}
 	if err := d.kinds.follow(ctx, key.kind); err != nil {
 		// Nobody knows whether the resource is there.
@@ -66,9 +63,21 @@ func (d *detector) Reconcile(ctx context.Context, key templateKey) (reconcile.Re
 		return reconcile.Result{}, err
 	}
 	t := key.template(seen)
+	if have != nil && have.spec.Resource.APIVersion != t.APIVersion {
+		as := t
+		as.APIVersion = have.spec.Resource.APIVersion
+		if choose(as, all, claimOf(have)) != nil || choose(t, all, Key{}) == nil {
+			// It is taken in another version.
+			return reconcile.Result{}, nil
+		}
+	}
+	if have != nil && have.GetDeletionTimestamp() == nil && abortedIn(all, claimOf(have)) {
+		// Another policy may take it when all is as it was.
+		return reconcile.Result{}, d.undo(ctx, have)
+	}
 	policy := choose(t, all, claimOf(have))
 	if policy == nil {
-		return reconcile.Result{}, d.unclaimed(ctx, have, all)
+		return reconcile.Result{}, d.unclaimed(ctx, have)
 	}
 	return reconcile.Result{}, d.claimed(ctx, key, t, seen.UID, policy, have)
 }
@@ -96,19 +105,12 @@ func (d *detector) gone(ctx context.Context, have *binding) error {
 	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object))
 }
 
-// unclaimed is a resource that no policy takes. What has been taken to clusters stays there when its policy goes, unless that
-// was aborted.
-func (d *detector) unclaimed(ctx context.Context, have *binding, all []*Policy) error {
+// unclaimed is a resource that no policy takes. What has been taken to clusters stays there when its policy goes.
+func (d *detector) unclaimed(ctx context.Context, have *binding) error {
 	if have == nil || have.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	claimant := claimOf(have)
-	for _, p := range all {
-		if p.Key() == claimant && p.Aborted {
-			return d.undo(ctx, have)
-		}
-	}
-	if claimant == (Key{}) {
+	if claimOf(have) == (Key{}) {
 		if len(have.spec.RequiredBy) > 0 {
 			d.changed(client.ObjectKeyFromObject(have.Object))
 		}
@@ -120,6 +122,11 @@ func (d *detector) unclaimed(ctx context.Context, have *binding, all []*Policy) 
 	released := have.copy()
 	claim(released, nil)
 	return d.client.Update(ctx, released.Object, client.FieldOwner(FieldOwner))
+}
+
+// abortedIn tells whether one of the policies was aborted.
+func abortedIn(all []*Policy, key Key) bool {
+	return slices.ContainsFunc(all, func(p *Policy) bool { return p.Key() == key && p.Aborted })
 }
 
 // undo has a binding go, and everything be as it was before.
@@ -208,7 +215,7 @@ func intended(t Template, uid types.UID, policy *Policy, members []Member, repli
 	if err != nil {
 		return nil, err
 	}
-	want := newBinding(t.Namespace, bindingName(t.Kind, t.Name))
+	want := newBinding(t.Namespace, bindingName(t.gvk(), t.Name))
 	if have != nil {
 		want = have.copy()
 	}
@@ -266,6 +273,11 @@ func (d *detector) concerned(ctx context.Context, policy *Policy) ([]templateKey
 	for kind := range policy.kinds() {
 		if d.kinds.follow(ctx, kind) != nil {
 			// It is tried again, and told on the policy.
+			continue
+		}
+		informer, err := d.metadata.GetInformer(ctx, metadataOf(kind), cache.BlockUntilSynced(false))
+		if err != nil || !informer.HasSynced() {
+			// All of them are heard of when it has.
 			continue
 		}
 		list := &metav1.PartialObjectMetadataList{}

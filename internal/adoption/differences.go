@@ -27,7 +27,7 @@ func differences(before, after *unstructured.Unstructured) []Difference {
 	}
 	var all []Difference
 	for _, d := range compareFields("", visible(before), visible(after)) {
-		if secret != "" && (d.Field == secret || strings.HasPrefix(d.Field, secret+".")) {
+		if secret != "" && (strings.HasPrefix(d.Field, secret) || strings.HasPrefix(d.Field, "stringData") || strings.Contains(d.Field, annotationLastApplied)) {
 			d.From, d.To = hidden(d.From), hidden(d.To)
 		}
 		all = append(all, d)

@@ -40,6 +40,8 @@ type executor struct {
 	undo    *undoing
 	now     func() time.Time
 	latest  latest
+	// contests are the objects that somebody else keeps changing.
+	contests contests
 }
 
 // Reconcile brings one Work to its cluster.
@@ -77,7 +79,17 @@ func (e *executor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, e.await(ctx, &work, &cluster)
 	}
 	if !work.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, e.release(ctx, m, &work, how)
+		err := e.release(ctx, m, &work, how)
+		if err == nil || !telling(err) {
+			return ctrl.Result{}, err
+		}
+		status := *work.Status.DeepCopy()
+		e.tell(&work, &status, metav1.ConditionFalse, passage.Because(ReasonFailed, "%v", err))
+		return ctrl.Result{RequeueAfter: conflictLook}, e.write(ctx, &work, status)
+	}
+	if cluster.DeletionTimestamp != nil {
+		// Nothing is begun in a cluster that leaves.
+		return ctrl.Result{}, nil
 	}
 	status, again, err := e.execute(ctx, m, &work)
 	if err != nil {
@@ -163,6 +175,9 @@ func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, 
 		return nil, verdict{}, err
 	}
 	before := recordOf(work, i)
+	if done := finished(work, i, manifest, before); live == nil && done != nil {
+		return done, verdict{action: ActionNone}, nil
+	}
 	who := identityOf(e.hub, manifest)
 	v, err := settle(m.name, manifest, live, who, before, scaled)
 	if err != nil {
@@ -180,6 +195,9 @@ func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, 
 		}
 		fallthrough
 	case ActionUpdate:
+		if v.reason.Code == ReasonDrifted && e.contests.hopeless(work.UID, e.now()) {
+			return nil, verdict{action: ActionLeave, reason: contested(m.name, live)}, nil
+		}
 		live = v.want
 		err = m.client.Update(ctx, live, client.FieldOwner(FieldOwner))
 	}
@@ -245,7 +263,6 @@ func statusOf(i int, live *unstructured.Unstructured, written Record) *workv1alp
 			Ordinal: i, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(),
 		},
 		Health: string(healthOf(live)), WrittenManifest: written.Manifest, WrittenObject: written.Object,
-		ResourceVersion: live.GetResourceVersion(),
 	}
 	if said, found := live.Object["status"]; found {
 		if text, err := json.Marshal(said); err == nil {

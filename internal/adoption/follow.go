@@ -30,18 +30,23 @@ type kinds struct {
 
 // follow a kind from now on, if it is possible.
 func (k *kinds) follow(ctx context.Context, kind schema.GroupVersionKind) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.followed[kind] {
+	if k.follows(kind) {
 		return nil
 	}
-	if err := k.try(ctx, kind); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	err := k.try(ctx, kind)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
 		k.trouble[kind] = err
 		return err
 	}
-	k.watch(kind)
 	delete(k.trouble, kind)
-	k.followed[kind] = true
+	if !k.followed[kind] {
+		k.watch(kind)
+		k.followed[kind] = true
+	}
 	return nil
 }
 

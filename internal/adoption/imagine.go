@@ -51,7 +51,7 @@ func view(ctx context.Context, hub client.Reader, policy *Policy) (*hubView, err
 
 // bindingOf a resource, nil if there is none.
 func (v *hubView) bindingOf(t Template) *binding {
-	b := v.bindings[client.ObjectKey{Namespace: t.Namespace, Name: bindingName(t.Kind, t.Name)}]
+	b := v.bindings[client.ObjectKey{Namespace: t.Namespace, Name: bindingName(t.gvk(), t.Name)}]
 	if b == nil || b.spec.Resource.APIVersion != t.APIVersion {
 		return nil
 	}
@@ -182,6 +182,9 @@ func (v *hubView) needed(ctx context.Context, hub client.Reader, key templateKey
 		}
 	}
 	t := describe(template)
+	if everyClusterHas(t) {
+		return nil, nil
+	}
 	have := v.bindingOf(t)
 	if chosen := choose(t, v.policies, claimOf(have)); chosen != nil {
 		b, err := v.imagined(template, chosen, have)
@@ -190,7 +193,7 @@ func (v *hubView) needed(ctx context.Context, hub client.Reader, key templateKey
 	if have != nil {
 		return &journey{template, have.copy()}, nil
 	}
-	b := newBinding(t.Namespace, bindingName(t.Kind, t.Name))
+	b := newBinding(t.Namespace, bindingName(t.gvk(), t.Name))
 	b.spec.Resource = workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
 	b.spec.PreserveResourcesOnDeletion = ptr.To(true)
 	return &journey{template, b}, nil

@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +35,9 @@ const (
 
 // Join makes a cluster a member of the hub. It can be called again: what is there already stays.
 func Join(ctx context.Context, hub client.Client, hubID, name string, member *rest.Config) error {
+	if err := acceptable(name, member); err != nil {
+		return err
+	}
 	kube, err := kubernetes.NewForConfig(member)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
@@ -56,6 +61,28 @@ func Join(ctx context.Context, hub client.Client, hubID, name string, member *re
 		return fmt.Errorf("read the certificate authority of the cluster: %w", err)
 	}
 	return enrol(ctx, hub, name, string(system.UID), member, account, token)
+}
+
+// longestCluster leaves room for what namespaces of the hub begin with.
+const longestCluster = 63 - len(executionPrefix)
+
+// acceptable refuses what would fail half way.
+func acceptable(name string, member *rest.Config) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%q cannot be the name of a cluster: %s", name, problems[0])
+	}
+	if len(name) > longestCluster {
+		return fmt.Errorf("%q cannot be the name of a cluster: it may have %d characters, for namespace %s", name, longestCluster, executionNamespace("NAME"))
+	}
+	switch {
+	case member.Insecure:
+		return errors.New("the kubeconfig has insecure-skip-tls-verify, which the hub does not do: give its certificate-authority instead")
+	case member.ServerName != "":
+		return errors.New("the kubeconfig has a tls-server-name, which the hub does not use: give a server whose certificate is for its address")
+	case member.Proxy != nil:
+		return errors.New("the kubeconfig has a proxy-url, which the hub does not use: give a server that the hub can reach")
+	}
+	return nil
 }
 
 // accountOf is the ServiceAccount of a hub in a cluster.
@@ -99,6 +126,9 @@ func admit(ctx context.Context, kube kubernetes.Interface, account string) error
 			return fmt.Errorf("create ClusterRole %s: %w", role.Name, err)
 		}
 	}
+	if err := admitToItself(ctx, kube, account, label, own); err != nil {
+		return err
+	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: MemberRole + "-" + account, Labels: joined(label, nil, map[string]string{LabelMemberBinding: "true"})},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: MemberRole},
@@ -112,6 +142,28 @@ func admit(ctx context.Context, kube kubernetes.Interface, account string) error
 
 // memberVerbs are what the hub does to the objects of a cluster.
 var memberVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+// admitToItself lets the hub renew its own token, and no other.
+func admitToItself(ctx context.Context, kube kubernetes.Interface, account string, label map[string]string, own metav1.CreateOptions) error {
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: account, Labels: label},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"},
+		}},
+	}
+	if _, err := kube.RbacV1().Roles(MemberNamespace).Create(ctx, role, own); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create Role %s/%s: %w", MemberNamespace, account, err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account, Labels: label},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: MemberNamespace, Name: account}},
+	}
+	if _, err := kube.RbacV1().RoleBindings(MemberNamespace).Create(ctx, binding, own); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create RoleBinding %s/%s: %w", MemberNamespace, account, err)
+	}
+	return nil
+}
 
 // memberRoles are what the hub may do in a cluster: the kinds that most people have, and what others add.
 func memberRoles() []*rbacv1.ClusterRole {
@@ -131,7 +183,6 @@ func memberRoles() []*rbacv1.ClusterRole {
 				{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: memberVerbs},
 				{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: memberVerbs},
 				{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: memberVerbs},
-				{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
 				{NonResourceURLs: []string{"/version", "/readyz"}, Verbs: []string{"get"}},
 			},
 		},
@@ -167,6 +218,17 @@ func enrol(ctx context.Context, hub client.Client, name, id string, member *rest
 	}
 	err = hub.Create(ctx, cluster, client.FieldOwner(FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
+		have := &clusterv1alpha1.Cluster{}
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(cluster), have); err != nil {
+			return fmt.Errorf("get Cluster %s: %w", name, err)
+		}
+		if have.Spec.APIEndpoint == cluster.Spec.APIEndpoint {
+			return nil
+		}
+		have.Spec.APIEndpoint = cluster.Spec.APIEndpoint
+		if err := hub.Update(ctx, have, client.FieldOwner(FieldOwner)); err != nil {
+			return fmt.Errorf("update Cluster %s: %w", name, err)
+		}
 		return nil
 	}
 	if err != nil {

@@ -11,23 +11,31 @@ import (
 // catchUp is how long a cache is given to hear of what was written.
 const catchUp = 50 * time.Millisecond
 
+// hopeless is after how long a cache will not hear of a write any more: the hub may have been set back.
+const hopeless = 5 * time.Second
+
+type lastWrite struct {
+	version string
+	at      time.Time
+}
+
 // latest knows the version of each object that was written last. A cluster can tell of its objects before the hub's cache
 // has heard what was remembered of them, and they would be written again.
 type latest struct{ versions sync.Map }
 
 // wrote an object, as the server gave it back.
 func (l *latest) wrote(object client.Object) {
-	l.versions.Store(object.GetUID(), object.GetResourceVersion())
+	l.versions.Store(object.GetUID(), lastWrite{object.GetResourceVersion(), time.Now()})
 }
 
 // behind holds for an object from a cache that has yet to hear of the last write.
 func (l *latest) behind(object client.Object) bool {
-	version, found := l.versions.Load(object.GetUID())
+	last, found := l.versions.Load(object.GetUID())
 	if !found {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version.(string))
-	if err != nil || order >= 0 {
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), last.(lastWrite).version)
+	if err != nil || order >= 0 || time.Since(last.(lastWrite).at) > hopeless {
 		l.versions.Delete(object.GetUID())
 		return false
 	}

@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,12 +85,15 @@ func anyMap(of map[string]string) map[string]any {
 	return m
 }
 
+// assigners write into resources what is right in their own cluster only.
+var assigners = []string{"kube-controller-manager", "kube-scheduler"}
+
 // unownedIn tells what nobody has set in a resource, by who manages which field of it: what the API server assigns itself
 // has no owner. Where nothing is known about that, everything was set.
 func unownedIn(template *unstructured.Unstructured) (func(path ...any) bool, error) {
 	owned := fieldpath.NewSet()
 	for _, entry := range template.GetManagedFields() {
-		if entry.FieldsV1 == nil || entry.Subresource != "" {
+		if entry.FieldsV1 == nil || entry.Subresource != "" || slices.Contains(assigners, entry.Manager) {
 			continue
 		}
 		var set fieldpath.Set

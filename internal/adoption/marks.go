@@ -37,7 +37,7 @@ func identityOf(hub string, object *unstructured.Unstructured) identity {
 // markOf an object is the same for whatever Work it ever belongs to, so that a Work can be replaced. On any other object it was
 // copied there.
 func markOf(object *unstructured.Unstructured) string {
-	return digest(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
+	return digest(object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName())
 }
 
 func (i identity) marks() map[string]string {

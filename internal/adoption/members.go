@@ -69,6 +69,10 @@ func (m *members) reach(ctx context.Context, c *clusterv1alpha1.Cluster) (*membe
 	if c.Spec.SecretRef == nil {
 		return nil, fmt.Errorf("spec.secretRef of Cluster %s is missing: join it with `fairlead join %s`", c.Name, c.Name)
 	}
+	if c.Spec.SecretRef.Namespace != SecretNamespace {
+		// Whoever may write Clusters would otherwise have any Secret sent to any server.
+		return nil, fmt.Errorf("spec.secretRef.namespace of Cluster %s is %s: only Secrets in %s are used", c.Name, c.Spec.SecretRef.Namespace, SecretNamespace)
+	}
 	key := client.ObjectKey{Namespace: c.Spec.SecretRef.Namespace, Name: c.Spec.SecretRef.Name}
 	if err := m.secrets.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("get the Secret that cluster %s is reached with: %w", c.Name, err)
@@ -137,7 +141,10 @@ func connect(name string, config *rest.Config, heard func(map[string]string)) (*
 	if err := autoscalingv2.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	if m.client, err = client.New(config, client.Options{HTTPClient: httpClient, Mapper: mapper, Scheme: scheme}); err != nil {
+	// A request that is not answered holds up others; watches, which take long by nature, are the cache's.
+	impatient := rest.CopyConfig(config)
+	impatient.Timeout = requestTimeout
+	if m.client, err = client.New(impatient, client.Options{Mapper: mapper, Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
 	m.cache, err = cache.New(config, cache.Options{
@@ -155,6 +162,9 @@ func connect(name string, config *rest.Config, heard func(map[string]string)) (*
 	go func() { _ = m.cache.Start(m.ctx) }()
 	return m, nil
 }
+
+// requestTimeout is how long a cluster may take over one request.
+const requestTimeout = 30 * time.Second
 
 var errUnauthorized = errors.New("it does not accept the token")
 

@@ -23,7 +23,8 @@ func (t told) Unwrap() error { return t.error }
 func telling(err error) bool {
 	var t told
 	return errors.As(err, &t) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || tooLarge(err) ||
-		apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
+		apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
 // tooLarge holds for what an API server, or its store, does not take for its size.

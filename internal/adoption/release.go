@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -90,16 +91,25 @@ func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Wo
 
 func (e *executor) part(ctx context.Context, m *member, work *workv1alpha1.Work, i int, live *unstructured.Unstructured, how parting) error {
 	if how == remove {
-		uid := live.GetUID()
-		return m.client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+		uid, version := live.GetUID(), live.GetResourceVersion()
+		return m.client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	}
 	if how == putBack {
 		earlier, err := e.undo.earlier(ctx, work, i)
 		if err != nil {
 			return err
 		}
-		if earlier != nil {
-			return m.client.Update(ctx, restored(earlier, live), client.FieldOwner(FieldOwner))
+		// One that was made anew in the meantime is not the one that was taken over.
+		if earlier != nil && earlier.GetUID() == live.GetUID() {
+			scaled, err := m.scaled(ctx, live)
+			if err != nil {
+				return err
+			}
+			err = m.client.Update(ctx, restored(earlier, live, scaled), client.FieldOwner(FieldOwner))
+			if !apierrors.IsInvalid(err) {
+				return err
+			}
+			ctrl.LoggerFrom(ctx).Error(err, "an object cannot become what it was, and stays as it is", "cluster", m.name, "object", live.GetKind()+" "+nameOf(live))
 		}
 	}
 	before := live.DeepCopy()
@@ -109,6 +119,7 @@ func (e *executor) part(ctx context.Context, m *member, work *workv1alpha1.Work,
 
 // finish lets a Work go.
 func (e *executor) finish(ctx context.Context, work *workv1alpha1.Work) error {
+	e.contests.forget(work.UID)
 	before := work.DeepCopy()
 	controllerutil.RemoveFinalizer(work, FinalizerExecution)
 	return client.IgnoreNotFound(e.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(FieldOwner)))

@@ -22,13 +22,14 @@ import (
 
 // The reasons of the condition Ready of a policy.
 const (
-	ReasonAllApplied      passage.Code = "Applied"
-	ReasonNothingMatched  passage.Code = "NothingMatched"
-	ReasonInvalidSelector passage.Code = "InvalidSelector"
-	ReasonNotFollowed     passage.Code = "KindNotFollowed"
-	ReasonAborted         passage.Code = "Aborted"
-	ReasonAborting        passage.Code = "Aborting"
-	ReasonPaused          passage.Code = "Paused"
+	ReasonAllApplied       passage.Code = "Applied"
+	ReasonNothingMatched   passage.Code = "NothingMatched"
+	ReasonInvalidSelector  passage.Code = "InvalidSelector"
+	ReasonInvalidPlacement passage.Code = "InvalidPlacement"
+	ReasonNotFollowed      passage.Code = "KindNotFollowed"
+	ReasonAborted          passage.Code = "Aborted"
+	ReasonAborting         passage.Code = "Aborting"
+	ReasonPaused           passage.Code = "Paused"
 )
 
 // tally is what became of all that a policy takes.
@@ -77,6 +78,9 @@ func count(bindings []*binding) tally {
 func (t tally) conditionOf(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 	for i, err := range p.invalidSelectors() {
 		return metav1.ConditionFalse, passage.Because(ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, err)
+	}
+	if err := p.invalidPlacement(); err != nil {
+		return metav1.ConditionFalse, passage.Because(ReasonInvalidPlacement, "%v", err)
 	}
 	switch {
 	case p.Aborted && t.Matched > 0:

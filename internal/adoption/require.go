@@ -37,7 +37,7 @@ func (d *detector) require(ctx context.Context, by *binding, needed []templateKe
 		if err := d.kinds.follow(ctx, key.kind); err != nil {
 			continue
 		}
-		name := client.ObjectKey{Namespace: key.Namespace, Name: bindingName(key.kind.Kind, key.Name)}
+		name := client.ObjectKey{Namespace: key.Namespace, Name: bindingName(key.kind, key.Name)}
 		wanted[name] = true
 		if err := d.lend(ctx, by, key, name); err != nil {
 			return err
@@ -63,6 +63,9 @@ func (d *detector) lend(ctx context.Context, by *binding, key templateKey, name 
 	seen := metadataOf(key.kind)
 	if err := d.metadata.Get(ctx, key.ObjectKey, seen); err != nil || seen.DeletionTimestamp != nil {
 		return client.IgnoreNotFound(err)
+	}
+	if everyClusterHas(key.template(seen)) {
+		return nil
 	}
 	have, err := getBinding(ctx, d.client, name.Namespace, name.Name)
 	if err != nil {

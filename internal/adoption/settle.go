@@ -28,6 +28,9 @@ const (
 	ActionNone passage.Action = "unchanged"
 )
 
+// ReasonDrifted is why an object is written again that has not changed on the hub.
+const ReasonDrifted passage.Code = "Drifted"
+
 // ReasonConflict is why an object is left alone.
 const ReasonConflict passage.Code = "ResourceConflict"
 
@@ -79,7 +82,7 @@ func settle(cluster string, manifest, live *unstructured.Unstructured, who ident
 	case before.Manifest != now.Manifest:
 		return verdict{action: ActionUpdate, want: want, reason: passage.Because("Changed", "it has changed on the hub")}, nil
 	case before.Object != now.Object, !scaled && rescaled(manifest, live):
-		return verdict{action: ActionUpdate, want: want, reason: passage.Because("Drifted", "somebody has changed it in the cluster")}, nil
+		return verdict{action: ActionUpdate, want: want, reason: passage.Because(ReasonDrifted, "somebody has changed it in the cluster")}, nil
 	}
 	return verdict{action: ActionNone}, nil
 }

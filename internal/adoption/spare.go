@@ -12,12 +12,12 @@ var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, 
 // everyClusterHas holds for what every cluster makes for itself: the hub's would do harm elsewhere, such as the authority by
 // which pods know their API server.
 func everyClusterHas(t Template) bool {
-	if slices.Contains(systemNamespaces, t.Namespace) {
+	if slices.Contains(systemNamespaces, t.Namespace) || isOurs(t.Namespace) {
 		return true
 	}
 	switch t.APIVersion + " " + t.Kind {
 	case "v1 Namespace":
-		return slices.Contains(systemNamespaces, t.Name) || t.Name == SecretNamespace || t.Name == MemberNamespace || isExecution(t.Name)
+		return slices.Contains(systemNamespaces, t.Name) || isOurs(t.Name)
 	case "v1 ConfigMap":
 		return t.Name == "kube-root-ca.crt"
 	case "v1 ServiceAccount":
@@ -28,7 +28,8 @@ func everyClusterHas(t Template) bool {
 	return false
 }
 
-func isExecution(namespace string) bool {
-	_, is := clusterOf(namespace)
-	return is
+// isOurs holds for the namespaces that Fairlead keeps its books and its tokens in, here and in clusters.
+func isOurs(namespace string) bool {
+	_, execution := clusterOf(namespace)
+	return execution || namespace == SecretNamespace || namespace == MemberNamespace
 }

@@ -125,8 +125,11 @@ func unpacked(text []byte) (*unstructured.Unstructured, error) {
 }
 
 // restored is an object as it was before, without our marks, and with what others have added since.
-func restored(earlier, live *unstructured.Unstructured) *unstructured.Unstructured {
+func restored(earlier, live *unstructured.Unstructured, scaled bool) *unstructured.Unstructured {
 	want := earlier.DeepCopy()
+	if scaled {
+		replace(want, live, "spec", "replicas")
+	}
 	ours := ownKeys(live)
 	want.SetLabels(joined(earlier.GetLabels(), nil, joined(live.GetLabels(), append(ours.labels, markKeys...))))
 	want.SetAnnotations(joined(earlier.GetAnnotations(), nil, joined(live.GetAnnotations(), ours.annotations)))

@@ -76,6 +76,7 @@ func Unjoin(ctx context.Context, hub client.Client, hubID, name string, how Part
 func dismiss(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cluster, how Parting) error {
 	before := c.DeepCopy()
 	for annotation, asked := range map[string]bool{AnnotationDeleteResources: how.DeleteResources, AnnotationAbandon: how.Abandon} {
+		delete(c.Annotations, annotation)
 		if asked {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, annotation, "true")
 		}

@@ -209,6 +209,7 @@ type StaticClusterWeight struct {
 
 	// Their weight.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	Weight int64 `json:"weight"`
 }
