@@ -72,6 +72,11 @@ func (h *harbourmaster) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		}
 	}
 	before := h.members.get(c.Name)
+	if before == nil && c.DeletionTimestamp.IsZero() {
+		if err := h.makeRoom(ctx, c.Name); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	version, err := h.ask(ctx, &c)
 	status := *c.Status.DeepCopy()
 	status.ObservedGeneration = c.Generation
@@ -112,6 +117,15 @@ func (h *harbourmaster) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		}
 	}
 	return ctrl.Result{RequeueAfter: askEvery}, nil
+}
+
+// makeRoom for the Works of a cluster that did not join by the command.
+func (h *harbourmaster) makeRoom(ctx context.Context, cluster string) error {
+	namespace := namespaceNamed(executionNamespace(cluster))
+	if err := h.client.Create(ctx, namespace, client.FieldOwner(FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create namespace %s: %w", namespace.GetName(), err)
+	}
+	return nil
 }
 
 // leaveAgain is how often it is looked whether a cluster that leaves has left.

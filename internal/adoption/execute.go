@@ -236,14 +236,18 @@ func (e *executor) create(ctx context.Context, m *member, object *unstructured.U
 	if !apierrors.IsNotFound(err) || object.GetNamespace() == "" {
 		return err
 	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	namespace.SetName(object.GetNamespace())
-	if err := m.client.Create(ctx, namespace, client.FieldOwner(FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
+	if err := m.client.Create(ctx, namespaceNamed(object.GetNamespace()), client.FieldOwner(FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create its namespace: %w", err)
 	}
 	return m.client.Create(ctx, object, client.FieldOwner(FieldOwner))
+}
+
+func namespaceNamed(name string) *unstructured.Unstructured {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(name)
+	return namespace
 }
 
 // recordOf is what was last written of a manifest.

@@ -143,7 +143,7 @@ func running(name string) *appsv1.Deployment {
 func TestCommands(t *testing.T) {
 	c := newConsole(t)
 	theirs := running("theirs")
-	theirs.Labels = map[string]string{"karmada.io/managed": "true", "fairlead.dev/hub": "another", "fairlead.dev/work": "w"}
+	theirs.Labels = map[string]string{"karmada.io/managed": "true", "fairlead.dev/hub": "another", "fairlead.dev/work": digest("apps", "Deployment", "yard", "theirs")}
 	c.create(t, c.westAdmin,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: yard}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: yard, Name: "settings"}, Data: map[string]string{"colour": "red"}},

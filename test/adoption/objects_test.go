@@ -1,6 +1,9 @@
 package adoption_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -99,4 +102,10 @@ func preserve(p *policyv1alpha1.PropagationSpec) { p.PreserveResourcesOnDeletion
 
 func suspend(p *policyv1alpha1.PropagationSpec) {
 	p.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
+}
+
+// digest is how names and marks tell apart what would look the same.
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:5])
 }

@@ -46,9 +46,10 @@ spec:
 		s.tells(t, "everything", "KindNotFollowed", `the operator may not read Widget on the hub: let it get, list and watch resource widgets of group "`+group+`", in rbac.extraRules of its chart`)
 		s.grant(t, group)
 	})
+	binding := "it-widget-" + digest(group)
 	unknown := fmt.Sprintf("Widget %s/it in cluster member1: the cluster does not know Widget of %s/v1: install its CustomResourceDefinition there", s.namespace, group)
-	s.trouble(t, member1, "it-widget", "everything", failed, unknown)
-	b := s.says(t, "it-widget", failed, "0 of 2 clusters run it")
+	s.trouble(t, member1, binding, "everything", failed, unknown)
+	b := s.says(t, binding, failed, "0 of 2 clusters run it")
 	for _, want := range []string{
 		fmt.Sprintf(`Widget %s/it in cluster member2: widgets.%s "it" is forbidden: User "system:serviceaccount:fairlead-member:hub-`, s.namespace, group),
 		fmt.Sprintf(`cannot get resource "widgets" in API group %q in the namespace %q: `, group, s.namespace),
@@ -69,7 +70,7 @@ spec:
 			t.Fatal(err)
 		}
 	}
-	s.says(t, "it-widget", applied, "all 2 clusters run it")
+	s.says(t, binding, applied, "all 2 clusters run it")
 }
 
 // grant lets the operator read widgets, as the chart does with rbac.extraRules.

@@ -149,3 +149,39 @@ func hasData(a string) func(*unstructured.Unstructured) error {
 		return nil
 	}
 }
+
+// Where another policy takes what the aborted or deleted one had, nothing that runs is deleted for it.
+func TestAnotherPolicyTakesIt(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*testing.T, *stage){
+		"when the first is aborted": func(t *testing.T, s *stage) {
+			if r := launch.Command(t, s.hub.Cluster, "abort", "pp", "first", "-n", s.namespace, "--yes"); r.Code != 0 {
+				t.Fatal(r.Stderr)
+			}
+		},
+		"when the first is deleted": func(t *testing.T, s *stage) {
+			p := policy("", "")
+			p.Name = "first"
+			s.remove(t, s.hub, p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.create(t, s.members[member1], configMap("it", "a", "mine"))
+			first, second := policy("v1", "ConfigMap", overwrite), policy("v1", "ConfigMap")
+			first.Name, second.Name = "first", "second"
+			second.Spec.Placement = to(member2)
+			s.create(t, s.hub, configMap("it", "a", "hub"), first)
+			s.says(t, "it-configmap", applied)
+			s.create(t, s.hub, second)
+			end(t, s)
+			now := configMap("it")
+			s.until(t, s.members[member2], now, has(now, "a", "hub"))
+			s.until(t, s.members[member1], now, func() error { return isClean(now) })
+			if want := map[string]string{"when the first is aborted": "mine", "when the first is deleted": "hub"}[name]; now.Data["a"] != want {
+				t.Errorf("it has %v, and not %s", now.Data, want)
+			}
+		})
+	}
+}
