@@ -158,6 +158,7 @@ func TestChartOptions(t *testing.T) {
 		"podDisruptionBudget": map[string]any{"enabled": false},
 		"metrics":             map[string]any{"readerRole": false},
 		"resources":           map[string]any{"limits": map[string]any{"cpu": 1}},
+		"members":             map[string]any{"qps": 50, "burst": 1e6},
 		"fullnameOverride":    "mover",
 	}
 	r := rendered(t, values)
@@ -167,8 +168,10 @@ func TestChartOptions(t *testing.T) {
 	if container.Image != "fairlead@"+digest {
 		t.Errorf("image is %s", container.Image)
 	}
-	if !slices.Contains(container.Args, "--passages=revision") {
-		t.Errorf("args are %v", container.Args)
+	for _, want := range []string{"--passages=revision", "--member-qps=50", "--member-burst=1000000"} {
+		if !slices.Contains(container.Args, want) {
+			t.Errorf("%s is not among the args %v", want, container.Args)
+		}
 	}
 	if r.has("PodDisruptionBudget") {
 		t.Error("the budget is still there")
@@ -251,6 +254,7 @@ func TestChartRefusesValues(t *testing.T) {
 			map[string]any{"podLabels": map[string]any{"team": "a", "app.kubernetes.io/instance": "mine"}}, "app.kubernetes.io/instance",
 		},
 		"half a digest":          {map[string]any{"image": map[string]any{"digest": "sha256:12"}}, "digest"},
+		"no request at all":      {map[string]any{"members": map[string]any{"qps": 0}}, "qps"},
 		"an unknown certificate": {certificateFrom("vault", ""), "source"},
 		"a Secret without name":  {certificateFrom("secret", ""), "secretName"},
 	}
