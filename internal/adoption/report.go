@@ -42,15 +42,16 @@ type tally struct {
 	trouble error
 }
 
-// count adds up what bindings say.
-func count(bindings []*binding) tally {
+// count adds up what bindings say. What they say of an earlier policy does not count: the detector has yet to tell them.
+func count(policy *Policy, bindings []*binding) tally {
 	var t tally
 	slices.SortFunc(bindings, func(a, b *binding) int { return cmp.Compare(a.path(), b.path()) })
 	for _, b := range bindings {
 		t.Matched++
 		condition := meta.FindStatusCondition(b.status.Conditions, workv1alpha2.ConditionFullyApplied)
 		switch {
-		case condition == nil || condition.ObservedGeneration < b.GetGeneration() || passage.Code(condition.Reason) == ReasonApplying:
+		case condition == nil || condition.ObservedGeneration < b.GetGeneration() || passage.Code(condition.Reason) == ReasonApplying,
+			claimOf(b) == policy.Key() && outdated(b, policy):
 			t.pending++
 		case condition.Status == metav1.ConditionTrue:
 			t.Applied++
@@ -131,7 +132,7 @@ func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	t := count(bindings)
+	t := count(policy, bindings)
 	t.trouble = r.kinds.wrong(ctx, policy)
 	measure(key, t.PropagationStatus, t.pending)
 	next := t.PropagationStatus
