@@ -26,6 +26,8 @@ const (
 	ActionBind passage.Action = "bind"
 	// ActionSelect finds the resources that a policy takes.
 	ActionSelect passage.Action = "select"
+	// ActionPutBack lets go of a resource that was aborted, in all of its clusters.
+	ActionPutBack passage.Action = "put back"
 )
 
 // Watched are the kinds that the standing of a policy is told from: those of Fairlead, and those that the policy selects.
@@ -46,6 +48,10 @@ func Standing(ctx context.Context, hub client.Reader, policy *Policy) (passage.P
 	v, err := view(ctx, hub, policy)
 	if err != nil {
 		return plan, err
+	}
+	if policy.Aborted {
+		plan.Hold, plan.Steps = nil, v.retreat(policy)
+		return plan, nil
 	}
 	down, err := unreachable(ctx, hub)
 	if err != nil {
@@ -91,6 +97,25 @@ func Standing(ctx context.Context, hub client.Reader, policy *Policy) (passage.P
 			cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
 	return plan, nil
+}
+
+// retreat is how far a policy is that was aborted: a step for each resource that has yet to be put back, or one for all.
+func (v *hubView) retreat(policy *Policy) []passage.Step {
+	var all []passage.Step
+	for _, b := range v.bindings {
+		if claimOf(b) == policy.Key() {
+			t := templateIn(b)
+			all = append(all, passage.Step{
+				Object: passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}, Action: ActionPutBack,
+				State: passage.Running, Reason: passage.Because(ReasonAborting, "it has yet to be put back as it was"),
+			})
+		}
+	}
+	if len(all) == 0 {
+		return []passage.Step{{Object: policy.object(), Action: ActionPutBack, State: passage.Done, Reason: *policy.hold()}}
+	}
+	slices.SortFunc(all, func(a, b passage.Step) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
+	return all
 }
 
 // outdated holds for a binding that does not say yet what its policy says now.

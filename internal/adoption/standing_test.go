@@ -1,9 +1,11 @@
 package adoption
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -50,6 +52,40 @@ func TestStandingOfAResource(t *testing.T) {
 			}
 			if s := steps[0]; s.State != c.state || s.Reason.Code != c.code || s.Object.Cluster != c.cluster {
 				t.Errorf("got %s in %q, %s", s.State, s.Object.Cluster, s.Reason)
+			}
+		})
+	}
+}
+
+func TestRetreat(t *testing.T) {
+	policy := &Policy{Namespace: "shop", Name: "p", Aborted: true}
+	of := func(name string, claimant *Policy) *binding {
+		b := newBinding("shop", name+"-deployment")
+		b.spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}
+		claim(b, claimant)
+		return b
+	}
+	others := of("others", &Policy{Namespace: "shop", Name: "q"})
+	for name, c := range map[string]struct {
+		bindings []*binding
+		states   []passage.State
+		first    string
+	}{
+		"begun": {[]*binding{of("pay", policy), of("cart", policy), others}, []passage.State{passage.Running, passage.Running}, "Deployment shop/cart"},
+		"over":  {[]*binding{others}, []passage.State{passage.Done}, "PropagationPolicy shop/p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &hubView{bindings: map[client.ObjectKey]*binding{}}
+			for _, b := range c.bindings {
+				v.bindings[client.ObjectKeyFromObject(b.Object)] = b
+			}
+			steps := v.retreat(policy)
+			var states []passage.State
+			for _, s := range steps {
+				states = append(states, s.State)
+			}
+			if !slices.Equal(states, c.states) || steps[0].Object.String() != c.first {
+				t.Errorf("got %+v", steps)
 			}
 		})
 	}

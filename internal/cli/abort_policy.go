@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/adoption"
 )
@@ -38,8 +39,16 @@ func (c *cluster) abortPolicy(cmd *cobra.Command, streams Streams, r resource, s
 	if err := c.annotate(ctx, r, adoption.AnnotationAborted, "true"); err != nil {
 		return fmt.Errorf("abort %s: %w", r, err)
 	}
-	fmt.Fprintf(streams.Out, "%s is put back: `fairlead watch %s` shows how far it is\n", r, r)
+	fmt.Fprintf(streams.Out, "%s is put back\nTo see how far it is: fairlead watch %s --wait\n", r, typedPolicy(r.key))
 	return nil
+}
+
+// typedPolicy is a policy as it is typed after a command.
+func typedPolicy(key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return "cpp " + key.Name
+	}
+	return "pp " + key.Name + " -n " + key.Namespace
 }
 
 // printToll shows what aborting a policy does.

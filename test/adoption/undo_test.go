@@ -74,6 +74,9 @@ func TestAbort(t *testing.T) {
 			t.Errorf("nowhere is %q: %s", text, r.Stdout)
 		}
 	}
+	if r := launch.Command(t, s.hub.Cluster, "watch", "pp", "everything", "-n", s.namespace, "--wait", "--timeout", "1m"); r.Code != 0 {
+		t.Errorf("it is not followed until everything is put back: %s%s", r.Stdout, r.Stderr)
+	}
 	s.tells(t, "everything", "Aborted", "takes nothing; remove annotation "+aborted+" to start again")
 	now := s.running(t, west, "changed")
 	if diff := cmp.Diff(before.Spec, now.Spec); diff != "" {
