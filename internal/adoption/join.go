@@ -109,8 +109,17 @@ func newcomer(ctx context.Context, hub client.Client, name, id string) error {
 func admit(ctx context.Context, kube kubernetes.Interface, account string) error {
 	label := map[string]string{"app.kubernetes.io/part-of": "fairlead"}
 	own := metav1.CreateOptions{FieldManager: FieldOwner}
-	_, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: MemberNamespace, Labels: label}}, own)
-	if client.IgnoreAlreadyExists(err) != nil {
+	inMember := namespaces{
+		create: func(ctx context.Context, n *corev1.Namespace) error {
+			_, err := kube.CoreV1().Namespaces().Create(ctx, n, own)
+			return err
+		},
+		get: func(ctx context.Context, name string) (*corev1.Namespace, error) {
+			return kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		},
+	}
+	err := inMember.prepare(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: MemberNamespace, Labels: label}})
+	if err != nil {
 		return fmt.Errorf("create namespace %s: %w", MemberNamespace, err)
 	}
 	_, err = kube.CoreV1().ServiceAccounts(MemberNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account, Labels: label}}, own)
@@ -191,9 +200,17 @@ func memberRoles() []*rbacv1.ClusterRole {
 
 // enrol writes down on the hub how the cluster is reached.
 func enrol(ctx context.Context, hub client.Client, name, id string, member *rest.Config, account string, token authenticationv1.TokenRequestStatus) error {
+	onHub := namespaces{
+		create: func(ctx context.Context, n *corev1.Namespace) error {
+			return hub.Create(ctx, n, client.FieldOwner(FieldOwner))
+		},
+		get: func(ctx context.Context, name string) (*corev1.Namespace, error) {
+			n := &corev1.Namespace{}
+			return n, hub.Get(ctx, client.ObjectKey{Name: name}, n)
+		},
+	}
 	for _, namespace := range []string{SecretNamespace, executionNamespace(name)} {
-		err := hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.FieldOwner(FieldOwner))
-		if client.IgnoreAlreadyExists(err) != nil {
+		if err := onHub.prepare(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			return fmt.Errorf("create namespace %s on the hub: %w", namespace, err)
 		}
 	}

@@ -83,6 +83,21 @@ func TestUnjoin(t *testing.T) {
 	}
 }
 
+// A cluster that has left can join again at once, while what it had on the hub is still going.
+func TestUnjoinAndJoin(t *testing.T) {
+	s := newStage(t)
+	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
+	s.says(t, "it-configmap", applied, "all 2 clusters")
+	r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--member-kubeconfig", s.members[member2].Kubeconfig(), "--yes")
+	if r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	s.join(t, member2)
+	s.trouble(t, member2, "it-configmap", "everything", conflict, "exists in cluster member2 already")
+	s.changePolicy(t, policy("v1", "ConfigMap"), overwrite)
+	s.says(t, "it-configmap", applied, "all 2 clusters")
+}
+
 // A cluster that leaves with its resources loses what the hub manages, and nothing else.
 func TestUnjoinAndDelete(t *testing.T) {
 	s := newStage(t)
