@@ -28,7 +28,7 @@ LOCALKUBE_LIGHT := ./internal/charts ./internal/clusterdir ./internal/component 
 
 .PHONY: help
 help: ## Show the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/fairlead
@@ -52,6 +52,11 @@ demo: build localkube ## See Fairlead at work on a Kubernetes of its own
 demo-rollout: build localkube ## See Fairlead roll an environment of Materialize out
 	@go build -o bin/demo ./test/demo
 	@bin/demo --story rollout
+
+.PHONY: demo-adoption
+demo-adoption: build localkube ## See Fairlead take over what runs in two clusters
+	@go build -o bin/demo ./test/demo
+	@bin/demo --story adoption
 
 ##@ Develop
 

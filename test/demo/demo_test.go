@@ -77,3 +77,28 @@ func TestDemoRollout(t *testing.T) {
 		t.Errorf("what was aborted is still asked for at the end:\n%s", end)
 	}
 }
+
+func TestDemoAdoption(t *testing.T) {
+	t.Parallel()
+	output := tell(t, "adoption")
+	says(t, output,
+		"PropagationPolicy shop/adopted-east in 1 cluster: 4 to take over. No pod restarts.",
+		"propagationpolicy.policy.karmada.io/adopted-east: 4 templates written",
+		"Deployment shop/cart exists in cluster west already, and is left alone",
+		"- spec.template.spec.containers[cart].env[DEBUG]: 1",
+		"3 pods of 1 workload restart",
+		"1 of them changed by being taken over; that is put back, which may restart pods.",
+		"cluster.cluster.karmada.io/west left",
+		"No cluster has joined",
+	)
+	// What east ran before it runs all the time, with as many marks in the end as in the beginning.
+	var pods []string
+	for _, part := range strings.Split(output, "\n\n") {
+		if _, table, found := strings.Cut(part, "\nPOD "); found {
+			pods = append(pods, table)
+		}
+	}
+	if len(pods) != 3 || pods[0] != pods[1] || pods[0] != pods[2] || strings.Count(pods[0], "Running") != 5 {
+		t.Errorf("pods were replaced: %q", pods)
+	}
+}

@@ -1,4 +1,5 @@
-// Command demo shows Fairlead at work on a Kubernetes of its own: `make demo`, `make demo-rollout`.
+// Command demo shows Fairlead at work on a Kubernetes of its own: `make demo`, `make demo-rollout`,
+// `make demo-adoption`.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,7 +30,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fast := flag.Bool("fast", false, "tell the same story without the pauses that are there for people")
-	story := flag.String("story", "migration", "which one: migration or rollout")
+	story := flag.String("story", "migration", "which one: migration, rollout or adoption")
 	flag.Parse()
 	if err := run(ctx, *story, *fast); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -38,6 +40,9 @@ func main() {
 
 // play is a story, and what the stage needs for it.
 type play struct {
+	// opening is the title of the clusters' entry, and sites are those clusters. The operator runs on the first of them.
+	opening string
+	sites   []site
 	// title of the operator's entry.
 	title string
 	// prepare gives the operator's flags for this story.
@@ -49,11 +54,21 @@ type play struct {
 	look string
 }
 
-var plays = map[string]play{"migration": migration, "rollout": rollout}
+var plays = map[string]play{"migration": migration, "rollout": rollout, "adoption": adoption}
 
-// demo is the stage: a cluster, and what runs beside it.
+// site is a cluster, by the name of its directory, and the profile that localkube runs it with, if it is not the usual one.
+type site struct{ name, profile string }
+
+// Most stories have one cluster.
+var alone = []site{{name: "kube"}}
+
+const opening = "A real Kubernetes, on this machine only"
+
+// demo is the stage: some clusters, and what runs beside them.
 type demo struct {
-	dir        string
+	dir string
+	// clusters have been started; kubeconfig is that of the first.
+	clusters   []string
 	kubeconfig string
 	bin        string
 	root       string
@@ -74,12 +89,14 @@ func run(ctx context.Context, story string, fast bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	d := &demo{dir: dir, kubeconfig: filepath.Join(dir, "kube", "kubeconfig"), bin: filepath.Join(root, "bin"), root: root, fast: fast}
+	d := &demo{dir: dir, kubeconfig: filepath.Join(dir, play.sites[0].name, "kubeconfig"), bin: filepath.Join(root, "bin"), root: root, fast: fast}
 
-	d.title("A real Kubernetes, on this machine only")
+	d.title(play.opening)
 	defer d.end()
-	if err := d.show(ctx, done, "localkube", "up", "--dir", d.path("kube"), "--until-exit-of", fmt.Sprint(os.Getpid())); err != nil {
-		return err
+	for _, s := range play.sites {
+		if err := d.open(ctx, s); err != nil {
+			return err
+		}
 	}
 
 	d.title(play.title)
@@ -101,6 +118,16 @@ func run(ctx context.Context, story string, fast bool) error {
 	return d.linger(ctx, play.look)
 }
 
+// open starts a cluster.
+func (d *demo) open(ctx context.Context, s site) error {
+	d.clusters = append(d.clusters, s.name)
+	command := []string{"localkube", "up", "--dir", d.path(s.name)}
+	if s.profile != "" {
+		command = append(command, "--profile", s.profile)
+	}
+	return d.show(ctx, scene{command: append(command, "--until-exit-of", fmt.Sprint(os.Getpid()))})
+}
+
 // tell waits for the operator and tells the story.
 func (d *demo) tell(ctx context.Context, p play) error {
 	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "crd/"+p.crd, "--timeout=60s"); err != nil {
@@ -116,7 +143,7 @@ func (d *demo) tell(ctx context.Context, p play) error {
 	for _, act := range acts {
 		d.title(act.title)
 		for _, scene := range act.scenes {
-			if err := d.show(ctx, scene.code, scene.command...); err != nil {
+			if err := d.show(ctx, scene); err != nil {
 				return err
 			}
 		}
@@ -145,14 +172,16 @@ type act struct {
 type scene struct {
 	code    int
 	command []string
+	// into is the file that gets what it prints, if that is not for the show.
+	into string
 }
 
 func kubectl(args ...string) scene {
-	return scene{done, append([]string{"localkube", "kubectl"}, args...)}
+	return scene{code: done, command: append([]string{"localkube", "kubectl"}, args...)}
 }
 
 func fairlead(code int, args ...string) scene {
-	return scene{code, append([]string{"fairlead"}, args...)}
+	return scene{code: code, command: append([]string{"fairlead"}, args...)}
 }
 
 // Exit codes that are part of the show.
@@ -164,19 +193,28 @@ const (
 
 // show runs a program of bin as a user would, with what it prints, and goes no
 // further when it ends in another way than it should.
-func (d *demo) show(ctx context.Context, want int, command ...string) error {
-	fmt.Println("$ " + d.typed(command))
-	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, command[0]), command[1:]...)
+func (d *demo) show(ctx context.Context, s scene) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, s.command[0]), s.command[1:]...)
 	cmd.Dir, cmd.Env = d.root, append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
+	typed := s.command
+	if s.into != "" {
+		file, err := os.Create(s.into)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		typed, cmd.Stdout = append(slices.Clone(typed), ">", s.into), file
+	}
+	fmt.Println("$ " + d.typed(typed))
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return err
 	}
 	fmt.Println()
-	if got := cmd.ProcessState.ExitCode(); got != want && ctx.Err() == nil {
-		return fmt.Errorf("%s ended with %d instead of %d", strings.Join(command, " "), got, want)
+	if got := cmd.ProcessState.ExitCode(); got != s.code && ctx.Err() == nil {
+		return fmt.Errorf("%s ended with %d instead of %d", strings.Join(s.command, " "), got, s.code)
 	}
 	return ctx.Err()
 }
@@ -195,7 +233,7 @@ func (d *demo) quietly(ctx context.Context, command ...string) error {
 func (d *demo) typed(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
-		if strings.ContainsAny(word, "{}\" ") {
+		if strings.ContainsAny(word, "{}\"\\ ") {
 			word = "'" + word + "'"
 		}
 		words[i] = strings.ReplaceAll(word, d.dir, "$DIR")
@@ -291,16 +329,22 @@ func (d *demo) linger(ctx context.Context, look string) error {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		return nil
 	}
-	d.title("The cluster is yours until you press Ctrl-C")
+	owner := "The cluster is yours"
+	if len(d.clusters) > 1 {
+		owner = "The clusters are yours"
+	}
+	d.title(owner + " until you press Ctrl-C")
 	fmt.Printf("  export KUBECONFIG=%s\n  bin/localkube kubectl get %s\n", d.kubeconfig, look)
 	<-ctx.Done()
 	return nil
 }
 
 func (d *demo) end() {
-	fmt.Println("\nstopping the cluster and deleting its data")
-	cmd := exec.Command(filepath.Join(d.bin, "localkube"), "down", "--dir", d.path("kube"), "--delete")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n%s", err, output)
+	fmt.Println("\nstopping what was started and deleting its data")
+	for _, name := range d.clusters {
+		cmd := exec.Command(filepath.Join(d.bin, "localkube"), "down", "--dir", d.path(name), "--delete")
+		if output, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, output)
+		}
 	}
 }

@@ -44,10 +44,11 @@ spec:
 
 // migration brings up a mesh of 24 workloads, changes one line, and sees them all move.
 var migration = play{
+	opening: opening, sites: alone,
 	title: "The operator, with the chart's permissions and no others, and with Istio's own charts",
 	prepare: func(ctx context.Context, d *demo) ([]string, error) {
 		return []string{"--chart-dir", d.path("charts")},
-			d.show(ctx, done, "localkube", "charts", "--dir", d.path("charts"))
+			d.show(ctx, scene{command: []string{"localkube", "charts", "--dir", d.path("charts")}})
 	},
 	crd:  "istiorevisiontags.sailoperator.io",
 	acts: migrationActs,
@@ -67,7 +68,7 @@ func migrationActs(d *demo) ([]act, error) {
 		return nil, err
 	}
 	istiod := func(revision string) scene {
-		return scene{done, []string{"localkube", "istiod", "--dir", d.path("kube"), "--revision", revision, "--wait", "1m"}}
+		return scene{command: []string{"localkube", "istiod", "--dir", d.path("kube"), "--revision", revision, "--wait", "1m"}}
 	}
 	return []act{
 		{"A control plane, and two stable names for it", []scene{
@@ -107,7 +108,7 @@ func migrationActs(d *demo) ([]act, error) {
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
 		{"A mistake is refused where it is made", []scene{
-			{refused, []string{"localkube", "kubectl", "patch", "istio", "default", "--type=merge", "-p", `{"spec":{"version":"1.26"}}`}},
+			{code: refused, command: []string{"localkube", "kubectl", "patch", "istio", "default", "--type=merge", "-p", `{"spec":{"version":"1.26"}}`}},
 		}},
 	}, nil
 }

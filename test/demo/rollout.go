@@ -10,6 +10,7 @@ import (
 
 // rollout takes an environment of Materialize from generation to generation.
 var rollout = play{
+	opening: opening, sites: alone,
 	title: "The operator, with the chart's permissions and no others; environmentds are played, and take a while to catch up",
 	prepare: func(_ context.Context, d *demo) ([]string, error) {
 		// They answer for as long as this process is there.
@@ -88,7 +89,7 @@ func rolloutActs(*demo) ([]act, error) {
 			kubectl("get", "events", "-n", "shop", "--field-selector", "involvedObject.kind=Materialize", "--sort-by=.metadata.creationTimestamp"),
 		}},
 		{"A mistake is refused where it is made", []scene{
-			{refused, patch(`"rolloutStrategy":"Hope"`).command},
+			{code: refused, command: patch(`"rolloutStrategy":"Hope"`).command},
 		}},
 	}, nil
 }
