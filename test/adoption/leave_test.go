@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -183,6 +186,18 @@ func TestTokens(t *testing.T) {
 		}
 		s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
 		s.says(t, "it-configmap", applied, "all 2 clusters")
+	})
+	t.Run("of no other account", func(t *testing.T) {
+		config := rest.AnonymousClientConfig(s.members[member2].Config())
+		config.BearerToken = string(secret.Data["token"])
+		kube, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = kube.CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("the hub gets it: %v", err)
+		}
 	})
 	t.Run("taken back", func(t *testing.T) {
 		edit(func() { secret.Data["token"] = []byte("expired") })
