@@ -122,6 +122,10 @@ func (h *harbourmaster) Reconcile(ctx context.Context, request ctrl.Request) (ct
 // makeRoom for the Works of a cluster that did not join by the command.
 func (h *harbourmaster) makeRoom(ctx context.Context, cluster string) error {
 	namespace := namespaceNamed(executionNamespace(cluster))
+	there := metadataOf(namespace.GroupVersionKind())
+	if err := h.secrets.Get(ctx, client.ObjectKeyFromObject(namespace), there); err == nil {
+		return nil
+	}
 	if err := h.client.Create(ctx, namespace, client.FieldOwner(FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create namespace %s: %w", namespace.GetName(), err)
 	}

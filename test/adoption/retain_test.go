@@ -132,19 +132,7 @@ func TestOverwriteKeeps(t *testing.T) {
 			if c.more != "" {
 				s.create(t, m, parse(t, c.more))
 			}
-			before := parse(t, c.member)
-			// What belongs to something that a controller has yet to hear of is deleted by it.
-			eventually(t, func(ctx context.Context) error {
-				before = parse(t, c.member)
-				before.SetNamespace(s.namespace)
-				if err := client.IgnoreAlreadyExists(m.Create(ctx, before, client.FieldOwner("people"))); err != nil {
-					return err
-				}
-				if err := m.Get(ctx, client.ObjectKeyFromObject(before), before); err != nil {
-					return err
-				}
-				return allThere(t, before, c.kept)
-			})
+			before := s.settled(t, m, c.member, c.kept)
 			s.takeOver(t, parse(t, c.hub))
 			after := parse(t, c.hub)
 			s.read(t, m, after)
@@ -265,9 +253,7 @@ func TestWhatTheHubAssignsStaysOnTheHub(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			template := parse(t, c.template)
-			s.create(t, s.hub, template)
-			s.until(t, s.hub, template, func() error { return allThere(t, template, c.assigned) })
+			template := s.settled(t, s.hub, c.template, c.assigned)
 			s.create(t, s.hub, policy(template.GetAPIVersion(), template.GetKind()))
 			s.says(t, bindingOf(template), applied)
 			s.manifest(t, member1, bindingOf(template), func(m *unstructured.Unstructured) error {
@@ -288,4 +274,23 @@ func TestWhatTheHubAssignsStaysOnTheHub(t *testing.T) {
 func (s *stage) kubectlApply(t testing.TB, where *site, text string, args ...string) {
 	t.Helper()
 	s.kubectl(t, where, append([]string{"apply", "-f", writeFile(t, text)}, args...)...)
+}
+
+// settled makes an object, and waits until the cluster has assigned what it assigns. What belongs to something that a controller
+// has yet to hear of is deleted by it, and made again.
+func (s *stage) settled(t testing.TB, where *site, text string, assigned []string) *unstructured.Unstructured {
+	t.Helper()
+	var object *unstructured.Unstructured
+	eventually(t, func(ctx context.Context) error {
+		object = parse(t, text)
+		object.SetNamespace(s.namespace)
+		if err := client.IgnoreAlreadyExists(where.Create(ctx, object, client.FieldOwner("people"))); err != nil {
+			return err
+		}
+		if err := where.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		return allThere(t, object, assigned)
+	})
+	return object
 }
