@@ -50,8 +50,10 @@ type ClusterSpec struct {
 
 // LocalSecretReference names a Secret.
 type LocalSecretReference struct {
+	// Its namespace, if it is in one.
 	// +required
 	Namespace string `json:"namespace"`
+	// Its name.
 	// +required
 	Name string `json:"name"`
 }

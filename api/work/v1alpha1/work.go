@@ -106,16 +106,22 @@ type ResourceIdentifier struct {
 	// Its place among the manifests.
 	// +required
 	Ordinal int `json:"ordinal"`
+	// The group of its API.
 	// +optional
 	Group string `json:"group,omitempty"`
+	// The version of its API.
 	// +required
 	Version string `json:"version"`
+	// Its kind.
 	// +required
 	Kind string `json:"kind"`
+	// Its kind, as paths of the API spell it.
 	// +required
 	Resource string `json:"resource"`
+	// Its namespace, if it is in one.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+	// Its name.
 	// +required
 	Name string `json:"name"`
 }

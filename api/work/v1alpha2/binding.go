@@ -104,16 +104,22 @@ type ResourceBindingSpec struct {
 
 // ObjectReference names a resource of the hub.
 type ObjectReference struct {
+	// Group and version of its API.
 	// +required
 	APIVersion string `json:"apiVersion"`
+	// Its kind.
 	// +required
 	Kind string `json:"kind"`
+	// Its namespace, if it is in one.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+	// Its name.
 	// +required
 	Name string `json:"name"`
+	// What tells it from one of the same name before or after it.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
+	// The version that was last seen of it.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
@@ -131,10 +137,13 @@ type TargetCluster struct {
 
 // BindingSnapshot is who needs a resource, and where.
 type BindingSnapshot struct {
+	// Its namespace, if it is in one.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+	// Its name.
 	// +required
 	Name string `json:"name"`
+	// The clusters that it goes to.
 	// +optional
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 }
