@@ -74,15 +74,15 @@ func (b *binder) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	var wrong error
 	if taken(binding) {
 		var large *largeError
-		if wrong, err = b.dispatch(ctx, binding, works); errors.As(err, &large) {
+		var written map[string]*workv1alpha1.Work
+		if written, wrong, err = b.dispatch(ctx, binding, works); errors.As(err, &large) {
 			// Nothing becomes of it until it changes.
 			return ctrl.Result{}, writeStatus(ctx, b.client, binding, large.status(binding, works, b.now()))
 		} else if err != nil {
 			return ctrl.Result{}, err
 		}
-		if works, err = b.works(ctx, binding); err != nil {
-			return ctrl.Result{}, err
-		}
+		// The cache may have yet to hear of them, and would tell what became of those before.
+		works = written
 	}
 	status, again := aggregate(binding, works, wrong, b.now())
 	if again > 0 {
@@ -154,22 +154,23 @@ func shares(binding *binding, template *unstructured.Unstructured) (all []share,
 	return all, wrong, nil
 }
 
-// dispatch makes the Works what they should be. The first error is what the template says that means nothing.
-func (b *binder) dispatch(ctx context.Context, binding *binding, works map[string]*workv1alpha1.Work) (wrong, err error) {
+// dispatch makes the Works what they should be, and returns them. The first error is what the template says that means
+// nothing.
+func (b *binder) dispatch(ctx context.Context, binding *binding, works map[string]*workv1alpha1.Work) (_ map[string]*workv1alpha1.Work, wrong, err error) {
 	key := templateOf(binding)
 	version := b.version(ctx, key)
 	if wrong, found := b.done.find(binding, version, works); found {
-		return wrong, nil
+		return works, wrong, nil
 	}
 	template := &unstructured.Unstructured{}
 	template.SetGroupVersionKind(key.kind)
 	if err := b.templates.Get(ctx, key.ObjectKey, template); err != nil {
 		// The detector hears of it when it is gone.
-		return nil, client.IgnoreNotFound(err)
+		return works, nil, client.IgnoreNotFound(err)
 	}
 	all, wrong, err := shares(binding, template)
 	if err != nil {
-		return wrong, err
+		return works, wrong, err
 	}
 	wanted, unwanted := map[string]*workv1alpha1.Work{}, maps.Clone(works)
 	var errs []error
@@ -177,7 +178,7 @@ func (b *binder) dispatch(ctx context.Context, binding *binding, works map[strin
 		delete(unwanted, s.cluster)
 		work, err := b.put(ctx, binding, s.cluster, s.manifest, works[s.cluster])
 		if tooLarge(err) {
-			return wrong, &largeError{s.cluster, err}
+			return works, wrong, &largeError{s.cluster, err}
 		}
 		errs = append(errs, err)
 		wanted[s.cluster] = work
@@ -188,12 +189,12 @@ func (b *binder) dispatch(ctx context.Context, binding *binding, works map[strin
 		errs = append(errs, b.carryOut(ctx, last, map[string]*workv1alpha1.Work{"": work}))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return wrong, err
+		return works, wrong, err
 	}
 	if template.GetResourceVersion() == version {
 		b.done.enter(binding, version, wanted, wrong)
 	}
-	return wrong, nil
+	return wanted, wrong, nil
 }
 
 // put makes one Work what it should be.
