@@ -73,7 +73,7 @@ unit: ## Run only the tests that need no cluster
 
 .PHONY: e2e-full
 e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write, and cert-manager built from its module
-	FAIRLEAD_TESTS=full go test -count=1 -p 1 -timeout 40m ./test/revision ./test/migration ./test/rollout ./test/certs
+	FAIRLEAD_TESTS=full go test -count=1 -p 1 -timeout 40m ./test/e2e ./test/revision ./test/migration ./test/rollout ./test/certs ./test/adoption
 
 .PHONY: bench
 bench: build localkube ## Measure

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/environmentd"
 )
@@ -388,8 +389,11 @@ func permissionsOf(rules []rbacv1.PolicyRule) map[permission]bool {
 	return granted
 }
 
+// someRules is every which rule is taken away in a test that has to be quick.
+const someRules = 6
+
 // TestChartPermissions runs the operator as the chart's ServiceAccount and shows that its permissions are enough, that
-// each of them is used, and that the lack of any rule does not go unnoticed.
+// each of them is used, and that the lack of any rule does not go unnoticed: of some rules, with FAIRLEAD_TESTS=full of each.
 func TestChartPermissions(t *testing.T) {
 	t.Parallel()
 	// A cluster of its own, where the CRDs are not yet.
@@ -454,6 +458,9 @@ func TestChartPermissions(t *testing.T) {
 		}
 	})
 	for n, rule := range i.role.Rules {
+		if n%someRules != 0 && !faults.Full() {
+			continue
+		}
 		role := i.role.DeepCopy()
 		role.Rules = slices.Delete(role.Rules, n, n+1)
 		without(rule, role)

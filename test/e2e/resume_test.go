@@ -21,6 +21,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/operator"
+	"github.com/fairlead/fairlead/internal/revision"
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
@@ -151,6 +152,7 @@ func TestDisturbedWrites(t *testing.T) {
 func runOperator(t testing.TB) func(ctx context.Context, config *rest.Config) error {
 	t.Helper()
 	options := operator.DefaultOptions()
+	options.Passages = []string{revision.Name}
 	options.InstallCRDs, options.LeaderElection = false, false
 	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
 	options.Charts.Dir = cluster.Charts(t)
