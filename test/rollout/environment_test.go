@@ -39,9 +39,16 @@ type environment struct {
 func (w *world) environment(t testing.TB, also ...func(*v1alpha2.Materialize)) *environment {
 	t.Helper()
 	e := &environment{w, w.Namespace(t)}
-	if err := w.Create(t.Context(), e.materialize(also...)); err != nil {
+	m := e.materialize(also...)
+	if err := w.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
+	// A namespace takes its time to go, in which operators of other tests would look after what is in it.
+	t.Cleanup(func() {
+		if err := w.Delete(context.Background(), m); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
 	return e
 }
 

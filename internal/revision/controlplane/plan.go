@@ -175,6 +175,10 @@ func runStep(o Observed) passage.Step {
 // serving tells whether istiod does what it is there for. Charts that install none, for a control plane elsewhere,
 // have nothing to wait for.
 func serving(o Observed) (bool, passage.Reason) {
+	if !o.Namespace {
+		// Of what was in it, the cache may hear later.
+		return false, passage.Because(v1.ReasonIstiodNotReady, "namespace %s does not exist", o.Revision.Spec.Namespace)
+	}
 	if o.Unread != nil {
 		return false, unreadable(o.Unread)
 	}

@@ -87,3 +87,12 @@ func TestStatusThatCannotBeKnown(t *testing.T) {
 		})
 	}
 }
+
+// The namespace may be known to be gone while the cache still has what was in it.
+func TestStatusWithoutNamespace(t *testing.T) {
+	in := healthy(makeRevision("a", "v1.24.0").reconciled()).with(func(o *Observed) { o.Namespace = false })
+	ready := meta.FindStatusCondition(statusOf(in, Plan(in), nil, epoch).Conditions, string(v1.ConditionReady))
+	if got := fmt.Sprintf("%s %s: %s", ready.Status, ready.Reason, ready.Message); got != "False IstiodNotReady: namespace istio-system does not exist" {
+		t.Error(got)
+	}
+}
