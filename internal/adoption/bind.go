@@ -316,7 +316,7 @@ func aggregate(binding *binding, works map[string]*workv1alpha1.Work, wrong erro
 	}
 	switch total := len(clusters); {
 	case applied == total:
-		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(ReasonFullyApplied, "all %d clusters run it%s", total, note))
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(ReasonFullyApplied, "%s it%s", allRun(clusters), note))
 	case first != nil:
 		code := ReasonNotApplied
 		if reason := passage.Code(first.Reason); reason == ReasonConflict || reason == ReasonSuspended {
@@ -327,4 +327,11 @@ func aggregate(binding *binding, works map[string]*workv1alpha1.Work, wrong erro
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(ReasonApplying, "%d of %d clusters run it%s", applied, total, note))
 	}
 	return status, 0
+}
+
+func allRun(clusters []workv1alpha2.TargetCluster) string {
+	if len(clusters) == 1 {
+		return "cluster " + clusters[0].Name + " runs"
+	}
+	return fmt.Sprintf("all %d clusters run", len(clusters))
 }

@@ -78,7 +78,7 @@ func (s *stage) resolved(t *testing.T, before client.Object, annotation, effecti
 	}
 	now := deployment(name)
 	if effective == "overwrite" {
-		s.says(t, name+"-deployment", applied, append(notes, "all 1 clusters run it")...)
+		s.says(t, name+"-deployment", applied, append(notes, "cluster "+member1+" runs it")...)
 		s.read(t, s.members[member1], now)
 		if !isMarked(now) || now.Generation != before.GetGeneration() || now.UID != before.GetUID() {
 			t.Errorf("labels %v, generation %d became %d", now.Labels, before.GetGeneration(), now.Generation)
