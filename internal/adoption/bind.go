@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -184,8 +183,7 @@ func (b *binder) dispatch(ctx context.Context, binding *binding, works map[strin
 		wanted[s.cluster] = work
 	}
 	for _, work := range unwanted {
-		// What another policy took to a cluster stays there.
-		last := will{preserve: ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) || work.Annotations[AnnotationClaim] != claimOf(binding).String()}
+		last := will{preserve: staysBehind(binding, work)}
 		errs = append(errs, b.carryOut(ctx, last, map[string]*workv1alpha1.Work{"": work}))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -10,9 +10,10 @@ import (
 // Effect is what a write does to an object that is there, beyond the marks of Fairlead.
 type Effect struct {
 	Differences []Difference `json:"differences,omitempty"`
-	// Pods are how many the object has, and Restarts whether they are replaced.
+	// Pods are how many the object has, Restarts whether they are replaced, and Goes whether they are removed with it.
 	Pods     int64 `json:"pods,omitempty"`
 	Restarts bool  `json:"restarts"`
+	Goes     bool  `json:"goes,omitempty"`
 	// Generation is how that of the object moves; absent if it does not.
 	Generation *Move `json:"generation,omitempty"`
 	// Note is what else there is to know, in a sentence.

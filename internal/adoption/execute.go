@@ -22,8 +22,8 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// conflictLook is how often a conflict is looked at again, besides when anything on the hub changes.
-const conflictLook = 20 * time.Second
+// LookAgain is how often what was refused, or is in conflict, is looked at again, besides when anything on the hub changes.
+const LookAgain = 20 * time.Second
 
 // The reasons of the condition Applied of a Work.
 const (
@@ -85,7 +85,7 @@ func (e *executor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		}
 		status := *work.Status.DeepCopy()
 		e.tell(&work, &status, metav1.ConditionFalse, passage.Because(ReasonFailed, "%v", err))
-		return ctrl.Result{RequeueAfter: conflictLook}, e.write(ctx, &work, status)
+		return ctrl.Result{RequeueAfter: LookAgain}, e.write(ctx, &work, status)
 	}
 	if cluster.DeletionTimestamp != nil {
 		// Nothing is begun in a cluster that leaves.
@@ -148,10 +148,10 @@ func (e *executor) execute(ctx context.Context, m *member, work *workv1alpha1.Wo
 			return status, 0, err
 		case err != nil:
 			e.tell(work, &status, metav1.ConditionFalse, refused(m.name, manifest, err))
-			return status, conflictLook, nil
+			return status, LookAgain, nil
 		case verdict.action == ActionLeave || verdict.action == ActionAwait:
 			e.tell(work, &status, metav1.ConditionFalse, verdict.reason)
-			return status, conflictLook, nil
+			return status, LookAgain, nil
 		}
 		statuses = append(statuses, *one)
 	}

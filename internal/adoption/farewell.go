@@ -58,6 +58,12 @@ func (b *binder) lastWill(ctx context.Context, binding *binding) (will, error) {
 	return will{"", true}, nil
 }
 
+// staysBehind tells whether an object stays in a cluster that its resource no longer goes to: if its policy says so now,
+// whatever it said when the Work was written, or if it was another policy that took it there.
+func staysBehind(binding *binding, work *workv1alpha1.Work) bool {
+	return ptr.Deref(binding.spec.PreserveResourcesOnDeletion, false) || work.Annotations[AnnotationClaim] != claimOf(binding).String()
+}
+
 // carryOut deletes Works as their binding wills.
 func (b *binder) carryOut(ctx context.Context, last will, works map[string]*workv1alpha1.Work) error {
 	for _, cluster := range slices.Sorted(maps.Keys(works)) {

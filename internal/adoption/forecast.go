@@ -37,6 +37,8 @@ type Forecast struct {
 	Outlooks []Outlook
 	// Elsewhere counts the resources that the policy selects, by the other policy that takes them.
 	Elsewhere map[Key]int
+	// Obstacles are what has to be mended first.
+	Obstacles []passage.Step
 	// Notes are what else there is to know.
 	Notes []string
 }
@@ -47,6 +49,7 @@ func (f Forecast) Plan() passage.Plan {
 	for _, o := range f.Outlooks {
 		plan.Steps = append(plan.Steps, passage.Step{Object: o.Object, Action: o.Action, Reason: o.Reason, Disruptive: o.Restarts, State: o.state()})
 	}
+	plan.Steps = append(plan.Steps, f.Obstacles...)
 	return plan
 }
 
@@ -71,6 +74,8 @@ type Totals struct {
 	// Workloads restart, and Pods with them.
 	Workloads int   `json:"workloadsThatRestart"`
 	Pods      int64 `json:"podsThatRestart"`
+	// PodsThatGo are those of workloads that are removed.
+	PodsThatGo int64 `json:"podsThatGo"`
 }
 
 // Totals of all clusters.
@@ -80,6 +85,9 @@ func (f Forecast) Totals() Totals {
 		t.Actions[o.Action]++
 		if o.Failed {
 			t.Failed++
+		}
+		if o.Goes {
+			t.PodsThatGo += o.Pods
 		}
 		if o.Restarts {
 			t.Workloads++

@@ -50,9 +50,7 @@ func Predict(ctx context.Context, hub client.Reader, policy *Policy, proposed ..
 	if err := f.follow(ctx, look, going); err != nil {
 		return f, err
 	}
-	for i, err := range policy.invalidSelectors() {
-		f.Notes = append(f.Notes, fmt.Sprintf("spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, err))
-	}
+	f.Obstacles = append(f.Obstacles, misselections(policy)...)
 	slices.Sort(f.Notes)
 	return f, nil
 }
@@ -96,7 +94,10 @@ func (f *Forecast) follow(ctx context.Context, look *forecaster, going []journey
 			f.Notes = append(f.Notes, fmt.Sprintf("%s %s: %v", j.template.GetKind(), nameOf(j.template), wrong))
 		}
 		if len(all) == 0 {
-			f.Notes = append(f.Notes, fmt.Sprintf("%s %s goes nowhere: no cluster that has joined is selected by spec.placement", j.template.GetKind(), nameOf(j.template)))
+			f.Obstacles = append(f.Obstacles, passage.Step{
+				Object: objectOf(j.template), Action: ActionBind, State: passage.Failed,
+				Reason: passage.Because(ReasonNoCluster, "%s %s goes nowhere: no cluster that has joined is selected by spec.placement", j.template.GetKind(), nameOf(j.template)),
+			})
 		}
 		for _, s := range all {
 			byCluster[s.cluster] = append(byCluster[s.cluster], s)
@@ -131,14 +132,40 @@ func (f *forecaster) leftBehind(j journey, to []share) []Outlook {
 		if work == nil || slices.ContainsFunc(to, func(s share) bool { return s.cluster == cluster }) {
 			continue
 		}
-		o := Outlook{
-			Object: inCluster(j.template, cluster), Action: ActionRemove,
-			Reason: passage.Because("NotPlaced", "its placement no longer selects cluster %s", cluster),
+		all = append(all, farewell(j, work, f.clusters[cluster]))
+	}
+	return all
+}
+
+// farewell is what becomes of an object in a cluster that its resource no longer goes to.
+func farewell(j journey, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) Outlook {
+	o := Outlook{
+		Object: inCluster(j.template, cluster.Name), Action: ActionRemove,
+		Reason: passage.Because("NotPlaced", "its placement no longer selects cluster %s", cluster.Name),
+	}
+	if cluster.DeletionTimestamp != nil {
+		o.Reason = passage.Because(ReasonLeaving, "cluster %s is leaving the hub", cluster.Name)
+	}
+	left := work.DeepCopy()
+	left.Spec.PreserveResourcesOnDeletion = ptr.To(staysBehind(j.binding, work))
+	o.Pods = podsIn(work)
+	if partingFor(left, cluster, nil) == remove {
+		o.Goes = o.Pods > 0
+	} else {
+		o.Action = ActionRelease
+	}
+	return o
+}
+
+// podsIn are those of what a Work has made.
+func podsIn(work *workv1alpha1.Work) int64 {
+	var all int64
+	for _, raw := range work.Spec.Workload.Manifests {
+		manifest := &unstructured.Unstructured{}
+		if manifest.UnmarshalJSON(raw.Raw) == nil {
+			pods, _ := podsOf(manifest)
+			all += pods
 		}
-		if ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
-			o.Action = ActionRelease
-		}
-		all = append(all, o)
 	}
 	return all
 }

@@ -81,7 +81,8 @@ func (e *executor) release(ctx context.Context, m *member, work *workv1alpha1.Wo
 			return fmt.Errorf("%s %s %s in cluster %s: %w", how, live.GetKind(), nameOf(live), m.name, err)
 		}
 		memberWrites.WithLabelValues(m.name, string(how)).Inc()
-		ctrl.LoggerFrom(ctx).Info("let go of an object", "how", how, "cluster", m.name, "object", live.GetKind()+" "+nameOf(live))
+		ctrl.LoggerFrom(ctx).Info("applied a step", "action", how, "cluster", m.name, "object", live.GetKind()+" "+nameOf(live),
+			"reason", "Released: the hub no longer manages it")
 	}
 	if err := e.undo.forget(ctx, work); err != nil {
 		return err

@@ -85,10 +85,10 @@ func (t tally) conditionOf(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 	}
 	switch {
 	case p.Aborted && t.Matched > 0:
-		return metav1.ConditionFalse, passage.Because(ReasonAborting, "it was aborted: %d resources have yet to be put back as they were", t.Matched)
+		return metav1.ConditionFalse, passage.Because(ReasonAborting, "it was aborted: %d resources have yet to be let go of", t.Matched)
 	case p.Aborted:
 		return metav1.ConditionFalse, passage.Because(ReasonAborted,
-			"it was aborted: what it had taken over is as it was, and it takes nothing; remove annotation %s to start again", AnnotationAborted)
+			"it was aborted: what taking over had changed is put back, and it takes nothing; remove annotation %s to start again", AnnotationAborted)
 	case t.trouble != nil:
 		return metav1.ConditionFalse, passage.Because(ReasonNotFollowed, "%v", t.trouble)
 	case p.Paused:

@@ -53,6 +53,12 @@ func Standing(ctx context.Context, hub client.Reader, policy *Policy) (passage.P
 		plan.Hold, plan.Steps = nil, v.retreat(policy)
 		return plan, nil
 	}
+	if err := policy.invalidPlacement(); err != nil {
+		plan.Steps = append(plan.Steps, passage.Step{
+			Object: plan.Subject, Action: ActionBind, State: passage.Failed, Reason: passage.Because(ReasonInvalidPlacement, "%v", err),
+		})
+		return plan, nil
+	}
 	down, err := unreachable(ctx, hub)
 	if err != nil {
 		return plan, err
@@ -107,7 +113,7 @@ func (v *hubView) retreat(policy *Policy) []passage.Step {
 			t := templateIn(b)
 			all = append(all, passage.Step{
 				Object: passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}, Action: ActionPutBack,
-				State: passage.Running, Reason: passage.Because(ReasonAborting, "it has yet to be put back as it was"),
+				State: passage.Running, Reason: passage.Because(ReasonAborting, "it has yet to be let go of"),
 			})
 		}
 	}

@@ -17,6 +17,7 @@ type forecastReport struct {
 	Objects []adoption.Outlook `json:"objects"`
 	// Elsewhere counts resources that the policy selects, by the other policy that takes them.
 	Elsewhere map[string]int `json:"elsewhere,omitempty"`
+	Obstacles []passage.Step `json:"obstacles,omitempty"`
 	Notes     []string       `json:"notes,omitempty"`
 }
 
@@ -24,7 +25,7 @@ func newForecastReport(f *adoption.Forecast) *forecastReport {
 	if f == nil {
 		return nil
 	}
-	r := &forecastReport{Totals: f.Totals(), Objects: append([]adoption.Outlook{}, f.Outlooks...), Notes: f.Notes, Elsewhere: map[string]int{}}
+	r := &forecastReport{Totals: f.Totals(), Objects: append([]adoption.Outlook{}, f.Outlooks...), Obstacles: f.Obstacles, Notes: f.Notes, Elsewhere: map[string]int{}}
 	for key, n := range f.Elsewhere {
 		r.Elsewhere[strings.TrimPrefix(key.String(), "/")] = n
 	}
@@ -63,6 +64,9 @@ func printForecast(w io.Writer, format output, f adoption.Forecast) {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(f.Elsewhere), func(a, b adoption.Key) int { return strings.Compare(a.String(), b.String()) }) {
 		printNote(w, fmt.Sprintf("%s that it selects: policy %s takes them.", count(f.Elsewhere[key], "resource"), strings.TrimPrefix(key.String(), "/")))
+	}
+	for _, o := range f.Obstacles {
+		printNote(w, o.Reason.Message)
 	}
 	for _, note := range f.Notes {
 		printNote(w, note)
@@ -111,6 +115,10 @@ func forecastLine(f adoption.Forecast, totals adoption.Totals) string {
 	default:
 		line += " No pod restarts."
 	}
+	if totals.PodsThatGo > 0 {
+		line = strings.TrimSuffix(line, " No pod restarts.")
+		line += fmt.Sprintf(" %s with what is removed.", goes(totals.PodsThatGo))
+	}
 	if totals.Failed > 0 {
 		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, count(len(f.Outlooks), "object"))
 	}
@@ -123,8 +131,17 @@ func nameWithin(o passage.Object) string {
 	return o.String()
 }
 
+func goes(pods int64) string {
+	if pods == 1 {
+		return "1 pod goes"
+	}
+	return fmt.Sprintf("%d pods go", pods)
+}
+
 func podsLine(o adoption.Outlook) string {
 	switch {
+	case o.Goes:
+		return fmt.Sprintf("%d go", o.Pods)
 	case o.Restarts:
 		return fmt.Sprintf("%d restart", o.Pods)
 	case o.Pods > 0:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/adoption"
 )
 
 func newRetryCommand(c *connection, streams Streams) *cobra.Command {
@@ -31,8 +32,8 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 		return err
 	}
 	if kind := resource.mapping.GroupVersionKind.Kind; kind != v1.IstioKind {
-		return usageErrorf("there is nothing to retry for %s: only the workloads of an Istio fail for good; "+
-			"a Materialize is rolled out again with a new UUID in spec.forceRollout", kind)
+		return usageErrorf("there is nothing to retry for %s: only the workloads of an Istio fail for good; a Materialize is rolled out again "+
+			"with a new UUID in spec.forceRollout, and what a policy could not apply is tried again every %s", kind, adoption.LookAgain)
 	}
 	var istio v1.Istio
 	if err := cluster.client.Get(ctx, resource.key, &istio); apierrors.IsNotFound(err) {

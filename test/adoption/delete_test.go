@@ -3,6 +3,7 @@ package adoption_test
 import (
 	"testing"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -142,6 +143,20 @@ func (s *stage) versions(t testing.TB, object client.Object) [2]string {
 		all[i] = string(object.GetUID()) + " " + object.GetResourceVersion()
 	}
 	return all
+}
+
+// The last word of the policy counts, also if it is said together with what takes the cluster out.
+func TestPlacementLeavesOutAClusterAndPreserves(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := policy("v1", "ConfigMap", everywhere)
+	s.create(t, s.hub, configMap("it"), p)
+	s.says(t, "it-configmap", applied)
+	s.changePolicy(t, p, func(p *policyv1alpha1.PropagationSpec) {
+		p.Placement, p.PreserveResourcesOnDeletion = to(member2), ptr.To(true)
+	})
+	now := configMap("it")
+	s.until(t, s.members[member1], now, func() error { return isClean(now) })
 }
 
 func TestPlacementLeavesOutACluster(t *testing.T) {
