@@ -13,12 +13,7 @@ import (
 // its replicas.
 func retain(manifest, live *unstructured.Unstructured, marks map[string]string, scaled bool) *unstructured.Unstructured {
 	want := sent(manifest)
-	want.SetResourceVersion(live.GetResourceVersion())
-	want.SetUID(live.GetUID())
-	want.SetOwnerReferences(live.GetOwnerReferences())
-	want.SetFinalizers(live.GetFinalizers())
-	want.SetCreationTimestamp(live.GetCreationTimestamp())
-	want.SetManagedFields(live.GetManagedFields())
+	succeed(want, live)
 	ours := ownKeys(live)
 	want.SetLabels(joined(live.GetLabels(), ours.labels, want.GetLabels(), marks))
 	want.SetAnnotations(joined(live.GetAnnotations(), ours.annotations, want.GetAnnotations()))
@@ -116,4 +111,14 @@ func joined(live map[string]string, before []string, ours ...map[string]string) 
 		return nil
 	}
 	return all
+}
+
+// succeed makes an object the next version of the one that is there: what the server knows it by, and what others hold on to.
+func succeed(want, live *unstructured.Unstructured) {
+	want.SetResourceVersion(live.GetResourceVersion())
+	want.SetUID(live.GetUID())
+	want.SetOwnerReferences(live.GetOwnerReferences())
+	want.SetFinalizers(live.GetFinalizers())
+	want.SetCreationTimestamp(live.GetCreationTimestamp())
+	want.SetManagedFields(live.GetManagedFields())
 }

@@ -133,12 +133,7 @@ func restored(earlier, live *unstructured.Unstructured, scaled bool) *unstructur
 	ours := ownKeys(live)
 	want.SetLabels(joined(earlier.GetLabels(), nil, joined(live.GetLabels(), append(ours.labels, markKeys...))))
 	want.SetAnnotations(joined(earlier.GetAnnotations(), nil, joined(live.GetAnnotations(), ours.annotations)))
-	want.SetResourceVersion(live.GetResourceVersion())
-	want.SetUID(live.GetUID())
-	want.SetOwnerReferences(live.GetOwnerReferences())
-	want.SetFinalizers(live.GetFinalizers())
-	want.SetCreationTimestamp(live.GetCreationTimestamp())
-	want.SetManagedFields(live.GetManagedFields())
+	succeed(want, live)
 	if status, found := live.Object["status"]; found {
 		want.Object["status"] = status
 	}

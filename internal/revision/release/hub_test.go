@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -189,13 +190,12 @@ func (h *hub) patch(object *unstructured.Unstructured, edit func(map[string]any)
 // gone waits until none of the objects is there any more.
 func (h *hub) gone(objects []*unstructured.Unstructured) {
 	h.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
 	for _, object := range objects {
-		for h.live(object) != nil {
-			if time.Now().After(deadline) {
-				h.t.Fatalf("%s is still there", describe(object))
-			}
-			time.Sleep(20 * time.Millisecond)
+		err := wait.PollUntilContextTimeout(h.t.Context(), 20*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+			return h.live(object) == nil, nil
+		})
+		if err != nil {
+			h.t.Fatalf("%s is still there: %v", describe(object), err)
 		}
 	}
 }
