@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	materializev1alpha2 "github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	sailoperatorv1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -23,6 +24,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	for group, add := range map[schema.GroupVersion]func(*runtime.Scheme) error{
 		sailoperatorv1.GroupVersion:      sailoperatorv1.AddToScheme,
 		materializev1alpha2.GroupVersion: materializev1alpha2.AddToScheme,
+		kumav1alpha1.GroupVersion:        kumav1alpha1.AddToScheme,
 		policyv1alpha1.GroupVersion:      policyv1alpha1.AddToScheme,
 		workv1alpha1.GroupVersion:        workv1alpha1.AddToScheme,
 		workv1alpha2.GroupVersion:        workv1alpha2.AddToScheme,

@@ -1,0 +1,91 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MeshTCPRoute is where proxies send connections.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=kuma
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
+// +kubebuilder:printcolumn:name="FOR",type=string,JSONPath=".spec.targetRef.kind",description="Which proxies it is for."
+// +kubebuilder:printcolumn:name="NAME-OF-TARGET",type=string,JSONPath=".spec.targetRef.name",description="Name of what it is for."
+// +kubebuilder:printcolumn:name="TO",type=string,JSONPath=".spec.to[*].targetRef.name",description="The destinations that it names."
+// +kubebuilder:printcolumn:name="RESOLVED",type=string,JSONPath=".status.conditions[?(@.type==\"Resolved\")].status",description="Whether it refers to something."
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
+type MeshTCPRoute struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What it says, and of what.
+	// +optional
+	Spec MeshTCPRouteSpec `json:"spec,omitzero"`
+
+	// What was last seen of it. Written by Fairlead only.
+	// +optional
+	Status PolicyStatus `json:"status,omitzero"`
+}
+
+// MeshTCPRouteList is a list of MeshTCPRoutes.
+//
+// +kubebuilder:object:root=true
+type MeshTCPRouteList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MeshTCPRoute `json:"items"`
+}
+
+// MeshTCPRouteSpec is what it says, and of what.
+type MeshTCPRouteSpec struct {
+	// Which proxies it is for; without it, all of the mesh.
+	// +optional
+	TargetRef *TargetRef `json:"targetRef,omitempty"`
+
+	// What it says of destinations.
+	// +listType=atomic
+	// +optional
+	To []MeshTCPRouteTo `json:"to,omitempty"`
+}
+
+// TopLevel is which proxies the policy is for.
+func (p *MeshTCPRoute) TopLevel() *TargetRef { return p.Spec.TargetRef }
+
+// Entries are what it says of destinations.
+func (p *MeshTCPRoute) Entries() []Entry {
+	entries := make([]Entry, len(p.Spec.To))
+	for i := range p.Spec.To {
+		entries[i] = Entry{Index: i, TargetRef: p.Spec.To[i].TargetRef, Default: &p.Spec.To[i]}
+	}
+	return entries
+}
+
+// MeshTCPRouteTo is where connections to a destination go instead.
+type MeshTCPRouteTo struct {
+	// The destination.
+	// +required
+	TargetRef ToTargetRef `json:"targetRef"`
+
+	// Where they go.
+	// +kubebuilder:validation:MaxItems=1
+	// +listType=atomic
+	// +optional
+	Rules []TCPRule `json:"rules,omitempty"`
+}
+
+// TCPRule is where connections go.
+type TCPRule struct {
+	// What becomes of them.
+	// +optional
+	Default TCPRuleDefault `json:"default,omitzero"`
+}
+
+// TCPRuleDefault is what becomes of connections.
+type TCPRuleDefault struct {
+	// Where they go; without it, to the destination.
+	// +listType=atomic
+	// +optional
+	BackendRefs []BackendRef `json:"backendRefs,omitempty"`
+}

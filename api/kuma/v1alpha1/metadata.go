@@ -1,0 +1,131 @@
+package v1alpha1
+
+// DefaultMesh is the mesh of what names none.
+const DefaultMesh = "default"
+
+// Labels of the resources in this group.
+const (
+	// LabelMesh names the mesh that a resource belongs to.
+	LabelMesh = "kuma.io/mesh"
+	// LabelDisplayName is the name of a resource in the zone that it comes from.
+	LabelDisplayName = "kuma.io/display-name"
+	// LabelNamespace is the namespace of a resource in the zone that it comes from.
+	LabelNamespace = "kuma.io/namespace"
+	// LabelKubernetesNamespace is LabelNamespace as Kuma itself writes it.
+	LabelKubernetesNamespace = "k8s.kuma.io/namespace"
+	// LabelZone names the zone that a resource comes from.
+	LabelZone = "kuma.io/zone"
+	// LabelOrigin tells whether a resource was made in this zone or synced into it.
+	LabelOrigin = "kuma.io/origin"
+	// LabelManagedBy names who makes a resource and may change it.
+	LabelManagedBy = "kuma.io/managed-by"
+	// LabelSidecarInjection marks the namespaces whose pods have proxies.
+	LabelSidecarInjection = "kuma.io/sidecar-injection"
+)
+
+// Values of the labels.
+const (
+	// ManagedBy is the value of LabelManagedBy on what Fairlead makes.
+	ManagedBy = "fairlead"
+	// InjectionEnabled is the value of LabelSidecarInjection that brings a namespace into the mesh.
+	InjectionEnabled = "enabled"
+	// OriginZone is the value of LabelOrigin on what this zone made.
+	OriginZone = "zone"
+	// OriginGlobal is the value of LabelOrigin on what was synced from elsewhere.
+	OriginGlobal = "global"
+)
+
+// Tags of a Dataplane's inbounds.
+const (
+	// TagService is the old identity of a service.
+	TagService = "kuma.io/service"
+	// TagProtocol is what an inbound speaks.
+	TagProtocol = "kuma.io/protocol"
+	// TagZone is the zone of an inbound.
+	TagZone = "kuma.io/zone"
+)
+
+// Annotations that users write on Services and pods.
+const (
+	// AnnotationIgnore keeps a Service out of the mesh.
+	AnnotationIgnore = "kuma.io/ignore"
+	// AnnotationReachableBackends lists, on a pod, the backends that it reaches.
+	AnnotationReachableBackends = "kuma.io/reachable-backends"
+	// AnnotationReachableServices lists, on a pod, the values of kuma.io/service that it reaches.
+	AnnotationReachableServices = "kuma.io/transparent-proxying-reachable-services"
+)
+
+// Annotations of Fairlead's own.
+const (
+	// AnnotationMigrate is, on a Mesh, the intent to switch its consumers over.
+	AnnotationMigrate = "fairlead.dev/migrate-consumers"
+	// AnnotationConsumer names, on a generated Dataplane, the workload that it is part of, such as Deployment/cart.
+	AnnotationConsumer = "fairlead.dev/consumer"
+)
+
+// Conditions of the resources in this group.
+const (
+	// ConditionGenerated tells whether what a Service or Dataplane asks for could be generated.
+	ConditionGenerated = "Generated"
+	// ConditionPortsAgree tells whether all Dataplanes of a MeshService name the same ports.
+	ConditionPortsAgree = "PortsAgree"
+	// ConditionAddressed tells whether every hostname that a HostnameGenerator gives could be given.
+	ConditionAddressed = "Addressed"
+	// ConditionVIPs tells whether a service has the virtual addresses that it needs.
+	ConditionVIPs = "VIPs"
+	// ConditionResolved tells whether a policy refers to something that exists.
+	ConditionResolved = "Resolved"
+	// ConditionConsumersSwitched tells how far the consumers of a Mesh have been switched over.
+	ConditionConsumersSwitched = "ConsumersSwitched"
+	// ConditionServed tells whether the proxies of a Mesh are given their configuration.
+	ConditionServed = "Served"
+)
+
+// Reasons of Generated.
+const (
+	ReasonGenerated = "Generated"
+	ReasonDisabled  = "Disabled"
+	// ReasonUnmanaged means that somebody else's resource has the name already.
+	ReasonUnmanaged = "Unmanaged"
+)
+
+// Reasons of PortsAgree.
+const (
+	ReasonPortsAgree   = "PortsAgree"
+	ReasonPortConflict = "PortConflict"
+)
+
+// Reasons of Addressed.
+const (
+	ReasonAddressed         = "Addressed"
+	ReasonHostnameCollision = "HostnameCollision"
+	ReasonBadTemplate       = "BadTemplate"
+)
+
+// Reasons of VIPs.
+const (
+	ReasonAllocated      = "Allocated"
+	ReasonRangeExhausted = "RangeExhausted"
+)
+
+// Reasons of Resolved.
+const (
+	ReasonResolved        = "Resolved"
+	ReasonRefersToNothing = "RefersToNothing"
+)
+
+// Reasons of ConsumersSwitched.
+const (
+	ReasonSwitching = "Switching"
+	ReasonSwitched  = "Switched"
+	ReasonReverting = "Reverting"
+	ReasonReverted  = "Reverted"
+	ReasonPaused    = "Paused"
+	ReasonFailed    = "Failed"
+)
+
+// Reasons of Served.
+const (
+	ReasonServed    = "Served"
+	ReasonNotServed = "NotServed"
+)
