@@ -1,0 +1,96 @@
+// Package model holds the plain values that the parts of the passage share: what a consumer can call, who calls, and what of
+// it one may reach.
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Kind is the kind of a destination.
+type Kind string
+
+// The kinds of destinations: the value of a kuma.io/service tag, and a port of one of the two resources.
+const (
+	Tag                  Kind = "kuma.io/service"
+	MeshService          Kind = "MeshService"
+	MeshMultiZoneService Kind = "MeshMultiZoneService"
+)
+
+// Key names a destination, and is recovered from the name of its cluster alone.
+type Key struct {
+	Kind Kind
+	// Name is the value of a tag, or the display name of a resource.
+	Name string
+	// Namespace, Zone, Mesh and Port are those of a resource's port. They are empty for a tag; the namespace is also in
+	// universal, and the zone of a MeshMultiZoneService.
+	Namespace, Zone, Mesh string
+	Port                  uint32
+}
+
+// TagKey is the key of a tag's value.
+func TagKey(service string) Key { return Key{Kind: Tag, Name: service} }
+
+// What stands between the mesh and the port in the name of a cluster.
+var infixes = map[Kind]string{MeshService: "msvc", MeshMultiZoneService: "mzsvc"}
+
+// Cluster is the name of the destination's cluster, which is also its name in stats.
+func (k Key) Cluster() string {
+	if k.Kind == Tag {
+		return k.Name
+	}
+	return fmt.Sprintf("%s_%s_%s_%s_%s_%d", k.Name, k.Namespace, k.Zone, k.Mesh, infixes[k.Kind], k.Port)
+}
+
+// String tells a reader what the destination is.
+func (k Key) String() string {
+	if k.Kind == Tag {
+		return string(Tag) + " " + k.Name
+	}
+	name := k.Name
+	if k.Namespace != "" {
+		name = k.Namespace + "/" + name
+	}
+	if k.Zone != "" {
+		name += " of zone " + k.Zone
+	}
+	return fmt.Sprintf("%s %s port %d", k.Kind, name, k.Port)
+}
+
+// ParseCluster recovers the key from the name of a cluster: no other request is needed. What has not the shape of a
+// resource's cluster is a tag.
+func ParseCluster(cluster string) Key {
+	parts := strings.Split(cluster, "_")
+	if len(parts) != 6 {
+		return TagKey(cluster)
+	}
+	port, err := strconv.ParseUint(parts[5], 10, 16)
+	if err != nil || port == 0 || strconv.FormatUint(port, 10) != parts[5] {
+		return TagKey(cluster)
+	}
+	for kind, infix := range infixes {
+		if parts[4] == infix {
+			return Key{Kind: kind, Name: parts[0], Namespace: parts[1], Zone: parts[2], Mesh: parts[3], Port: uint32(port)}
+		}
+	}
+	return TagKey(cluster)
+}
+
+// KubernetesTag is the value of the tag kuma.io/service that a port of a Service has.
+func KubernetesTag(name, namespace string, port uint32) string {
+	return fmt.Sprintf("%s_%s_svc_%d", name, namespace, port)
+}
+
+// ParseKubernetesTag takes such a value apart.
+func ParseKubernetesTag(tag string) (name, namespace string, port uint32, ok bool) {
+	parts := strings.Split(tag, "_")
+	if len(parts) != 4 || parts[0] == "" || parts[1] == "" || parts[2] != "svc" {
+		return "", "", 0, false
+	}
+	number, err := strconv.ParseUint(parts[3], 10, 16)
+	if err != nil || number == 0 {
+		return "", "", 0, false
+	}
+	return parts[0], parts[1], uint32(number), true
+}
