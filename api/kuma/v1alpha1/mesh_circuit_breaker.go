@@ -81,11 +81,11 @@ type MeshCircuitBreakerTo struct {
 
 	// What holds for it.
 	// +optional
-	Default CircuitBreaking `json:"default,omitzero"`
+	Default MeshCircuitBreakerConf `json:"default,omitzero"`
 }
 
-// CircuitBreaking is when a proxy leaves a destination alone.
-type CircuitBreaking struct {
+// MeshCircuitBreakerConf is when a proxy leaves a destination alone.
+type MeshCircuitBreakerConf struct {
 	// How much it asks of a destination at once.
 	// +optional
 	ConnectionLimits *ConnectionLimits `json:"connectionLimits,omitempty"`

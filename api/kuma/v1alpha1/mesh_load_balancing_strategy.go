@@ -82,11 +82,11 @@ type MeshLoadBalancingStrategyTo struct {
 
 	// What holds for it.
 	// +optional
-	Default LoadBalancing `json:"default,omitzero"`
+	Default MeshLoadBalancingStrategyConf `json:"default,omitzero"`
 }
 
-// LoadBalancing is how a proxy chooses among instances.
-type LoadBalancing struct {
+// MeshLoadBalancingStrategyConf is how a proxy chooses among instances.
+type MeshLoadBalancingStrategyConf struct {
 	// Which zones and neighbours come first.
 	// +optional
 	LocalityAwareness *LocalityAwareness `json:"localityAwareness,omitempty"`

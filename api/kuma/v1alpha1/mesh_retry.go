@@ -81,11 +81,11 @@ type MeshRetryTo struct {
 
 	// What holds for it.
 	// +optional
-	Default Retries `json:"default,omitzero"`
+	Default MeshRetryConf `json:"default,omitzero"`
 }
 
-// Retries are when a proxy tries again.
-type Retries struct {
+// MeshRetryConf is when a proxy tries again.
+type MeshRetryConf struct {
 	// In TCP.
 	// +optional
 	TCP *TCPRetry `json:"tcp,omitempty"`

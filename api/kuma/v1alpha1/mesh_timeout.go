@@ -81,11 +81,11 @@ type MeshTimeoutTo struct {
 
 	// What holds for it.
 	// +optional
-	Default Timeouts `json:"default,omitzero"`
+	Default MeshTimeoutConf `json:"default,omitzero"`
 }
 
-// Timeouts are how long a proxy waits.
-type Timeouts struct {
+// MeshTimeoutConf is how long a proxy waits.
+type MeshTimeoutConf struct {
 	// For a connection to be made.
 	// +optional
 	ConnectionTimeout *Duration `json:"connectionTimeout,omitempty"`
