@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"fmt"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Decision is whether an entry of a policy applies to a destination.
+type Decision struct {
+	// Kind of the policy, and its namespace and name.
+	Kind   string `json:"kind"`
+	Policy string `json:"policy"`
+	// Entry is its index in spec.to.
+	Entry   int    `json:"entry"`
+	Applies bool   `json:"applies"`
+	Why     string `json:"why"`
+}
+
+// String of a policy tells it from others of its kind.
+func (n objectName) String() string {
+	if n.namespace == "" {
+		return n.name
+	}
+	return n.namespace + "/" + n.name
+}
+
+func (e *entry) decide(applies bool, why string) Decision {
+	return Decision{Kind: e.kind, Policy: e.policy.String(), Entry: e.index, Applies: applies, Why: why}
+}
+
+// decision of a match that said something new, or that was left nothing to say after the first of its kind.
+func (m match) decision(said bool, first *entry) Decision {
+	why := m.why()
+	_, balances := m.conf.(*kumav1alpha1.MeshLoadBalancingStrategyConf)
+	switch {
+	case said && balances && m.level.byTag():
+		return m.decide(true, why+"; only its localZone part counts there")
+	case said:
+		return m.decide(true, why)
+	case balances && m.level.byTag() && fillsNothing(m):
+		return m.decide(false, why+"; only its localZone part counts there, and it has none")
+	case first != nil:
+		return m.decide(false, fmt.Sprintf("%s, but all that it says is said by spec.to[%d] of %s already", why, first.index, first.policy))
+	}
+	return m.decide(false, why+", but says nothing of it")
+}
+
+func fillsNothing(m match) bool { return !(&Effective{}).take(m) }
+
+// why the entry is for the destination.
+func (m match) why() string {
+	r := &m.reference
+	switch m.level {
+	case ofMesh:
+		return "is for every destination of the mesh"
+	case ofPortByTag:
+		return fmt.Sprintf("is for the kuma.io/service %s, so also for port %d of the MeshService %s in namespace %s",
+			r.name, r.standIn.port, r.standIn.name, r.standIn.namespace)
+	case ofServiceByTag:
+		return fmt.Sprintf("is for the kuma.io/service %s, so also for the MeshService that stands for it", r.name)
+	case ofSection:
+		return fmt.Sprintf("is for section %s of %s", r.section, r.text())
+	}
+	return "is for " + r.text()
+}
+
+// text of what a reference names.
+func (r *reference) text() string {
+	switch {
+	case r.kind == model.Tag:
+		return "the kuma.io/service " + r.name
+	case r.labels != nil:
+		return fmt.Sprintf("each %s with its labels", r.kind)
+	case r.namespaceWritten:
+		return fmt.Sprintf("the %s %s in namespace %s", r.kind, r.name, r.namespace)
+	}
+	return fmt.Sprintf("the %s %s", r.kind, r.name)
+}

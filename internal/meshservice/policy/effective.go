@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// Effective is what policies say of a destination. What none speaks of is nil.
+type Effective struct {
+	Timeout        *kumav1alpha1.MeshTimeoutConf               `json:"timeout,omitempty"`
+	Retry          *kumav1alpha1.MeshRetryConf                 `json:"retry,omitempty"`
+	CircuitBreaker *kumav1alpha1.MeshCircuitBreakerConf        `json:"circuitBreaker,omitempty"`
+	LoadBalancing  *kumav1alpha1.MeshLoadBalancingStrategyConf `json:"loadBalancing,omitempty"`
+	HTTPRoute      *HTTPRoute                                  `json:"httpRoute,omitempty"`
+	TCPRoute       *TCPRoute                                   `json:"tcpRoute,omitempty"`
+	// Decisions are which entries it comes from, and which of those that are for the destination were beaten.
+	Decisions []Decision `json:"-"`
+
+	fingerprint string
+}
+
+// Fingerprint is equal for the same effect, whoever it comes from.
+func (e *Effective) Fingerprint() string { return e.fingerprint }
+
+// effectiveOf lets entries speak in the order in which they count.
+func effectiveOf(matches []match) *Effective {
+	e := &Effective{}
+	firsts := map[string]*entry{}
+	for _, m := range matches {
+		said := e.take(m)
+		e.Decisions = append(e.Decisions, m.decision(said, firsts[m.kind]))
+		if said && firsts[m.kind] == nil {
+			firsts[m.kind] = m.entry
+		}
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		// What was decoded from the API can be encoded: only raw values that somebody made by hand cannot.
+		text = fmt.Appendf(nil, "%v %v", err, matches)
+	}
+	sum := sha256.Sum256(text)
+	e.fingerprint = hex.EncodeToString(sum[:16])
+	return e
+}
+
+// take adds what the match says that was left open, and reports whether that is anything.
+func (e *Effective) take(m match) bool {
+	switch conf := m.conf.(type) {
+	case *kumav1alpha1.MeshTimeoutConf:
+		return fill(&e.Timeout, conf)
+	case *kumav1alpha1.MeshRetryConf:
+		return fill(&e.Retry, conf)
+	case *kumav1alpha1.MeshCircuitBreakerConf:
+		return fill(&e.CircuitBreaker, conf)
+	case *kumav1alpha1.MeshLoadBalancingStrategyConf:
+		if m.level.byTag() {
+			conf = withinZone(conf)
+		}
+		return fill(&e.LoadBalancing, conf)
+	case *kumav1alpha1.MeshHTTPRouteTo:
+		return take(&e.HTTPRoute, m.entry, conf)
+	case *kumav1alpha1.MeshTCPRouteTo:
+		if e.TCPRoute != nil || len(conf.Rules) == 0 {
+			return false
+		}
+		e.TCPRoute = &TCPRoute{Namespace: m.policy.namespace, BackendRefs: conf.Rules[0].Default.BackendRefs}
+		return true
+	}
+	return false
+}
+
+// withinZone is the part of a load balancing written for a tag that a MeshService gets: where its own zone's instances
+// are, only the neighbours among them are left to choose.
+func withinZone(l *kumav1alpha1.MeshLoadBalancingStrategyConf) *kumav1alpha1.MeshLoadBalancingStrategyConf {
+	if l.LocalityAwareness == nil || l.LocalityAwareness.LocalZone == nil {
+		return &kumav1alpha1.MeshLoadBalancingStrategyConf{}
+	}
+	return &kumav1alpha1.MeshLoadBalancingStrategyConf{LocalityAwareness: &kumav1alpha1.LocalityAwareness{LocalZone: l.LocalityAwareness.LocalZone}}
+}

@@ -1,0 +1,82 @@
+package policy
+
+import (
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// group holds the entries of policies that are for the same proxies, each where a destination that it is for looks.
+type group struct {
+	id         uint32
+	selection  selection
+	everything []*entry
+	// byTag are those for a tag, by its value; byStandIn the same, by the MeshService that stands for it.
+	byTag     map[string][]*entry
+	byStandIn map[portName][]*entry
+	// byName are those for a resource by its name as an object; the namespace is empty where none is written.
+	byName map[resourceName][]*entry
+	// byDisplayName are those with that label; byLabels those with others only.
+	byDisplayName map[resourceName][]*entry
+	byLabels      []*entry
+	unusable      []*entry
+}
+
+type resourceName struct {
+	kind            model.Kind
+	namespace, name string
+}
+
+func newGroup(id uint32, selection selection) *group {
+	return &group{
+		id: id, selection: selection,
+		byTag: map[string][]*entry{}, byStandIn: map[portName][]*entry{},
+		byName: map[resourceName][]*entry{}, byDisplayName: map[resourceName][]*entry{},
+	}
+}
+
+func (g *group) add(e *entry) {
+	r := &e.reference
+	displayName, displayed := r.labels[kumav1alpha1.LabelDisplayName]
+	switch {
+	case r.unusable != "":
+		g.unusable = append(g.unusable, e)
+	case r.everything:
+		g.everything = append(g.everything, e)
+	case r.kind == model.Tag:
+		g.byTag[r.name] = append(g.byTag[r.name], e)
+		g.byStandIn[r.standIn] = append(g.byStandIn[r.standIn], e)
+	case displayed:
+		key := resourceName{kind: r.kind, name: displayName}
+		g.byDisplayName[key] = append(g.byDisplayName[key], e)
+	case r.labels != nil:
+		g.byLabels = append(g.byLabels, e)
+	default:
+		key := resourceName{kind: r.kind, namespace: r.namespace, name: r.name}
+		g.byName[key] = append(g.byName[key], e)
+		if open := (resourceName{kind: r.kind, name: r.name}); !r.namespaceWritten && open != key {
+			g.byName[open] = append(g.byName[open], e)
+		}
+	}
+}
+
+// candidates calls visit with lists in which are all entries for the destination, some of them perhaps twice, and others.
+func (g *group) candidates(d *model.Destination, visit func([]*entry)) {
+	visit(g.everything)
+	if d.Key.Kind == model.Tag {
+		visit(g.byTag[d.Key.Name])
+		return
+	}
+	if d.Key.Kind == model.MeshService {
+		visit(g.byStandIn[portName{d.Key.Name, d.Key.Namespace, d.Key.Port}])
+		visit(g.byStandIn[portName{name: d.Key.Name, namespace: d.Key.Namespace}])
+	}
+	visit(g.byName[resourceName{d.Key.Kind, d.Namespace, d.Name}])
+	if d.Key.Namespace == "" {
+		visit(g.byName[resourceName{kind: d.Key.Kind, name: d.Name}])
+		visit(g.byName[resourceName{kind: d.Key.Kind, name: d.Key.Name}])
+	}
+	if displayName, found := labelOf(d, kumav1alpha1.LabelDisplayName); found {
+		visit(g.byDisplayName[resourceName{kind: d.Key.Kind, name: displayName}])
+	}
+	visit(g.byLabels)
+}

@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// match is an entry that is for a destination.
+type match struct {
+	*entry
+	level level
+}
+
+// Resolve is what policies say of a destination, for proxies of that class. What is said by the same entries is one value,
+// which must not be changed.
+func (s *Set) Resolve(c *Class, d model.Destination) *Effective {
+	var room [16]match
+	matches := c.matches(&d, room[:0])
+
+	var keyRoom [16 * 5]byte
+	key := keyRoom[:0]
+	for _, m := range matches {
+		key = append(binary.BigEndian.AppendUint32(key, m.id), byte(m.level))
+	}
+	s.mu.RLock()
+	effective := s.effectives[string(key)]
+	s.mu.RUnlock()
+	if effective != nil {
+		return effective
+	}
+	effective = effectiveOf(matches)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first := s.effectives[string(key)]; first != nil {
+		return first
+	}
+	s.effectives[string(key)] = effective
+	return effective
+}
+
+// matches are the entries that are for a destination, in the order in which they count.
+func (c *Class) matches(d *model.Destination, matches []match) []match {
+	for _, g := range c.groups {
+		g.candidates(d, func(entries []*entry) {
+			for _, e := range entries {
+				if level := e.reference.level(d); level != unrelated {
+					matches = append(matches, match{e, level})
+				}
+			}
+		})
+	}
+	slices.SortFunc(matches, func(a, b match) int { return cmp.Or(cmp.Compare(b.level, a.level), cmp.Compare(a.id, b.id)) })
+	return slices.Compact(matches)
+}

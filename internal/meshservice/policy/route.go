@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// HTTPRoute is where requests for a destination go, by rules of which the first that matches counts. Requests that none
+// matches go to the destination.
+type HTTPRoute struct {
+	Rules []HTTPRule `json:"rules,omitempty"`
+}
+
+// HTTPRule is where some requests go.
+type HTTPRule struct {
+	// Namespace of the policy, which is that of what it refers to without one.
+	Namespace string `json:"namespace,omitempty"`
+	// Hostnames are the only ones it is for, if there are any.
+	Hostnames   []string                  `json:"hostnames,omitempty"`
+	Match       kumav1alpha1.HTTPMatch    `json:"match,omitzero"`
+	Filters     []apiextensionsv1.JSON    `json:"filters,omitempty"`
+	BackendRefs []kumav1alpha1.BackendRef `json:"backendRefs,omitempty"`
+}
+
+// TCPRoute is where connections to a destination go.
+type TCPRoute struct {
+	// Namespace of the policy, which is that of what it refers to without one.
+	Namespace   string                    `json:"namespace,omitempty"`
+	BackendRefs []kumav1alpha1.BackendRef `json:"backendRefs,omitempty"`
+}
+
+// take adds the rules of an entry for requests that no rule so far is for, and reports whether there are any. Of the same
+// requests the earlier rule says all.
+func take(route **HTTPRoute, e *entry, to *kumav1alpha1.MeshHTTPRouteTo) bool {
+	var rules, added []HTTPRule
+	if *route != nil {
+		rules = (*route).Rules
+	}
+	for _, rule := range to.Rules {
+		matches := rule.Matches
+		if len(matches) == 0 {
+			matches = []kumav1alpha1.HTTPMatch{{}}
+		}
+		for _, m := range matches {
+			taken := HTTPRule{
+				Hostnames: to.Hostnames, Match: m,
+				Filters: rule.Default.Filters, BackendRefs: rule.Default.BackendRefs,
+			}
+			if len(taken.Filters) > 0 || len(taken.BackendRefs) > 0 {
+				taken.Namespace = e.policy.namespace
+			}
+			same := func(other HTTPRule) bool { return sameRequests(taken, other) }
+			if !slices.ContainsFunc(rules, same) && !slices.ContainsFunc(added, same) {
+				added = append(added, taken)
+			}
+		}
+	}
+	if len(added) == 0 {
+		return false
+	}
+	rules = append(rules, added...)
+	slices.SortStableFunc(rules, closer)
+	*route = &HTTPRoute{Rules: rules}
+	return true
+}
+
+func sameRequests(a, b HTTPRule) bool {
+	return slices.Equal(a.Hostnames, b.Hostnames) && reflect.DeepEqual(a.Match, b.Match)
+}
+
+// closer puts the rule first that says more of its requests: an exact path before a prefix, a long one before a short one,
+// then a method, more headers, more parameters.
+func closer(a, b HTTPRule) int {
+	path := func(r HTTPRule) (kind, length int) {
+		switch p := r.Match.Path; {
+		case p == nil:
+			return 0, 0
+		case p.Type == "Exact":
+			return 3, len(p.Value)
+		case p.Type == "RegularExpression":
+			return 2, len(p.Value)
+		default:
+			return 1, len(p.Value)
+		}
+	}
+	method := func(r HTTPRule) int { return min(len(r.Match.Method), 1) }
+	aKind, aLength := path(a)
+	bKind, bLength := path(b)
+	return cmp.Or(
+		cmp.Compare(min(len(b.Hostnames), 1), min(len(a.Hostnames), 1)),
+		cmp.Compare(bKind, aKind),
+		cmp.Compare(bLength, aLength),
+		cmp.Compare(method(b), method(a)),
+		cmp.Compare(len(b.Match.Headers), len(a.Match.Headers)),
+		cmp.Compare(len(b.Match.QueryParams), len(a.Match.QueryParams)),
+	)
+}

@@ -1,0 +1,105 @@
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// selection is which proxies a policy is for.
+type selection struct {
+	// none: it is for none that Fairlead serves.
+	none bool
+	// service is the kuma.io/service that an inbound has, and tags are others of the same inbound.
+	service string
+	tags    map[string]string
+	// proxy is a Dataplane. Its namespace is left open in proxies that have none.
+	proxy  objectName
+	labels map[string]string
+	// dataplane: it says so of Dataplanes, if only of all.
+	dataplane bool
+}
+
+func selectionOf(p Policy) selection {
+	ref := p.TopLevel()
+	if ref == nil {
+		return selection{}
+	}
+	if len(ref.ProxyTypes) > 0 && !slices.Contains(ref.ProxyTypes, "Sidecar") {
+		return selection{none: true}
+	}
+	switch ref.Kind {
+	case kumav1alpha1.MeshKind:
+		return selection{}
+	case kumav1alpha1.MeshSubsetKind:
+		return selection{tags: ref.Tags}
+	case kumav1alpha1.MeshServiceKind, kumav1alpha1.MeshServiceSubsetKind:
+		return selection{service: ref.Name, tags: ref.Tags, none: ref.Name == ""}
+	case kumav1alpha1.DataplaneKind:
+		sel := selection{labels: ref.Labels, dataplane: true}
+		if ref.Name != "" {
+			sel.proxy = objectName{ref.Namespace, ref.Name}
+			if ref.Namespace == "" {
+				sel.proxy.namespace = p.GetNamespace()
+			}
+		}
+		return sel
+	}
+	return selection{none: true}
+}
+
+// key is equal for selections of the same proxies.
+func (s selection) key() string {
+	text, err := json.Marshal([]any{s.none, s.service, s.tags, s.proxy.namespace, s.proxy.name, s.labels, s.dataplane})
+	if err != nil {
+		panic(err) // strings and maps of them always have a text
+	}
+	return string(text)
+}
+
+// rank is how specific the selection is.
+func (s selection) rank() int {
+	switch {
+	case s.proxy.name != "":
+		return 5
+	case s.service != "" && len(s.tags) > 0:
+		return 4
+	case s.service != "":
+		return 3
+	case len(s.tags) > 0 || len(s.labels) > 0:
+		return 2
+	case s.dataplane:
+		return 1
+	}
+	return 0
+}
+
+func (s selection) selects(p model.Proxy) bool {
+	if s.none {
+		return false
+	}
+	if s.proxy.name != "" && (s.proxy.name != p.ID.Name || p.ID.Namespace != "" && s.proxy.namespace != p.ID.Namespace) {
+		return false
+	}
+	if !within(s.labels, p.Labels) {
+		return false
+	}
+	if s.service == "" && len(s.tags) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(p.Inbounds, func(tags map[string]string) bool {
+		return (s.service == "" || tags[kumav1alpha1.TagService] == s.service) && within(s.tags, tags)
+	})
+}
+
+// within says whether all that is wanted is there.
+func within(wanted, there map[string]string) bool {
+	for name, value := range wanted {
+		if got, found := there[name]; !found || value != got {
+			return false
+		}
+	}
+	return true
+}

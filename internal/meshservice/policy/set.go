@@ -1,0 +1,122 @@
+// Package policy finds what policies say of a destination, for the proxies that they are for.
+//
+// What is more specific about the destination counts before what is less: a section, then a whole service, then the mesh.
+// Between equals it is the policy that is more specific about its proxies, then the one whose name, and then whose
+// namespace, comes first in the alphabet, and within a policy the later entry. What one leaves open the next one says,
+// field by field.
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// Policy is one of any kind.
+type Policy = kumav1alpha1.Policy
+
+// Set holds the policies of a mesh, indexed so that no question needs to look at all. It is safe for concurrent use.
+type Set struct {
+	// groups are policies that are for the same proxies.
+	groups []*group
+	// byService and byName are the groups for a value of kuma.io/service and for the name of a Dataplane; others are the rest.
+	byService map[string][]*group
+	byName    map[string][]*group
+	others    []*group
+
+	mu         sync.RWMutex
+	classes    map[string]*Class
+	effectives map[string]*Effective
+}
+
+type objectName struct{ namespace, name string }
+
+// entry is what one policy says of some destinations.
+type entry struct {
+	id        uint32
+	kind      string
+	policy    objectName
+	index     int
+	reference reference
+	conf      any
+}
+
+// Compile indexes the policies of one mesh. They must not be changed afterwards.
+func Compile(policies []Policy) *Set {
+	s := &Set{
+		byService: map[string][]*group{}, byName: map[string][]*group{},
+		classes: map[string]*Class{}, effectives: map[string]*Effective{},
+	}
+	selections := make(map[string]*group)
+	selecting := make(map[Policy]*group, len(policies))
+	for _, p := range policies {
+		sel := selectionOf(p)
+		g := selections[sel.key()]
+		if g == nil {
+			g = newGroup(uint32(len(s.groups)), sel)
+			selections[sel.key()] = g
+			s.add(g)
+		}
+		selecting[p] = g
+	}
+	ordered := slices.Clone(policies)
+	slices.SortStableFunc(ordered, func(a, b Policy) int {
+		return cmp.Or(
+			cmp.Compare(selecting[b].selection.rank(), selecting[a].selection.rank()),
+			cmp.Compare(a.GetName(), b.GetName()),
+			cmp.Compare(a.GetNamespace(), b.GetNamespace()),
+			cmp.Compare(kindOf(a), kindOf(b)),
+		)
+	})
+	var id uint32
+	for _, p := range ordered {
+		for _, e := range slices.Backward(p.Entries()) {
+			selecting[p].add(&entry{
+				id: id, kind: kindOf(p), policy: objectName{p.GetNamespace(), p.GetName()}, index: e.Index,
+				reference: referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)), conf: e.Default,
+			})
+			id++
+		}
+	}
+	return s
+}
+
+func (s *Set) add(g *group) {
+	s.groups = append(s.groups, g)
+	switch sel := g.selection; {
+	case sel.service != "":
+		s.byService[sel.service] = append(s.byService[sel.service], g)
+	case sel.proxy.name != "":
+		s.byName[sel.proxy.name] = append(s.byName[sel.proxy.name], g)
+	default:
+		s.others = append(s.others, g)
+	}
+}
+
+func kindOf(p Policy) string {
+	switch p.(type) {
+	case *kumav1alpha1.MeshTimeout:
+		return kumav1alpha1.MeshTimeoutKind
+	case *kumav1alpha1.MeshRetry:
+		return kumav1alpha1.MeshRetryKind
+	case *kumav1alpha1.MeshCircuitBreaker:
+		return kumav1alpha1.MeshCircuitBreakerKind
+	case *kumav1alpha1.MeshLoadBalancingStrategy:
+		return kumav1alpha1.MeshLoadBalancingStrategyKind
+	case *kumav1alpha1.MeshHTTPRoute:
+		return kumav1alpha1.MeshHTTPRouteKind
+	case *kumav1alpha1.MeshTCPRoute:
+		return kumav1alpha1.MeshTCPRouteKind
+	}
+	return p.GetObjectKind().GroupVersionKind().Kind
+}
+
+func isRoute(conf any) bool {
+	switch conf.(type) {
+	case *kumav1alpha1.MeshHTTPRouteTo, *kumav1alpha1.MeshTCPRouteTo:
+		return true
+	}
+	return false
+}
