@@ -4,5 +4,6 @@ package fairlead
 // AnnotationPaused set to "true" on the resource that starts a passage pauses that passage.
 const AnnotationPaused = "fairlead.dev/paused"
 
-// AnnotationRetry on the resource that starts a passage is a time: what failed before it is tried again.
+// AnnotationRetry on the resource that starts a passage asks to try again what has failed: for an Istio what failed before the
+// time that it is, for a Mesh all that had failed when the value changed.
 const AnnotationRetry = "fairlead.dev/retry"

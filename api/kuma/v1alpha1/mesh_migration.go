@@ -8,6 +8,10 @@ type MeshMigration struct {
 	// +optional
 	Intent string `json:"intent,omitempty"`
 
+	// Value of the annotation fairlead.dev/retry that was followed last.
+	// +optional
+	Retry string `json:"retry,omitempty"`
+
 	// The consumers go back instead.
 	// +optional
 	Revert bool `json:"revert,omitempty"`
@@ -53,7 +57,7 @@ type MeshMigration struct {
 
 // ConsumerState is what became of a consumer.
 //
-// +kubebuilder:validation:Enum=Waiting;Switching;Switched;Reverting;Failed
+// +kubebuilder:validation:Enum=Waiting;Switching;Switched;Reverting;Reverted;Failed
 type ConsumerState string
 
 // The states of a consumer.
@@ -66,6 +70,8 @@ const (
 	ConsumerSwitched ConsumerState = "Switched"
 	// ConsumerReverting: it goes back, and its proxies have not all acknowledged yet.
 	ConsumerReverting ConsumerState = "Reverting"
+	// ConsumerReverted: it went back to tags alone.
+	ConsumerReverted ConsumerState = "Reverted"
 	// ConsumerFailed: a proxy refused the configuration, or was lost.
 	ConsumerFailed ConsumerState = "Failed"
 )
@@ -80,6 +86,10 @@ type MigratedConsumer struct {
 	// +required
 	State ConsumerState `json:"state"`
 
+	// Its proxies are given MeshServices, whatever came of that.
+	// +optional
+	Switched bool `json:"switched,omitempty"`
+
 	// The batch that it is part of, from 1.
 	// +optional
 	Batch int32 `json:"batch,omitempty"`
@@ -92,7 +102,7 @@ type MigratedConsumer struct {
 	// +optional
 	Finished *metav1.Time `json:"finished,omitempty"`
 
-	// The proxies that were connected when its batch opened.
+	// The proxies that were connected when its batch opened, for as long as they are waited for.
 	// +listType=atomic
 	// +optional
 	Proxies []string `json:"proxies,omitempty"`

@@ -122,6 +122,18 @@ const (
 	ReasonReverted  = "Reverted"
 	ReasonPaused    = "Paused"
 	ReasonFailed    = "Failed"
+	// ReasonInvalidIntent means that the annotation fairlead.dev/migrate-consumers cannot be read.
+	ReasonInvalidIntent = "InvalidIntent"
+	// ReasonWithdrawn means that the annotation fairlead.dev/migrate-consumers went before all was done.
+	ReasonWithdrawn = "Withdrawn"
+	// ReasonModeDisabled means that the mesh has no MeshServices to switch to.
+	ReasonModeDisabled = "ModeDisabled"
+	// ReasonModeReachesAll means that the mode gives MeshServices to every consumer.
+	ReasonModeReachesAll = "ModeReachesAll"
+	// ReasonModeNotInForce means that the mode was asked for and is not followed yet.
+	ReasonModeNotInForce = "ModeNotInForce"
+	// ReasonNoMeshServices means that none has been generated or made yet.
+	ReasonNoMeshServices = "NoMeshServices"
 )
 
 // Reasons of Served.
