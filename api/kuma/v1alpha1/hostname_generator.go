@@ -10,8 +10,10 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=hg,categories=kuma
 // +kubebuilder:storageversion
+// +kubebuilder:subresource:status
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
 // +kubebuilder:printcolumn:name="TEMPLATE",type=string,JSONPath=".spec.template",description="What the names are made from."
+// +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=".status.conditions[?(@.type==\"Addressed\")].reason",description="Whether names can be made from it."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
 type HostnameGenerator struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -20,6 +22,10 @@ type HostnameGenerator struct {
 	// Which services get a name, and which.
 	// +required
 	Spec HostnameGeneratorSpec `json:"spec"`
+
+	// What was last seen of it. Written by Fairlead only.
+	// +optional
+	Status HostnameGeneratorStatus `json:"status,omitzero"`
 }
 
 // HostnameGeneratorList is a list of HostnameGenerators.
@@ -60,4 +66,17 @@ type HostnameSelector struct {
 	// MeshExternalServices with these labels. Kept as it is written.
 	// +optional
 	MeshExternalService *LabelMatch `json:"meshExternalService,omitempty"`
+}
+
+// HostnameGeneratorStatus is what was last seen of a HostnameGenerator.
+type HostnameGeneratorStatus struct {
+	// The generation of the HostnameGenerator that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Addressed: whether names can be made from its template.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

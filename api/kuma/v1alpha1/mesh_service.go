@@ -52,6 +52,8 @@ type MeshServiceSpec struct {
 	// The ports on which clients reach it.
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.port == p.port))",message="each port can be there once only: remove the second of two entries with the same port"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="each name can be there once only: give the second of two ports with the same name another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.all(q, has(q.name) || p.name != string(q.port)))",message="a port without a name is named by its number: give the port that has this number for a name another name"
 	// +listType=atomic
 	// +optional
 	Ports []Port `json:"ports,omitempty"`
@@ -94,6 +96,8 @@ type Port struct {
 	Port int32 `json:"port"`
 
 	// Name of the port; without it, its number.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Name string `json:"name,omitempty"`
 
