@@ -57,7 +57,7 @@ func (m match) why() string {
 		return "is for every destination of the mesh"
 	case ofPortByTag:
 		return fmt.Sprintf("is for the kuma.io/service %s, so also for port %d of the MeshService %s in namespace %s",
-			r.name, r.standIn.port, r.standIn.name, r.standIn.namespace)
+			r.name, r.port, r.standIn.name, r.standIn.namespace)
 	case ofServiceByTag:
 		return fmt.Sprintf("is for the kuma.io/service %s, so also for the MeshService that stands for it", r.name)
 	case ofSection:

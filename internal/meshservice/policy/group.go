@@ -12,13 +12,12 @@ type group struct {
 	everything []*entry
 	// byTag are those for a tag, by its value; byStandIn the same, by the MeshService that stands for it.
 	byTag     map[string][]*entry
-	byStandIn map[portName][]*entry
+	byStandIn map[objectName][]*entry
 	// byName are those for a resource by its name as an object; the namespace is empty where none is written.
 	byName map[resourceName][]*entry
 	// byDisplayName are those with that label; byLabels those with others only.
 	byDisplayName map[resourceName][]*entry
 	byLabels      []*entry
-	unusable      []*entry
 }
 
 type resourceName struct {
@@ -29,7 +28,7 @@ type resourceName struct {
 func newGroup(id uint32, selection selection) *group {
 	return &group{
 		id: id, selection: selection,
-		byTag: map[string][]*entry{}, byStandIn: map[portName][]*entry{},
+		byTag: map[string][]*entry{}, byStandIn: map[objectName][]*entry{},
 		byName: map[resourceName][]*entry{}, byDisplayName: map[resourceName][]*entry{},
 	}
 }
@@ -39,7 +38,6 @@ func (g *group) add(e *entry) {
 	displayName, displayed := r.labels[kumav1alpha1.LabelDisplayName]
 	switch {
 	case r.unusable != "":
-		g.unusable = append(g.unusable, e)
 	case r.everything:
 		g.everything = append(g.everything, e)
 	case r.kind == model.Tag:
@@ -67,8 +65,7 @@ func (g *group) candidates(d *model.Destination, visit func([]*entry)) {
 		return
 	}
 	if d.Key.Kind == model.MeshService {
-		visit(g.byStandIn[portName{d.Key.Name, d.Key.Namespace, d.Key.Port}])
-		visit(g.byStandIn[portName{name: d.Key.Name, namespace: d.Key.Namespace}])
+		visit(g.byStandIn[objectName{d.Key.Namespace, d.Key.Name}])
 	}
 	visit(g.byName[resourceName{d.Key.Kind, d.Namespace, d.Name}])
 	if d.Key.Namespace == "" {

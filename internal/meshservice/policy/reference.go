@@ -41,16 +41,12 @@ type reference struct {
 	namespaceWritten bool
 	// labels, if not nil, select resources.
 	labels map[string]string
-	// section is the name of the only port that it is for.
+	// section and port are the name and the number of the only port that it is for. Of a tag, it is the port of the
+	// MeshService that stands for it.
 	section string
-	// standIn is the MeshService that stands for the tag. Its port is zero where the tag does not tell.
-	standIn portName
-}
-
-// portName is a port of a MeshService, in any zone.
-type portName struct {
-	name, namespace string
-	port            uint32
+	port    uint32
+	// standIn is the MeshService, in any zone, that stands for the tag.
+	standIn objectName
 }
 
 func referenceOf(ref kumav1alpha1.ToTargetRef, namespace string, route bool) reference {
@@ -75,17 +71,36 @@ func referenceOf(ref kumav1alpha1.ToTargetRef, namespace string, route bool) ref
 	if r.name == "" {
 		return reference{unusable: "has neither name nor labels"}
 	}
-	if r.kind != model.MeshService || r.section != "" {
-		return r
+	if r.kind == model.MeshService && r.section == "" {
+		r.readTag()
 	}
+	return r
+}
+
+// readTag finds out whether a name is the value of a tag.
+func (r *reference) readTag() {
 	// No object has a name like a tag of Kubernetes, so that it is a tag's whatever else is written.
 	name, space, port, kubernetes := model.ParseKubernetesTag(r.name)
 	switch {
 	case kubernetes:
-		r.kind, r.standIn = model.Tag, portName{name, space, port}
+		r.kind, r.standIn, r.port = model.Tag, objectName{space, name}, port
 	case !r.namespaceWritten:
-		r.kind, r.standIn = model.Tag, portName{name: r.name}
+		r.kind, r.standIn = model.Tag, objectName{name: r.name}
 	}
+}
+
+// backendOf is which destinations a backend of a route in that namespace is.
+func backendOf(ref kumav1alpha1.BackendRef, namespace string) reference {
+	to := kumav1alpha1.ToTargetRef{Kind: ref.Kind, Name: ref.Name, Namespace: ref.Namespace, Labels: ref.Labels, SectionName: ref.SectionName}
+	r := referenceOf(to, namespace, true)
+	if ref.Port == nil || r.unusable != "" {
+		return r
+	}
+	// A number, too, is only ever that of a resource's port.
+	if r.kind == model.Tag {
+		r.kind, r.standIn = model.MeshService, objectName{}
+	}
+	r.port = uint32(*ref.Port)
 	return r
 }
 
@@ -100,26 +115,29 @@ func (r *reference) level(d *model.Destination) level {
 		return r.levelByTag(d)
 	case r.kind != d.Key.Kind || !r.means(d):
 		return unrelated
-	case r.section == "":
+	case !r.hasPort(d):
+		return unrelated
+	case r.section == "" && r.port == 0:
 		return ofService
-	case r.section == d.Section:
-		return ofSection
 	}
-	return unrelated
+	return ofSection
+}
+
+// hasPort says whether the port of a destination is one that the reference is for.
+func (r *reference) hasPort(d *model.Destination) bool {
+	return (r.section == "" || r.section == d.Section) && (r.port == 0 || r.port == d.Key.Port)
 }
 
 func (r *reference) levelByTag(d *model.Destination) level {
 	switch {
 	case d.Key.Kind == model.Tag && d.Key.Name == r.name:
 		return ofService
-	case d.Key.Kind != model.MeshService || r.route || !r.standsIn(d):
+	case r.route || !r.standsIn(d) || !r.hasPort(d):
 		return unrelated
-	case r.standIn.port == 0:
+	case r.port == 0:
 		return ofServiceByTag
-	case r.standIn.port == d.Key.Port:
-		return ofPortByTag
 	}
-	return unrelated
+	return ofPortByTag
 }
 
 // standsIn says whether the destination is a port, of whatever number, of the MeshService that stands for the tag.
@@ -141,7 +159,7 @@ func (r *reference) means(d *model.Destination) bool {
 }
 
 func (r *reference) names(d *model.Destination) bool {
-	if d.Name == r.name && (d.Namespace == r.namespace) {
+	if d.Name == r.name && d.Namespace == r.namespace {
 		return true
 	}
 	if d.Key.Namespace != "" || r.namespaceWritten {

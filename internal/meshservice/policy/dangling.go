@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Finding is a reference of a policy to nothing.
+type Finding struct {
+	// Kind of the policy, and its namespace and name.
+	Kind   string `json:"kind"`
+	Policy string `json:"policy"`
+	// Entry is the index in spec.to, and Field the path to what is wrong.
+	Entry int    `json:"entry"`
+	Field string `json:"field"`
+	// Problem and Remedy are for people.
+	Problem string `json:"problem"`
+	Remedy  string `json:"remedy"`
+}
+
+// String is the finding in one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s %s: %s: %s; %s", f.Kind, f.Policy, f.Field, f.Problem, f.Remedy)
+}
+
+// Dangling finds what in policies refers to none of the destinations of their mesh, sorted by policy and place.
+func Dangling(policies []Policy, destinations []model.Destination) []Finding {
+	directory := NewDirectory(destinations)
+	var findings []Finding
+	for _, p := range policies {
+		report := func(entry int, path string, r reference) {
+			field, problem, remedy := directory.missing(&r)
+			if problem == "" {
+				return
+			}
+			findings = append(findings, Finding{
+				Kind: kindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(), Entry: entry,
+				Field: strings.TrimSuffix(path+"."+field, "."), Problem: problem, Remedy: remedy,
+			})
+		}
+		for _, e := range p.Entries() {
+			to := fmt.Sprintf("spec.to[%d]", e.Index)
+			if e.TargetRef.Kind != kumav1alpha1.MeshExternalServiceKind {
+				report(e.Index, to+".targetRef", referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)))
+			}
+			for i, refs := range backendsOf(e.Default) {
+				for j, ref := range refs {
+					if ref.Kind != kumav1alpha1.MeshExternalServiceKind {
+						path := fmt.Sprintf("%s.rules[%d].default.backendRefs[%d]", to, i, j)
+						report(e.Index, path, backendOf(ref, p.GetNamespace()))
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Policy, b.Policy))
+	})
+	return findings
+}
+
+// backendsOf are the backends of each rule of a route.
+func backendsOf(conf any) [][]kumav1alpha1.BackendRef {
+	var all [][]kumav1alpha1.BackendRef
+	switch to := conf.(type) {
+	case *kumav1alpha1.MeshHTTPRouteTo:
+		for _, rule := range to.Rules {
+			all = append(all, rule.Default.BackendRefs)
+		}
+	case *kumav1alpha1.MeshTCPRouteTo:
+		for _, rule := range to.Rules {
+			all = append(all, rule.Default.BackendRefs)
+		}
+	}
+	return all
+}
+
+// missing tells what a reference is for that is not there; nothing, if it is for anything.
+func (d *Directory) missing(r *reference) (field, problem, remedy string) {
+	if r.unusable != "" {
+		return "", r.unusable, "name a MeshService or a MeshMultiZoneService"
+	}
+	if r.everything {
+		return "", "", ""
+	}
+	for range d.find(r) {
+		return "", "", ""
+	}
+	near := d.near(r)
+	switch {
+	case r.kind == model.Tag:
+		return "name", "there is no kuma.io/service " + r.name, r.tagRemedy(near)
+	case slices.ContainsFunc(near, r.means):
+		return d.missingPort(r, near)
+	case r.labels != nil:
+		return "labels", fmt.Sprintf("there is no %s with these labels", r.kind), "correct the labels, or remove what is for it"
+	}
+	problem = fmt.Sprintf("there is no %s %s in namespace %s", r.kind, r.name, r.namespace)
+	for _, destination := range near {
+		if destination.Name == r.name && destination.Namespace != "" {
+			return "namespace", problem, "write namespace: " + destination.Namespace
+		}
+	}
+	return "name", problem, "correct the name, or remove what is for it"
+}
+
+func (d *Directory) missingPort(r *reference, near []*model.Destination) (field, problem, remedy string) {
+	field, wanted := "sectionName", r.section
+	if r.section == "" {
+		field, wanted = "port", fmt.Sprint(r.port)
+	}
+	var sections []string
+	for _, destination := range near {
+		if !r.means(destination) {
+			continue
+		}
+		if r.section == fmt.Sprint(destination.Key.Port) {
+			return field, fmt.Sprintf("port %s has the name %s, by which sections go", wanted, destination.Section), "write sectionName: " + destination.Section
+		}
+		sections = append(sections, fmt.Sprintf("%s (port %d)", destination.Section, destination.Key.Port))
+	}
+	slices.Sort(sections)
+	return field, fmt.Sprintf("%s has no %s %s", r.text(), strings.TrimSuffix(field, "Name"), wanted),
+		"choose among " + strings.Join(slices.Compact(sections), ", ")
+}
+
+// tagRemedy tells what to do about a tag that is not there, where there are MeshServices of that name.
+func (r *reference) tagRemedy(near []*model.Destination) string {
+	for _, destination := range near {
+		switch {
+		case r.standsIn(destination) && r.hasPort(destination):
+			return fmt.Sprintf("routes stay with their kuma.io/service: route the MeshService %s by its labels and sectionName %q", r.standIn.name, destination.Section)
+		case r.standsIn(destination):
+			return fmt.Sprintf("the MeshService %s is there with port %d", r.standIn.name, destination.Key.Port)
+		case r.standIn.namespace == "" && destination.Namespace != "" && destination.Local:
+			return fmt.Sprintf("if the MeshService %s is meant, write namespace: %s", r.name, destination.Namespace)
+		}
+	}
+	return "correct the name, or remove what is for it"
+}

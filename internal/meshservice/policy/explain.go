@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Explain is which entries apply to a destination and why, for proxies of that class, and also which could be thought to
+// and do not: those that were beaten, and those that name the same service otherwise. They are sorted by kind, and then in
+// the order in which they count.
+func (s *Set) Explain(c *Class, d model.Destination) []Decision {
+	decisions := slices.Clone(s.Resolve(c, d).Decisions)
+	var others []match
+	for _, g := range c.groups {
+		look := func(entries []*entry) {
+			for _, e := range entries {
+				if e.reference.level(&d) == unrelated && e.reference.whyNot(&d) != "" {
+					others = append(others, match{e, unrelated})
+				}
+			}
+		}
+		g.candidates(&d, look)
+		if d.Key.Kind == model.Tag {
+			g.resources(standInOf(d.Key.Name), look)
+		}
+	}
+	slices.SortFunc(others, func(a, b match) int { return cmp.Compare(a.id, b.id) })
+	for _, m := range slices.Compact(others) {
+		decisions = append(decisions, m.decide(false, m.reference.whyNot(&d)))
+	}
+	slices.SortStableFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Kind, b.Kind) })
+	return decisions
+}
+
+// resources calls visit with the entries that name a MeshService itself.
+func (g *group) resources(standIn objectName, visit func([]*entry)) {
+	visit(g.byName[resourceName{model.MeshService, standIn.namespace, standIn.name}])
+	visit(g.byDisplayName[resourceName{kind: model.MeshService, name: standIn.name}])
+}
+
+// standInOf is the MeshService that stands for the value of a tag.
+func standInOf(tag string) objectName {
+	if name, namespace, _, ok := model.ParseKubernetesTag(tag); ok {
+		return objectName{namespace, name}
+	}
+	return objectName{name: tag}
+}
+
+// whyNot tells why a reference to the same service is not for this destination; it is empty for a reference to others.
+func (r *reference) whyNot(d *model.Destination) string {
+	switch {
+	case d.Key.Kind == model.Tag:
+		if r.kind != model.MeshService || !r.agrees(standInOf(d.Key.Name)) {
+			return ""
+		}
+		return fmt.Sprintf("is for %s itself, and not for a kuma.io/service", r.text())
+	case r.kind == model.Tag && !r.standsIn(d):
+		return ""
+	case r.kind == model.Tag && !r.hasPort(d):
+		return fmt.Sprintf("is for %s, which is port %d", r.text(), r.port)
+	case r.kind == model.Tag && r.route:
+		return fmt.Sprintf("is for %s, and routes stay with it; route the MeshService by its labels and a sectionName", r.text())
+	case r.kind == d.Key.Kind && r.means(d):
+		return fmt.Sprintf("is for section %s of %s, and this is section %s", r.section, r.text(), d.Section)
+	}
+	return ""
+}
+
+// agrees says whether labels leave it open that the MeshService is meant, or a name is written, by which it was found.
+func (r *reference) agrees(standIn objectName) bool {
+	for _, label := range []string{kumav1alpha1.LabelNamespace, kumav1alpha1.LabelKubernetesNamespace} {
+		if namespace, written := r.labels[label]; written && namespace != standIn.namespace {
+			return false
+		}
+	}
+	return true
+}
