@@ -1,0 +1,135 @@
+// Package registrar keeps in the mesh what runs: MeshServices for Services and for what Dataplanes serve, Dataplanes for pods,
+// and the addresses and hostnames of services.
+package registrar
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// FieldOwner is who writes, as managed fields tell it.
+const FieldOwner = "fairlead/meshservice"
+
+// DefaultGrace is how long something stays in the mesh that nothing serves any more.
+const DefaultGrace = time.Minute
+
+// Connections tells how proxies stand with their configuration, and when that changes.
+type Connections interface {
+	Connection(model.ProxyID) model.Connection
+	OnChange(func(model.ProxyID))
+}
+
+// Options of the registrar.
+type Options struct {
+	generate.Where
+	// Connections, if not nil, are counted in the status of MeshServices.
+	Connections Connections
+	// Grace is how long something stays that nothing serves any more; zero stands for the default.
+	Grace time.Duration
+	// Ranges are those that addresses are taken from; empty ones stand for the defaults.
+	Ranges generate.Ranges
+}
+
+// Caches are the kinds that are read from the manager's cache.
+func Caches(where generate.Where) []client.Object {
+	all := []client.Object{
+		&kumav1alpha1.Mesh{}, &kumav1alpha1.Dataplane{}, &kumav1alpha1.ZoneIngress{}, &kumav1alpha1.MeshService{},
+		&kumav1alpha1.MeshMultiZoneService{}, &kumav1alpha1.HostnameGenerator{},
+	}
+	if !where.IsUniversal() {
+		all = append(all, &corev1.Service{})
+	}
+	return all
+}
+
+// registrar is what its controllers share.
+type registrar struct {
+	Options
+	// client reads from the manager's cache, its own writes included.
+	client client.Client
+	// cache is read where waiting for own writes would hold up events.
+	cache client.Reader
+	// workloads reads pods, as far as they matter here, namespaces, of which there is the metadata only, and ConfigMaps of tags.
+	workloads cache.Cache
+	// live asks the API server.
+	live     client.Reader
+	recorder events.EventRecorder
+	now      func() time.Time
+	said     *memory
+}
+
+// Setup adds the controllers to the manager.
+func Setup(mgr ctrl.Manager, options Options) error {
+	if options.Grace == 0 {
+		options.Grace = DefaultGrace
+	}
+	options.Ranges = options.Ranges.OrDefaults()
+	ctx := context.Background()
+	r := &registrar{
+		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), now: time.Now, said: newMemory(),
+		recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
+	}
+	var err error
+	r.client, err = client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: ptr.To(true)},
+	})
+	if err != nil {
+		return fmt.Errorf("create a client: %w", err)
+	}
+	if r.workloads, err = newWorkloads(mgr, options.Where); err != nil {
+		return err
+	}
+	if err := r.setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	var setups []func(ctrl.Manager) error
+	if !options.IsUniversal() {
+		setups = append(setups, r.setupServices, r.setupPods)
+	}
+	for _, setup := range setups {
+		if err := setup(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atOnce is how many objects of a kind are looked at at the same time.
+const atOnce = 4
+
+func options(workers int) controller.Options {
+	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: patience()}
+}
+
+// patience is how long failures are waited out: nobody who has mended something should wait for minutes.
+func patience() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second)
+}
+
+// modeOf is the mode of a mesh, and whether there is such a mesh at all.
+func (r *registrar) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode, bool, error) {
+	var mesh kumav1alpha1.Mesh
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mesh, client.UnsafeDisableDeepCopy); err != nil {
+		return kumav1alpha1.ModeDisabled, false, client.IgnoreNotFound(err)
+	}
+	if mesh.DeletionTimestamp != nil {
+		return kumav1alpha1.ModeDisabled, false, nil
+	}
+	return mesh.Mode(), true, nil
+}

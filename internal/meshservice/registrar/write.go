@@ -1,0 +1,112 @@
+package registrar
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+)
+
+// keepMeshService makes a MeshService what it should be, unless somebody else's has its name. What is written carries the
+// version that was looked at: whoever was faster is not overwritten.
+func (r *registrar) keepMeshService(ctx context.Context, want *kumav1alpha1.MeshService) (kept bool, err error) {
+	generate.Sign(want)
+	var there kumav1alpha1.MeshService
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(want), &there)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, r.create(ctx, want)
+	case err != nil:
+		return true, err
+	case !generate.Generated(&there, r.Where) || !sameMaker(&there, want):
+		return false, nil
+	}
+	now := there.DeepCopy()
+	generate.Adorn(now, want)
+	now.Spec.Selector, now.Spec.Ports = want.Spec.Selector, want.Spec.Ports
+	return true, r.update(ctx, &there, now)
+}
+
+// sameMaker says whether two were made for the same: an owner of that name, or the service of the same name in the same mesh.
+func sameMaker(a, b *kumav1alpha1.MeshService) bool {
+	one, other := metav1.GetControllerOf(a), metav1.GetControllerOf(b)
+	if one == nil || other == nil {
+		return one == other && generate.MeshOf(a) == generate.MeshOf(b) &&
+			a.Labels[kumav1alpha1.LabelDisplayName] == b.Labels[kumav1alpha1.LabelDisplayName]
+	}
+	return one.Kind == other.Kind && one.Name == other.Name
+}
+
+func (r *registrar) create(ctx context.Context, object client.Object) error {
+	if err := r.client.Create(ctx, object, client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("create %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
+
+// update writes only what has changed.
+func (r *registrar) update(ctx context.Context, there, now client.Object) error {
+	if generate.Same(there, now) {
+		return nil
+	}
+	if err := r.client.Update(ctx, now, client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("update %T %s: %w", now, client.ObjectKeyFromObject(now), err)
+	}
+	return nil
+}
+
+// remove deletes what was looked at, and nothing newer.
+func (r *registrar) remove(ctx context.Context, object client.Object) error {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	err := r.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
+
+// specChanged leaves out what is written in the status.
+var specChanged = predicate.Or[client.Object](
+	predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+)
+
+// namespaceChanged leaves out everything but what people wrote about a namespace.
+var namespaceChanged = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
+	UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
+		return !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || !maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations)
+	},
+}
+
+// podChanged leaves out what does not matter to a Dataplane.
+var podChanged = predicate.TypedFuncs[*corev1.Pod]{
+	UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
+		before, now := e.ObjectOld.DeepCopy(), e.ObjectNew.DeepCopy()
+		before.ResourceVersion, now.ResourceVersion = "", ""
+		return !generate.Same(before, now)
+	},
+}
+
+// calmDown is how long it takes a cache to hear of who was faster.
+const calmDown = 100 * time.Millisecond
+
+// calm makes no fuss when somebody else was faster, or a cache late.
+type calm struct{ reconcile.Reconciler }
+
+func (c calm) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := c.Reconciler.Reconcile(ctx, request)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: calmDown}, nil
+	}
+	return result, err
+}
