@@ -67,6 +67,8 @@ const (
 	sendPause       = 100 * time.Millisecond
 	conflictPause   = 100 * time.Millisecond
 	lookAtLeast     = time.Minute
+	// An answer may come in the moment between looking at a proxy and waiting for it.
+	lookWhileWaiting = 5 * time.Second
 )
 
 // Setup adds the controller to the manager. Only the leader switches.
@@ -202,8 +204,11 @@ func (r *reconciler) write(ctx context.Context, mesh *kumav1alpha1.Mesh, d switc
 // after is how long nothing happens without news.
 func after(d switching.Decision, now time.Time) time.Duration {
 	wait := lookAtLeast
-	if d.Unsent {
+	switch {
+	case d.Unsent:
 		wait = sendPause
+	case len(d.Watched) > 0:
+		wait = lookWhileWaiting
 	}
 	if !d.LookAgain.IsZero() {
 		wait = min(wait, max(d.LookAgain.Sub(now), time.Millisecond))

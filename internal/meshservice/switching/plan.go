@@ -91,7 +91,10 @@ func Decide(o Observed, now time.Time) Decision {
 			few(absent), p.settledIn().UTC().Format(time.RFC3339))
 		d.LookAgain = p.settledIn()
 	}
-	p.open(d.Start)
+	if len(d.Start) > 0 {
+		p.open(d.Start)
+		d = passage.Next(p.plan(), batchingOf(p.record), now)
+	}
 	return p.decision(d)
 }
 

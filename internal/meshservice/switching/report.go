@@ -98,12 +98,12 @@ func (p *planner) progress(d passage.Decision, counts passage.Counts) string {
 	if p.record.Revert {
 		verb = "back"
 	}
-	text := fmt.Sprintf("%d of %s %s %s", counts.Done, consumers(counts.Total), are(counts.Done), verb)
+	text := fmt.Sprintf("%d of %s %s", counts.Done, consumers(counts.Total), verb)
 	if counts.Total == 0 {
 		text = "there is no consumer to switch"
 	}
 	if absent := p.absent(); len(absent) > 0 {
-		text += fmt.Sprintf(", %d that were named have no proxies (%s)", len(absent), few(absent))
+		text += ", without proxies " + few(absent)
 	}
 	if counts.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", counts.Failed)
@@ -172,7 +172,9 @@ func (p *planner) news(d passage.Decision) []News {
 		}
 	}
 	var opened []string
-	ended, failed, running := 0, 0, 0
+	running := 0
+	// ended is one more than the batch that did, since what another intent began is in batch 0.
+	ended, failed := int32(0), map[int32]bool{}
 	for _, c := range p.record.Consumers {
 		was := before[c.Name]
 		begun := on(c.State) && (!on(was.State) || was.Batch != c.Batch && c.Batch != 0)
@@ -182,13 +184,15 @@ func (p *planner) news(d passage.Decision) []News {
 		case on(c.State):
 			running++
 		case c.State == kumav1alpha1.ConsumerFailed && on(was.State):
-			failed++
 			news = append(news, News{true, newsFailed, passage.Because(newsFailed, "%s: %s", c.Name, c.Message).Message})
-		case on(was.State):
-			ended++
+		case on(was.State) && c.Finished != nil:
+			ended = max(ended, c.Batch+1)
+		}
+		if c.State == kumav1alpha1.ConsumerFailed {
+			failed[c.Batch+1] = true
 		}
 	}
-	if ended > 0 && running+failed == 0 {
+	if ended > 0 && running == 0 && !failed[ended] {
 		news = append(news, News{false, newsSettled, fmt.Sprintf("all proxies of the batch have acknowledged: %s", p.progress(d, p.plan().Counts()))})
 	}
 	if len(opened) > 0 {
@@ -211,13 +215,6 @@ func consumers(n int) string {
 		return "1 consumer"
 	}
 	return fmt.Sprintf("%d consumers", n)
-}
-
-func are(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 func stays(n int) string {
