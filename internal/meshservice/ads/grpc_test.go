@@ -1,0 +1,58 @@
+package ads
+
+import (
+	"net"
+	"testing"
+
+	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/test/callers"
+)
+
+const target = "backend.mesh:80"
+
+// A client of gRPC is led from one cluster to another and back, at 50 calls a second, and the cluster that it comes from
+// is taken away each time.
+func TestNoCallFailsWhenTheRouteLeadsElsewhere(t *testing.T) {
+	east, west := echo(t, "127.0.0.2:0", "east"), echo(t, "127.0.0.3:0", "west")
+	both := leads(target, "backend", map[string][]*net.TCPAddr{"backend": {east.Address(), west.Address()}})
+	local := leads(target, "backend__east_default_msvc_80", map[string][]*net.TCPAddr{"backend__east_default_msvc_80": {east.Address()}})
+
+	store := NewStore()
+	store.Set(cart, both)
+	caller, err := callers.Start(target, callers.Bootstrap{Server: serve(t, Options{Store: store}, nil), Node: cart.String()}, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := func(what string, enough func(callers.Tally) bool) {
+		t.Helper()
+		from := caller.Tally()
+		eventually(t, what, func() bool { return enough(caller.Tally().Since(from)) })
+	}
+	until("calls to both zones", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
+	calls := 300
+	if faults.Full() {
+		calls = 1500
+	}
+	for caller.Tally().Total() < calls {
+		store.Set(cart, local)
+		eventually(t, "the acknowledgement of the switch", func() bool { return store.Connection(cart).Current })
+		until("calls that all stay in the zone", func(now callers.Tally) bool { return now.Answered["west"] <= 50 && now.Answered["east"] > 100 })
+		before := caller.Tally()
+		until("calls", func(now callers.Tally) bool { return now.Total() > 20 })
+		if after := caller.Tally().Since(before); after.Answered["west"] > 0 {
+			t.Fatalf("after the switch: %s", after)
+		}
+		store.Set(cart, both)
+		eventually(t, "the acknowledgement of the way back", func() bool { return store.Connection(cart).Current })
+		until("calls to both zones again", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
+	}
+	end := caller.Stop()
+	t.Log(end)
+	if end.Failed > 0 {
+		t.Error("calls have failed")
+	}
+	if refusal := store.Connection(cart).Refusal; refusal != "" {
+		t.Error(refusal)
+	}
+	eventually(t, "the end of the connection", func() bool { return !store.Connection(cart).Connected })
+}

@@ -1,0 +1,202 @@
+// Package ads hands each proxy its own configuration over the aggregated discovery service, in an order in which no call
+// fails, and knows what each has acknowledged.
+package ads
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/resource"
+)
+
+// maxStreams of one proxy: a process has one for each of its targets, and no more are expected of an honest one.
+const maxStreams = 256
+
+// Store holds the configuration of every proxy, and what is known of those that are connected.
+type Store struct {
+	pace Pace
+
+	mu        sync.RWMutex
+	proxies   map[model.ProxyID]*proxy
+	listeners []func(model.ProxyID)
+}
+
+// proxy is one that may connect.
+type proxy struct {
+	id model.ProxyID
+
+	mu       sync.Mutex
+	config   *resource.Config
+	sessions []*session
+	gone     bool
+}
+
+// NewStore makes one that holds nothing.
+func NewStore() *Store { return NewStoreAt(DefaultPace()) }
+
+// NewStoreAt makes one that changes configurations at another pace.
+func NewStoreAt(pace Pace) *Store {
+	return &Store{pace: pace, proxies: map[model.ProxyID]*proxy{}}
+}
+
+// Set gives a proxy another configuration. It waits for nobody; none at all forgets the proxy.
+func (s *Store) Set(id model.ProxyID, config *resource.Config) {
+	if config == nil {
+		s.Forget(id)
+		return
+	}
+	s.mu.Lock()
+	p := s.proxies[id]
+	if p == nil {
+		s.proxies[id] = &proxy{id: id, config: config}
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.config
+	p.config = config
+	if before.Equal(config) {
+		return
+	}
+	for _, session := range p.sessions {
+		session.ledger.retarget(before, config)
+		session.advance()
+	}
+}
+
+// Forget closes the streams of a proxy that is no more.
+func (s *Store) Forget(id model.ProxyID) {
+	s.mu.Lock()
+	p := s.proxies[id]
+	delete(s.proxies, id)
+	s.mu.Unlock()
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	for _, session := range p.sessions {
+		session.end(status.Errorf(codes.Unavailable, "Dataplane %s of mesh %s is gone", name(id), id.Mesh))
+	}
+}
+
+// OnChange has a function called, with no locks held, when a proxy connects, leaves, acknowledges or refuses.
+func (s *Store) OnChange(f func(model.ProxyID)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(slices.Clone(s.listeners), f)
+}
+
+func (s *Store) changed(id model.ProxyID) {
+	s.mu.RLock()
+	listeners := s.listeners
+	s.mu.RUnlock()
+	for _, listener := range listeners {
+		listener(id)
+	}
+}
+
+func (s *Store) find(id model.ProxyID) *proxy {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.proxies[id]
+}
+
+// Connection is how a proxy stands with the configuration that it should have. One with several streams has it when all
+// of them do.
+func (s *Store) Connection(id model.ProxyID) model.Connection {
+	p := s.find(id)
+	if p == nil {
+		return model.Connection{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.connection()
+}
+
+func (p *proxy) connection() model.Connection {
+	if len(p.sessions) == 0 {
+		return model.Connection{}
+	}
+	c := model.Connection{Connected: true, Since: p.sessions[0].since, Current: true}
+	for _, session := range p.sessions {
+		c.Current = c.Current && session.ledger.current(p.config)
+		c.Refusal = cmp.Or(c.Refusal, session.ledger.refused(p.config))
+	}
+	return c
+}
+
+// Connected are the proxies of a mesh that have a stream, in order.
+func (s *Store) Connected(mesh string) []model.ProxyID {
+	s.mu.RLock()
+	var all []*proxy
+	for id, p := range s.proxies {
+		if id.Mesh == mesh {
+			all = append(all, p)
+		}
+	}
+	s.mu.RUnlock()
+	var connected []model.ProxyID
+	for _, p := range all {
+		p.mu.Lock()
+		if len(p.sessions) > 0 && !p.gone {
+			connected = append(connected, p.id)
+		}
+		p.mu.Unlock()
+	}
+	slices.SortFunc(connected, func(a, b model.ProxyID) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return connected
+}
+
+// join counts a stream among those of its proxy.
+func (s *Store) join(id model.ProxyID, one *session) error {
+	p := s.find(id)
+	if p == nil {
+		return unknown(id)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.gone:
+		return unknown(id)
+	case len(p.sessions) >= maxStreams:
+		return status.Errorf(codes.ResourceExhausted, "Dataplane %s of mesh %s has %d streams already: close some", name(id), id.Mesh, maxStreams)
+	}
+	one.proxy = p
+	p.sessions = append(p.sessions, one)
+	return nil
+}
+
+// leave ends what join began.
+func (s *Store) leave(one *session) {
+	p := one.proxy
+	p.mu.Lock()
+	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == one })
+	one.stop()
+	p.mu.Unlock()
+	s.changed(p.id)
+}
+
+// unknown is no final word: a pod may be quicker than its Dataplane.
+func unknown(id model.ProxyID) error {
+	return status.Errorf(codes.Unavailable, "there is no Dataplane %s in mesh %s: create it, or correct the id of the node", name(id), id.Mesh)
+}
+
+// name is that of the Dataplane, with its namespace if it has one.
+func name(id model.ProxyID) string {
+	if id.Namespace == "" {
+		return id.Name
+	}
+	return id.Namespace + "/" + id.Name
+}
