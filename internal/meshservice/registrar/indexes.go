@@ -52,6 +52,9 @@ func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexe
 				return nil
 			}})
 	}
+	for _, kind := range []client.Object{&kumav1alpha1.MeshService{}, &kumav1alpha1.MeshMultiZoneService{}} {
+		all = append(all, index{kind, byVIP, vipIndex}, index{kind, byHostname, hostnameIndex}, index{kind, byWant, wantIndex})
+	}
 	for _, i := range all {
 		if err := indexer.IndexField(ctx, i.object, i.field, i.of); err != nil {
 			return fmt.Errorf("index %T: %w", i.object, err)

@@ -98,10 +98,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := r.setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	var setups []func(ctrl.Manager) error
-	if !options.IsUniversal() {
-		setups = append(setups, r.setupServices, r.setupPods)
+	setups := []func(ctrl.Manager) error{r.setupServices, r.setupPods}
+	if options.IsUniversal() {
+		setups = []func(ctrl.Manager) error{r.setupUniversal}
 	}
+	setups = append(setups, r.setupTags, r.setupStatuses, r.setupMeshes)
 	for _, setup := range setups {
 		if err := setup(mgr); err != nil {
 			return err

@@ -34,6 +34,7 @@ func (r *registrar) keepMeshService(ctx context.Context, want *kumav1alpha1.Mesh
 	}
 	now := there.DeepCopy()
 	generate.Adorn(now, want)
+	delete(now.Annotations, annotationUnused)
 	now.Spec.Selector, now.Spec.Ports = want.Spec.Selector, want.Spec.Ports
 	return true, r.update(ctx, &there, now)
 }

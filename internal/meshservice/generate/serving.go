@@ -1,0 +1,45 @@
+package generate
+
+import (
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// ProxyOf is the proxy of a Dataplane.
+func ProxyOf(dataplane *kumav1alpha1.Dataplane, where Where) model.ProxyID {
+	id := model.ProxyID{Mesh: MeshOf(dataplane), Namespace: dataplane.Namespace, Name: dataplane.Name}
+	if where.IsUniversal() {
+		id.Namespace = ""
+	}
+	return id
+}
+
+// Serves says whether a Dataplane is one of a MeshService's, and whether it takes traffic for it.
+func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane) (serves, healthy bool) {
+	if MeshOf(service) != MeshOf(dataplane) {
+		return false, false
+	}
+	selector := service.Spec.Selector
+	if selector.DataplaneRef != nil && (selector.DataplaneRef.Name != dataplane.Name || service.Namespace != dataplane.Namespace) ||
+		selector.DataplaneRef == nil && len(selector.DataplaneTags) == 0 {
+		return false, false
+	}
+	for i := range dataplane.Spec.Networking.Inbound {
+		inbound := &dataplane.Spec.Networking.Inbound[i]
+		state := inbound.InForce()
+		if state == kumav1alpha1.InboundIgnored || !has(inbound.Tags, selector.DataplaneTags) {
+			continue
+		}
+		serves, healthy = true, healthy || state == kumav1alpha1.InboundReady
+	}
+	return serves, healthy
+}
+
+func has(tags, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if have, found := tags[name]; !found || have != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,246 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+)
+
+// The indexes of MeshServices and MeshMultiZoneServices by what no two may have.
+const (
+	byVIP      = "registrar/vip"
+	byHostname = "registrar/hostname"
+	// byWant is of those that wait for others to give something up.
+	byWant = "registrar/want"
+)
+
+// addressed is what MeshServices and MeshMultiZoneServices have in common.
+type addressed struct {
+	conditions *[]metav1.Condition
+	addresses  *[]kumav1alpha1.Address
+	vips       *[]kumav1alpha1.VIP
+	// matches says whether a generator is for it.
+	matches func(*kumav1alpha1.HostnameGenerator) bool
+}
+
+func addressedIn(object client.Object) (addressed, bool) {
+	switch s := object.(type) {
+	case *kumav1alpha1.MeshService:
+		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(g *kumav1alpha1.HostnameGenerator) bool {
+			return g.Spec.Selector.MeshService != nil && g.Spec.Selector.MeshService.Matches(s.Labels)
+		}}, true
+	case *kumav1alpha1.MeshMultiZoneService:
+		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(g *kumav1alpha1.HostnameGenerator) bool {
+			return g.Spec.Selector.MeshMultiZoneService != nil && g.Spec.Selector.MeshMultiZoneService.Matches(s.Labels)
+		}}, true
+	}
+	return addressed{}, false
+}
+
+func vipIndex(object client.Object) []string {
+	a, _ := addressedIn(object)
+	var all []string
+	for _, vip := range *a.vips {
+		all = append(all, vip.IP)
+	}
+	return all
+}
+
+func hostnameIndex(object client.Object) []string {
+	a, _ := addressedIn(object)
+	var all []string
+	for _, address := range *a.addresses {
+		all = append(all, generate.MeshOf(object)+"|"+address.Hostname)
+	}
+	return all
+}
+
+func wantIndex(object client.Object) []string {
+	a, _ := addressedIn(object)
+	for _, condition := range []string{kumav1alpha1.ConditionVIPs, kumav1alpha1.ConditionAddressed} {
+		if meta.IsStatusConditionFalse(*a.conditions, condition) {
+			return []string{"yes"}
+		}
+	}
+	return nil
+}
+
+// holders are all others that an index has under a key.
+func (r *registrar) holders(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
+	var services kumav1alpha1.MeshServiceList
+	var multiZone kumav1alpha1.MeshMultiZoneServiceList
+	for _, list := range []client.ObjectList{&services, &multiZone} {
+		if err := r.client.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+	}
+	var all []client.Object
+	for i := range services.Items {
+		all = append(all, &services.Items[i])
+	}
+	for i := range multiZone.Items {
+		all = append(all, &multiZone.Items[i])
+	}
+	return slices.DeleteFunc(all, func(other client.Object) bool { return of != nil && other.GetUID() == of.GetUID() }), nil
+}
+
+// allocate gives an object an address of the range, or leaves it the one that it has. One that two have stays with the older.
+func (r *registrar) allocate(ctx context.Context, object client.Object) error {
+	a, _ := addressedIn(object)
+	for _, vip := range *a.vips {
+		address, err := netip.ParseAddr(vip.IP)
+		if err != nil || !r.Ranges.Services.Contains(address) {
+			continue
+		}
+		others, err := r.holders(ctx, object, byVIP, vip.IP)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(others, func(other client.Object) bool { return generate.Older(other, object) }) {
+			r.setVIPs(object, vip.IP)
+			return nil
+		}
+	}
+	var errs []error
+	key := fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))
+	address, found := generate.Pick(r.Ranges.Services, key, func(address netip.Addr) bool {
+		others, err := r.holders(ctx, object, byVIP, address.String())
+		errs = append(errs, err)
+		return err == nil && len(others) > 0
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if found {
+		r.setVIPs(object, address.String())
+		return nil
+	}
+	*a.vips = nil
+	condition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonRangeExhausted,
+		fmt.Sprintf("%s is exhausted: give a wider range, or remove what is not used", r.Ranges.Services))
+	return nil
+}
+
+func (r *registrar) setVIPs(object client.Object, addresses ...string) {
+	a, _ := addressedIn(object)
+	var vips []kumav1alpha1.VIP
+	for _, address := range addresses {
+		vips = append(vips, kumav1alpha1.VIP{IP: address})
+	}
+	*a.vips = vips
+	if len(vips) == 0 {
+		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionVIPs)
+		return
+	}
+	condition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "clients dial "+strings.Join(addresses, " or "))
+}
+
+func condition(object client.Object, kind string, status metav1.ConditionStatus, reason, message string) {
+	a, _ := addressedIn(object)
+	meta.SetStatusCondition(a.conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: object.GetGeneration(),
+	})
+}
+
+// name gives an object the hostnames of all generators that are for it. One that an older object has is not given.
+func (r *registrar) name(ctx context.Context, object client.Object) error {
+	a, _ := addressedIn(object)
+	var generators kumav1alpha1.HostnameGeneratorList
+	// Who may not write in the system namespace may not name the services of others.
+	if err := r.cache.List(ctx, &generators, client.InNamespace(r.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	slices.SortFunc(generators.Items, func(x, y kumav1alpha1.HostnameGenerator) int { return strings.Compare(x.Name, y.Name) })
+	var addresses []kumav1alpha1.Address
+	reason, trouble := "", ""
+	for i := range generators.Items {
+		generator := &generators.Items[i]
+		if !a.matches(generator) {
+			continue
+		}
+		hostname, err := generate.Hostname(generator, object, r.Where)
+		if err != nil {
+			reason, trouble = kumav1alpha1.ReasonBadTemplate, err.Error()
+			continue
+		}
+		others, err := r.holders(ctx, object, byHostname, generate.MeshOf(object)+"|"+hostname)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(others, func(other client.Object) bool { return generate.Older(other, object) }); i >= 0 {
+			reason = kumav1alpha1.ReasonHostnameCollision
+			trouble = fmt.Sprintf("hostname %s belongs to %s, which is older: change the template of HostnameGenerator %s/%s, or what it selects",
+				hostname, called(others[i]), generator.Namespace, generator.Name)
+			continue
+		}
+		if !slices.ContainsFunc(addresses, func(a kumav1alpha1.Address) bool { return a.Hostname == hostname }) {
+			addresses = append(addresses, kumav1alpha1.Address{
+				Hostname: hostname, Origin: kumav1alpha1.OriginHostnameGenerator,
+				HostnameGeneratorRef: kumav1alpha1.HostnameGeneratorRef{CoreName: generator.Name + "." + generator.Namespace},
+			})
+		}
+	}
+	*a.addresses = addresses
+	switch {
+	case trouble != "":
+		condition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionFalse, reason, trouble)
+	case len(addresses) > 0:
+		condition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionTrue, kumav1alpha1.ReasonAddressed, count(len(addresses), "hostname"))
+	default:
+		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionAddressed)
+	}
+	return nil
+}
+
+func called(object client.Object) string {
+	kind := kumav1alpha1.MeshServiceKind
+	if _, multiZone := object.(*kumav1alpha1.MeshMultiZoneService); multiZone {
+		kind = kumav1alpha1.MeshMultiZoneServiceKind
+	}
+	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
+// clusterIPs are the addresses that Kubernetes itself gives to a service of this zone: that of its Service or, where there is
+// none, of its one pod. Without any, it has one of the range.
+func (r *registrar) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, of bool, err error) {
+	if r.IsUniversal() || !generate.IdentityOf(service, r.Where).Local {
+		return nil, false, nil
+	}
+	name := service.Name
+	if owner := metav1.GetControllerOf(service); owner != nil && generate.Generated(service, r.Where) {
+		name = owner.Name
+	}
+	var from corev1.Service
+	if err := r.cache.Get(ctx, client.ObjectKey{Namespace: service.Namespace, Name: name}, &from, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, generate.Generated(service, r.Where), client.IgnoreNotFound(err)
+	}
+	if !generate.Headless(&from) {
+		for _, address := range from.Spec.ClusterIPs {
+			if _, err := netip.ParseAddr(address); err == nil {
+				addresses = append(addresses, address)
+			}
+		}
+		return addresses, true, nil
+	}
+	ref := service.Spec.Selector.DataplaneRef
+	if ref == nil {
+		return nil, false, nil
+	}
+	var dataplane kumav1alpha1.Dataplane
+	err = r.cache.Get(ctx, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &dataplane, client.UnsafeDisableDeepCopy)
+	if err == nil && dataplane.Spec.Networking.Address != "" {
+		addresses = []string{dataplane.Spec.Networking.Address}
+	}
+	return addresses, true, client.IgnoreNotFound(err)
+}

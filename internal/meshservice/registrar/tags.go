@@ -1,0 +1,237 @@
+package registrar
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+)
+
+// annotationGone is, on a ConfigMap of tags, since when nothing serves those that are kept for the grace.
+const annotationGone = "fairlead.dev/gone-since"
+
+// TagsName is the name of the ConfigMap, in the system namespace, that holds the address of each value of kuma.io/service of
+// a mesh.
+func TagsName(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
+
+// gather is how long news of many objects are waited for before something is worked out of all of them.
+const gather = 100 * time.Millisecond
+
+// setupTags adds the controller that gives an address to each value of kuma.io/service of a mesh.
+func (r *registrar) setupTags(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-tags").WithOptions(options(1)).
+		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(comesOrGoes)).
+		Watches(&kumav1alpha1.Dataplane{}, changes(tagsServed)).
+		Watches(&kumav1alpha1.ZoneIngress{}, changes(tagsBehind)).
+		WatchesRawSource(source.Kind(r.workloads, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: generate.MeshOf(record)}}}
+			}))).
+		Complete(calm{reconcile.Func(r.reconcileTags)})
+	if err != nil {
+		return fmt.Errorf("watch what is served: %w", err)
+	}
+	return nil
+}
+
+// tag is a value of kuma.io/service in a mesh.
+type tag struct{ mesh, service string }
+
+func tagsServed(object client.Object) []tag {
+	dataplane, ok := object.(*kumav1alpha1.Dataplane)
+	if !ok {
+		return nil
+	}
+	var all []tag
+	for _, service := range generate.ServicesOf(dataplane) {
+		all = append(all, tag{generate.MeshOf(dataplane), service})
+	}
+	return all
+}
+
+func tagsBehind(object client.Object) []tag {
+	ingress, ok := object.(*kumav1alpha1.ZoneIngress)
+	if !ok {
+		return nil
+	}
+	var all []tag
+	for _, available := range ingress.Spec.AvailableServices {
+		if service := available.Tags[kumav1alpha1.TagService]; service != "" {
+			mesh := available.Mesh
+			if mesh == "" {
+				mesh = kumav1alpha1.DefaultMesh
+			}
+			all = append(all, tag{mesh, service})
+		}
+	}
+	return all
+}
+
+// changes wakes the meshes in which an object changes what tags there are.
+func changes(of func(client.Object) []tag) handler.EventHandler {
+	wake := func(tags []tag, q queue) {
+		for _, t := range tags {
+			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: t.mesh}}, gather)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(of(e.Object), q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(of(e.Object), q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if before, now := of(e.ObjectOld), of(e.ObjectNew); !slices.Equal(before, now) {
+				wake(append(before, now...), q)
+			}
+		},
+	}
+}
+
+// reconcileTags gives each value of kuma.io/service of a mesh its address.
+func (r *registrar) reconcileTags(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var mesh kumav1alpha1.Mesh
+	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil || mesh.DeletionTimestamp != nil {
+		// Its record is collected.
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	wanted, err := r.tagsIn(ctx, mesh.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	// The record is read where it is sure to be the last: an address must never be given twice.
+	record := &corev1.ConfigMap{}
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: TagsName(mesh.Name)}, record)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	outcome := readTags(record).Next(wanted, r.Ranges.Tags, r.Grace, r.now())
+	if err := r.record(ctx, &mesh, record, outcome.Tags); err != nil {
+		return reconcile.Result{}, err
+	}
+	err = r.sayOfMesh(ctx, &mesh, ownerTags, nil, addressedTags(outcome, r.Ranges))
+	return reconcile.Result{RequeueAfter: outcome.Again}, err
+}
+
+// tagsIn are the values of kuma.io/service that are served in a mesh, here and in other zones.
+func (r *registrar) tagsIn(ctx context.Context, mesh string) ([]string, error) {
+	var dataplanes kumav1alpha1.DataplaneList
+	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var ingresses kumav1alpha1.ZoneIngressList
+	if err := r.cache.List(ctx, &ingresses, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var all []string
+	for i := range dataplanes.Items {
+		all = append(all, generate.ServicesOf(&dataplanes.Items[i])...)
+	}
+	for i := range ingresses.Items {
+		for _, t := range tagsBehind(&ingresses.Items[i]) {
+			if t.mesh == mesh {
+				all = append(all, t.service)
+			}
+		}
+	}
+	return all, nil
+}
+
+func readTags(record *corev1.ConfigMap) generate.Tags {
+	tags := generate.Tags{VIPs: record.Data}
+	// What cannot be read begins anew: the grace is then longer, and nothing else.
+	_ = json.Unmarshal([]byte(record.Annotations[annotationGone]), &tags.Gone)
+	return tags
+}
+
+// record writes the addresses down, if they differ from what is there.
+func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags generate.Tags) error {
+	now := there.DeepCopy()
+	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, TagsName(mesh.Name), tags.VIPs, nil
+	if now.Labels == nil {
+		now.Labels = map[string]string{}
+	}
+	now.Labels[kumav1alpha1.LabelMesh], now.Labels[kumav1alpha1.LabelManagedBy] = mesh.Name, kumav1alpha1.ManagedBy
+	now.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: kumav1alpha1.GroupVersion.String(), Kind: kumav1alpha1.MeshKind, Name: mesh.Name, UID: mesh.UID,
+		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}}
+	if now.Annotations == nil {
+		now.Annotations = map[string]string{}
+	}
+	delete(now.Annotations, annotationGone)
+	if len(tags.Gone) > 0 {
+		text, err := json.Marshal(tags.Gone)
+		if err != nil {
+			return err
+		}
+		now.Annotations[annotationGone] = string(text)
+	}
+	if there.UID != "" {
+		if len(there.Annotations) == 0 && len(now.Annotations) == 0 {
+			now.Annotations = there.Annotations
+		}
+		return r.update(ctx, there, now)
+	}
+	err := r.create(ctx, now)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("namespace %s is not there: create it, or name another with --mesh-namespace: %w", r.SystemNamespace, err)
+	}
+	return err
+}
+
+// addressedTags tells whether all values have their address.
+func addressedTags(outcome generate.Outcome, ranges generate.Ranges) metav1.Condition {
+	switch {
+	case len(outcome.Without) > 0:
+		return metav1.Condition{
+			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: kumav1alpha1.ReasonRangeExhausted,
+			Message: fmt.Sprintf("%s is exhausted: %s of kuma.io/service without an address: %s; give a wider range, or remove what is not used",
+				ranges.Tags, count(len(outcome.Without), "value"), some(outcome.Without)),
+		}
+	case len(outcome.Unfit) > 0:
+		return metav1.Condition{
+			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: ReasonUnfit,
+			Message: fmt.Sprintf("%s of kuma.io/service can have no address: %s; use letters, digits, '-', '_' and '.' only",
+				count(len(outcome.Unfit), "value"), some(outcome.Unfit)),
+		}
+	default:
+		return metav1.Condition{
+			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonAllocated,
+			Message: "every value of kuma.io/service has its address",
+		}
+	}
+}
+
+// ReasonUnfit is the reason of VIPs for values that cannot be recorded.
+const ReasonUnfit = "Unfit"
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// some names as many as can be read.
+func some(names []string) string {
+	const enough = 5
+	if len(names) <= enough {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:enough], ", "), len(names)-enough)
+}
