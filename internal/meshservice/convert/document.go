@@ -1,0 +1,88 @@
+package convert
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// document is one of those in a file.
+type document struct {
+	text []byte
+	// line is how many come before it.
+	line int
+}
+
+// documentsIn cuts a file into its documents. Together they are the file, byte for byte.
+func documentsIn(in []byte) []document {
+	documents := []document{{}}
+	line, ended := 0, false
+	for text := range bytes.Lines(in) {
+		if (ended || marks(text, "---")) && len(documents[len(documents)-1].text) > 0 {
+			documents = append(documents, document{line: line})
+		}
+		last := &documents[len(documents)-1]
+		last.text = append(last.text, text...)
+		ended = marks(text, "...")
+		line++
+	}
+	return documents
+}
+
+// marks says whether a line begins or ends a document: nothing else in YAML may have that in front, not even text within
+// quotes.
+func marks(line []byte, mark string) bool {
+	rest, found := bytes.CutPrefix(line, []byte(mark))
+	return found && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
+}
+
+// parse gives the document's only value; none is nil.
+func (d document) parse() (*yaml.Node, error) {
+	if d.hasNothing() {
+		return nil, nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(d.text))
+	var node yaml.Node
+	switch err := decoder.Decode(&node); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, d.locate(err)
+	}
+	// It reads no further than it must, and what comes then may be wrong.
+	if err := decoder.Decode(new(yaml.Node)); err != nil && !errors.Is(err, io.EOF) {
+		return nil, d.locate(err)
+	}
+	return node.Content[0], nil
+}
+
+// hasNothing: it is what stands before the first document, which may be directives.
+func (d document) hasNothing() bool {
+	for line := range bytes.Lines(d.text) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && line[0] != '%' {
+			return false
+		}
+	}
+	return true
+}
+
+var lineInError = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// locate tells the line of an error as that of the file.
+func (d document) locate(err error) error {
+	text := err.Error()
+	found := lineInError.FindStringSubmatch(text)
+	line := 1
+	if len(found) > 1 && found[1] != "" {
+		if n, err := strconv.Atoi(found[1]); err == nil {
+			line = n
+		}
+	}
+	return fmt.Errorf("line %d: %s: correct it", d.line+line, lineInError.ReplaceAllString(text, ""))
+}

@@ -1,0 +1,86 @@
+package convert
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// entryFor is the entry for a MeshService that says the same, or nil where that is nothing. It tells the
+// finding which.
+func (p writtenPolicy) entryFor(s section, said *yaml.Node, f *Finding) *yaml.Node {
+	conf, ok := copyOf(said)
+	if !ok {
+		f.Why = "it is written with references that lead too far: write it out, or add the entry yourself"
+		return nil
+	}
+	f.Action = NotNeeded
+	if conf == nil {
+		f.Why = "it says nothing"
+		return nil
+	}
+	why := ""
+	if p.kind == kumav1alpha1.MeshLoadBalancingStrategyKind {
+		local := field(field(conf, "localityAwareness"), "localZone")
+		if local == nil {
+			f.Why = "it has no localZone, and the rest is not for the instances of one zone"
+			return nil
+		}
+		conf = mapping("localityAwareness", mapping("localZone", local))
+		why = ", of which a MeshService gets localZone"
+	}
+	f.Action, f.Why = Added, "an entry for section "+s.port+" of MeshService "+s.name+why
+
+	labels := mapping(kumav1alpha1.LabelDisplayName, text(s.name))
+	if s.namespace != "" {
+		labels.Content = append(labels.Content, text(kumav1alpha1.LabelNamespace), text(s.namespace))
+	}
+	quoted := text(s.port)
+	quoted.Style = yaml.DoubleQuotedStyle
+	target := mapping("kind", text(kumav1alpha1.MeshServiceKind))
+	target.Content = append(target.Content, text("labels"), labels, text("sectionName"), quoted)
+	entry := mapping("targetRef", target)
+	entry.Content = append(entry.Content, text("default"), conf)
+	return entry
+}
+
+func mapping(key string, value *yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{text(key), value}}
+}
+
+func text(value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
+}
+
+// largest is how many nodes an entry may have, with all that it refers to written out.
+const largest = 10_000
+
+// copyOf is a copy without comments, and with references written out; ok is false if it would be too large.
+func copyOf(node *yaml.Node) (copied *yaml.Node, ok bool) {
+	left := largest
+	var visit func(*yaml.Node) *yaml.Node
+	visit = func(n *yaml.Node) *yaml.Node {
+		if left--; left < 0 {
+			return nil
+		}
+		if n.Kind == yaml.AliasNode {
+			return visit(n.Alias)
+		}
+		c := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value}
+		if c.Tag == "!!merge" {
+			// With its tag it would be written as !!merge <<.
+			c.Tag = ""
+		}
+		for _, child := range n.Content {
+			if part := visit(child); part != nil {
+				c.Content = append(c.Content, part)
+			}
+		}
+		return c
+	}
+	if node.IsZero() {
+		return nil, true
+	}
+	copied = visit(node)
+	return copied, left >= 0
+}
