@@ -68,6 +68,13 @@ func NewConfig(resources map[Type][]*Resource) *Config {
 	return c
 }
 
+// With is another that holds these resources of a type, sorted by name, instead.
+func (c *Config) With(t Type, resources []*Resource) *Config {
+	other := *c
+	other.resources[t], other.versions[t] = resources, digest(resources)
+	return &other
+}
+
 func digest(list []*Resource) string {
 	h := fnv.New128a()
 	for _, r := range list {

@@ -1,0 +1,88 @@
+package snapshot
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
+)
+
+// Problem is what could not be built, and what to do.
+type Problem struct {
+	// Object is who it comes from, and Field what of it.
+	Object string `json:"object"`
+	Field  string `json:"field,omitempty"`
+	// Message says what is wrong, and the remedy.
+	Message string `json:"message"`
+}
+
+func compareProblems(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+}
+
+// Explanation is what policies say of a destination, and why.
+type Explanation struct {
+	Destination model.Destination
+	Decisions   []policy.Decision
+}
+
+func (c *claim) String() string { return string(c.kind) + " " + c.object.String() }
+
+// Proxies of a mesh, sorted, as of the last Flush. Their reach is that which they were switched to.
+func (e *Engine) Proxies(mesh string) []model.Proxy {
+	e.building.Lock()
+	defer e.building.Unlock()
+	m := e.world.meshes[mesh]
+	if m == nil {
+		return nil
+	}
+	list := make([]model.Proxy, 0, len(m.grouped))
+	for id, g := range m.grouped {
+		p := m.proxies[id].proxy
+		p.Reach = g.set.reach
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b model.Proxy) int {
+		return cmp.Or(cmp.Compare(a.ID.Namespace, b.ID.Namespace), cmp.Compare(a.ID.Name, b.ID.Name))
+	})
+	return list
+}
+
+// Destinations of a mesh, sorted, as of the last Flush.
+func (e *Engine) Destinations(mesh string) []model.Destination {
+	e.building.Lock()
+	defer e.building.Unlock()
+	m := e.world.meshes[mesh]
+	if m == nil {
+		return nil
+	}
+	list := make([]model.Destination, 0, len(m.destinations.all))
+	for _, d := range m.destinations.all {
+		list = append(list, d.Destination)
+	}
+	slices.SortFunc(list, func(a, b model.Destination) int { return compareKeys(a.Key, b.Key) })
+	return list
+}
+
+// Problems of a mesh, sorted, as of the last Flush.
+func (e *Engine) Problems(mesh string) []Problem {
+	e.building.Lock()
+	defer e.building.Unlock()
+	m := e.world.meshes[mesh]
+	if m == nil {
+		return nil
+	}
+	var list []Problem
+	for _, d := range m.destinations.all {
+		list = append(list, d.problems...)
+		for _, v := range d.variants {
+			for _, problems := range v.problems {
+				list = slices.AppendSeq(list, maps.Values(problems))
+			}
+		}
+	}
+	slices.SortFunc(list, compareProblems)
+	return slices.Compact(list)
+}

@@ -1,0 +1,128 @@
+package snapshot
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// dataplane is what counts of a Dataplane: who calls, and who is called.
+type dataplane struct {
+	proxy model.Proxy
+	// object is its name and namespace as an object.
+	object   types.NamespacedName
+	inbounds []*inbound
+}
+
+// inbound is an instance that is called.
+type inbound struct {
+	of       model.ProxyID
+	endpoint model.Endpoint
+	name     string
+	protocol model.Protocol
+}
+
+func (i *inbound) tag() string { return i.endpoint.Tags[kumav1alpha1.TagService] }
+
+// serves says whether it is behind the port of a MeshService.
+func (i *inbound) serves(target intstr.IntOrString) bool {
+	if target.Type == intstr.String {
+		return target.StrVal == i.name
+	}
+	return uint32(target.IntVal) == i.endpoint.Port
+}
+
+func readDataplane(obj *kumav1alpha1.Dataplane, where generate.Where) *dataplane {
+	id := model.ProxyID{Mesh: generate.MeshOf(obj), Namespace: obj.Namespace, Name: obj.Name}
+	if where.IsUniversal() {
+		id.Namespace = ""
+	}
+	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, proxy: model.Proxy{
+		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: consumerOf(obj, where),
+	}}
+	n := obj.Spec.Networking
+	for _, in := range n.Inbound {
+		if in.InForce() == kumav1alpha1.InboundIgnored {
+			continue
+		}
+		d.proxy.Inbounds = append(d.proxy.Inbounds, in.Tags)
+		d.inbounds = append(d.inbounds, &inbound{
+			of: id,
+			endpoint: model.Endpoint{
+				Address: cmp.Or(in.Address, n.AdvertisedAddress, n.Address), Port: uint32(in.Port),
+				Zone: where.Zone, Tags: in.Tags, Ready: in.InForce() == kumav1alpha1.InboundReady,
+			},
+			name:     in.Name,
+			protocol: protocolOf(cmp.Or(in.Protocol, in.Tags[kumav1alpha1.TagProtocol])),
+		})
+	}
+	return d
+}
+
+// consumerOf is the workload that a Dataplane is part of.
+func consumerOf(obj *kumav1alpha1.Dataplane, where generate.Where) string {
+	if where.IsUniversal() {
+		return obj.Name
+	}
+	return obj.Namespace + "/" + cmp.Or(obj.Annotations[kumav1alpha1.AnnotationConsumer], kumav1alpha1.DataplaneKind+"/"+obj.Name)
+}
+
+// reachOf is what a Dataplane says that it calls. A name without a namespace is of its own.
+func reachOf(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach {
+	var reach model.Reach
+	if t == nil {
+		return reach
+	}
+	reach.Services, reach.ServicesSet = t.ReachableServices, len(t.ReachableServices) > 0
+	refs, set := t.BackendRefs()
+	reach.RefsSet = set
+	for _, ref := range refs {
+		r := model.BackendRef{Kind: model.Kind(ref.Kind), Name: ref.Name, Namespace: ref.Namespace, Labels: ref.Labels}
+		if r.Name != "" {
+			r.Namespace = cmp.Or(r.Namespace, namespace)
+		}
+		if ref.Port != nil {
+			r.Port = uint32(*ref.Port)
+		}
+		reach.Refs = append(reach.Refs, r)
+	}
+	return reach
+}
+
+func (d *dataplane) enter(w *world) {
+	m := w.mesh(d.proxy.ID.Mesh)
+	m.proxies[d.proxy.ID] = d
+	m.byObject[d.object] = d
+	for _, in := range d.inbounds {
+		m.inbounds.add(in.endpoint.Tags, in)
+	}
+	d.touch(m)
+}
+
+func (d *dataplane) leave(w *world) {
+	m := w.mesh(d.proxy.ID.Mesh)
+	delete(m.proxies, d.proxy.ID)
+	delete(m.byObject, d.object)
+	for _, in := range d.inbounds {
+		m.inbounds.remove(in.endpoint.Tags, in)
+	}
+	d.touch(m)
+}
+
+func (d *dataplane) touch(m *mesh) {
+	m.dirty.proxies.Insert(d.proxy.ID)
+	for _, in := range d.inbounds {
+		if tag := in.tag(); tag != "" {
+			m.dirty.keys.Insert(model.TagKey(tag))
+		}
+		m.selectors.visit(in.endpoint.Tags, m.touch)
+	}
+	for r := range m.byDataplane[d.object] {
+		m.touch(r)
+	}
+}

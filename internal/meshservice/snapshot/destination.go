@@ -1,0 +1,184 @@
+package snapshot
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
+)
+
+// draft is what objects say of a destination.
+type draft struct {
+	model.Destination
+	// object is who it comes from, for people.
+	object    string
+	endpoints []model.Endpoint
+	fronts    []front
+	// localFirst says that endpoints in other zones are used only while there are none in this.
+	localFirst bool
+	problems   []Problem
+}
+
+// destination is one, and what was made of it.
+type destination struct {
+	draft
+	cluster string
+	// variants are its resources, by what policies say of it; byClass finds them without asking the policies again.
+	variants map[string]*variant
+	byClass  map[*policy.Class]*variant
+	// sets reach it, and extras are groups that need it because a route of another destination leads there.
+	sets   sets.Set[*reachSet]
+	extras sets.Set[*group]
+}
+
+// eachGroup that is sent something of it.
+func (d *destination) eachGroup(visit func(*group)) {
+	for s := range d.sets {
+		for g := range s.groups {
+			visit(g)
+		}
+	}
+	for g := range d.extras {
+		visit(g)
+	}
+}
+
+func (d *destination) forget() {
+	d.variants, d.byClass = map[string]*variant{}, map[*policy.Class]*variant{}
+}
+
+func compareDestinations(a, b *destination) int { return compareKeys(a.Key, b.Key) }
+
+func compareKeys(a, b model.Key) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Port, b.Port))
+}
+
+// destinations are all of a mesh, and ways to find some.
+type destinations struct {
+	all map[model.Key]*destination
+	// byName and byDisplayName are resources only.
+	byName, byDisplayName map[string]sets.Set[*destination]
+	// tags and resources are sorted, once they are asked for.
+	tags, resources []*destination
+}
+
+func newDestinations() destinations {
+	return destinations{
+		all:    map[model.Key]*destination{},
+		byName: map[string]sets.Set[*destination]{}, byDisplayName: map[string]sets.Set[*destination]{},
+	}
+}
+
+func (ds *destinations) index(d *destination) {
+	ds.tags, ds.resources = nil, nil
+	if d.Key.Kind != model.Tag {
+		insert(ds.byName, d.Name, d)
+		insert(ds.byDisplayName, d.Labels[kumav1alpha1.LabelDisplayName], d)
+	}
+}
+
+func (ds *destinations) unindex(d *destination) {
+	ds.tags, ds.resources = nil, nil
+	if d.Key.Kind != model.Tag {
+		remove(ds.byName, d.Name, d)
+		remove(ds.byDisplayName, d.Labels[kumav1alpha1.LabelDisplayName], d)
+	}
+}
+
+func (ds *destinations) sort() {
+	if len(ds.tags)+len(ds.resources) == len(ds.all) {
+		return
+	}
+	for _, d := range ds.all {
+		if d.Key.Kind == model.Tag {
+			ds.tags = append(ds.tags, d)
+		} else {
+			ds.resources = append(ds.resources, d)
+		}
+	}
+	slices.SortFunc(ds.tags, compareDestinations)
+	slices.SortFunc(ds.resources, compareDestinations)
+}
+
+// sweep away what no group uses any more.
+func (ds *destinations) sweep(groups map[groupKey]*group) {
+	used := sets.New[*variant]()
+	for _, g := range groups {
+		for _, d := range g.set.destinations {
+			used.Insert(d.byClass[g.class])
+		}
+		for d := range g.extras {
+			used.Insert(d.byClass[g.class])
+		}
+	}
+	for _, d := range ds.all {
+		for fingerprint, v := range d.variants {
+			if !used.Has(v) {
+				delete(d.variants, fingerprint)
+			}
+		}
+	}
+}
+
+// changes are destinations that are not what they were.
+type changes struct {
+	// appeared are new, or can be reached by others than before; gone are no more.
+	appeared, gone []*destination
+	// reshaped have other resources, and moved have other endpoints only.
+	reshaped, moved []*destination
+}
+
+// structural says that references may mean something else now.
+func (c *changes) structural() bool { return len(c.appeared)+len(c.gone) > 0 }
+
+// refresh the destinations that were touched.
+func (m *mesh) refresh() changes {
+	var c changes
+	for key := range m.dirty.keys {
+		now := m.draft(key)
+		d := m.destinations.all[key]
+		switch {
+		case now == nil && d == nil:
+		case now == nil:
+			m.destinations.unindex(d)
+			delete(m.destinations.all, key)
+			c.gone = append(c.gone, d)
+		case d == nil:
+			d = &destination{draft: *now, cluster: key.Cluster(), sets: sets.New[*reachSet](), extras: sets.New[*group]()}
+			d.forget()
+			m.destinations.all[key] = d
+			m.destinations.index(d)
+			c.appeared = append(c.appeared, d)
+		default:
+			m.change(d, now, &c)
+		}
+	}
+	return c
+}
+
+func (m *mesh) change(d *destination, now *draft, c *changes) {
+	before := d.draft
+	if !reflect.DeepEqual(before.Target, now.Target) {
+		m.destinations.unindex(d)
+		d.draft = *now
+		m.destinations.index(d)
+		c.appeared = append(c.appeared, d)
+	}
+	d.draft = *now
+	switch {
+	case !reflect.DeepEqual(before.Destination, now.Destination) || !slices.Equal(before.fronts, now.fronts):
+		d.forget()
+		c.reshaped = append(c.reshaped, d)
+	case before.localFirst != now.localFirst || !reflect.DeepEqual(before.endpoints, now.endpoints):
+		for _, v := range d.variants {
+			clear(v.endpoints)
+		}
+		c.moved = append(c.moved, d)
+	}
+}

@@ -1,0 +1,145 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// reachSet is what proxies with the same reach call.
+type reachSet struct {
+	key          string
+	reach        model.Reach
+	destinations []*destination
+	groups       sets.Set[*group]
+}
+
+// reachOf is the set of a proxy, made if it is the first of its kind.
+func (m *mesh) reachOf(d *dataplane) *reachSet {
+	reach := d.proxy.Reach
+	if m.switched[d.proxy.Consumer] {
+		reach = reach.Switched()
+	}
+	text, err := json.Marshal(reach)
+	if err != nil {
+		panic(err) // strings and maps of them always have a text
+	}
+	s := m.reaches[string(text)]
+	if s == nil {
+		s = &reachSet{key: string(text), reach: reach, groups: sets.New[*group]()}
+		m.reaches[s.key] = s
+		m.fill(s)
+	}
+	return s
+}
+
+// Above so many new destinations it is cheaper to look at every set than at what each of them is reached by.
+const many = 16
+
+// reachAgain brings the sets up to date after a change.
+func (m *mesh) reachAgain(c changes) {
+	again := sets.New[*reachSet]()
+	for _, d := range c.gone {
+		again = again.Union(d.sets)
+	}
+	for _, d := range c.appeared {
+		again = again.Union(d.sets)
+	}
+	for _, s := range m.reaches {
+		if m.dirty.mode || len(c.appeared) > many || slices.ContainsFunc(c.appeared, func(d *destination) bool {
+			return s.reach.Reaches(m.mode, d.Target)
+		}) {
+			again.Insert(s)
+		}
+	}
+	for s := range again {
+		m.fill(s)
+	}
+}
+
+// fill a set with what it reaches.
+func (m *mesh) fill(s *reachSet) {
+	now := m.reached(s.reach)
+	if slices.Equal(s.destinations, now) {
+		return
+	}
+	for _, d := range s.destinations {
+		d.sets.Delete(s)
+	}
+	s.destinations = now
+	for _, d := range now {
+		d.sets.Insert(s)
+	}
+	for g := range s.groups {
+		g.dirty = true
+	}
+}
+
+// reached are the destinations of a reach, in order. It is what Reach.Reaches says, without asking it of each.
+func (m *mesh) reached(r model.Reach) []*destination {
+	m.destinations.sort()
+	var list []*destination
+	if m.mode != model.Exclusive {
+		if !r.ServicesSet || slices.Contains(r.Services, "*") {
+			list = append(list, m.destinations.tags...)
+		} else {
+			for _, service := range r.Services {
+				if d := m.destinations.all[model.TagKey(service)]; d != nil {
+					list = append(list, d)
+				}
+			}
+		}
+	}
+	switch {
+	case m.mode == model.Disabled:
+	case r.RefsSet:
+		for _, ref := range r.Refs {
+			list = append(list, m.selected(ref)...)
+		}
+	case !r.ServicesSet && (m.mode == model.Everywhere || m.mode == model.Exclusive):
+		list = append(list, m.destinations.resources...)
+	}
+	slices.SortFunc(list, compareDestinations)
+	return slices.Clip(slices.Compact(list))
+}
+
+// selected are the destinations that a reference means.
+func (m *mesh) selected(ref model.BackendRef) []*destination {
+	var list []*destination
+	look := func(d *destination) {
+		if ref.Selects(d.Target) {
+			list = append(list, d)
+		}
+	}
+	if display, found := ref.Labels[kumav1alpha1.LabelDisplayName]; ref.Name != "" || found {
+		candidates := m.destinations.byDisplayName[display]
+		if ref.Name != "" {
+			candidates = m.destinations.byName[ref.Name]
+		}
+		for d := range candidates {
+			look(d)
+		}
+		return list
+	}
+	for _, d := range m.destinations.resources {
+		look(d)
+	}
+	return list
+}
+
+// forgetUnused drops the sets that no group is left of.
+func (m *mesh) forgetUnused() {
+	for key, s := range m.reaches {
+		if len(s.groups) > 0 {
+			continue
+		}
+		delete(m.reaches, key)
+		for _, d := range s.destinations {
+			d.sets.Delete(s)
+		}
+	}
+}

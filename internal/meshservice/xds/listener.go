@@ -1,0 +1,96 @@
+package xds
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Share is a cluster's part of the traffic.
+type Share struct {
+	Cluster string
+	Weight  uint32
+}
+
+// OutboundName is the name of the listener at an address and port.
+func OutboundName(address string, port uint32) string {
+	return "outbound:" + net.JoinHostPort(address, strconv.Itoa(int(port)))
+}
+
+// HTTPOutbound is the listener for requests that are sent to an address and port; routes are looked up by name. The proxy does
+// not bind to it: connections are redirected, and keep where they were going to.
+func HTTPOutbound(address string, port uint32, routes string, s Settings) *listenerv3.Listener {
+	return outbound(address, port, "envoy.filters.network.http_connection_manager", manager(routes, s))
+}
+
+// TCPOutbound is the listener for connections to an address and port.
+func TCPOutbound(address string, port uint32, stats string, shares []Share, s Settings) *listenerv3.Listener {
+	filter := &tcpv3.TcpProxy{StatPrefix: stats, IdleTimeout: duration(s.timeout().IdleTimeout)}
+	if len(shares) == 1 {
+		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: shares[0].Cluster}
+	} else {
+		weighted := &tcpv3.TcpProxy_WeightedCluster{}
+		for _, share := range shares {
+			if share.Weight > 0 {
+				weighted.Clusters = append(weighted.Clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: share.Cluster, Weight: share.Weight})
+			}
+		}
+		filter.ClusterSpecifier = &tcpv3.TcpProxy_WeightedClusters{WeightedClusters: weighted}
+	}
+	if s.Retry != nil && s.Retry.TCP != nil {
+		if n := number(s.Retry.TCP.MaxConnectAttempt); n.GetValue() > 0 {
+			filter.MaxConnectAttempts = n
+		}
+	}
+	return outbound(address, port, "envoy.filters.network.tcp_proxy", filter)
+}
+
+func outbound(address string, port uint32, filter string, conf proto.Message) *listenerv3.Listener {
+	return &listenerv3.Listener{
+		Name:             OutboundName(address, port),
+		Address:          socket(address, port),
+		BindToPort:       wrapperspb.Bool(false),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
+			Name:       filter,
+			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: extension(conf)},
+		}}}},
+	}
+}
+
+// APIName is the name of the listener for what a client without a proxy dials.
+func APIName(hostname string, port uint32) string { return fmt.Sprintf("%s:%d", hostname, port) }
+
+// API is the listener for clients that need no proxy, by the name of what they dial.
+func API(name, routes string, s Settings) *listenerv3.Listener {
+	return &listenerv3.Listener{
+		Name:        name,
+		ApiListener: &listenerv3.ApiListener{ApiListener: extension(manager(routes, s))},
+	}
+}
+
+func manager(routes string, s Settings) *hcmv3.HttpConnectionManager {
+	http := s.httpTimeout()
+	m := &hcmv3.HttpConnectionManager{
+		StatPrefix:            routes,
+		StreamIdleTimeout:     duration(http.StreamIdleTimeout),
+		RequestHeadersTimeout: duration(http.RequestHeadersTimeout),
+		RouteSpecifier:        &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: ads(), RouteConfigName: routes}},
+		HttpFilters: []*hcmv3.HttpFilter{{
+			Name:       "envoy.filters.http.router",
+			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: extension(&routerv3.Router{})},
+		}},
+	}
+	if idle := duration(s.timeout().IdleTimeout); idle != nil {
+		m.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: idle}
+	}
+	return m
+}
