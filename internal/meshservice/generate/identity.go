@@ -4,6 +4,7 @@ package generate
 
 import (
 	"cmp"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,6 +55,24 @@ func IdentityOf(object metav1.Object, where Where) Identity {
 		id.Namespace = cmp.Or(labels[kumav1alpha1.LabelNamespace], labels[kumav1alpha1.LabelKubernetesNamespace], id.Namespace)
 	}
 	return id
+}
+
+// LabelsOf are the labels of a resource, with those that say who it is as they are believed.
+func LabelsOf(object metav1.Object, where Where) map[string]string {
+	id := IdentityOf(object, where)
+	labels := map[string]string{}
+	maps.Copy(labels, object.GetLabels())
+	for label, value := range map[string]string{
+		kumav1alpha1.LabelDisplayName: id.Name, kumav1alpha1.LabelZone: id.Zone,
+		kumav1alpha1.LabelNamespace: id.Namespace, kumav1alpha1.LabelKubernetesNamespace: id.Namespace,
+	} {
+		if value == "" {
+			delete(labels, label)
+		} else {
+			labels[label] = value
+		}
+	}
+	return labels
 }
 
 // MeshOf is the mesh that a resource of the mesh is part of.

@@ -30,19 +30,19 @@ type addressed struct {
 	conditions *[]metav1.Condition
 	addresses  *[]kumav1alpha1.Address
 	vips       *[]kumav1alpha1.VIP
-	// matches says whether a generator is for it.
-	matches func(*kumav1alpha1.HostnameGenerator) bool
+	// selector is where a generator says which of its kind it is for.
+	selector func(*kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch
 }
 
 func addressedIn(object client.Object) (addressed, bool) {
 	switch s := object.(type) {
 	case *kumav1alpha1.MeshService:
-		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(g *kumav1alpha1.HostnameGenerator) bool {
-			return g.Spec.Selector.MeshService != nil && g.Spec.Selector.MeshService.Matches(s.Labels)
+		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
+			return of.MeshService
 		}}, true
 	case *kumav1alpha1.MeshMultiZoneService:
-		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(g *kumav1alpha1.HostnameGenerator) bool {
-			return g.Spec.Selector.MeshMultiZoneService != nil && g.Spec.Selector.MeshMultiZoneService.Matches(s.Labels)
+		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
+			return of.MeshMultiZoneService
 		}}, true
 	}
 	return addressed{}, false
@@ -162,11 +162,12 @@ func (r *registrar) name(ctx context.Context, object client.Object) error {
 		return err
 	}
 	slices.SortFunc(generators.Items, func(x, y kumav1alpha1.HostnameGenerator) int { return strings.Compare(x.Name, y.Name) })
+	labels := generate.LabelsOf(object, r.Where)
 	var addresses []kumav1alpha1.Address
 	reason, trouble := "", ""
 	for i := range generators.Items {
 		generator := &generators.Items[i]
-		if !a.matches(generator) {
+		if selector := a.selector(&generator.Spec.Selector); selector == nil || !selector.Matches(labels) {
 			continue
 		}
 		hostname, err := generate.Hostname(generator, object, r.Where)

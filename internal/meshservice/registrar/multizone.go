@@ -38,7 +38,7 @@ func (s *statuses) madeOf(ctx context.Context, service client.Object) []reconcil
 	}
 	var all []reconcile.Request
 	for i := range list.Items {
-		if list.Items[i].Spec.Selector.MeshService.Matches(service.GetLabels()) {
+		if list.Items[i].Spec.Selector.MeshService.Matches(generate.LabelsOf(service, s.Where)) {
 			all = append(all, request(&list.Items[i]))
 		}
 	}
@@ -62,7 +62,7 @@ func (s *statuses) reconcileMultiZone(ctx context.Context, request reconcile.Req
 	now.Status.MeshServices = nil
 	for i := range services.Items {
 		one := &services.Items[i]
-		if !there.Spec.Selector.MeshService.Matches(one.Labels) {
+		if !there.Spec.Selector.MeshService.Matches(generate.LabelsOf(one, s.Where)) {
 			continue
 		}
 		id := generate.IdentityOf(one, s.Where)

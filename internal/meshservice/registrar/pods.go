@@ -113,6 +113,7 @@ func (p *pods) reconcile(ctx context.Context, request reconcile.Request) (reconc
 func (p *pods) wanted(ctx context.Context, key client.ObjectKey, there *kumav1alpha1.Dataplane) (*kumav1alpha1.Dataplane, error) {
 	var pod corev1.Pod
 	if err := p.workloads.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err != nil {
+		p.said.forget("Pod", key)
 		return nil, client.IgnoreNotFound(err)
 	}
 	namespace, err := p.namespace(ctx, pod.Namespace)
@@ -144,7 +145,7 @@ func (p *pods) tell(pod *corev1.Pod, problem error) {
 	if problem != nil {
 		text = problem.Error()
 	}
-	if p.said.news("Pod "+string(pod.UID), text) {
+	if p.said.news("Pod", pod, text) {
 		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, ReasonMalformed, "generate", "%s; what the pod reaches stays as it was", text)
 	}
 }

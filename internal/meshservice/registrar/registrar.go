@@ -51,6 +51,9 @@ func Caches(where generate.Where) []client.Object {
 		&kumav1alpha1.Mesh{}, &kumav1alpha1.Dataplane{}, &kumav1alpha1.ZoneIngress{}, &kumav1alpha1.MeshService{},
 		&kumav1alpha1.MeshMultiZoneService{}, &kumav1alpha1.HostnameGenerator{},
 	}
+	for _, kind := range policyKinds() {
+		all = append(all, kind.object)
+	}
 	if !where.IsUniversal() {
 		all = append(all, &corev1.Service{})
 	}
@@ -102,7 +105,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if options.IsUniversal() {
 		setups = []func(ctrl.Manager) error{r.setupUniversal}
 	}
-	setups = append(setups, r.setupTags, r.setupStatuses, r.setupMeshes)
+	setups = append(setups, r.setupTags, r.setupStatuses, r.setupMeshes, r.setupPolicies, r.setupGenerators)
 	for _, setup := range setups {
 		if err := setup(mgr); err != nil {
 			return err

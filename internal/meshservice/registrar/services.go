@@ -111,6 +111,7 @@ func (r *registrar) reconcileService(ctx context.Context, request reconcile.Requ
 	var service corev1.Service
 	if err := r.client.Get(ctx, request.NamespacedName, &service); err != nil {
 		// What it owned is collected.
+		r.said.forget("Service", request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	want, err := r.wantedOf(ctx, &service)
@@ -132,7 +133,7 @@ func (r *registrar) reconcileService(ctx context.Context, request reconcile.Requ
 		}
 		errs = append(errs, err)
 	}
-	if r.said.news("Service "+string(service.UID), blocked) {
+	if r.said.news("Service", &service, blocked) {
 		r.recorder.Eventf(&service, nil, corev1.EventTypeWarning, kumav1alpha1.ReasonUnmanaged, "generate", "%s", blocked)
 	}
 	for i := range have.Items {

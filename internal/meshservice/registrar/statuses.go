@@ -71,11 +71,14 @@ func (s *statuses) reconcile(ctx context.Context, request reconcile.Request) (re
 	}
 	now := service.DeepCopy()
 	now.Status.ObservedGeneration = service.Generation
-	dataplanes, err := s.serving(ctx, now)
-	if err != nil {
-		return reconcile.Result{}, err
+	if generate.IdentityOf(now, s.Where).Local {
+		// Those of another zone are counted there.
+		dataplanes, err := s.serving(ctx, now)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		s.count(now, dataplanes)
 	}
-	s.count(now, dataplanes)
 	addresses, own, err := s.clusterIPs(ctx, now)
 	switch {
 	case err != nil:
@@ -93,11 +96,8 @@ func (s *statuses) reconcile(ctx context.Context, request reconcile.Request) (re
 	return reconcile.Result{}, s.writeStatus(ctx, &service, now)
 }
 
-// serving are the Dataplanes of a MeshService of this zone.
+// serving are the Dataplanes that a MeshService may select.
 func (s *statuses) serving(ctx context.Context, service *kumav1alpha1.MeshService) ([]*kumav1alpha1.Dataplane, error) {
-	if !generate.IdentityOf(service, s.Where).Local {
-		return nil, nil
-	}
 	for _, pair := range selectorOf(service) {
 		return s.dataplanesWith(ctx, pair)
 	}

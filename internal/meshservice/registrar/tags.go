@@ -38,8 +38,8 @@ const gather = 100 * time.Millisecond
 func (r *registrar) setupTags(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-tags").WithOptions(options(1)).
 		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(comesOrGoes)).
-		Watches(&kumav1alpha1.Dataplane{}, changes(tagsServed)).
-		Watches(&kumav1alpha1.ZoneIngress{}, changes(tagsBehind)).
+		Watches(&kumav1alpha1.Dataplane{}, r.changes(tagsServed)).
+		Watches(&kumav1alpha1.ZoneIngress{}, r.changes(tagsBehind)).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: generate.MeshOf(record)}}}
@@ -85,21 +85,37 @@ func tagsBehind(object client.Object) []tag {
 }
 
 // changes wakes the meshes in which an object changes what tags there are.
-func changes(of func(client.Object) []tag) handler.EventHandler {
-	wake := func(tags []tag, q queue) {
+func (r *registrar) changes(of func(client.Object) []tag) handler.EventHandler {
+	wake := func(ctx context.Context, tags []tag, known func(context.Context, tag) bool, q queue) {
 		for _, t := range tags {
-			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: t.mesh}}, gather)
+			if !known(ctx, t) {
+				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: t.mesh}}, gather)
+			}
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(of(e.Object), q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(of(e.Object), q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, of(e.Object), r.recorded, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, of(e.Object), r.served, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if before, now := of(e.ObjectOld), of(e.ObjectNew); !slices.Equal(before, now) {
-				wake(append(before, now...), q)
+				wake(ctx, before, r.served, q)
+				wake(ctx, now, r.recorded, q)
 			}
 		},
 	}
+}
+
+// recorded says whether a value has its address, and is not about to lose it: another pod of a service is then no news.
+func (r *registrar) recorded(ctx context.Context, t tag) bool {
+	var record corev1.ConfigMap
+	err := r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: TagsName(t.mesh)}, &record, client.UnsafeDisableDeepCopy)
+	return err == nil && record.Data[t.service] != "" && record.Annotations[annotationGone] == ""
+}
+
+// served says whether a value is served by what is left.
+func (r *registrar) served(ctx context.Context, t tag) bool {
+	left, err := r.dataplanesWith(ctx, pair(t.mesh, kumav1alpha1.TagService, t.service))
+	return err == nil && len(left) > 0
 }
 
 // reconcileTags gives each value of kuma.io/service of a mesh its address.

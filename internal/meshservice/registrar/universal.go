@@ -155,7 +155,7 @@ func (r *registrar) retire(ctx context.Context, service *kumav1alpha1.MeshServic
 // dataplanesWith are the Dataplanes with a pair that they can be selected by.
 func (r *registrar) dataplanesWith(ctx context.Context, pair string) ([]*kumav1alpha1.Dataplane, error) {
 	var list kumav1alpha1.DataplaneList
-	if err := r.client.List(ctx, &list, client.MatchingFields{byTag: pair}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cache.List(ctx, &list, client.MatchingFields{byTag: pair}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	var all []*kumav1alpha1.Dataplane
