@@ -20,15 +20,17 @@ func newAbortCommand(c *connection, streams Streams) *cobra.Command {
 	var sure confirmation
 	cmd := &cobra.Command{
 		Use:   "abort TYPE NAME",
-		Short: "Take back a rollout that has not taken over yet, or what a policy has taken over",
+		Short: "Take back a rollout that has not taken over yet, what a policy has taken over, or the switch of a mesh",
 		Long: `Take back a rollout that has not taken over yet: the spec goes back to the one of the generation that serves.
 It shows which fields that changes, and asks.
 
 Fields that roll nothing out stay as they are, but for forcePromote: nobody means that for a rollout to come.
 
 Of a PropagationPolicy, let go of all that it has taken over in clusters, and put back what that was before. What Fairlead
-has made itself stays, and so do the resources on the hub.`,
-		Example: "  fairlead abort mzs production -n shop\n  fairlead abort mzs production -n shop --yes\n  fairlead abort pp deployments-pp -n shop",
+has made itself stays, and so do the resources on the hub.
+
+Of a Mesh, let all consumers go back that were switched over, in batches of the same size: ` + "`fairlead migrate mesh NAME --revert`" + `.`,
+		Example: "  fairlead abort mzs production -n shop\n  fairlead abort mzs production -n shop --yes\n  fairlead abort pp deployments-pp -n shop\n  fairlead abort mesh default",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := sure.possible(cmd, streams.In); err != nil {
@@ -38,6 +40,8 @@ has made itself stays, and so do the resources on the hub.`,
 				return err
 			} else if r.kind() == policies || r.kind() == clusterPolicies {
 				return cluster.abortPolicy(cmd, streams, r, &sure)
+			} else if r.kind() == meshes {
+				return cluster.abortMesh(cmd.Context(), streams, r, &sure)
 			}
 			return c.changeRollout(cmd, streams, args, &sure, retreat)
 		},

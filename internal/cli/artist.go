@@ -27,7 +27,7 @@ func (p *painter) draw(r statusReport) {
 	fmt.Fprintf(&picture, "%s: %s\n%s\n", title, r.State, strings.Join(wrap(r.Headline, columns), "\n"))
 	var open []passage.Step
 	for _, s := range r.Steps {
-		if s.State != passage.Done && r.Rollout == nil && r.Adoption == nil {
+		if s.State != passage.Done && r.Rollout == nil && r.Adoption == nil && r.Switching == nil {
 			open = append(open, s)
 		}
 	}
@@ -36,6 +36,7 @@ func (p *painter) draw(r statusReport) {
 		printSteps(&picture, outputText, open)
 	}
 	printStanding(&picture, outputText, r)
+	printSwitching(&picture, outputText, r)
 	printWorkloads(&picture, outputText, r.Workloads)
 	printRollout(&picture, outputText, r)
 	lines := strings.Split(strings.TrimRight(picture.String(), "\n"), "\n")
@@ -66,7 +67,7 @@ func (t *teletype) draw(r statusReport) {
 		t.news = map[string]string{}
 	}
 	line := fmt.Sprintf("%s to %s: %s", r.Subject, orDash(r.Target), r.State)
-	if r.Adoption != nil {
+	if r.Adoption != nil || r.Switching != nil {
 		line = fmt.Sprintf("%s: %s", r.Subject, r.State)
 	}
 	t.once(r.At, "state", line, line)
@@ -77,6 +78,9 @@ func (t *teletype) draw(r statusReport) {
 	if r.Adoption != nil {
 		t.adoption(r)
 		return
+	}
+	if r.Switching != nil {
+		t.once(r.At, "headline", r.Headline, r.Headline)
 	}
 	t.follow(r.At, r.Steps, before, first)
 	if w := r.Workloads; w != nil && w.Target != "" {

@@ -30,6 +30,8 @@ func (c *cluster) lookOut(ctx context.Context, r resource) (lookout, error) {
 		return c.followMaterialize(ctx, r)
 	case policies, clusterPolicies:
 		return c.followPolicy(ctx, r)
+	case meshes:
+		return c.followMesh(ctx, r)
 	}
 	changed := make(chan struct{}, 1)
 	go func() {

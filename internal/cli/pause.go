@@ -22,7 +22,7 @@ func newPauseCommand(c *connection, streams Streams) *cobra.Command {
 		Use:     "pause TYPE NAME",
 		Short:   "Let the operator start nothing more for a resource",
 		Long:    "Let the operator start nothing more for a resource. What has been started is seen through.",
-		Example: "  fairlead pause istio default\n  fairlead pause mzs production -n shop",
+		Example: "  fairlead pause istio default\n  fairlead pause mzs production -n shop\n  fairlead pause mesh default",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setPaused(cmd.Context(), c, streams, args, true)
@@ -34,7 +34,7 @@ func newResumeCommand(c *connection, streams Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume TYPE NAME",
 		Short:   "Let the operator go on with a resource that was paused",
-		Example: "  fairlead resume istio default\n  fairlead resume mzs production -n shop",
+		Example: "  fairlead resume istio default\n  fairlead resume mzs production -n shop\n  fairlead resume mesh default",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setPaused(cmd.Context(), c, streams, args, false)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -41,6 +42,10 @@ type account struct {
 	Forecast *adoption.Forecast
 	// Adoption tells that the plan is of a policy, with a step for each object in each cluster.
 	Adoption bool
+	// Batching is how the steps of the plan are spread over time, where they are.
+	Batching passage.Batching
+	// Switching is how far the consumers of a Mesh are; nil for anything else.
+	Switching *meshStatus
 	// Note is what the reader should know about how the plan was made.
 	Note string
 }
@@ -71,6 +76,7 @@ func starters() map[schema.GroupKind]teller {
 		materializes:    accountOfMaterialize,
 		policies:        accountOfPolicy,
 		clusterPolicies: accountOfPolicy,
+		meshes:          accountOfMesh,
 	}
 }
 
@@ -86,6 +92,8 @@ var (
 
 	policies        = policyv1alpha1.GroupVersion.WithKind(policyv1alpha1.PropagationPolicyKind).GroupKind()
 	clusterPolicies = policyv1alpha1.GroupVersion.WithKind(policyv1alpha1.ClusterPropagationPolicyKind).GroupKind()
+
+	meshes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.MeshKind).GroupKind()
 )
 
 // resource is one that a passage starts from, as TYPE NAME name it.

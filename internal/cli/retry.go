@@ -18,7 +18,7 @@ func newRetryCommand(c *connection, streams Streams) *cobra.Command {
 		Use:     "retry TYPE NAME",
 		Short:   "Let the operator try again what has failed",
 		Long:    "Let the operator try again what has failed. What has not failed is left alone.",
-		Example: "  fairlead retry istio default",
+		Example: "  fairlead retry istio default\n  fairlead retry mesh default",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return retry(cmd.Context(), c, streams, args)
@@ -31,8 +31,11 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 	if err != nil {
 		return err
 	}
+	if resource.kind() == meshes {
+		return cluster.retryMesh(ctx, streams, resource)
+	}
 	if kind := resource.mapping.GroupVersionKind.Kind; kind != v1.IstioKind {
-		return usageErrorf("there is nothing to retry for %s: only the workloads of an Istio fail for good; a Materialize is rolled out again "+
+		return usageErrorf("there is nothing to retry for %s: only the workloads of an Istio and the consumers of a Mesh fail for good; a Materialize is rolled out again "+
 			"with a new UUID in spec.forceRollout, and what a policy could not apply is tried again every %s", kind, adoption.LookAgain)
 	}
 	var istio v1.Istio

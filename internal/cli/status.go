@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -30,7 +31,9 @@ type statusReport struct {
 	Rollout *rolloutStatus `json:"rollout,omitempty"`
 	// Adoption is how far a policy is in each cluster; absent for anything else.
 	Adoption *adoptionStatus `json:"adoption,omitempty"`
-	note     string
+	// Switching is how far the consumers of a Mesh are; absent for anything else.
+	Switching *meshStatus `json:"switching,omitempty"`
+	note      string
 }
 
 func newStatusCommand(c *connection, streams Streams) *cobra.Command {
@@ -41,7 +44,7 @@ func newStatusCommand(c *connection, streams Streams) *cobra.Command {
 		Long: `Show how far the operator is with a resource.
 
 Exit codes: 0 done, 1 failed, 3 still in progress.`,
-		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status pp deployments-pp -n shop\n  fairlead status istio default -o json",
+		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status pp deployments-pp -n shop\n  fairlead status mesh default\n  fairlead status istio default -o json",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			account, err := c.accountOf(cmd.Context(), args, question{})
@@ -63,7 +66,7 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 
 func newStatusReport(a account, now time.Time) statusReport {
 	report := statusReport{
-		View:       passage.NewView(passage.Next(a.Plan, passage.Batching{}, now), now),
+		View:       passage.NewView(passage.Next(a.Plan, a.Batching, now), now),
 		Reported:   a.ObservedGeneration == a.Generation,
 		Conditions: append([]metav1.Condition{}, a.Conditions...),
 		References: a.References,
@@ -75,6 +78,9 @@ func newStatusReport(a account, now time.Time) statusReport {
 	}
 	if a.Adoption {
 		report.Adoption = adoptionOf(a.Plan)
+	}
+	if report.Switching = a.Switching; report.Switching != nil {
+		report.headlineOfMesh()
 	}
 	if w := a.Workloads; w != nil {
 		view := passage.NewView(passage.Next(w.plan, w.batching, now), now)
@@ -123,6 +129,12 @@ func printStatus(w io.Writer, format output, r statusReport) {
 		// What the condition says is in the headline, and the steps to come are in the plan.
 		printRollout(w, format, r)
 		printNote(w, r.note)
+		return
+	}
+	if r.Switching != nil {
+		printSwitching(w, format, r)
+		r.Conditions = besides(r.Conditions, kumav1alpha1.ConditionConsumersSwitched)
+		printConditions(w, format, r)
 		return
 	}
 	if len(r.Steps) > 0 && r.Adoption == nil {

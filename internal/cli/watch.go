@@ -30,7 +30,7 @@ With --wait it ends when all is where it should be; that a control plane which n
 more is deleted after its grace period is not waited for. A rollout that waits to be promoted is.
 
 Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout was over.`,
-		Example: "  fairlead watch istio default\n  fairlead watch mzs production -n shop --wait --timeout 30m\n  fairlead watch pp deployments-pp -n shop --wait",
+		Example: "  fairlead watch istio default\n  fairlead watch mzs production -n shop --wait --timeout 30m\n  fairlead watch pp deployments-pp -n shop --wait\n  fairlead watch mesh default --wait",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {

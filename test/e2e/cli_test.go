@@ -98,7 +98,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"a type that is not there":      {[]string{"plan", "ghost", "x"}, 2, `the cluster has no resource type "ghost"`},
 		"a type without a plan":         {[]string{"plan", "istiorevision", "x"}, 2, "there is no plan to show for IstioRevision"},
 		"a short name":                  {[]string{"status", "istiorev", "x"}, 1, "error: istiorevision.sailoperator.io/x does not exist\n"},
-		"a core type":                   {[]string{"pause", "deploy", "x"}, 2, "no passage starts from Deployment; those that start one are ClusterPropagationPolicy, Istio, IstioRevision, IstioRevisionTag, Materialize, PropagationPolicy"},
+		"a core type":                   {[]string{"pause", "deploy", "x"}, 2, "no passage starts from Deployment; those that start one are ClusterPropagationPolicy, Istio, IstioRevision, IstioRevisionTag, Materialize, Mesh, PropagationPolicy"},
 		"charts that are not there":     {[]string{"plan", "istio", "x", "--chart-dir", "nowhere"}, 2, "--chart-dir: stat nowhere: no such file or directory"},
 		"a version that is not served":  {[]string{"plan", "istios.v9.sailoperator.io", "x"}, 2, `the cluster has no resource type "istios.v9.sailoperator.io"`},
 	}

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/switching"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// meshStatus is how far the consumers of a Mesh are.
+type meshStatus struct {
+	// Mode that is asked for.
+	Mode kumav1alpha1.Mode `json:"mode"`
+	// Asked says that somebody wants consumers to be switched, or back.
+	Asked  bool `json:"asked"`
+	Revert bool `json:"revert,omitempty"`
+	// Switched and Total count consumers.
+	Switched  int32                           `json:"switched"`
+	Total     int32                           `json:"total"`
+	Consumers []kumav1alpha1.MigratedConsumer `json:"consumers"`
+	// Advice are things that a person could do.
+	Advice []string `json:"advice"`
+}
+
+func accountOfMesh(ctx context.Context, reader client.Reader, key client.ObjectKey, _ question) (account, error) {
+	var mesh kumav1alpha1.Mesh
+	if err := reader.Get(ctx, key, &mesh); err != nil {
+		return account{}, fmt.Errorf("get Mesh %s: %w", key.Name, err)
+	}
+	return tellOfMesh(&mesh), nil
+}
+
+func tellOfMesh(mesh *kumav1alpha1.Mesh) account {
+	standing := switching.StandingOf(mesh)
+	told := account{
+		Plan: standing.Plan, Batching: standing.Batching, Conditions: mesh.Status.Conditions,
+		Switching: &meshStatus{Mode: mesh.Mode(), Asked: standing.Asked, Consumers: []kumav1alpha1.MigratedConsumer{}},
+	}
+	if record := mesh.Status.Migration; record != nil {
+		s := told.Switching
+		s.Revert, s.Switched, s.Total = record.Revert, record.Switched, record.Total
+		s.Consumers = append(s.Consumers, record.Consumers...)
+	}
+	if !standing.Followed {
+		// An intent is an annotation, of which no generation tells.
+		told.Generation = told.ObservedGeneration + 1
+	}
+	told.Switching.Advice = adviceOnMesh(mesh, standing.Asked)
+	return told
+}
+
+// adviceOnMesh is what a person could do next.
+func adviceOnMesh(mesh *kumav1alpha1.Mesh, asked bool) []string {
+	command := func(verb, more string) string { return fmt.Sprintf("fairlead %s mesh %s%s", verb, mesh.Name, more) }
+	back := "To go back: " + command("migrate", " --revert")
+	record := mesh.Status.Migration
+	switch {
+	case !asked && record == nil:
+		return adviceOnMode(mesh, command)
+	case record == nil:
+		return []string{}
+	case mesh.Annotations[fairlead.AnnotationPaused] == "true":
+		return []string{"To go on: " + command("resume", ""), back}
+	case record.Failed > 0 && record.Revert:
+		return []string{"To try again: " + command("retry", "")}
+	case record.Failed > 0:
+		return []string{"To try again: " + command("retry", ""), back}
+	case record.Phase != string(passage.Completed) && record.Revert:
+		return []string{"To start nothing more: " + command("pause", "")}
+	case record.Phase != string(passage.Completed):
+		return []string{"To start nothing more: " + command("pause", ""), back}
+	case record.Revert || mesh.Mode() == kumav1alpha1.ModeExclusive:
+		return []string{back}
+	}
+	return []string{"To see what turning the old way off changes: " + command("plan", " --mode "+string(kumav1alpha1.ModeExclusive)), back}
+}
+
+func adviceOnMode(mesh *kumav1alpha1.Mesh, command func(verb, more string) string) []string {
+	switch mesh.Mode() {
+	case kumav1alpha1.ModeDisabled:
+		return []string{"To see what MeshServices would change: " + command("plan", " --mode "+string(kumav1alpha1.ModeReachableBackendRefs))}
+	case kumav1alpha1.ModeReachableBackendRefs:
+		return []string{"To switch consumers over: " + command("migrate", " --batch-size 10")}
+	}
+	return []string{}
+}
+
+// headlineOfMesh is what the operator says of it.
+func (r *statusReport) headlineOfMesh() {
+	condition := meta.FindStatusCondition(r.Conditions, kumav1alpha1.ConditionConsumersSwitched)
+	switch {
+	case !r.Switching.Asked && len(r.Switching.Consumers) == 0:
+		r.Headline = "nobody has asked for its consumers to be switched over"
+	case !r.Reported:
+		r.Headline = "what was asked for has not been taken up yet"
+	case condition != nil:
+		r.Headline = condition.Message
+	}
+}
+
+func printSwitching(w io.Writer, format output, r statusReport) {
+	s := r.Switching
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nMode:       %s\n", s.Mode)
+	if s.Total > 0 {
+		fmt.Fprintf(w, "Switched:   %d of %s\n", s.Switched, count(int(s.Total), "consumer"))
+	}
+	if r.Batches > 0 {
+		fmt.Fprintf(w, "Batch:      %d of %d\n", r.Batch, r.Batches)
+	}
+	if r.Progress.Total > 0 {
+		fmt.Fprintf(w, "%s\n", bar(r.Progress))
+	}
+	shown, more := s.Consumers, 0
+	if format != outputWide && len(shown) > openShown {
+		shown = unsettledFirst(shown)
+		more = len(shown) - openShown
+		shown = shown[:openShown]
+	}
+	if len(shown) > 0 {
+		fmt.Fprintln(w)
+		var rows [][]string
+		for _, c := range shown {
+			batch := "-"
+			if c.Batch > 0 {
+				batch = strconv.Itoa(int(c.Batch))
+			}
+			rows = append(rows, []string{c.Name, string(c.State), batch, duration.HumanDuration(r.At.Sub(c.Since.Time)), c.Message})
+		}
+		table(w, format.width(), []string{"CONSUMER", "STATE", "BATCH", "SINCE", "MESSAGE"}, rows)
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "... and %d more: -o wide shows all\n", more)
+	}
+	if len(s.Advice) > 0 {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(s.Advice, "\n"))
+	}
+}
+
+// unsettledFirst are the consumers in the order in which a person wants to know of them.
+func unsettledFirst(consumers []kumav1alpha1.MigratedConsumer) []kumav1alpha1.MigratedConsumer {
+	var sorted []kumav1alpha1.MigratedConsumer
+	for _, states := range [][]kumav1alpha1.ConsumerState{
+		{kumav1alpha1.ConsumerFailed}, {kumav1alpha1.ConsumerSwitching, kumav1alpha1.ConsumerReverting}, {kumav1alpha1.ConsumerWaiting},
+		{kumav1alpha1.ConsumerSwitched, kumav1alpha1.ConsumerReverted},
+	} {
+		for _, c := range consumers {
+			if c.State == states[0] || c.State == states[len(states)-1] {
+				sorted = append(sorted, c)
+			}
+		}
+	}
+	return sorted
+}
+
+// besides are the conditions that the headline does not tell of.
+func besides(conditions []metav1.Condition, told string) []metav1.Condition {
+	others := []metav1.Condition{}
+	for _, c := range conditions {
+		if c.Type != told {
+			others = append(others, c)
+		}
+	}
+	return others
+}
+
+// followMesh keeps a copy of one Mesh.
+func (c *cluster) followMesh(ctx context.Context, r resource) (lookout, error) {
+	if err := c.client.Get(ctx, r.key, &kumav1alpha1.Mesh{}); err != nil {
+		return lookout{}, err
+	}
+	f, err := c.follow(cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&kumav1alpha1.Mesh{}: {Field: fields.OneTermEqualSelector("metadata.name", r.key.Name)},
+	}})
+	if err != nil {
+		return lookout{}, err
+	}
+	if err := f.hearOf(ctx, &kumav1alpha1.Mesh{}); err != nil {
+		return lookout{}, err
+	}
+	if err := f.start(ctx, func() bool { return true }); err != nil {
+		return lookout{}, err
+	}
+	return lookout{f.telling(func(ctx context.Context) (account, error) {
+		return accountOfMesh(ctx, f.informers, r.key, question{})
+	}), f.changed}, nil
+}

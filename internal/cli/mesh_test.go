@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/switching"
+)
+
+var updateMesh = flag.Bool("update-mesh", false, "rewrite what is said of meshes in testdata/mesh")
+
+func aMesh(mode kumav1alpha1.Mode, intent *switching.Intent, record *kumav1alpha1.MeshMigration, reason, message string) *kumav1alpha1.Mesh {
+	mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{}}}
+	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode}
+	if intent != nil {
+		mesh.Annotations[kumav1alpha1.AnnotationMigrate], _ = intent.Annotation()
+	}
+	mesh.Status.Migration = record
+	if reason != "" {
+		mesh.Status.Conditions = []metav1.Condition{
+			{Type: kumav1alpha1.ConditionConsumersSwitched, Status: "False", Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)},
+			{Type: kumav1alpha1.ConditionServed, Status: "True", Reason: "Served", Message: "12 proxies are connected", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))},
+		}
+	}
+	return mesh
+}
+
+func aRecord(phase string, consumers ...kumav1alpha1.MigratedConsumer) *kumav1alpha1.MeshMigration {
+	r := &kumav1alpha1.MeshMigration{Intent: "one", BatchSize: 2, DelaySeconds: 30, Phase: phase, Consumers: consumers, Total: int32(len(consumers))}
+	for _, c := range consumers {
+		switch c.State {
+		case kumav1alpha1.ConsumerSwitched:
+			r.Switched++
+		case kumav1alpha1.ConsumerFailed:
+			r.Failed++
+		}
+	}
+	return r
+}
+
+func aConsumer(name string, state kumav1alpha1.ConsumerState, batch int32, message string) kumav1alpha1.MigratedConsumer {
+	c := kumav1alpha1.MigratedConsumer{
+		Name: "shop/Deployment/" + name, State: state, Batch: batch, Message: message, Since: metav1.NewTime(now.Add(-10 * time.Second)),
+		Switched: state != kumav1alpha1.ConsumerWaiting,
+	}
+	if state == kumav1alpha1.ConsumerSwitched || state == kumav1alpha1.ConsumerFailed {
+		c.Finished = &c.Since
+	}
+	return c
+}
+
+func TestStatusOfMesh(t *testing.T) {
+	const (
+		refs     = kumav1alpha1.ModeReachableBackendRefs
+		waiting  = kumav1alpha1.ConsumerWaiting
+		underway = kumav1alpha1.ConsumerSwitching
+		switched = kumav1alpha1.ConsumerSwitched
+		failed   = kumav1alpha1.ConsumerFailed
+	)
+	all := &switching.Intent{ID: "one", BatchSize: 2}
+	paused := aMesh(refs, all, aRecord("Held", aConsumer("cart", switched, 1, ""), aConsumer("pay", waiting, 0, "")), "Paused",
+		"1 of 2 consumers switched, batch 1 of 2: paused by the annotation fairlead.dev/paused; go on with `fairlead resume mesh default`")
+	paused.Annotations[fairlead.AnnotationPaused] = "true"
+	cases := map[string]struct {
+		mesh *kumav1alpha1.Mesh
+		code int
+	}{
+		"disabled": {aMesh(kumav1alpha1.ModeDisabled, nil, nil, "", ""), exitOK},
+		"ready":    {aMesh(refs, nil, nil, "", ""), exitOK},
+		"unseen":   {aMesh(refs, all, nil, "", ""), exitUnfinished},
+		"underway": {aMesh(refs, all, aRecord("InProgress", aConsumer("cart", switched, 1, ""),
+			aConsumer("pay", underway, 2, ""), aConsumer("web", underway, 2, ""), aConsumer("wish", waiting, 0, "")), "Switching",
+			"1 of 4 consumers switched, batch 2 of 3: waiting for Deployment shop/pay and 1 more to settle"), exitUnfinished},
+		"failed": {aMesh(refs, all, aRecord("Stopped", aConsumer("cart", switched, 1, ""),
+			aConsumer("pay", failed, 1, "proxy pay-0 refused its configuration: unknown field; correct that, then `fairlead retry mesh default`"),
+			aConsumer("web", waiting, 0, "")), "Failed",
+			"1 of 3 consumers switched, 1 failed, batch 1 of 2; shop/Deployment/pay: proxy pay-0 refused its configuration: unknown field"), exitFailed},
+		"paused": {paused, exitUnfinished},
+		"done": {aMesh(refs, all, aRecord("Completed", aConsumer("cart", switched, 1, ""),
+			aConsumer("pay", switched, 1, "no proxy was connected: there was nobody to ask")), "Switched", "2 of 2 consumers switched"), exitOK},
+		"another intent": {aMesh(refs, &switching.Intent{ID: "two"}, aRecord("Completed", aConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), exitUnfinished},
+		"back":           {aMesh(refs, &switching.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), exitOK},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			report := newStatusReport(tellOfMesh(c.mesh), now)
+			printStatus(&out, outputText, report)
+			var exit exitError
+			if err := statusExit(report); errors.As(err, &exit) && exit.code != c.code || err == nil && c.code != exitOK {
+				t.Errorf("it exits with %v, want %d", err, c.code)
+			}
+			meshGolden(t, name, out.Bytes())
+		})
+	}
+}
+
+func meshGolden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", "mesh", strings.ReplaceAll(name, " ", "-")+".golden")
+	if *updateMesh {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; make it with -update-mesh", err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestPrintMigration(t *testing.T) {
+	refs := kumav1alpha1.ModeReachableBackendRefs
+	consumers := []string{"shop/Deployment/cart", "shop/Deployment/pay", "web/StatefulSet/web"}
+	half := aMesh(refs, &switching.Intent{ID: "one"}, aRecord("InProgress", aConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, ""),
+		aConsumer("pay", kumav1alpha1.ConsumerSwitching, 2, "")), "", "")
+	cases := map[string]struct {
+		mesh   *kumav1alpha1.Mesh
+		intent switching.Intent
+	}{
+		"migrate all":     {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 2, Delay: metav1.Duration{Duration: time.Minute}}},
+		"migrate one":     {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Consumers: consumers[:1]}},
+		"migrate anew":    {half, switching.Intent{ID: "x", BatchSize: 1}},
+		"migrate back":    {half, switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate nothing": {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			foreseen := switching.Foresee(c.mesh, c.intent, consumers, now)
+			if done := nothingToMigrate(c.intent, c.mesh, foreseen); done != "" {
+				out.WriteString(done + "\n")
+			} else {
+				printMigration(&out, c.mesh, c.intent, foreseen)
+			}
+			meshGolden(t, name, out.Bytes())
+		})
+	}
+}
+
+func TestKnownConsumers(t *testing.T) {
+	mesh := aMesh(kumav1alpha1.ModeReachableBackendRefs, nil, aRecord("Completed", aConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, "")), "", "")
+	consumers := []string{"shop/Deployment/cart", "shop/Deployment/pay"}
+	cases := map[string]struct {
+		intent switching.Intent
+		want   string
+	}{
+		"all":                      {switching.Intent{}, ""},
+		"one that is there":        {switching.Intent{Consumers: consumers[1:]}, ""},
+		"one that is not":          {switching.Intent{Consumers: []string{"shop/cart"}}, "no Dataplane of Mesh default is part of shop/cart; give --consumers some of shop/Deployment/cart, shop/Deployment/pay"},
+		"one that is not switched": {switching.Intent{Revert: true, Consumers: consumers[1:]}, "Mesh default has not switched shop/Deployment/pay; give --consumers some of shop/Deployment/cart"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := known(c.intent, mesh, consumers); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/switching"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+func newMigrateCommand(c *connection, streams Streams) *cobra.Command {
+	var sure confirmation
+	var dryRun bool
+	intent := switching.Intent{ID: string(uuid.NewUUID())}
+	where := generate.Where{Environment: generate.Kubernetes}
+	cmd := &cobra.Command{
+		Use:   "migrate TYPE NAME",
+		Short: "Switch the consumers of a Mesh over to MeshServices, batch by batch, or back",
+		Long: `Switch the consumers of a Mesh over to MeshServices, batch by batch, or back. It shows the batches, and asks.
+
+It records what is wanted on the Mesh; the operator does it. A batch is done when all proxies that were connected when it
+opened have acknowledged what they were given. A refusal, or a proxy that is lost, stops it. No pod restarts, and a consumer
+that was switched stays so when its pods are replaced. Without --consumers it is about all of them, those to come included.
+
+What was asked for before is replaced by it: what is switched stays so, what waited waits for its turn anew.`,
+		Example: `  fairlead migrate mesh default --batch-size 10 --delay 30s
+  fairlead migrate mesh default --consumers shop/Deployment/cart,shop/Deployment/pay
+  fairlead migrate mesh default --batch-size 10 --dry-run
+  fairlead migrate mesh default --revert --batch-size 10`,
+		Args: exactlyTypeAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := intent.Validate(); err != nil {
+				return usageErrorf("%v", err)
+			}
+			if env := where.Environment; env != generate.Kubernetes && env != generate.Universal {
+				return usageErrorf("--mesh-environment %q is neither %s nor %s", env, generate.Kubernetes, generate.Universal)
+			}
+			if !dryRun {
+				if err := sure.possible(cmd, streams.In); err != nil {
+					return err
+				}
+			}
+			cluster, r, err := c.find(args)
+			if err != nil {
+				return err
+			}
+			if kind := r.kind(); kind != meshes {
+				return usageErrorf("there is nothing to migrate for %s: that is for the consumers of a Mesh", kind.Kind)
+			}
+			slices.Sort(intent.Consumers)
+			intent.Consumers = slices.Compact(intent.Consumers)
+			return cluster.migrate(cmd.Context(), streams, r, switchOver{intent, where, &sure, dryRun})
+		},
+	}
+	flags := cmd.Flags()
+	flags.Int32Var(&intent.BatchSize, "batch-size", 1, "how many consumers to switch at a time")
+	flags.DurationVar(&intent.Delay.Duration, "delay", 0, "how long to leave a batch alone before the next one")
+	flags.StringSliceVar(&intent.Consumers, "consumers", nil, "only these, such as shop/Deployment/cart; in universal the names of Dataplanes")
+	flags.BoolVar(&intent.Revert, "revert", false, "let those go back that were switched")
+	flags.BoolVar(&dryRun, "dry-run", false, "show the batches, and ask for nothing")
+	flags.StringVar(&where.Environment, "mesh-environment", where.Environment, "kubernetes or universal, as the operator has it")
+	sure.addFlag(cmd)
+	return cmd
+}
+
+// switchOver is what the command was asked to do.
+type switchOver struct {
+	intent switching.Intent
+	where  generate.Where
+	sure   *confirmation
+	dryRun bool
+}
+
+// migrate shows what an intent would do, asks, and records it.
+func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m switchOver) error {
+	mesh, err := c.mesh(ctx, r)
+	if err != nil {
+		return err
+	}
+	if hold := switching.Hindrance(mesh, m.intent); hold != nil {
+		return errors.New(hold.Message)
+	}
+	consumers, err := c.consumersOf(ctx, mesh.Name, m.where)
+	if err != nil {
+		return err
+	}
+	if err := known(m.intent, mesh, consumers); err != nil {
+		return err
+	}
+	foreseen := switching.Foresee(mesh, m.intent, consumers, time.Now())
+	if done := nothingToMigrate(m.intent, mesh, foreseen); done != "" {
+		fmt.Fprintf(streams.Out, "%s: %s\n", r, done)
+		return nil
+	}
+	printMigration(streams.Out, mesh, m.intent, foreseen)
+	if m.dryRun {
+		return nil
+	}
+	question := "Switch them over?"
+	if m.intent.Revert {
+		question = "Let them go back?"
+	}
+	if agreed, err := m.sure.given(ctx, streams, question); err != nil {
+		return err
+	} else if !agreed {
+		fmt.Fprintln(streams.Out, "nothing was changed")
+		return exitError{code: exitFailed}
+	}
+	text, err := m.intent.Annotation()
+	if err != nil {
+		return err
+	}
+	if err := c.annotate(ctx, r, kumav1alpha1.AnnotationMigrate, text); err != nil {
+		return fmt.Errorf("migrate %s: %w", r, err)
+	}
+	fmt.Fprintf(streams.Out, "%s: the operator was asked to\nTo see how far it is: fairlead watch mesh %s --wait\n", r, mesh.Name)
+	return nil
+}
+
+// consumersOf are those that have a Dataplane in a mesh.
+func (c *cluster) consumersOf(ctx context.Context, mesh string, where generate.Where) ([]string, error) {
+	var list kumav1alpha1.DataplaneList
+	if err := c.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list Dataplanes: %w", err)
+	}
+	names := []string{}
+	for i := range list.Items {
+		if dataplane := &list.Items[i]; generate.MeshOf(dataplane) == mesh {
+			names = append(names, switching.ConsumerOf(dataplane, where))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// known refuses names that nobody goes by.
+func known(intent switching.Intent, mesh *kumav1alpha1.Mesh, consumers []string) error {
+	from := "no Dataplane of Mesh %s is part of %s"
+	if intent.Revert {
+		from, consumers = "Mesh %s has not switched %s", nil
+		for name := range switching.Switched(mesh) {
+			consumers = append(consumers, name)
+		}
+		slices.Sort(consumers)
+	}
+	for _, name := range intent.Consumers {
+		if _, found := slices.BinarySearch(consumers, name); !found {
+			return fmt.Errorf(from+"; give --consumers some of %s", mesh.Name, name, someOf(consumers))
+		}
+	}
+	return nil
+}
+
+// namesShown is how many names a line has room for.
+const namesShown = 5
+
+func someOf(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "those that are there, which is none"
+	case len(names) > namesShown:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
+	}
+	return strings.Join(names, ", ")
+}
+
+// nothingToMigrate says so where an intent would change nothing.
+func nothingToMigrate(intent switching.Intent, mesh *kumav1alpha1.Mesh, foreseen passage.Decision) string {
+	counts := foreseen.Plan.Counts()
+	if counts.Pending+counts.Running+counts.Failed > 0 {
+		return ""
+	}
+	if intent.Revert {
+		return "no consumer is switched"
+	}
+	before, err := switching.IntentOf(mesh)
+	if err == nil && before != nil && !before.Revert && len(before.Consumers) == 0 && counts.Done > 0 {
+		return fmt.Sprintf("%s switched already, and those to come will be", count(counts.Done, "consumer"))
+	}
+	return ""
+}
+
+func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent switching.Intent, foreseen passage.Decision) {
+	counts := foreseen.Plan.Counts()
+	what := "to MeshServices"
+	if intent.Revert {
+		what = "back to kuma.io/service alone"
+	}
+	batches := "1 batch"
+	if foreseen.Batches != 1 {
+		batches = fmt.Sprintf("%d batches", foreseen.Batches)
+	}
+	line := fmt.Sprintf("%s of Mesh %s %s, in %s of at most %d",
+		count(counts.Pending+counts.Running, "consumer"), mesh.Name, what, batches, intent.BatchSize)
+	if intent.Delay.Duration > 0 {
+		line += fmt.Sprintf(" and %s apart", intent.Delay.Duration)
+	}
+	if !intent.Revert && len(intent.Consumers) == 0 {
+		line += ", and those to come after them"
+	}
+	line += ". No pod restarts."
+	if counts.Done > 0 {
+		line += fmt.Sprintf(" %s switched already.", count(counts.Done, "consumer"))
+	}
+	if mesh.Annotations[fairlead.AnnotationPaused] == "true" {
+		line += fmt.Sprintf(" It is paused: nothing starts until `fairlead resume mesh %s`.", mesh.Name)
+	}
+	fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+	var rows [][]string
+	for _, s := range byBatch(foreseen.Plan.Steps) {
+		if s.State == passage.Done {
+			continue
+		}
+		batch := strconv.Itoa(s.Batch)
+		if s.State == passage.Running {
+			batch = "underway"
+		}
+		rows = append(rows, []string{batch, s.Object.String(), s.From, s.To})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, columns, []string{"BATCH", "CONSUMER", "FROM", "TO"}, rows)
+	}
+	fmt.Fprintln(w)
+}
