@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/revision/charts"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
@@ -37,6 +38,8 @@ type Options struct {
 	Members adoption.Limits
 	// Rollout says where environmentd is found.
 	Rollout rollout.Options
+	// Mesh says what part of a mesh this is the control plane of.
+	Mesh meshservice.Options
 }
 
 // noListener as a bind address switches that listener off.
@@ -57,6 +60,7 @@ func DefaultOptions() Options {
 		LogLevel:               "info",
 		Webhook:                defaultWebhookOptions(),
 		Members:                adoption.DefaultLimits(),
+		Mesh:                   meshservice.DefaultOptions(),
 	}
 }
 
@@ -83,6 +87,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Charts.AddFlags(flags)
 	o.Members.AddFlags(flags)
 	o.Rollout.AddFlags(flags)
+	o.Mesh.AddFlags(flags)
 }
 
 // Validate refuses options that cannot work, each with its remedy.
@@ -99,6 +104,7 @@ func (o Options) Validate() error {
 		o.Charts.Validate(),
 		o.Members.Validate(),
 		o.Rollout.Validate(),
+		o.Mesh.Validate(),
 	)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/revision"
 	"github.com/fairlead/fairlead/internal/revision/charts"
@@ -38,6 +39,7 @@ func Passages() []Passage {
 		{Name: revision.Name, CRDs: revisionCRDs, Caches: revision.Caches(), Setup: setupRevision},
 		{Name: adoption.Name, CRDs: adoptionCRDs, Caches: adoption.Caches(), Setup: setupAdoption},
 		{Name: rollout.Name, CRDs: rolloutCRDs, Webhooks: rolloutWebhooks, Caches: rollout.Caches(), Setup: setupRollout},
+		{Name: meshservice.Name, CRDs: meshCRDs, Caches: meshservice.Caches(), Setup: setupMeshService},
 	}
 }
 
@@ -49,6 +51,12 @@ var adoptionCRDs = []string{
 }
 
 var rolloutCRDs = []string{"materializes.materialize.cloud"}
+
+var meshCRDs = []string{
+	"meshes.kuma.io", "dataplanes.kuma.io", "zoneingresses.kuma.io", "meshservices.kuma.io", "meshmultizoneservices.kuma.io",
+	"hostnamegenerators.kuma.io", "meshtimeouts.kuma.io", "meshretries.kuma.io", "meshcircuitbreakers.kuma.io",
+	"meshloadbalancingstrategies.kuma.io", "meshhttproutes.kuma.io", "meshtcproutes.kuma.io",
+}
 
 func setupRevision(mgr ctrl.Manager, options Options) error {
 	source, err := charts.New(options.Charts)
@@ -69,6 +77,10 @@ func setupAdoption(mgr ctrl.Manager, options Options) error {
 
 func setupRollout(mgr ctrl.Manager, options Options) error {
 	return rollout.Setup(mgr, options.Rollout)
+}
+
+func setupMeshService(mgr ctrl.Manager, options Options) error {
+	return meshservice.Setup(mgr, options.Mesh)
 }
 
 func rolloutWebhooks(log logr.Logger) map[string]http.Handler {

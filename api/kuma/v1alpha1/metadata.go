@@ -140,4 +140,6 @@ const (
 const (
 	ReasonServed    = "Served"
 	ReasonNotServed = "NotServed"
+	// ReasonIncomplete means that something of the configuration could not be made.
+	ReasonIncomplete = "Incomplete"
 )

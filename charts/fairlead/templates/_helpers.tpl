@@ -61,3 +61,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "fairlead.webhookHost" -}}
 {{- printf "%s-webhook.%s.svc" (include "fairlead.fullname" .) .Release.Namespace -}}
 {{- end -}}
+
+{{/* Something if proxies are served. */}}
+{{- define "fairlead.meshServing" -}}
+{{- if and .Values.mesh.serving.enabled (or (not .Values.passages) (has "meshservice" .Values.passages)) -}}yes{{- end -}}
+{{- end -}}

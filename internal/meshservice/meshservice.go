@@ -1,0 +1,138 @@
+// Package meshservice is the passage that moves a mesh from service tags to MeshServices: it makes them, gives proxies their
+// configuration, and switches consumers over when somebody asks for that.
+package meshservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/ads"
+	"github.com/fairlead/fairlead/internal/meshservice/feed"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/registrar"
+	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+	"github.com/fairlead/fairlead/internal/meshservice/switcher"
+)
+
+// Name of the passage.
+const Name = "meshservice"
+
+// Caches are the kinds that the passage reads from the manager's cache.
+func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
+
+// Setup adds the passage to the manager. Where there is no Mesh it watches nothing else: pods and Services of a whole cluster
+// are a price to pay for those who have one.
+func Setup(mgr ctrl.Manager, options Options) error {
+	for _, name := range generate.Obsolete(os.Environ()) {
+		mgr.GetLogger().Info("an option of the experimental past does nothing any more: set meshServices on the Mesh", "variable", name)
+	}
+	return mgr.Add(&passage{outer: mgr, options: options})
+}
+
+// passage is a manager of its own, inside the operator's, that starts with the first Mesh.
+type passage struct {
+	outer   ctrl.Manager
+	options Options
+}
+
+// Start runs the passage until the context ends; only the operator that leads gets here.
+func (p *passage) Start(ctx context.Context) error {
+	if err := p.firstMesh(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	inner, err := p.manager()
+	if err != nil {
+		return fmt.Errorf("create the manager of the meshes: %w", err)
+	}
+	if err := p.setup(inner); err != nil {
+		return err
+	}
+	return inner.Start(ctx)
+}
+
+func (p *passage) firstMesh(ctx context.Context) error {
+	informer, err := p.outer.GetCache().GetInformer(ctx, &kumav1alpha1.Mesh{})
+	if err != nil {
+		return fmt.Errorf("watch Meshes: %w", err)
+	}
+	found := make(chan struct{}, 1)
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+		select {
+		case found <- struct{}{}:
+		default:
+		}
+	}})
+	if err != nil {
+		return fmt.Errorf("watch Meshes: %w", err)
+	}
+	defer func() { _ = informer.RemoveEventHandler(registration) }()
+	select {
+	case <-found:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+func (p *passage) manager() (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(kumav1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	made := labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy})
+	return ctrl.NewManager(p.outer.GetConfig(), ctrl.Options{
+		Scheme: scheme,
+		Logger: p.outer.GetLogger(),
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				// One for each mesh, and none of anybody else's.
+				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{p.options.Namespace: {}}, Label: made},
+			},
+		},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		// The outer manager leads already.
+		LeaderElection:         false,
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+	})
+}
+
+func (p *passage) setup(mgr ctrl.Manager) error {
+	where := p.options.where()
+	engine := snapshot.New(snapshot.Options{Zone: where.Zone, Environment: where.Environment, SystemNamespace: where.SystemNamespace})
+	store := ads.NewStore()
+	if err := registrar.Setup(mgr, registrar.Options{Where: where, Connections: store, Grace: p.options.Grace}); err != nil {
+		return fmt.Errorf("keep MeshServices: %w", err)
+	}
+	fed := feed.New(mgr.GetCache(), engine, store, where, mgr.GetLogger())
+	if err := mgr.Add(fed); err != nil {
+		return fmt.Errorf("feed proxies: %w", err)
+	}
+	if p.options.Serving.on() {
+		if err := mgr.Add(&server{options: p.options.Serving, where: where, store: store, manager: mgr}); err != nil {
+			return fmt.Errorf("serve proxies: %w", err)
+		}
+	}
+	reporter := &servedReporter{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: fed.Serves, made: engine.Problems}
+	if err := reporter.setup(mgr); err != nil {
+		return fmt.Errorf("report on meshes: %w", err)
+	}
+	return switcher.Setup(mgr, switcher.Options{
+		Serving: p.options.Serving.on(), Connections: store, Proxies: engine, Sent: fed.Sent, Changes: store.OnChange,
+		Timeout: p.options.SwitchTimeout,
+	})
+}

@@ -1,0 +1,74 @@
+package meshservice
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+)
+
+// Options say what part of a mesh this control plane is.
+type Options struct {
+	// Environment is where the Dataplanes come from: pods, or whoever writes them.
+	Environment string
+	// Zone is that of the proxies that are served.
+	Zone string
+	// Namespace is where synced resources, and what belongs to no namespace of the user's, are.
+	Namespace string
+	// Grace is how long a generated MeshService outlives the Dataplanes that it was generated from.
+	Grace time.Duration
+	// SwitchTimeout is how long a proxy may take to acknowledge that it was switched.
+	SwitchTimeout time.Duration
+
+	Serving ServingOptions
+}
+
+// DefaultOptions suit a mesh of one zone on Kubernetes.
+func DefaultOptions() Options {
+	return Options{
+		Environment: generate.Kubernetes, Zone: "default", Namespace: "kuma-system",
+		Grace: time.Minute, SwitchTimeout: time.Minute,
+	}
+}
+
+// AddFlags registers a flag for every option; what the options hold already is the default.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Environment, "mesh-environment", o.Environment,
+		"kubernetes makes Dataplanes of pods and MeshServices of Services, universal makes MeshServices of Dataplanes")
+	flags.StringVar(&o.Zone, "mesh-zone", o.Zone, "zone of the proxies that are served")
+	flags.StringVar(&o.Namespace, "mesh-namespace", o.Namespace, "namespace of what is synced from other zones")
+	flags.DurationVar(&o.Grace, "mesh-service-grace", o.Grace,
+		"how long a MeshService outlives the last Dataplane that it was generated from, in universal")
+	flags.DurationVar(&o.SwitchTimeout, "mesh-switch-timeout", o.SwitchTimeout,
+		"how long a proxy may take to acknowledge that its consumer was switched")
+	o.Serving.addFlags(flags)
+}
+
+// Validate refuses options that cannot work, each with its remedy.
+func (o Options) Validate() error {
+	var environment, times error
+	if o.Environment != generate.Kubernetes && o.Environment != generate.Universal {
+		environment = fmt.Errorf("--mesh-environment %q is neither %s nor %s", o.Environment, generate.Kubernetes, generate.Universal)
+	}
+	if o.Grace < 0 || o.SwitchTimeout <= 0 {
+		times = errors.New("--mesh-service-grace cannot be negative, and --mesh-switch-timeout must be positive")
+	}
+	return errors.Join(environment, times, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.Namespace),
+		o.Serving.validate())
+}
+
+// Zone and namespace are parts of names that have other parts.
+func validateLabel(flag, value string) error {
+	if wrong := validation.IsDNS1123Label(value); len(wrong) > 0 {
+		return fmt.Errorf("%s %q: %s", flag, value, wrong[0])
+	}
+	return nil
+}
+
+func (o Options) where() generate.Where {
+	return generate.Where{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.Namespace}
+}

@@ -1,0 +1,94 @@
+package meshservice
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+)
+
+// again is how long it may take until the status of a Mesh tells of what has become of its proxies.
+const again = 10 * time.Second
+
+// told is how many problems a status names.
+const told = 3
+
+// servedReporter says on each Mesh whether its proxies get their configuration, and what of it could not be made.
+type servedReporter struct {
+	client  client.Client
+	where   generate.Where
+	serving ServingOptions
+	ready   func(mesh string) bool
+	made    func(mesh string) []snapshot.Problem
+}
+
+func (r *servedReporter) setup(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("meshservice-served").For(&kumav1alpha1.Mesh{}).Complete(r)
+}
+
+// Reconcile reports on one Mesh.
+func (r *servedReporter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var mesh kumav1alpha1.Mesh
+	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !mesh.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	before := mesh.DeepCopy()
+	if meta.SetStatusCondition(&mesh.Status.Conditions, served(&mesh, r.where, r.serving, r.ready(mesh.Name), r.made(mesh.Name))) {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.client.Status().Patch(ctx, &mesh, patch); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("report on Mesh %s: %w", mesh.Name, err))
+		}
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// served is what is said of a Mesh whose proxies are served there, or nowhere.
+func served(mesh *kumav1alpha1.Mesh, where generate.Where, serving ServingOptions, ready bool, problems []snapshot.Problem) metav1.Condition {
+	c := metav1.Condition{Type: kumav1alpha1.ConditionServed, ObservedGeneration: mesh.Generation}
+	switch {
+	case !serving.on():
+		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
+		c.Message = "this operator serves no proxies: start it with --mesh-bind-address, or set mesh.serving of the chart"
+	case !ready:
+		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
+		c.Message = "the proxies wait until every kuma.io/service of the mesh has its address, which is recorded in namespace " + where.SystemNamespace + ": create it if it is not there"
+	case len(problems) > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonIncomplete
+		c.Message = summary(problems)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, kumav1alpha1.ReasonServed, "proxies are served at "+serving.BindAddress
+	}
+	return c
+}
+
+// summary names the first few: a status is no log.
+func summary(problems []snapshot.Problem) string {
+	var lines []string
+	for _, p := range problems[:min(told, len(problems))] {
+		lines = append(lines, problemText(p))
+	}
+	if more := len(problems) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func problemText(p snapshot.Problem) string {
+	if p.Field == "" {
+		return p.Object + ": " + p.Message
+	}
+	return p.Object + ": " + p.Field + ": " + p.Message
+}
