@@ -46,7 +46,7 @@ func newRoot(streams Streams) (root *cobra.Command, started *bool) {
 		Long: `Fairlead moves what is running to where it should run next, with nobody noticing.
 
 Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
-3 there are changes (plan) or still in progress (status, watch).`,
+3 there are changes (plan, convert --check) or still in progress (status, watch).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Flags and arguments are in order when this runs, but for those that are missing.
@@ -71,6 +71,7 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 		newUnjoinCommand(c, streams),
 		newClustersCommand(c, streams),
 		newAdoptCommand(c, streams),
+		newConvertCommand(streams),
 		newCRDsCommand(c, streams),
 		newOperatorCommand(c, streams),
 		newVersionCommand(streams),

@@ -19,7 +19,7 @@ func (p writtenPolicy) entryFor(s section, said *yaml.Node, f *Finding) *yaml.No
 		f.Why = "it says nothing"
 		return nil
 	}
-	why := ""
+	what := "an entry"
 	if p.kind == kumav1alpha1.MeshLoadBalancingStrategyKind {
 		local := field(field(conf, "localityAwareness"), "localZone")
 		if local == nil {
@@ -27,9 +27,9 @@ func (p writtenPolicy) entryFor(s section, said *yaml.Node, f *Finding) *yaml.No
 			return nil
 		}
 		conf = mapping("localityAwareness", mapping("localZone", local))
-		why = ", of which a MeshService gets localZone"
+		what = "an entry with localZone, which is all that a MeshService gets,"
 	}
-	f.Action, f.Why = Added, "an entry for section "+s.port+" of MeshService "+s.name+why
+	f.Action, f.Why = Added, what+" for section "+s.port+" of MeshService "+s.name
 
 	labels := mapping(kumav1alpha1.LabelDisplayName, text(s.name))
 	if s.namespace != "" {

@@ -1,7 +1,5 @@
 package convert
 
-import "slices"
-
 // Action is what became of an entry of the old kind.
 type Action string
 
@@ -40,11 +38,11 @@ func (r Report) Changed() bool { return r.Count(Added) > 0 }
 
 // Count is how many entries that became of.
 func (r Report) Count(action Action) int {
-	return len(slices.Collect(func(yield func(int) bool) {
-		for i, f := range r.Findings {
-			if f.Action == action && !yield(i) {
-				return
-			}
+	count := 0
+	for _, f := range r.Findings {
+		if f.Action == action {
+			count++
 		}
-	}))
+	}
+	return count
 }

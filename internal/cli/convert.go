@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/internal/meshservice/convert"
+)
+
+func newConvertCommand(streams Streams) *cobra.Command {
+	var format output
+	c := converter{}
+	cmd := &cobra.Command{
+		Use:   "convert -f FILE|DIR|-",
+		Short: "Add to the policies of a mesh what says the same of MeshServices",
+		Long: `Add to the policies of a mesh what says the same of MeshServices.
+
+After each entry of spec.to for a kuma.io/service such as demo-app_kuma-demo_svc_5000 it adds one for the MeshService that
+stands for it, by its labels and the section "5000". The old one stays, for proxies that are not switched yet. Lines are only
+ever added: comments, order and other documents stay as they are, and what was converted is not converted again.
+
+Routes are for a person to look at, since what they do depends on which zones have instances; they are listed with their
+lines. So are names that do not tell a port, as those of universal, unless --port does.
+
+It prints what the file should be, and on the standard error what was done. It needs no cluster.`,
+		Example: `  fairlead convert -f policies.yaml
+  fairlead convert -f policies/ -w
+  fairlead convert -f policies/ --check`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := c.possible(); err != nil {
+				return err
+			}
+			files, err := c.read(streams.In)
+			if err != nil {
+				return err
+			}
+			return c.finish(streams, files, format)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&c.from, "filename", "f", nil, "file or directory with policies in YAML or JSON; - is the standard input")
+	flags.BoolVarP(&c.write, "write", "w", false, "write the files instead of printing them")
+	flags.BoolVar(&c.check, "check", false, "print and write nothing, and exit with 3 if there is anything to add")
+	flags.Uint16Var(&c.options.Port, "port", 0, "port of services whose kuma.io/service does not tell it")
+	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	_ = cmd.MarkFlagRequired("filename")
+	return cmd
+}
+
+// converter is what `convert` was asked for.
+type converter struct {
+	from         []string
+	write, check bool
+	options      convert.Options
+}
+
+// convertedFile is what became of a file.
+type convertedFile struct {
+	File     string            `json:"file"`
+	Changed  bool              `json:"changed"`
+	Findings []convert.Finding `json:"findings"`
+
+	text []byte
+}
+
+// possible refuses what cannot be meant.
+func (c *converter) possible() error {
+	if c.write && c.check {
+		return usageErrorf("-w writes and --check does not: give one of them")
+	}
+	for _, from := range c.from {
+		switch {
+		case from == "":
+			return usageErrorf("-f names no file: give one, a directory, or - for the standard input")
+		case from == "-" && c.write:
+			return usageErrorf("-w cannot write the standard input: leave out -w, and what it should be is printed")
+		}
+	}
+	return nil
+}
+
+// read converts all files, and fails if it cannot convert any one.
+func (c *converter) read(stdin io.Reader) ([]convertedFile, error) {
+	var files []convertedFile
+	var failed []error
+	for _, from := range c.from {
+		names, err := filesAt(from)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		for _, name := range names {
+			in, err := readFile(stdin, name)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			out, report, err := convert.Convert(in, c.options)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("convert %s: %w", placeOf(name), err))
+				continue
+			}
+			files = append(files, convertedFile{placeOf(name), report.Changed(), append([]convert.Finding{}, report.Findings...), out})
+		}
+	}
+	return files, errors.Join(failed...)
+}
+
+// finish writes the files or prints them, and tells what was done.
+func (c *converter) finish(streams Streams, files []convertedFile, format output) error {
+	prints := !c.write && !c.check && format != outputJSON && format != outputYAML
+	if prints && len(files) > 1 {
+		return usageErrorf("there are %d files: give -w to write them, or --check to see what there is to add", len(files))
+	}
+	changed := false
+	for _, f := range files {
+		changed = changed || f.Changed
+		if c.write && f.Changed {
+			if err := replaceFile(f.File, f.text); err != nil {
+				return err
+			}
+		}
+		if prints {
+			if _, err := streams.Out.Write(f.text); err != nil {
+				return err
+			}
+		}
+	}
+	told := streams.Out
+	if prints {
+		told = streams.Err
+	}
+	if encoded, err := format.encode(told, files); err != nil {
+		return err
+	} else if !encoded {
+		printConversion(told, files, c.check, format)
+	}
+	if c.check && changed {
+		return exitError{code: exitUnfinished}
+	}
+	return nil
+}
+
+func printConversion(w io.Writer, files []convertedFile, check bool, format output) {
+	added := "added"
+	if check {
+		added = "to add"
+	}
+	words := map[convert.Action]string{convert.Added: added, convert.NeedsPerson: "needs you", convert.NotNeeded: "none"}
+	counts := map[convert.Action]int{}
+	var rows [][]string
+	for _, f := range files {
+		for _, finding := range f.Findings {
+			counts[finding.Action]++
+			rows = append(rows, []string{
+				fmt.Sprintf("%s:%d", f.File, finding.Line), finding.Kind + " " + orDash(finding.Policy), words[finding.Action],
+				fmt.Sprintf("%s, %s: %s", strings.TrimSuffix(finding.Field, ".targetRef"), finding.Service, finding.Why),
+			})
+		}
+	}
+	entries := "entries"
+	if counts[convert.Added] == 1 {
+		entries = "entry"
+	}
+	fmt.Fprintf(w, "%d %s %s, %d for you to look at.\n", counts[convert.Added], entries, added, counts[convert.NeedsPerson])
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, format.width(), []string{"PLACE", "POLICY", "ENTRY", "WHAT"}, rows)
+	}
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	slowPolicy = `apiVersion: kuma.io/v1alpha1
+kind: MeshTimeout
+metadata: {name: slow, namespace: kuma-system}
+spec:
+  to:
+  - targetRef: {kind: MeshService, name: demo-app_kuma-demo_svc_5000} # reports
+    default: {connectionTimeout: 9s}
+`
+	slowPolicyConverted = slowPolicy + `  - targetRef:
+      kind: MeshService
+      labels:
+        kuma.io/display-name: demo-app
+        kuma.io/namespace: kuma-demo
+      sectionName: "5000"
+    default: {connectionTimeout: 9s}
+`
+	universalPolicy = "type: MeshTimeout\nname: slow\nspec: {to: [{targetRef: {kind: MeshService, name: backend}, default: {connectionTimeout: 1s}}]}\n"
+)
+
+// policyFiles are in a directory, beside others that are none of convert's business.
+func policyFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func contentOf(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestConvertPrints(t *testing.T) {
+	dir := policyFiles(t, map[string]string{"a.yaml": slowPolicy, "universal.yaml": universalPolicy})
+	file := filepath.Join(dir, "a.yaml")
+	got := run("convert", "-f", file)
+	if got.code != exitOK || got.out != slowPolicyConverted || !strings.HasPrefix(got.err, "1 entry added, 0 for you to look at.\n") {
+		t.Errorf("%+v", got)
+	}
+	if diff := cmp.Diff(slowPolicy, contentOf(t, file)); diff != "" {
+		t.Errorf("the file was written: %s", diff)
+	}
+
+	var out, errs bytes.Buffer
+	code := Main(Streams{In: strings.NewReader(slowPolicy), Out: &out, Err: &errs}, []string{"convert", "-f", "-"})
+	if code != exitOK || out.String() != slowPolicyConverted || !strings.Contains(errs.String(), "standard input:6") {
+		t.Error(code, out.String(), errs.String())
+	}
+
+	got = run("convert", "-f", filepath.Join(dir, "universal.yaml"))
+	if got.code != exitOK || got.out != universalPolicy || !strings.Contains(got.err, "0 entries added, 1 for you to look at.") {
+		t.Errorf("%+v", got)
+	}
+	got = run("convert", "-f", filepath.Join(dir, "universal.yaml"), "--port", "8080")
+	if got.code != exitOK || !strings.Contains(got.out, `sectionName: "8080"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestConvertChecksAndWrites(t *testing.T) {
+	dir := policyFiles(t, map[string]string{
+		"a.yaml": slowPolicy, "more/b.yml": slowPolicy, "more/readme.md": "a: [\n", ".git/c.yaml": "a: [\n", "more/.d.yaml": "a: [\n",
+	})
+	link := filepath.Join(dir, "link.yaml")
+	if err := os.Symlink(filepath.Join("more", "b.yml"), link); err != nil {
+		t.Fatal(err)
+	}
+	if got := run("convert", "-f", dir, "--check"); got.code != exitUnfinished || !strings.HasPrefix(got.out, "3 entries to add, 0 for you to look at.\n") || got.err != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := contentOf(t, filepath.Join(dir, "a.yaml")); got != slowPolicy {
+		t.Errorf("--check has written %s", got)
+	}
+	if got := run("convert", "-f", dir, "-w"); got.code != exitOK || !strings.HasPrefix(got.out, "3 entries added, 0 for you to look at.\n") {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"a.yaml", "more/b.yml"} {
+		path := filepath.Join(dir, name)
+		if diff := cmp.Diff(slowPolicyConverted, contentOf(t, path)); diff != "" {
+			t.Error(name, diff)
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode() != 0o640 {
+			t.Error(name, info.Mode(), err)
+		}
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Error("the link is none any more", err)
+	}
+	if got := run("convert", "-f", dir, "--check"); got.code != exitOK || got.out != "0 entries to add, 0 for you to look at.\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestConvertForPrograms(t *testing.T) {
+	dir := policyFiles(t, map[string]string{"a.yaml": slowPolicy, "b.yaml": "kind: Service\n"})
+	got := run("convert", "-f", dir, "--check", "-o", "json")
+	if got.code != exitUnfinished {
+		t.Errorf("exit code %d: %s", got.code, got.err)
+	}
+	var files []map[string]any
+	if err := json.Unmarshal([]byte(got.out), &files); err != nil {
+		t.Fatal(err, got.out)
+	}
+	want := []map[string]any{
+		{"file": filepath.Join(dir, "a.yaml"), "changed": true, "findings": []any{map[string]any{
+			"document": 1.0, "line": 6.0, "kind": "MeshTimeout", "policy": "kuma-system/slow", "field": "spec.to[0].targetRef",
+			"service": "demo-app_kuma-demo_svc_5000", "action": "Added", "why": "an entry for section 5000 of MeshService demo-app",
+		}}},
+		{"file": filepath.Join(dir, "b.yaml"), "changed": false, "findings": []any{}},
+	}
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestConvertRefuses(t *testing.T) {
+	dir := policyFiles(t, map[string]string{"a.yaml": slowPolicy, "b.yaml": "a: b\n---\nc: [\n", "empty/readme.md": "", "two/a.yaml": "", "two/b.yaml": ""})
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no file":          {nil, exitUsage, `required flag(s) "filename" not set`},
+		"an empty name":    {[]string{"-f", ""}, exitUsage, "-f names no file"},
+		"both":             {[]string{"-f", dir, "-w", "--check"}, exitUsage, "give one of them"},
+		"the input":        {[]string{"-f", "-", "-w"}, exitUsage, "-w cannot write the standard input"},
+		"a port":           {[]string{"-f", dir, "--port", "65536"}, exitUsage, "--port"},
+		"several to print": {[]string{"-f", at("two")}, exitUsage, "there are 2 files: give -w to write them"},
+		"an absent file":   {[]string{"-f", at("absent")}, exitFailed, "absent: no such file or directory"},
+		"nothing there":    {[]string{"-f", at("empty")}, exitFailed, "there is no file of YAML or JSON in"},
+		"not YAML":         {[]string{"-f", dir, "-w"}, exitFailed, "convert " + at("b.yaml") + ": document 2, line 3: did not find expected node content"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(append([]string{"convert"}, c.args...)...)
+			if got.code != c.code || !strings.HasPrefix(got.err, "error: ") || strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, c.want) || got.out != "" {
+				t.Errorf("%+v, want %d and %q", got, c.code, c.want)
+			}
+		})
+	}
+	if got := contentOf(t, at("a.yaml")); got != slowPolicy {
+		t.Errorf("one was written although another cannot be read: %s", got)
+	}
+}
