@@ -58,6 +58,10 @@ func (e *Engine) Destinations(mesh string) []model.Destination {
 	if m == nil {
 		return nil
 	}
+	return m.sorted()
+}
+
+func (m *mesh) sorted() []model.Destination {
 	list := make([]model.Destination, 0, len(m.destinations.all))
 	for _, d := range m.destinations.all {
 		list = append(list, d.Destination)
@@ -83,6 +87,28 @@ func (e *Engine) Problems(mesh string) []Problem {
 			}
 		}
 	}
+	policies := slices.Collect(maps.Values(m.policies))
+	for _, f := range policy.Dangling(policies, m.sorted()) {
+		list = append(list, Problem{Object: f.Kind + " " + f.Policy, Field: f.Field, Message: f.Problem + ": " + f.Remedy})
+	}
 	slices.SortFunc(list, compareProblems)
 	return slices.Compact(list)
+}
+
+// Explain tells, for each destination that a proxy is sent, which policies apply to it and why, as of the last Flush.
+func (e *Engine) Explain(id model.ProxyID) []Explanation {
+	e.building.Lock()
+	defer e.building.Unlock()
+	m := e.world.meshes[id.Mesh]
+	if m == nil || m.grouped[id] == nil {
+		return nil
+	}
+	g := m.grouped[id]
+	all := slices.AppendSeq(slices.Clone(g.set.destinations), maps.Keys(g.extras))
+	slices.SortFunc(all, compareDestinations)
+	list := make([]Explanation, len(all))
+	for i, d := range all {
+		list[i] = Explanation{Destination: d.Destination, Decisions: m.set.Explain(g.class, d.Destination)}
+	}
+	return list
 }

@@ -38,19 +38,17 @@ func (i *inbound) serves(target intstr.IntOrString) bool {
 }
 
 func readDataplane(obj *kumav1alpha1.Dataplane, where generate.Where) *dataplane {
-	id := model.ProxyID{Mesh: generate.MeshOf(obj), Namespace: obj.Namespace, Name: obj.Name}
-	if where.IsUniversal() {
-		id.Namespace = ""
-	}
+	id := generate.ProxyOf(obj, where)
 	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, proxy: model.Proxy{
 		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: consumerOf(obj, where),
 	}}
 	n := obj.Spec.Networking
 	for _, in := range n.Inbound {
+		// Policies know a proxy by the tags of an inbound that nobody calls, too.
+		d.proxy.Inbounds = append(d.proxy.Inbounds, in.Tags)
 		if in.InForce() == kumav1alpha1.InboundIgnored {
 			continue
 		}
-		d.proxy.Inbounds = append(d.proxy.Inbounds, in.Tags)
 		d.inbounds = append(d.inbounds, &inbound{
 			of: id,
 			endpoint: model.Endpoint{

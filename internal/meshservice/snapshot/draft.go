@@ -72,16 +72,18 @@ func (m *mesh) draftClaim(c *claim, key model.Key) *draft {
 		localFirst: c.kind == model.MeshMultiZoneService,
 		fronts:     m.frontsOf(c, key.Port),
 	}
+	var spoken model.Protocol
 	if c.kind == model.MeshService {
-		m.addService(d, c, port)
-		return d.settle()
-	}
-	for s := range m.selectedBy(c) {
-		// Of several that are the same one only counts.
-		if of := s.port(key.Port); of != nil && slices.MinFunc(m.claims[s.key(key.Port)], compareClaims) == s && !s.unavailable {
-			m.addService(d, s, of)
+		spoken = m.addService(d, c, port)
+	} else {
+		for s := range m.selectedBy(c) {
+			// Of several that are the same one only counts.
+			if of := s.port(key.Port); of != nil && slices.MinFunc(m.claims[s.key(key.Port)], compareClaims) == s && !s.unavailable {
+				spoken = common(spoken, m.addService(d, s, of))
+			}
 		}
 	}
+	d.Protocol = cmp.Or(d.Protocol, spoken)
 	return d.settle()
 }
 
@@ -106,39 +108,36 @@ func (m *mesh) selectedBy(c *claim) map[*claim]bool {
 	return selected
 }
 
-// addService adds what is behind a port of a MeshService: instances here, or the way into its zone.
-func (m *mesh) addService(d *draft, c *claim, port *kumav1alpha1.Port) {
-	written := d.Protocol
+// addService adds what is behind a port of a MeshService, instances here or the way into its zone, and tells what it speaks.
+func (m *mesh) addService(d *draft, c *claim, port *kumav1alpha1.Port) model.Protocol {
+	spoken := protocolOf(port.AppProtocol)
 	if !c.id.Local {
 		for _, way := range m.world.ingresses[c.id.Zone] {
 			d.addRemote(way, max(c.instances, 1))
 		}
-		if written == "" {
-			d.Protocol = protocolOf(port.AppProtocol)
-		}
-		return
+		return spoken
 	}
 	target := port.TargetPort
 	if target == (intstr.IntOrString{}) {
 		target = intstr.FromInt32(port.Port)
 	}
-	spoken := protocolOf(port.AppProtocol)
+	var seen model.Protocol
 	m.eachInbound(c, func(in *inbound) {
 		if in.serves(target) {
-			spoken = common(spoken, in.protocol)
+			seen = common(seen, in.protocol)
 			d.addLocal(in)
 		}
 	})
-	if written == "" {
-		d.Protocol = cmp.Or(protocolOf(port.AppProtocol), spoken)
-	}
+	return cmp.Or(spoken, seen)
 }
 
 func (m *mesh) eachInbound(c *claim, visit func(*inbound)) {
 	if c.ref != "" {
 		if of := m.byObject[types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}]; of != nil {
 			for _, in := range of.inbounds {
-				visit(in)
+				if within(c.selector, in.endpoint.Tags) {
+					visit(in)
+				}
 			}
 		}
 		return

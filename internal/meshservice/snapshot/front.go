@@ -73,7 +73,7 @@ func (m *mesh) frontsOf(c *claim, port uint32) []front {
 	var fronts []front
 	for _, ip := range c.vips {
 		// Nobody is called at the ClusterIP of another's Service.
-		if owner, taken := m.world.owners[ip]; isAddress(ip) && (!taken || kubernetes && owner == own) {
+		if owners := m.world.owners[ip]; isAddress(ip) && (len(owners) == 0 || kubernetes && owners.Has(own)) {
 			fronts = append(fronts, at(ip, port))
 		}
 	}

@@ -81,7 +81,7 @@ func readService(obj *corev1.Service) input {
 func (s *service) enter(w *world) {
 	w.services[s.name] = s
 	for _, ip := range s.ips {
-		w.owners[ip] = s.name
+		insert(w.owners, ip, s.name)
 	}
 	s.touch(w)
 }
@@ -89,9 +89,7 @@ func (s *service) enter(w *world) {
 func (s *service) leave(w *world) {
 	delete(w.services, s.name)
 	for _, ip := range s.ips {
-		if w.owners[ip] == s.name {
-			delete(w.owners, ip)
-		}
+		remove(w.owners, ip, s.name)
 	}
 	s.touch(w)
 }

@@ -39,12 +39,14 @@ type mesh struct {
 	multiZone selectors[*claim]
 
 	destinations destinations
-	set          *policy.Set
-	affinity     []string
-	reaches      map[string]*reachSet
-	groups       map[groupKey]*group
-	grouped      map[model.ProxyID]*group
-	dirty        dirt
+	// directory finds the backends of routes, once one is asked for.
+	directory *policy.Directory
+	set       *policy.Set
+	affinity  []string
+	reaches   map[string]*reachSet
+	groups    map[groupKey]*group
+	grouped   map[model.ProxyID]*group
+	dirty     dirt
 	// called and hosts are used while a group is put together.
 	called, hosts map[string]winner
 }

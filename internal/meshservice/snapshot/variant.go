@@ -53,7 +53,7 @@ func (m *mesh) newVariant(d *destination, e *policy.Effective) *variant {
 		shares:    []xds.Share{{Cluster: d.cluster, Weight: 1}},
 	}
 	v.cluster = v.seal(d, resource.Cluster, d.cluster, xds.Cluster(d.cluster, d.Protocol, v.settings))
-	v.route = v.seal(d, resource.Route, d.cluster, xds.Routes(d.cluster, d.Protocol, v.settings))
+	m.route(v, d, e)
 	return v
 }
 
@@ -146,6 +146,7 @@ func (m *mesh) compile() {
 
 // reroute makes routes find what they refer to again, after what there is has changed.
 func (m *mesh) reroute(c *changes) {
+	m.directory = nil
 	for _, d := range m.destinations.all {
 		for _, v := range d.variants {
 			if v.routed {

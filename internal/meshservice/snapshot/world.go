@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -23,7 +24,7 @@ type world struct {
 	services  map[types.NamespacedName]*service
 	ingresses map[string]map[types.NamespacedName]*ingress
 	// owners are the Services that have a ClusterIP.
-	owners map[string]types.NamespacedName
+	owners map[string]sets.Set[types.NamespacedName]
 }
 
 // input is what counts of an object. It is put into the world and taken out of it again, and marks what that touches.
@@ -39,7 +40,7 @@ func newWorld(where generate.Where) *world {
 		inputs:    map[objectKey]input{},
 		services:  map[types.NamespacedName]*service{},
 		ingresses: map[string]map[types.NamespacedName]*ingress{},
-		owners:    map[string]types.NamespacedName{},
+		owners:    map[string]sets.Set[types.NamespacedName]{},
 	}
 }
 

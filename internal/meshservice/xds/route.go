@@ -1,10 +1,7 @@
 package xds
 
 import (
-	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -16,19 +13,81 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Routes lead to the destination's own cluster, whatever is asked for.
-func Routes(name string, protocol model.Protocol, s Settings) *routev3.RouteConfiguration {
-	return routes(name, []*routev3.Route{{
-		Match:  everything(),
-		Action: &routev3.Route_Route{Route: action([]Share{{Cluster: name, Weight: 1}}, protocol, s)},
-	}})
+// Rule is where some requests go.
+type Rule struct {
+	// Hostnames are the only ones it is for, if there are any.
+	Hostnames []string
+	Match     kumav1alpha1.HTTPMatch
+	// Shares are the clusters that requests go to; with none they are refused.
+	Shares  []Share
+	Filters []Filter
 }
 
-func routes(name string, list []*routev3.Route) *routev3.RouteConfiguration {
-	return &routev3.RouteConfiguration{
-		Name:         name,
-		VirtualHosts: []*routev3.VirtualHost{{Name: name, Domains: []string{"*"}, Routes: list}},
+// Check says what a proxy would refuse the rule for.
+func (r Rule) Check() error {
+	_, err := matches(r.Match)
+	return err
+}
+
+// Routes are the rules for a destination, the first that matches first, and its clusters for all requests that none does.
+func Routes(name string, protocol model.Protocol, rules []Rule, shares []Share, s Settings) (*routev3.RouteConfiguration, error) {
+	config := &routev3.RouteConfiguration{Name: name}
+	usual := Rule{Shares: shares}
+	for _, hostname := range append(hostnames(rules), "*") {
+		host := &routev3.VirtualHost{Name: name, Domains: []string{hostname}}
+		if hostname != "*" {
+			host.Name += " " + hostname
+		}
+		for _, rule := range append(slices.Clip(rules), usual) {
+			if len(rule.Hostnames) > 0 && !slices.Contains(rule.Hostnames, hostname) {
+				continue
+			}
+			routes, err := rule.routes(protocol, s)
+			if err != nil {
+				return nil, err
+			}
+			host.Routes = append(host.Routes, routes...)
+		}
+		config.VirtualHosts = append(config.VirtualHosts, host)
 	}
+	return config, nil
+}
+
+func hostnames(rules []Rule) []string {
+	var all []string
+	for _, rule := range rules {
+		all = append(all, rule.Hostnames...)
+	}
+	all = slices.DeleteFunc(all, func(hostname string) bool { return hostname == "*" })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// routes of a rule: one for each way in which its path can be met.
+func (r Rule) routes(protocol model.Protocol, s Settings) ([]*routev3.Route, error) {
+	matches, err := matches(r.Match)
+	if err != nil {
+		return nil, err
+	}
+	var list []*routev3.Route
+	for _, match := range matches {
+		route := &routev3.Route{Match: match}
+		if shares := weighted(r.Shares); len(shares) > 0 {
+			route.Action = &routev3.Route_Route{Route: action(shares, protocol, s)}
+		} else {
+			route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 500}}
+		}
+		for _, filter := range r.Filters {
+			filter.apply(route)
+		}
+		list = append(list, route)
+	}
+	return list, nil
+}
+
+// weighted are the shares that get anything.
+func weighted(shares []Share) []Share {
+	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Weight == 0 })
 }
 
 func everything() *routev3.RouteMatch {
@@ -70,64 +129,4 @@ func longest(request, stream *metav1.Duration) *routev3.RouteAction_MaxStreamDur
 		return nil
 	}
 	return &routev3.RouteAction_MaxStreamDuration{MaxStreamDuration: durationpb.New(shortest)}
-}
-
-// What policies call the reasons to try again, where it is not what proxies call them.
-var retryReasons = map[string]string{
-	"5xx": "5xx", "gatewayerror": "gateway-error", "reset": "reset", "retriable4xx": "retriable-4xx",
-	"connectfailure": "connect-failure", "envoyratelimited": "envoy-ratelimited", "refusedstream": "refused-stream",
-	"http3postconnectfailure": "http3-post-connect-failure",
-	"canceled":                "cancelled", "cancelled": "cancelled", "deadlineexceeded": "deadline-exceeded", "internal": "internal",
-	"resourceexhausted": "resource-exhausted", "unavailable": "unavailable",
-}
-
-func retries(protocol model.Protocol, conf *kumav1alpha1.MeshRetryConf) *routev3.RetryPolicy {
-	if conf == nil {
-		return nil
-	}
-	if protocol == model.GRPC && conf.GRPC != nil {
-		g := conf.GRPC
-		return retry(g.NumRetries, g.PerTryTimeout, g.BackOff, g.RetryOn, "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable")
-	}
-	if protocol.HasRequests() && conf.HTTP != nil {
-		h := conf.HTTP
-		return retry(h.NumRetries, h.PerTryTimeout, h.BackOff, h.RetryOn, "gateway-error,connect-failure,refused-stream")
-	}
-	return nil
-}
-
-func retry(times *int32, each *metav1.Duration, wait *kumav1alpha1.BackOff, on []string, usual string) *routev3.RetryPolicy {
-	n := number(times)
-	if n != nil && n.Value == 0 {
-		return nil
-	}
-	p := &routev3.RetryPolicy{NumRetries: n, PerTryTimeout: some(each), RetryOn: usual}
-	if wait != nil && some(wait.BaseInterval) != nil {
-		p.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: some(wait.BaseInterval), MaxInterval: some(wait.MaxInterval)}
-	}
-	if len(on) > 0 {
-		p.RetryOn, p.RetriableStatusCodes = reasons(on)
-	}
-	return p
-}
-
-// reasons to try again, and the status codes that are some.
-func reasons(written []string) (string, []uint32) {
-	var names []string
-	var codes []uint32
-	for _, w := range written {
-		if code, err := strconv.ParseUint(w, 10, 16); err == nil {
-			codes = append(codes, uint32(code))
-			continue
-		}
-		if method, found := strings.CutPrefix(w, "HttpMethod"); found {
-			w = method
-		}
-		names = append(names, cmp.Or(retryReasons[strings.ToLower(w)], strings.ToLower(w)))
-	}
-	if len(codes) > 0 {
-		names = append(names, "retriable-status-codes")
-	}
-	slices.Sort(names)
-	return strings.Join(slices.Compact(names), ","), codes
 }

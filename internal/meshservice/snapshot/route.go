@@ -1,0 +1,120 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
+	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/xds"
+)
+
+// route makes a variant send requests and connections where policies say.
+func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
+	var rules []xds.Rule
+	switch {
+	case e.HTTPRoute != nil && d.Protocol.HasRequests():
+		v.routed = true
+		for i, rule := range e.HTTPRoute.Rules {
+			if r, ok := m.rule(v, d, i, rule); ok {
+				rules = append(rules, r)
+			}
+		}
+	case e.TCPRoute != nil && len(e.TCPRoute.BackendRefs) > 0:
+		v.routed = true
+		v.shares = m.shares(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace)
+	}
+	config, err := xds.Routes(d.cluster, d.Protocol, rules, v.shares, v.settings)
+	if err != nil {
+		v.report(resource.Route, d.cluster, Problem{Object: d.object, Message: err.Error()})
+		return
+	}
+	v.route = v.seal(d, resource.Route, d.cluster, config)
+}
+
+// rule of a route. One that cannot be followed is left out, so that it takes no other with it.
+func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (xds.Rule, bool) {
+	rule := xds.Rule{Hostnames: from.Hostnames, Match: from.Match, Shares: v.shares}
+	report := func(err error) {
+		v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), Problem{
+			Object: d.object, Field: "rules of the MeshHTTPRoutes for it",
+			Message: fmt.Sprintf("%v: correct it; until then the rule is left out", err),
+		})
+	}
+	for _, written := range from.Filters {
+		filter, err := xds.ReadFilter(written)
+		if err != nil {
+			report(err)
+			return rule, false
+		}
+		if filter.RequestMirror != nil {
+			if backend := m.backend(filter.RequestMirror.BackendRef, from.Namespace); backend != nil {
+				v.leadsTo(backend)
+				filter.RequestMirror.Cluster = backend.cluster
+			}
+		}
+		rule.Filters = append(rule.Filters, filter)
+	}
+	if len(from.BackendRefs) > 0 {
+		rule.Shares = m.shares(v, from.BackendRefs, from.Namespace)
+	}
+	if err := rule.Check(); err != nil {
+		report(err)
+		return rule, false
+	}
+	return rule, true
+}
+
+// shares of the backends that there are. Policies whose backends are not there are told so with all else that refers to nothing.
+func (m *mesh) shares(v *variant, refs []kumav1alpha1.BackendRef, namespace string) []xds.Share {
+	var list []xds.Share
+	for _, ref := range refs {
+		backend := m.backend(ref, namespace)
+		if backend == nil {
+			continue
+		}
+		v.leadsTo(backend)
+		share := xds.Share{Cluster: backend.cluster, Weight: 1}
+		if ref.Weight != nil {
+			share.Weight = uint32(max(*ref.Weight, 0))
+		}
+		list = append(list, share)
+	}
+	return list
+}
+
+func (v *variant) leadsTo(backend *destination) {
+	if !slices.Contains(v.backends, backend) {
+		v.backends = append(v.backends, backend)
+	}
+}
+
+// backend that a reference means; of several, that of this zone, or else the first.
+func (m *mesh) backend(ref kumav1alpha1.BackendRef, namespace string) *destination {
+	if m.directory == nil {
+		var there []model.Destination
+		for key, d := range m.destinations.all {
+			// Routes lead to nothing that the mode has no use for.
+			if tag := key.Kind == model.Tag; tag && m.mode != model.Exclusive || !tag && m.mode != model.Disabled {
+				there = append(there, d.Destination)
+			}
+		}
+		m.directory = policy.NewDirectory(there)
+	}
+	found := m.directory.Backends(ref, namespace)
+	if len(found) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(found, func(a, b model.Destination) int {
+		if a.Local != b.Local {
+			if a.Local {
+				return -1
+			}
+			return 1
+		}
+		return compareKeys(a.Key, b.Key)
+	})
+	return m.destinations.all[first.Key]
+}
