@@ -54,7 +54,8 @@ func (l *ledger) offer(t resource.Type, config *resource.Config, now time.Time) 
 	if t == resource.Listener {
 		return selected, time.Time{}
 	}
-	old := p.known.strangers(selected)
+	// What it has never taken it does not use.
+	old := p.known.strangers(selected).keep(func(name string) bool { return p.acked.find(name) != nil })
 	if len(old) == 0 {
 		return selected, time.Time{}
 	}
@@ -85,10 +86,10 @@ func (l *ledger) open(t resource.Type, config *resource.Config, now time.Time) (
 }
 
 // landed takes the proxy's word on an answer.
-func (l *ledger) landed(t resource.Type, nonce, against string, now time.Time) {
+func (l *ledger) landed(t resource.Type, nonce, against, version string, now time.Time) {
 	p := &l.pages[t]
 	before := p.acked
-	if p.landed(nonce, against) && (t == resource.Cluster || t == resource.Endpoint) && len(p.acked.strangers(before)) > 0 {
+	if p.landed(nonce, against, version) && (t == resource.Cluster || t == resource.Endpoint) && len(p.acked.strangers(before)) > 0 {
 		l.introduced = now
 	}
 }
@@ -116,7 +117,7 @@ func (l *ledger) settle(t resource.Type, config *resource.Config) {
 	p.settled = ""
 	selected := p.selects(config.Of(t))
 	switch {
-	case p.refused(t, config) != "", len(selected.without(p.acked)) > 0:
+	case p.refusal != nil, len(selected.without(p.acked)) > 0:
 	case t == resource.Listener && (!p.answered || len(p.acked) > len(selected)):
 	default:
 		p.settled = config.Version(t)
@@ -125,8 +126,9 @@ func (l *ledger) settle(t resource.Type, config *resource.Config) {
 
 // retarget notes that another configuration is to be had.
 func (l *ledger) retarget(from, to *resource.Config) {
-	for _, t := range []resource.Type{resource.Listener, resource.Route} {
-		if from.Version(t) != to.Version(t) {
+	for _, t := range resource.Types() {
+		l.pages[t].retarget(to.Version(t))
+		if leads := t == resource.Listener || t == resource.Route; leads && from.Version(t) != to.Version(t) {
 			l.moved = time.Time{}
 		}
 	}
@@ -142,11 +144,11 @@ func (l *ledger) current(config *resource.Config) bool {
 	return l.pages[resource.Listener].subscribed
 }
 
-// refused is the first word of the proxy against its configuration.
-func (l *ledger) refused(config *resource.Config) string {
+// refused is the proxy's first word against its configuration.
+func (l *ledger) refused() string {
 	for _, t := range resource.Types() {
-		if message := l.pages[t].refused(t, config); message != "" {
-			return message
+		if refusal := l.pages[t].refusal; refusal != nil {
+			return refusal.message
 		}
 	}
 	return ""

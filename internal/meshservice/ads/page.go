@@ -1,10 +1,6 @@
 package ads
 
-import (
-	"slices"
-
-	"github.com/fairlead/fairlead/internal/meshservice/resource"
-)
+import "slices"
 
 // maxFlights bounds how many answers are remembered for a proxy that asks on and on without acknowledging any.
 const maxFlights = 8
@@ -114,9 +110,9 @@ func (p *page) recall() {
 	p.flights = p.flights[:i]
 }
 
-// landed takes the proxy's word on an answer: none against it is an acknowledgement, also of all that came before. It
-// says whether there was such an answer.
-func (p *page) landed(nonce, against string) bool {
+// landed takes the proxy's word on an answer: none against it is an acknowledgement, also of all that came before. Version
+// is that of the present configuration. It says whether there was such an answer.
+func (p *page) landed(nonce, against, version string) bool {
 	i := slices.IndexFunc(p.flights, func(f flight) bool { return f.nonce == nonce && nonce != "" })
 	if i < 0 {
 		return false
@@ -125,32 +121,20 @@ func (p *page) landed(nonce, against string) bool {
 	p.flights = slices.Delete(p.flights, 0, i+1)
 	if against != "" {
 		p.refusal = &refusal{message: against, version: f.version, of: f.sent.without(p.acked)}
+		p.retarget(version)
 		return true
 	}
 	p.acked, p.answered = f.after, true
-	if p.refusal != nil && len(p.refusal.of) > 0 {
-		p.refusal.of = p.refusal.of.without(f.sent)
+	if p.refusal != nil {
 		p.acked = p.acked.without(p.refusal.of)
-		if len(p.refusal.of) == 0 {
-			p.refusal = nil
-		}
 	}
 	return true
 }
 
-// refused is the proxy's word against something that the configuration still has.
-func (p *page) refused(t resource.Type, config *resource.Config) string {
-	r := p.refusal
-	if r == nil {
-		return ""
-	}
-	stands := r.version == config.Version(t) || slices.ContainsFunc(r.of, func(refused *resource.Resource) bool {
-		now := config.Find(t, refused.Name)
-		return now != nil && equal(now, refused)
-	})
-	if !stands {
+// retarget has what was refused of an older version sent again: what was wrong with it may have been something else.
+func (p *page) retarget(version string) {
+	if p.refusal != nil && p.refusal.version != version {
+		p.known = p.known.without(p.refusal.of)
 		p.refusal = nil
-		return ""
 	}
-	return r.message
 }

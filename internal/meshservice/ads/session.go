@@ -65,7 +65,7 @@ func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Sub
 			s.ledger.restored = request.GetVersionInfo() != ""
 		}
 		p.recall()
-		s.ledger.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()), time.Now())
+		s.ledger.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()), s.proxy.config.Version(t), time.Now())
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
 		return &wholeWatch{request, to}
 	})
@@ -82,7 +82,7 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 				s.ledger.restored = len(p.known) > 0
 			}
 		}
-		s.ledger.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()), time.Now())
+		s.ledger.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()), s.proxy.config.Version(t), time.Now())
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
 		if !first {
 			// Who asks again for what it has wants to be sent it again.

@@ -130,7 +130,7 @@ func (p *proxy) connection() model.Connection {
 	c := model.Connection{Connected: true, Since: p.sessions[0].since, Current: true}
 	for _, session := range p.sessions {
 		c.Current = c.Current && session.ledger.current(p.config)
-		c.Refusal = cmp.Or(c.Refusal, session.ledger.refused(p.config))
+		c.Refusal = cmp.Or(c.Refusal, session.ledger.refused())
 	}
 	return c
 }
