@@ -45,7 +45,6 @@ func TestDataplaneOf(t *testing.T) {
   namespace: shop
   ownerReferences:
   - apiVersion: v1
-    blockOwnerDeletion: true
     controller: true
     kind: Pod
     name: cart-0

@@ -96,7 +96,7 @@ func belongs(name, namespace, mesh string, where Where) map[string]string {
 func ownedBy(owner metav1.Object, kind string) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: corev1.SchemeGroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),
-		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+		Controller: ptr.To(true),
 	}
 }
 

@@ -37,7 +37,6 @@ func TestMeshServicesOf(t *testing.T) {
   namespace: shop
   ownerReferences:
   - apiVersion: v1
-    blockOwnerDeletion: true
     controller: true
     kind: Service
     name: cart

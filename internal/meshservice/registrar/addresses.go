@@ -232,7 +232,7 @@ func (r *registrar) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshSe
 				addresses = append(addresses, address)
 			}
 		}
-		return addresses, true, nil
+		return addresses, len(addresses) > 0 || generate.Generated(service, r.Where), nil
 	}
 	ref := service.Spec.Selector.DataplaneRef
 	if ref == nil {

@@ -10,7 +10,3 @@ package registrar
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
-// Who may own an object that blocks its owner's deletion must be able to change that of the owner.
-// +kubebuilder:rbac:groups="",resources=services/finalizers;pods/finalizers,verbs=update
-// +kubebuilder:rbac:groups=kuma.io,resources=meshes/finalizers,verbs=update

@@ -37,7 +37,7 @@ const gather = 100 * time.Millisecond
 // setupTags adds the controller that gives an address to each value of kuma.io/service of a mesh.
 func (r *registrar) setupTags(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-tags").WithOptions(options(1)).
-		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(comesOrGoes)).
+		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Dataplane{}, r.changes(tagsServed)).
 		Watches(&kumav1alpha1.ZoneIngress{}, r.changes(tagsBehind)).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(
@@ -184,7 +184,7 @@ func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *
 	now.Labels[kumav1alpha1.LabelMesh], now.Labels[kumav1alpha1.LabelManagedBy] = mesh.Name, kumav1alpha1.ManagedBy
 	now.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: kumav1alpha1.GroupVersion.String(), Kind: kumav1alpha1.MeshKind, Name: mesh.Name, UID: mesh.UID,
-		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+		Controller: ptr.To(true),
 	}}
 	if now.Annotations == nil {
 		now.Annotations = map[string]string{}

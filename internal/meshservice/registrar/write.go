@@ -50,7 +50,12 @@ func sameMaker(a, b *kumav1alpha1.MeshService) bool {
 }
 
 func (r *registrar) create(ctx context.Context, object client.Object) error {
-	if err := r.client.Create(ctx, object, client.FieldOwner(FieldOwner)); err != nil {
+	err := r.client.Create(ctx, object, client.FieldOwner(FieldOwner))
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		// Nothing is made any more where everything goes.
+		return nil
+	case err != nil:
 		return fmt.Errorf("create %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return nil

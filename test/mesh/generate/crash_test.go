@@ -47,7 +47,7 @@ func TestCrashOnKubernetes(t *testing.T) {
 			})
 			return w.telling(t, func(ctx context.Context) error {
 				return w.settled(ctx, w.namespace, map[string]kumav1alpha1.DataplaneProxies{
-					"cart": {Total: 2, Healthy: 2}, "each-cart-0-c9a1c0bc": {Total: 1, Healthy: 1}, "each-cart-1-61ad7d57": {Total: 1, Healthy: 1},
+					"cart": {Total: 2, Healthy: 2}, "each-cart-0-817bccf4": {Total: 1, Healthy: 1}, "each-cart-1-c9dcca93": {Total: 1, Healthy: 1},
 				})
 			})
 		},
@@ -146,6 +146,9 @@ func scrub(object *unstructured.Unstructured) {
 // forget removes what would keep the next telling busy.
 func (w *world) forget(t testing.TB) {
 	ctx := context.Background()
+	if err := w.Delete(ctx, &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: w.mesh}}); err != nil {
+		t.Error(err)
+	}
 	for _, namespace := range []string{w.namespace, w.options.SystemNamespace} {
 		for _, object := range []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}, &kumav1alpha1.Dataplane{}, &kumav1alpha1.MeshService{}} {
 			if err := w.DeleteAllOf(ctx, object, client.InNamespace(namespace)); err != nil {

@@ -88,7 +88,7 @@ func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...fu
 	}
 	w.create(t, mesh)
 	t.Cleanup(func() {
-		if err := w.Delete(context.Background(), mesh); err != nil {
+		if err := client.IgnoreNotFound(w.Delete(context.Background(), mesh)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,0 +1,104 @@
+package registrar
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+)
+
+func TestCensus(t *testing.T) {
+	for name, c := range map[string]struct {
+		census census
+		mode   kumav1alpha1.Mode
+		want   string
+	}{
+		"disabled":       {census{total: 1}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: no MeshService is generated"},
+		"to be disabled": {census{total: 1, generated: 1}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: 1 generated MeshService to be removed"},
+		"generated":      {census{total: 3, generated: 2}, kumav1alpha1.ModeExclusive, "True Generated 3 MeshServices, 2 of them generated"},
+		"somebody's": {census{total: 3, generated: 2, blocked: []string{"shop/cart"}}, kumav1alpha1.ModeEverywhere,
+			"False Unmanaged 1 MeshService that Fairlead did not make and leaves alone: shop/cart; delete what should be generated"},
+		"no name": {census{nameless: strings.Split("a_a b_b c_c d_d e_e f_f g_g", " ")}, kumav1alpha1.ModeEverywhere,
+			"False NoName 7 values of kuma.io/service can be no name of a MeshService: a_a, b_b, c_c, d_d, e_e and 2 more; use at most 63 lower-case letters, digits and '-'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.census.condition(c.mode)
+			if text := string(got.Status) + " " + got.Reason + " " + got.Message; text != c.want {
+				t.Errorf("it says %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
+func TestAddressedTags(t *testing.T) {
+	ranges := generate.Ranges{}.OrDefaults()
+	for reason, outcome := range map[string]generate.Outcome{
+		kumav1alpha1.ReasonAllocated: {}, kumav1alpha1.ReasonRangeExhausted: {Without: []string{"a"}}, ReasonUnfit: {Unfit: []string{"a b"}},
+	} {
+		if got := addressedTags(outcome, ranges); got.Reason != reason || (got.Status == metav1.ConditionTrue) != (reason == kumav1alpha1.ReasonAllocated) {
+			t.Errorf("%+v is told as %+v", outcome, got)
+		}
+	}
+}
+
+// A pod is kept with all that its Dataplane is made of.
+func TestEssentials(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "cart-0", Namespace: "shop", UID: "u", Labels: map[string]string{"app": "cart"},
+			Annotations: map[string]string{kumav1alpha1.AnnotationReachableServices: "a", "note": "long"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "cart", Image: "cart", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}}, {Name: "x"}}},
+		Status: corev1.PodStatus{PodIP: "10.0.0.1", Phase: corev1.PodRunning, Message: "long", Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "long"},
+		}},
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "cart", Namespace: "shop"},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "cart"}, Ports: []corev1.ServicePort{{Port: 8080}}},
+	}
+	namespace := &metav1.ObjectMeta{Name: "shop", Labels: map[string]string{kumav1alpha1.LabelSidecarInjection: "enabled"}}
+	kept, err := essentials(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dataplane := func(pod *corev1.Pod) *kumav1alpha1.Dataplane {
+		d, err := generate.DataplaneOf(pod, namespace, []*corev1.Service{service}, "Pod/cart-0", nil, generate.Where{Zone: "east"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if diff := cmp.Diff(dataplane(pod), dataplane(kept.(*corev1.Pod))); diff != "" {
+		t.Error(diff)
+	}
+	if text := kept.(*corev1.Pod).String(); strings.Contains(text, "long") {
+		t.Errorf("too much is kept: %s", text)
+	}
+}
+
+// What was said is not said again, but of another object of that name.
+func TestMemory(t *testing.T) {
+	m := newMemory()
+	one := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "one"}}
+	other := one.DeepCopy()
+	other.UID = "other"
+	for i, c := range []struct {
+		pod  *corev1.Pod
+		text string
+		news bool
+	}{{one, "", false}, {one, "a", true}, {one, "a", false}, {one, "b", true}, {other, "b", true}, {other, "", false}, {other, "b", true}} {
+		if m.news("Pod", c.pod, c.text) != c.news {
+			t.Errorf("%d: %v", i, !c.news)
+		}
+	}
+	if m.forget("Pod", client.ObjectKeyFromObject(one)); len(m.last) > 0 {
+		t.Errorf("it remembers %v", m.last)
+	}
+}
