@@ -37,8 +37,8 @@ func IntentOf(mesh *kumav1alpha1.Mesh) (*Intent, error) {
 	}
 	intent, err := parseIntent(text)
 	if err != nil {
-		return nil, fmt.Errorf("Mesh %s: annotation %s: %w; write it with `fairlead migrate mesh %s`",
-			mesh.Name, kumav1alpha1.AnnotationMigrate, err, mesh.Name)
+		return nil, fmt.Errorf("annotation %s of Mesh %s: %w; write it with `fairlead migrate mesh %s`",
+			kumav1alpha1.AnnotationMigrate, mesh.Name, err, mesh.Name)
 	}
 	return intent, nil
 }

@@ -33,12 +33,11 @@ func follow(record *kumav1alpha1.MeshMigration, intent Intent, retry string, now
 		Intent: intent.ID, Retry: retry, Revert: intent.Revert, BatchSize: intent.BatchSize, DelaySeconds: intent.delaySeconds(),
 	}
 	for _, c := range consumers {
-		state := c.State
+		becomes := goingOver
 		if intent.Revert {
-			state = goingBack(c, wasRevert, intent.means(c.Name))
-		} else {
-			state = goingOver(c, wasRevert, intent.means(c.Name))
+			becomes = goingBack
 		}
+		state := becomes(c, wasRevert, intent.means(c.Name))
 		if state == "" {
 			continue
 		}
