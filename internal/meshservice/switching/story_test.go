@@ -167,7 +167,7 @@ func stories() map[string]story {
 	}
 }
 
-func TestStories(t *testing.T) {
+func TestStory(t *testing.T) {
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
