@@ -66,7 +66,7 @@ func (s *stage) cluster(service string) string {
 
 // target is what clients call it, before and after the switch.
 func (s *stage) target(service string) string {
-	return fmt.Sprintf("xds:///%s.mesh:80", s.tag(service))
+	return s.tag(service) + ".mesh:80"
 }
 
 // consumer is the name of a Deployment of the test as a consumer.

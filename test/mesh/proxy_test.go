@@ -2,8 +2,10 @@ package mesh_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -41,13 +43,20 @@ type proxy struct {
 func (s *stage) connect(t testing.TB, id model.ProxyID) *proxy {
 	t.Helper()
 	p := &proxy{id: id}
-	p.dial(t, s.world.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	p.dial(t, s.world, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	return p
 }
 
-func (p *proxy) dial(t testing.TB, address string, options ...grpc.DialOption) {
+func (p *proxy) dial(t testing.TB, w *world, options ...grpc.DialOption) {
 	t.Helper()
-	conn, err := grpc.NewClient(address, options...)
+	eventually(t, func(ctx context.Context) error {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.address)
+		if err != nil {
+			return errors.Join(w.operator.Alive(), err)
+		}
+		return c.Close()
+	})
+	conn, err := grpc.NewClient(w.address, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +67,10 @@ func (p *proxy) dial(t testing.TB, address string, options ...grpc.DialOption) {
 	})
 	p.got, p.asked = map[resource.Type]map[string][]byte{}, map[resource.Type][]string{}
 	p.last = map[resource.Type]*discoveryv3.DiscoveryResponse{}
-	p.stream, err = discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx, grpc.WaitForReady(true))
+	p.stream, err = discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
 	if err != nil {
-		t.Fatal(err)
+		p.ended = err
+		return
 	}
 	go p.listen()
 	p.ask(resource.Cluster)

@@ -1,0 +1,187 @@
+package mesh_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/resource"
+)
+
+// somewhere is an address at which nothing answers, for tests that do not call.
+const somewhere = "127.7.0.1:9"
+
+// shop is a backend in both zones, and two consumers of it.
+type shop struct {
+	*stage
+	cart, checkout *proxy
+}
+
+func newShop(t testing.TB, mode kumav1alpha1.Mode) *shop {
+	t.Helper()
+	s := &shop{stage: newStage(t, mode)}
+	s.create(t, service("backend"), s.ingress(t, somewhere, "backend"))
+	s.runs(t, deployment("backend", 8080))
+	s.cart = s.connect(t, s.runs(t, deployment("cart", 0)))
+	s.checkout = s.connect(t, s.runs(t, deployment("checkout", 0)))
+	return s
+}
+
+// meshService is one that somebody made by hand.
+func meshService(name string, tags map[string]string) *kumav1alpha1.MeshService {
+	return &kumav1alpha1.MeshService{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: kumav1alpha1.MeshServiceSpec{
+			Selector: kumav1alpha1.MeshServiceSelector{DataplaneTags: tags},
+			Ports:    []kumav1alpha1.Port{{Port: 80, TargetPort: intstr.FromInt32(8080), AppProtocol: "grpc"}},
+		},
+	}
+}
+
+// zones are those that the endpoints of a cluster are in, as the proxy sees them.
+func (p *proxy) zones(cluster string) map[string]int {
+	var load endpointv3.ClusterLoadAssignment
+	zones := map[string]int{}
+	if p.decode(resource.Endpoint, cluster, &load) {
+		for _, locality := range load.Endpoints {
+			zones[locality.GetLocality().GetZone()] += len(locality.LbEndpoints)
+		}
+	}
+	return zones
+}
+
+func (p *proxy) answeredFrom(t testing.TB, cluster string, want map[string]int) {
+	t.Helper()
+	eventually(t, func(context.Context) error {
+		if got := p.zones(cluster); !maps.Equal(got, want) {
+			return fmt.Errorf("%s has %s in %v, want %v", p.id, cluster, got, want)
+		}
+		return nil
+	})
+}
+
+// TestUpgradeChangesNothing: a Mesh that says nothing of MeshServices has none generated, and those that somebody made by
+// hand reach no proxy.
+func TestUpgradeChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "")
+	tag := s.tag("backend")
+	s.cart.reaches(t, []string{tag}, nil)
+	s.cart.answeredFrom(t, tag, map[string]int{east: 1, west: 1})
+	before := s.cart.config()
+
+	byHand := meshService("by-hand", map[string]string{kumav1alpha1.TagService: tag})
+	s.create(t, byHand)
+	// What comes after it is seen, and so it was seen as well.
+	s.create(t, service("later"))
+	s.runs(t, deployment("later", 8080))
+	s.cart.reaches(t, []string{s.tag("later")}, nil)
+
+	after := s.cart.config()
+	for name := range after {
+		if strings.Contains(name, s.tag("later")) || strings.Contains(name, "later."+s.namespace) || strings.Contains(name, s.clusterIP(t, "later")) {
+			delete(after, name)
+		}
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the configuration has changed:\n%s", diff)
+	}
+	var made kumav1alpha1.MeshServiceList
+	if err := s.List(t.Context(), &made, client.InNamespace(s.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(made.Items) != 1 {
+		t.Errorf("there are %d MeshServices, want the one made by hand", len(made.Items))
+	}
+}
+
+func (s *stage) clusterIP(t testing.TB, name string) string {
+	t.Helper()
+	svc := service(name)
+	if err := s.read(t.Context(), svc); err != nil {
+		t.Fatal(err)
+	}
+	return svc.Spec.ClusterIP
+}
+
+// TestModes takes a mesh all the way, and back.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, kumav1alpha1.ModeDisabled)
+	tag, cluster := s.tag("backend"), s.cluster("backend")
+	s.create(t, meshService("mine", map[string]string{"app": "nothing"}))
+	for _, p := range []*proxy{s.cart, s.checkout} {
+		p.reaches(t, []string{tag}, []string{cluster})
+	}
+	s.cart.answeredFrom(t, tag, map[string]int{east: 1, west: 1})
+	before := s.cart.config()
+
+	// One consumer, by its own annotation.
+	s.setMode(t, kumav1alpha1.ModeReachableBackendRefs)
+	generated := meshService("backend", nil)
+	s.until(t, generated, func() error {
+		if vips := generated.Status.VIPs; len(vips) != 1 || vips[0].IP != s.clusterIP(t, "backend") {
+			return fmt.Errorf("it has %+v, and not the address of its Service", vips)
+		}
+		return nil
+	})
+	for label, want := range map[string]string{
+		kumav1alpha1.LabelDisplayName: "backend", kumav1alpha1.LabelNamespace: s.namespace, kumav1alpha1.LabelKubernetesNamespace: s.namespace,
+		kumav1alpha1.LabelZone: east, kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy, kumav1alpha1.LabelMesh: s.mesh,
+	} {
+		if got := generated.Labels[label]; got != want {
+			t.Errorf("label %s is %q, want %q", label, got, want)
+		}
+	}
+	s.annotate(t, s.cart.id, kumav1alpha1.AnnotationReachableBackends, "kind: MeshService\nlabels: {}\n")
+	s.cart.reaches(t, []string{tag, cluster}, nil)
+	s.cart.answeredFrom(t, cluster, map[string]int{east: 1})
+	s.checkout.reaches(t, []string{tag}, []string{cluster})
+
+	s.setMode(t, kumav1alpha1.ModeEverywhere)
+	s.checkout.reaches(t, []string{tag, cluster}, nil)
+	s.checkout.answeredFrom(t, cluster, map[string]int{east: 1})
+
+	s.setMode(t, kumav1alpha1.ModeExclusive)
+	for _, p := range []*proxy{s.cart, s.checkout} {
+		p.reaches(t, []string{cluster}, []string{tag})
+	}
+
+	// Back: what was generated goes, and only that.
+	s.setMode(t, kumav1alpha1.ModeDisabled)
+	for _, p := range []*proxy{s.cart, s.checkout} {
+		p.reaches(t, []string{tag}, []string{cluster})
+	}
+	s.gone(t, generated)
+	if err := s.read(t.Context(), meshService("mine", nil)); err != nil {
+		t.Errorf("the one made by hand: %v", err)
+	}
+	eventually(t, func(context.Context) error {
+		if diff := cmp.Diff(before, s.cart.config()); diff != "" {
+			return fmt.Errorf("it is not as it was before:\n%s", diff)
+		}
+		return nil
+	})
+}
+
+func (s *stage) annotate(t testing.TB, id model.ProxyID, name, value string) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: id.Name}}
+	s.change(t, pod, func() {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[name] = value
+	})
+}
