@@ -58,6 +58,11 @@ demo-adoption: build localkube ## See Fairlead take over what runs in two cluste
 	@go build -o bin/demo ./test/demo
 	@bin/demo --story adoption
 
+.PHONY: demo-mesh
+demo-mesh: build localkube ## See Fairlead take a mesh to MeshServices while it is called
+	@go build -o bin/demo ./test/demo
+	@bin/demo --story mesh
+
 ##@ Develop
 
 .PHONY: test
@@ -73,7 +78,7 @@ unit: ## Run only the tests that need no cluster
 
 .PHONY: e2e-full
 e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write, and cert-manager built from its module
-	FAIRLEAD_TESTS=full go test -count=1 -p 1 -timeout 40m ./test/e2e ./test/revision ./test/migration ./test/rollout ./test/certs ./test/adoption
+	FAIRLEAD_TESTS=full go test -count=1 -p 1 -timeout 40m ./test/e2e ./test/revision ./test/migration ./test/rollout ./test/certs ./test/adoption ./test/mesh/...
 
 .PHONY: bench
 bench: build localkube ## Measure

@@ -102,3 +102,13 @@ func TestDemoAdoption(t *testing.T) {
 		t.Errorf("pods were replaced: %q", pods)
 	}
 }
+
+func TestDemoMesh(t *testing.T) {
+	t.Parallel()
+	output := tell(t, "mesh")
+	says(t, output,
+		"ConsumersSwitched", // of status
+		"at 100 a second",
+		", none failed",
+	)
+}

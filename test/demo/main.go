@@ -1,5 +1,5 @@
 // Command demo shows Fairlead at work on a Kubernetes of its own: `make demo`, `make demo-rollout`,
-// `make demo-adoption`.
+// `make demo-adoption`, `make demo-mesh`.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fast := flag.Bool("fast", false, "tell the same story without the pauses that are there for people")
-	story := flag.String("story", "migration", "which one: migration, rollout or adoption")
+	story := flag.String("story", "migration", "which one: migration, rollout, adoption or mesh")
 	flag.Parse()
 	if err := run(ctx, *story, *fast); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -54,7 +54,7 @@ type play struct {
 	look string
 }
 
-var plays = map[string]play{"migration": migration, "rollout": rollout, "adoption": adoption}
+var plays = map[string]play{"migration": migration, "rollout": rollout, "adoption": adoption, "mesh": mesh}
 
 // site is a cluster, by the name of its directory, and the profile that localkube runs it with, if it is not the usual one.
 type site struct{ name, profile string }
@@ -73,6 +73,8 @@ type demo struct {
 	bin        string
 	root       string
 	fast       bool
+	// traffic is what the mesh is called with, in the story that has one.
+	traffic *traffic
 }
 
 func run(ctx context.Context, story string, fast bool) error {
@@ -174,6 +176,8 @@ type scene struct {
 	command []string
 	// into is the file that gets what it prints, if that is not for the show.
 	into string
+	// play is what happens instead of a command.
+	play func(context.Context) error
 }
 
 func kubectl(args ...string) scene {
@@ -194,6 +198,9 @@ const (
 // show runs a program of bin as a user would, with what it prints, and goes no
 // further when it ends in another way than it should.
 func (d *demo) show(ctx context.Context, s scene) error {
+	if s.play != nil {
+		return s.play(ctx)
+	}
 	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, s.command[0]), s.command[1:]...)
 	cmd.Dir, cmd.Env = d.root, append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
