@@ -57,7 +57,11 @@ func (o Options) Validate() error {
 	if o.Grace < 0 || o.SwitchTimeout <= 0 {
 		times = errors.New("--mesh-service-grace cannot be negative, and --mesh-switch-timeout must be positive")
 	}
-	return errors.Join(environment, times, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.Namespace),
+	var identity error
+	if o.Environment == generate.Universal && o.Serving.on() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
+		identity = errors.New("--mesh-environment universal needs --mesh-client-ca-file: its proxies have no service account whose token could tell who they are")
+	}
+	return errors.Join(environment, times, identity, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.Namespace),
 		o.Serving.validate())
 }
 

@@ -21,6 +21,9 @@ func TestOptions(t *testing.T) {
 		"insecure, reachable":   {func(o *Options) { o.Serving = ServingOptions{BindAddress: ":5678", Insecure: true} }, "can be reached from elsewhere"},
 		"insecure, on loopback": {func(o *Options) { o.Serving = ServingOptions{BindAddress: "127.0.0.1:5678", Insecure: true} }, ""},
 		"a pod without a name":  {func(o *Options) { o.Serving = ServingOptions{BindAddress: "127.0.0.1:5678", Insecure: true, Pod: "x"} }, "--mesh-pod"},
+		"universal, with tokens": {func(o *Options) {
+			o.Environment, o.Serving = "universal", ServingOptions{BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
+		}, "needs --mesh-client-ca-file"},
 		"a certificate for :5678": {func(o *Options) {
 			o.Serving = ServingOptions{BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
 		}, ""},

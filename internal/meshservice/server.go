@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/internal/meshservice/ads"
@@ -24,7 +22,7 @@ type server struct {
 // Start serves until the context ends.
 func (s *server) Start(ctx context.Context) error {
 	log := s.manager.GetLogger().WithName("mesh")
-	transport, identify, err := s.identity(ctx)
+	transport, identify, err := s.identity()
 	if err != nil {
 		return err
 	}
@@ -41,12 +39,4 @@ func (s *server) Start(ctx context.Context) error {
 	return ads.NewServer(ads.Options{
 		Store: s.store, Identify: identify, Namespaced: !s.where.IsUniversal(), Log: log,
 	}).Serve(ctx, listener, transport)
-}
-
-// identity is how the control plane and the proxies prove who they are.
-func (s *server) identity(context.Context) (credentials.TransportCredentials, ads.Identifier, error) {
-	if s.options.Insecure {
-		return insecure.NewCredentials(), ads.Insecure{}, nil
-	}
-	return nil, nil, fmt.Errorf("not yet")
 }

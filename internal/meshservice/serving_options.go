@@ -15,7 +15,7 @@ type ServingOptions struct {
 	BindAddress string
 	// CertFile and KeyFile are what the control plane proves itself with.
 	CertFile, KeyFile string
-	// ClientCAFile signs the certificates of proxies. Without it, they prove themselves by the token of their service account.
+	// ClientCAFile signs the certificates of proxies. A proxy on Kubernetes may show the token of its service account instead.
 	ClientCAFile string
 	// Insecure believes everybody, in clear text.
 	Insecure bool
@@ -29,7 +29,7 @@ func (o *ServingOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.CertFile, "mesh-cert-file", o.CertFile, "certificate of that address; read again when it changes")
 	flags.StringVar(&o.KeyFile, "mesh-key-file", o.KeyFile, "key of that certificate")
 	flags.StringVar(&o.ClientCAFile, "mesh-client-ca-file", o.ClientCAFile,
-		"CA that signs the certificates of proxies; without it, they prove themselves by the token of their service account")
+		"CA that signs the certificates of proxies; one on Kubernetes may show the token of its service account instead")
 	flags.BoolVar(&o.Insecure, "mesh-insecure", o.Insecure,
 		"believe every proxy, in clear text; on a loopback interface only")
 	flags.StringVar(&o.Pod, "mesh-pod", o.Pod,
