@@ -45,7 +45,7 @@ It prints what the file should be, and on the standard error what was done. It n
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.from, "filename", "f", nil, "file or directory with policies in YAML or JSON; - is the standard input")
 	flags.BoolVarP(&c.write, "write", "w", false, "write the files instead of printing them")
-	flags.BoolVar(&c.check, "check", false, "print and write nothing, and exit with 3 if there is anything to add")
+	flags.BoolVar(&c.check, "check", false, "only tell what there is to add, and exit with 3 if there is anything")
 	flags.Uint16Var(&c.options.Port, "port", 0, "port of services whose kuma.io/service does not tell it")
 	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
 	_ = cmd.MarkFlagRequired("filename")

@@ -21,9 +21,14 @@ func (p writtenPolicy) entryFor(s section, said *yaml.Node, f *Finding) *yaml.No
 	}
 	what := "an entry"
 	if p.kind == kumav1alpha1.MeshLoadBalancingStrategyKind {
-		local := field(field(conf, "localityAwareness"), "localZone")
+		awareness := field(conf, "localityAwareness")
+		local := field(awareness, "localZone")
+		if local == nil && (field(conf, "<<") != nil || field(awareness, "<<") != nil) {
+			f.Action, f.Why = NeedsPerson, "only its localZone is for a MeshService, and it is written by reference: write it out"
+			return nil
+		}
 		if local == nil {
-			f.Why = "it has no localZone, and the rest is not for the instances of one zone"
+			f.Why = "it has no localZone, which is all that a MeshService gets of it"
 			return nil
 		}
 		conf = mapping("localityAwareness", mapping("localZone", local))
