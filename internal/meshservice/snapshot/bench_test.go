@@ -185,36 +185,39 @@ func (c cost) String() string {
 	return fmt.Sprintf("%10s %8.1f MB %5d proxies", c.time.Round(10*time.Microsecond), float64(c.allocated)/1e6, c.touched)
 }
 
-func (c costs) print(b *testing.B, name string) {
-	b.Helper()
-	b.Logf("%s\n  full build   %s\n  one endpoint %s\n  one policy   %s\n  mode change  %s\n  kept for each consumer %.1f KiB",
-		name, c.build, c.endpoint, c.policy, c.mode, float64(c.consumer)/1024)
-}
-
 // The engine is as quick and as small as consumers need it to be: what a change costs is what it touches.
 func BenchmarkEngine(b *testing.B) {
-	for range b.N {
-		listed := town{services: 1000, consumers: 1000, policies: 50, reachable: 50}.measure()
-		listed.print(b, "1,000 services, 1,000 consumers, 50 policies, 50 reachable each")
-		everything := town{services: 1000, consumers: 1000, policies: 50}.measure()
-		everything.print(b, "1,000 services, 1,000 consumers, 50 policies, everything reachable")
-		small := town{services: 250, consumers: 1000, policies: 50, reachable: 50}.measure()
-		small.print(b, "250 services, 1,000 consumers, 50 policies, 50 reachable each")
-
-		if listed.build.time > 8*time.Second {
-			b.Errorf("a full build takes %s, more than 8s", listed.build.time)
-		}
-		if share := float64(listed.endpoint.time) / float64(listed.build.time); share > 0.01 {
-			b.Errorf("one endpoint costs %.2f %% of a full build, more than 1 %%", share*100)
-		}
-		if listed.consumer > 75<<10 {
-			b.Errorf("%d bytes are kept for a consumer, more than 75 KiB", listed.consumer)
-		}
-		if growth := float64(listed.build.time) / float64(small.build.time); growth > 4 {
-			b.Errorf("four times the services cost %.1f times as much", growth)
-		}
-		b.ReportMetric(listed.build.time.Seconds(), "cpu-s/build")
-		b.ReportMetric(float64(listed.endpoint.time.Microseconds()), "cpu-µs/endpoint")
-		b.ReportMetric(float64(listed.consumer), "bytes/consumer")
+	run := func(name string, town town) costs {
+		var c costs
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				c = town.measure()
+			}
+			b.ReportMetric(c.build.time.Seconds(), "cpu-s/build")
+			b.ReportMetric(float64(c.consumer)/1024, "KiB/consumer")
+			b.Logf("%d services, %d consumers, %d policies, %s", town.services, town.consumers, town.policies, name)
+			for what, cost := range map[string]cost{"build": c.build, "one endpoint": c.endpoint, "one policy": c.policy, "mode": c.mode} {
+				b.Logf("%-13s %s", what, cost)
+			}
+		})
+		return c
+	}
+	listed := run("50 reachable", town{services: 1000, consumers: 1000, policies: 50, reachable: 50})
+	run("everything reachable", town{services: 1000, consumers: 1000, policies: 50})
+	small := run("50 reachable of a quarter", town{services: 250, consumers: 1000, policies: 50, reachable: 50})
+	if listed.build.time == 0 || small.build.time == 0 {
+		return // not all were asked for
+	}
+	if listed.build.time > 8*time.Second {
+		b.Errorf("a full build takes %s, more than 8s", listed.build.time)
+	}
+	if share := float64(listed.endpoint.time) / float64(listed.build.time); share > 0.01 {
+		b.Errorf("one endpoint costs %.2f %% of a full build, more than 1 %%", share*100)
+	}
+	if listed.consumer > 75<<10 {
+		b.Errorf("%d bytes are kept for a consumer, more than 75 KiB", listed.consumer)
+	}
+	if growth := float64(listed.build.time) / float64(small.build.time); growth > 4 {
+		b.Errorf("four times the services cost %.1f times as much", growth)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +34,8 @@ type setting struct {
 	Switched    []string          `json:"switched"`
 	// Proxies are those whose config is expected.
 	Proxies []model.ProxyID `json:"proxies"`
+	// Show is what of it; without it, all.
+	Show []string `json:"show"`
 }
 
 func readWorld(t testing.TB, file string) (setting, []client.Object) {
@@ -120,7 +124,11 @@ func TestGolden(t *testing.T) {
 			e := s.engine(objects)
 			configs := map[string]any{}
 			for _, id := range s.Proxies {
-				configs[id.String()] = shown(t, e.Config(id))
+				all := shown(t, e.Config(id))
+				if len(s.Show) > 0 {
+					maps.DeleteFunc(all, func(name string, _ any) bool { return !slices.Contains(s.Show, name) })
+				}
+				configs[id.String()] = all
 			}
 			if problems := e.Problems("default"); len(problems) > 0 {
 				configs["problems"] = problems

@@ -45,7 +45,7 @@ func (m *mesh) regroup() []model.ProxyID {
 			}
 			continue
 		}
-		now := m.groupOf(d)
+		now := m.groupOf(d, before)
 		if now == before {
 			continue
 		}
@@ -63,7 +63,7 @@ func (m *mesh) regroup() []model.ProxyID {
 	return gone
 }
 
-func (m *mesh) groupOf(d *dataplane) *group {
+func (m *mesh) groupOf(d *dataplane, before *group) *group {
 	tags := m.affinityOf(d)
 	key := groupKey{set: m.reachOf(d), class: m.set.Class(d.proxy), affinity: affinityText(m.affinity, tags)}
 	g := m.groups[key]
@@ -71,8 +71,34 @@ func (m *mesh) groupOf(d *dataplane) *group {
 		g = &group{groupKey: key, tags: tags, members: sets.New[model.ProxyID](), dirty: true}
 		m.groups[key] = g
 		key.set.groups.Insert(g)
+		if before != nil {
+			m.inherit(g, before)
+		}
 	}
 	return g
+}
+
+// inherit what a group was sent that differs from another only in the policies, if they say the same as before.
+func (m *mesh) inherit(g, before *group) {
+	if before.dirty || g.set != before.set || g.affinity != before.affinity {
+		return
+	}
+	same := func(d *destination) bool {
+		v := m.previous[d][before.class]
+		return v != nil && v == m.variant(d, g.class)
+	}
+	for _, d := range g.set.destinations {
+		if !same(d) {
+			return
+		}
+	}
+	for d := range before.extras {
+		if !same(d) {
+			return
+		}
+	}
+	g.config, g.dirty = before.config, false
+	g.expect(before.extras.Clone())
 }
 
 func (m *mesh) leave(g *group, id model.ProxyID) {

@@ -42,11 +42,13 @@ type mesh struct {
 	// directory finds the backends of routes, once one is asked for.
 	directory *policy.Directory
 	set       *policy.Set
-	affinity  []string
-	reaches   map[string]*reachSet
-	groups    map[groupKey]*group
-	grouped   map[model.ProxyID]*group
-	dirty     dirt
+	// previous are the variants of destinations before policies were compiled, while that is going on.
+	previous map[*destination]map[*policy.Class]*variant
+	affinity []string
+	reaches  map[string]*reachSet
+	groups   map[groupKey]*group
+	grouped  map[model.ProxyID]*group
+	dirty    dirt
 	// called and hosts are used while a group is put together.
 	called, hosts map[string]winner
 }
@@ -175,5 +177,5 @@ func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
 	if m.dirty.policies {
 		m.destinations.sweep(m.groups)
 	}
-	m.dirty = newDirt()
+	m.dirty, m.previous = newDirt(), nil
 }

@@ -135,10 +135,15 @@ func (m *mesh) compile() {
 		}
 	}
 	m.set = policy.Compile(list)
-	m.affinity = slices.Sorted(slices.Values(keys.UnsortedList()))
+	affinity := slices.Sorted(slices.Values(keys.UnsortedList()))
+	m.previous = map[*destination]map[*policy.Class]*variant{}
 	for _, d := range m.destinations.all {
-		clear(d.byClass)
+		if slices.Equal(m.affinity, affinity) {
+			m.previous[d] = d.byClass
+		}
+		d.byClass = map[*policy.Class]*variant{}
 	}
+	m.affinity = affinity
 	for id := range m.proxies {
 		m.dirty.proxies.Insert(id)
 	}
