@@ -26,12 +26,7 @@ func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
 		v.routed = true
 		v.shares = m.shares(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace)
 	}
-	config, err := xds.Routes(d.cluster, d.Protocol, rules, v.shares, v.settings)
-	if err != nil {
-		v.report(resource.Route, d.cluster, Problem{Object: d.object, Message: err.Error()})
-		return
-	}
-	v.route = v.seal(d, resource.Route, d.cluster, config)
+	v.route = v.seal(d, resource.Route, d.cluster)(xds.Routes(d.cluster, d.Protocol, rules, v.shares, v.settings))
 }
 
 // rule of a route. One that cannot be followed is left out, so that it takes no other with it.

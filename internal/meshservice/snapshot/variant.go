@@ -52,22 +52,24 @@ func (m *mesh) newVariant(d *destination, e *policy.Effective) *variant {
 		endpoints: map[string]*resource.Resource{},
 		shares:    []xds.Share{{Cluster: d.cluster, Weight: 1}},
 	}
-	v.cluster = v.seal(d, resource.Cluster, d.cluster, xds.Cluster(d.cluster, d.Protocol, v.settings))
+	v.cluster = v.seal(d, resource.Cluster, d.cluster)(xds.Cluster(d.cluster, d.Protocol, v.settings))
 	m.route(v, d, e)
 	return v
 }
 
-// seal a resource, or remember why it could not be.
-func (v *variant) seal(d *destination, t resource.Type, name string, message xds.Message) *resource.Resource {
-	r, err := xds.Seal(name, message)
-	if err != nil {
-		v.report(t, name, Problem{
-			Object: d.object, Message: err.Error() + ": correct the policies for it, or its addresses; until then proxies do without",
-		})
-		return nil
+// seal what is built, or remember why it could not be.
+func (v *variant) seal(d *destination, t resource.Type, name string) func(xds.Message, error) *resource.Resource {
+	return func(message xds.Message, err error) *resource.Resource {
+		r, err := xds.Seal(name, message, err)
+		if err != nil {
+			v.report(t, name, Problem{
+				Object: d.object, Message: err.Error() + ": correct the policies for it, or its addresses; until then proxies do without",
+			})
+			return nil
+		}
+		delete(v.problems[t], name)
+		return r
 	}
-	delete(v.problems[t], name)
-	return r
 }
 
 func (v *variant) report(t resource.Type, name string, p Problem) {
@@ -85,16 +87,16 @@ func (v *variant) listener(d *destination, f front) *resource.Resource {
 	if l, made := v.listeners[f.name]; made {
 		return l
 	}
-	var message xds.Message
+	var l *resource.Resource
+	seal := v.seal(d, resource.Listener, f.name)
 	switch {
 	case f.api:
-		message = xds.API(f.name, d.cluster, v.settings)
+		l = seal(xds.API(f.name, d.cluster, v.settings))
 	case d.Protocol.HasRequests():
-		message = xds.HTTPOutbound(f.host, f.port, d.cluster, v.settings)
+		l = seal(xds.HTTPOutbound(f.host, f.port, d.cluster, v.settings))
 	default:
-		message = xds.TCPOutbound(f.host, f.port, d.cluster, v.shares, v.settings)
+		l = seal(xds.TCPOutbound(f.host, f.port, d.cluster, v.shares, v.settings))
 	}
-	l := v.seal(d, resource.Listener, f.name, message)
 	v.listeners[f.name] = l
 	return l
 }
@@ -106,7 +108,7 @@ func (v *variant) endpointsFor(m *mesh, d *destination, tags map[string]string) 
 		return e
 	}
 	localities, overprovisioning := localities(d, m.world.where.Zone, v.settings.LoadBalancing, tags)
-	e := v.seal(d, resource.Endpoint, d.cluster, xds.Endpoints(d.cluster, localities, overprovisioning))
+	e := v.seal(d, resource.Endpoint, d.cluster)(xds.Endpoints(d.cluster, localities, overprovisioning), nil)
 	v.endpoints[key] = e
 	return e
 }

@@ -13,7 +13,7 @@ import (
 const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // Cluster is where a destination's endpoints are asked for, and how it is dialled. Its name is also that of its stats.
-func Cluster(name string, protocol model.Protocol, s Settings) *clusterv3.Cluster {
+func Cluster(name string, protocol model.Protocol, s Settings) (*clusterv3.Cluster, error) {
 	c := &clusterv3.Cluster{
 		Name:                 name,
 		AltStatName:          name,
@@ -25,11 +25,15 @@ func Cluster(name string, protocol model.Protocol, s Settings) *clusterv3.Cluste
 		c.ConnectTimeout = d
 	}
 	if options := protocolOptions(protocol, s); options != nil {
-		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpProtocolOptions: extension(options)}
+		packed, err := extension(options)
+		if err != nil {
+			return nil, err
+		}
+		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpProtocolOptions: packed}
 	}
 	limit(c, s.CircuitBreaker)
 	balance(c, s.LoadBalancing)
-	return c
+	return c, nil
 }
 
 func protocolOptions(protocol model.Protocol, s Settings) *httpv3.HttpProtocolOptions {

@@ -10,7 +10,6 @@ import (
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -27,12 +26,16 @@ func OutboundName(address string, port uint32) string {
 
 // HTTPOutbound is the listener for requests that are sent to an address and port; routes are looked up by name. The proxy does
 // not bind to it: connections are redirected, and keep where they were going to.
-func HTTPOutbound(address string, port uint32, routes string, s Settings) *listenerv3.Listener {
-	return outbound(address, port, "envoy.filters.network.http_connection_manager", manager(routes, s))
+func HTTPOutbound(address string, port uint32, routes string, s Settings) (*listenerv3.Listener, error) {
+	m, err := manager(routes, s)
+	if err != nil {
+		return nil, err
+	}
+	return outbound(address, port, "envoy.filters.network.http_connection_manager", m)
 }
 
 // TCPOutbound is the listener for connections to an address and port.
-func TCPOutbound(address string, port uint32, stats string, shares []Share, s Settings) *listenerv3.Listener {
+func TCPOutbound(address string, port uint32, stats string, shares []Share, s Settings) (*listenerv3.Listener, error) {
 	filter := &tcpv3.TcpProxy{StatPrefix: stats, IdleTimeout: duration(s.timeout().IdleTimeout)}
 	if len(shares) == 1 {
 		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: shares[0].Cluster}
@@ -53,7 +56,11 @@ func TCPOutbound(address string, port uint32, stats string, shares []Share, s Se
 	return outbound(address, port, "envoy.filters.network.tcp_proxy", filter)
 }
 
-func outbound(address string, port uint32, filter string, conf proto.Message) *listenerv3.Listener {
+func outbound(address string, port uint32, filter string, conf Message) (*listenerv3.Listener, error) {
+	packed, err := extension(conf)
+	if err != nil {
+		return nil, err
+	}
 	return &listenerv3.Listener{
 		Name:             OutboundName(address, port),
 		Address:          socket(address, port),
@@ -61,23 +68,32 @@ func outbound(address string, port uint32, filter string, conf proto.Message) *l
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
 			Name:       filter,
-			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: extension(conf)},
+			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
 		}}}},
-	}
+	}, nil
 }
 
 // APIName is the name of the listener for what a client without a proxy dials.
 func APIName(hostname string, port uint32) string { return fmt.Sprintf("%s:%d", hostname, port) }
 
 // API is the listener for clients that need no proxy, by the name of what they dial.
-func API(name, routes string, s Settings) *listenerv3.Listener {
-	return &listenerv3.Listener{
-		Name:        name,
-		ApiListener: &listenerv3.ApiListener{ApiListener: extension(manager(routes, s))},
+func API(name, routes string, s Settings) (*listenerv3.Listener, error) {
+	m, err := manager(routes, s)
+	if err != nil {
+		return nil, err
 	}
+	packed, err := extension(m)
+	if err != nil {
+		return nil, err
+	}
+	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: packed}}, nil
 }
 
-func manager(routes string, s Settings) *hcmv3.HttpConnectionManager {
+func manager(routes string, s Settings) (*hcmv3.HttpConnectionManager, error) {
+	router, err := extension(&routerv3.Router{})
+	if err != nil {
+		return nil, err
+	}
 	http := s.httpTimeout()
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:            routes,
@@ -86,11 +102,11 @@ func manager(routes string, s Settings) *hcmv3.HttpConnectionManager {
 		RouteSpecifier:        &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: ads(), RouteConfigName: routes}},
 		HttpFilters: []*hcmv3.HttpFilter{{
 			Name:       "envoy.filters.http.router",
-			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: extension(&routerv3.Router{})},
+			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router},
 		}},
 	}
 	if idle := duration(s.timeout().IdleTimeout); idle != nil {
 		m.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: idle}
 	}
-	return m
+	return m, nil
 }

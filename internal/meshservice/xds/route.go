@@ -101,6 +101,7 @@ func action(shares []Share, protocol model.Protocol, s Settings) *routev3.RouteA
 		IdleTimeout:       duration(http.StreamIdleTimeout),
 		MaxStreamDuration: longest(http.RequestTimeout, http.MaxStreamDuration),
 		RetryPolicy:       retries(protocol, s.Retry),
+		HashPolicy:        hashPolicies(s.LoadBalancing),
 	}
 	if len(shares) == 1 {
 		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: shares[0].Cluster}

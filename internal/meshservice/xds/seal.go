@@ -19,9 +19,13 @@ type Message interface {
 	Validate() error
 }
 
-// Seal makes a resource of a message, always with the same bytes for the same content, and refuses what a proxy would.
-func Seal(name string, m Message) (*resource.Resource, error) {
-	if err := m.Validate(); err != nil {
+// Seal makes a resource of a message that was built, always with the same bytes for the same content, and refuses what a proxy
+// would.
+func Seal(name string, m Message, err error) (*resource.Resource, error) {
+	if err == nil {
+		err = m.Validate()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s is not valid: %w", name, err)
 	}
 	body, err := pack(m)
@@ -38,13 +42,12 @@ func pack(m proto.Message) (*anypb.Any, error) {
 	return body, anypb.MarshalFrom(body, m, proto.MarshalOptions{Deterministic: true})
 }
 
-// extension packs what is made here of valid parts only, and so cannot fail.
-func extension(m proto.Message) *anypb.Any {
-	body, err := pack(m)
-	if err != nil {
-		panic(err)
+// extension packs a part that the validation of the whole does not look into.
+func extension(m Message) (*anypb.Any, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
 	}
-	return body
+	return pack(m)
 }
 
 func ads() *corev3.ConfigSource {
