@@ -79,7 +79,12 @@ func dial(t testing.TB, address string, transport credentials.TransportCredentia
 
 func connect(t testing.TB, connection *grpc.ClientConn, node string, delta bool) *mirror {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	return connectWith(t.Context(), t, connection, node, delta)
+}
+
+func connectWith(ctx context.Context, t testing.TB, connection *grpc.ClientConn, node string, delta bool) *mirror {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
 	m := &mirror{delta: delta, cancel: cancel, node: &corev3.Node{Id: node}, ended: make(chan struct{})}
 	var err error
 	if client := discovery.NewAggregatedDiscoveryServiceClient(connection); delta {

@@ -31,6 +31,8 @@ type page struct {
 	// names are those asked for by name. They may be read only while the watch is open: after that go-control-plane
 	// changes them.
 	names map[string]struct{}
+	// selected are those asked for of all, as long as neither changes.
+	all, selected list
 	// known is what the proxy has if it takes all that was sent, acked what it said that it has taken.
 	known, acked list
 	// greeted says that something was sent, answered that something was acknowledged.
@@ -54,23 +56,27 @@ func (p *page) selects(all list) list {
 	switch {
 	case p.wildcard:
 		return all
+	case p.all.shared(all):
+		return p.selected
 	case len(p.names) < len(all)/8:
-		var some list
+		p.selected = nil
 		for name := range p.names {
 			if r := all.find(name); r != nil {
-				some = append(some, r)
+				p.selected = append(p.selected, r)
 			}
 		}
-		slices.SortFunc(some, byName)
-		return some
+		slices.SortFunc(p.selected, byName)
 	default:
-		return all.keep(p.asks)
+		p.selected = all.keep(p.asks)
 	}
+	p.all = all
+	return p.selected
 }
 
 // subscribe notes what the proxy asks for from now on, and forgets what it no longer asks for: it drops that too.
 func (p *page) subscribe(wildcard bool, names map[string]struct{}) {
 	p.subscribed, p.wildcard, p.names = true, wildcard, names
+	p.all, p.selected = nil, nil
 	p.known, p.acked = p.known.keep(p.asks), p.acked.keep(p.asks)
 }
 
