@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 )
@@ -53,11 +51,4 @@ func (m *makers) consumerOf(ctx context.Context, pod metav1.Object) (string, err
 	}
 	m.known[owner.UID] = maker
 	return generate.ConsumerOf(pod, maker), nil
-}
-
-// comesOrGoes leaves out all changes of what is there.
-var comesOrGoes = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-	},
 }

@@ -8,43 +8,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 )
 
-// Those who write in the status of a Mesh: each writes all of its own at once, and nothing of the others'.
-const (
-	ownerTags = FieldOwner + "-tags"
-	ownerMode = FieldOwner + "-mode"
-)
-
 // setupMeshes adds the controller that tells what is generated in a mesh.
 func (r *registrar) setupMeshes(mgr ctrl.Manager) error {
-	later := func(object client.Object, q queue) {
-		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: generate.MeshOf(object)}}, slowly)
-	}
-	comings := handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { later(e.Object, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { later(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			later(e.ObjectOld, q)
-			later(e.ObjectNew, q)
-		},
-	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-meshes").WithOptions(options(1)).
 		For(&kumav1alpha1.Mesh{}).
-		Watches(&kumav1alpha1.MeshService{}, comings, builder.WithPredicates(specChanged))
+		Watches(&kumav1alpha1.MeshService{}, versions(r.meshLater), builder.WithPredicates(specChanged))
 	if r.IsUniversal() {
-		b = b.Watches(&kumav1alpha1.Dataplane{}, comings, builder.WithPredicates(specChanged))
+		b = b.Watches(&kumav1alpha1.Dataplane{}, versions(r.meshLater), builder.WithPredicates(specChanged))
 	}
 	if err := b.Complete(calm{reconcile.Func(r.reconcileMesh)}); err != nil {
 		return fmt.Errorf("watch Meshes: %w", err)
@@ -68,10 +47,6 @@ func (r *registrar) reconcileMesh(ctx context.Context, request reconcile.Request
 			generated++
 		}
 	}
-	status := map[string]any{
-		"observedGeneration": mesh.Generation, "mode": string(mesh.Mode()),
-		"meshServices": map[string]any{"total": int64(len(services.Items))},
-	}
 	in := census{total: len(services.Items), generated: generated}
 	if mesh.Mode() != kumav1alpha1.ModeDisabled {
 		var err error
@@ -79,7 +54,10 @@ func (r *registrar) reconcileMesh(ctx context.Context, request reconcile.Request
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{}, r.sayOfMesh(ctx, &mesh, ownerMode, status, in.condition(mesh.Mode()))
+	return reconcile.Result{}, r.sayOfMesh(ctx, &mesh, in.condition(mesh.Mode()), func(status *kumav1alpha1.MeshStatus) {
+		status.ObservedGeneration, status.Mode = mesh.Generation, mesh.Mode()
+		status.MeshServices = &kumav1alpha1.MeshServiceCount{Total: int32(len(services.Items))}
+	})
 }
 
 // troubles are the Services whose MeshService somebody else has made, and the values of kuma.io/service that are no names.
@@ -153,41 +131,19 @@ func (c census) condition(mode kumav1alpha1.Mode) metav1.Condition {
 // ReasonNoName is the reason of Generated where a value of kuma.io/service can be no name.
 const ReasonNoName = "NoName"
 
-// sayOfMesh writes fields and a condition in the status of a Mesh, if they differ from what is there.
-func (r *registrar) sayOfMesh(ctx context.Context, mesh *kumav1alpha1.Mesh, owner string, fields map[string]any, condition metav1.Condition) error {
+// sayOfMesh writes what there is to say of a Mesh, if it differs from what is there. Others write in the same status: what
+// is written carries the version that was looked at.
+func (r *registrar) sayOfMesh(ctx context.Context, mesh *kumav1alpha1.Mesh, condition metav1.Condition, more func(*kumav1alpha1.MeshStatus)) error {
+	now := mesh.DeepCopy()
 	condition.ObservedGeneration = mesh.Generation
-	conditions := slices.Clone(mesh.Status.Conditions)
-	changed := meta.SetStatusCondition(&conditions, condition)
-	if there, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&mesh.Status); err != nil {
-		return err
-	} else if !changed && contains(there, fields) {
+	meta.SetStatusCondition(&now.Status.Conditions, condition)
+	more(&now.Status)
+	if generate.Same(mesh, now) {
 		return nil
 	}
-	said, err := runtime.DefaultUnstructuredConverter.ToUnstructured(meta.FindStatusCondition(conditions, condition.Type))
-	if err != nil {
-		return err
-	}
-	status := map[string]any{"conditions": []any{said}}
-	for name, value := range fields {
-		status[name] = value
-	}
-	object := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": mesh.Name, "uid": string(mesh.UID)}, "status": status,
-	}}
-	object.SetGroupVersionKind(kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.MeshKind))
-	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(owner), client.ForceOwnership)
-	if client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFromWithOptions(mesh, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, now, patch, client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Mesh %s: %w", mesh.Name, err)
 	}
 	return nil
-}
-
-// contains says whether all fields are there as they are wanted.
-func contains(there, fields map[string]any) bool {
-	for name, value := range fields {
-		if fmt.Sprint(there[name]) != fmt.Sprint(value) {
-			return false
-		}
-	}
-	return true
 }

@@ -6,11 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -25,14 +23,7 @@ func (r *registrar) setupPods(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-pods").WithOptions(options(atOnce)).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, podChanged)).
 		Watches(&kumav1alpha1.Dataplane{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged)).
-		Watches(&corev1.Service{}, handler.Funcs{
-			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { p.ledTo(ctx, e.Object, q) },
-			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-				p.ledTo(ctx, e.ObjectOld, q)
-				p.ledTo(ctx, e.ObjectNew, q)
-			},
-			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { p.ledTo(ctx, e.Object, q) },
-		}).
+		Watches(&corev1.Service{}, versions(p.ledTo)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(p.ofMesh), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
 			handler.TypedEnqueueRequestsFromMapFunc(p.ofNamespace), namespaceChanged)).
@@ -42,8 +33,6 @@ func (r *registrar) setupPods(mgr ctrl.Manager) error {
 	}
 	return nil
 }
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 type pods struct {
 	*registrar

@@ -13,8 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -63,17 +61,7 @@ func statusOf(object client.Object) *kumav1alpha1.PolicyStatus {
 
 // setupPolicies adds the controller that tells of policies that refer to nothing.
 func (r *registrar) setupPolicies(mgr ctrl.Manager) error {
-	later := func(object client.Object, q queue) {
-		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: generate.MeshOf(object)}}, slowly)
-	}
-	changed := handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { later(e.Object, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { later(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			later(e.ObjectOld, q)
-			later(e.ObjectNew, q)
-		},
-	}
+	changed := versions(r.meshLater)
 	ours := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-policies").WithOptions(options(1)).
 		Watches(&kumav1alpha1.MeshService{}, changed, ours).

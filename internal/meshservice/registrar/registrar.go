@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -45,21 +44,6 @@ type Options struct {
 	Ranges generate.Ranges
 }
 
-// Caches are the kinds that are read from the manager's cache.
-func Caches(where generate.Where) []client.Object {
-	all := []client.Object{
-		&kumav1alpha1.Mesh{}, &kumav1alpha1.Dataplane{}, &kumav1alpha1.ZoneIngress{}, &kumav1alpha1.MeshService{},
-		&kumav1alpha1.MeshMultiZoneService{}, &kumav1alpha1.HostnameGenerator{},
-	}
-	for _, kind := range policyKinds() {
-		all = append(all, kind.object)
-	}
-	if !where.IsUniversal() {
-		all = append(all, &corev1.Service{})
-	}
-	return all
-}
-
 // registrar is what its controllers share.
 type registrar struct {
 	Options
@@ -69,8 +53,9 @@ type registrar struct {
 	cache client.Reader
 	// workloads reads pods, as far as they matter here, namespaces, of which there is the metadata only, and ConfigMaps of tags.
 	workloads cache.Cache
-	// live asks the API server.
+	// live asks the API server, and records is how ConfigMaps are written there: nobody's are cached but those of tags.
 	live     client.Reader
+	records  client.Writer
 	recorder events.EventRecorder
 	now      func() time.Time
 	said     *memory
@@ -84,7 +69,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	options.Ranges = options.Ranges.OrDefaults()
 	ctx := context.Background()
 	r := &registrar{
-		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), now: time.Now, said: newMemory(),
+		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now, said: newMemory(),
 		recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	var err error

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,9 +21,6 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
-
-// slowly is how long counts gather before they are written: a thousand proxies that come back are not a thousand writes.
-const slowly = 500 * time.Millisecond
 
 // statuses writes what MeshServices and MeshMultiZoneServices have. What no two may have is given by one at a time.
 type statuses struct {
@@ -47,7 +43,7 @@ func (r *registrar) setupStatuses(mgr ctrl.Manager) error {
 		For(&kumav1alpha1.MeshService{}).
 		Watches(&kumav1alpha1.MeshService{}, freed).
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, freed).
-		Watches(&kumav1alpha1.Dataplane{}, s.counted()).
+		Watches(&kumav1alpha1.Dataplane{}, versions(s.wakeServed)).
 		Watches(&kumav1alpha1.HostnameGenerator{}, handler.EnqueueRequestsFromMapFunc(s.every(&kumav1alpha1.MeshServiceList{})))
 	if !r.IsUniversal() {
 		b = b.Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(s.ofService))
@@ -144,24 +140,12 @@ func (s *statuses) writeStatus(ctx context.Context, there, now client.Object) er
 	return nil
 }
 
-// counted wakes the MeshServices that a Dataplane serves, or did.
-func (s *statuses) counted() handler.EventHandler {
-	wake := func(ctx context.Context, object client.Object, q queue) {
-		if dataplane, ok := object.(*kumav1alpha1.Dataplane); ok {
-			s.wakeServed(ctx, dataplane, q)
-		}
+// wakeServed wakes the MeshServices that a Dataplane serves.
+func (s *statuses) wakeServed(ctx context.Context, object client.Object, q queue) {
+	dataplane, ok := object.(*kumav1alpha1.Dataplane)
+	if !ok {
+		return
 	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, e.Object, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			wake(ctx, e.ObjectOld, q)
-			wake(ctx, e.ObjectNew, q)
-		},
-	}
-}
-
-func (s *statuses) wakeServed(ctx context.Context, dataplane *kumav1alpha1.Dataplane, q queue) {
 	for _, pair := range tagsOf(dataplane) {
 		var list kumav1alpha1.MeshServiceList
 		if err := s.cache.List(ctx, &list, client.MatchingFields{bySelector: pair}, client.UnsafeDisableDeepCopy); err != nil {

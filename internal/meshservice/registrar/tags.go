@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,9 +29,6 @@ const annotationGone = "fairlead.dev/gone-since"
 // TagsName is the name of the ConfigMap, in the system namespace, that holds the address of each value of kuma.io/service of
 // a mesh.
 func TagsName(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
-
-// gather is how long news of many objects are waited for before something is worked out of all of them.
-const gather = 100 * time.Millisecond
 
 // setupTags adds the controller that gives an address to each value of kuma.io/service of a mesh.
 func (r *registrar) setupTags(mgr ctrl.Manager) error {
@@ -139,7 +135,7 @@ func (r *registrar) reconcileTags(ctx context.Context, request reconcile.Request
 	if err := r.record(ctx, &mesh, record, outcome.Tags); err != nil {
 		return reconcile.Result{}, err
 	}
-	err = r.sayOfMesh(ctx, &mesh, ownerTags, nil, addressedTags(outcome, r.Ranges))
+	err = r.sayOfMesh(ctx, &mesh, addressedTags(outcome, r.Ranges), func(*kumav1alpha1.MeshStatus) {})
 	return reconcile.Result{RequeueAfter: outcome.Again}, err
 }
 
@@ -201,9 +197,12 @@ func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *
 		if len(there.Annotations) == 0 && len(now.Annotations) == 0 {
 			now.Annotations = there.Annotations
 		}
-		return r.update(ctx, there, now)
+		if generate.Same(there, now) {
+			return nil
+		}
+		return r.records.Update(ctx, now, client.FieldOwner(FieldOwner))
 	}
-	err := r.create(ctx, now)
+	err := r.records.Create(ctx, now, client.FieldOwner(FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("namespace %s is not there: create it, or name another with --mesh-namespace: %w", r.SystemNamespace, err)
 	}

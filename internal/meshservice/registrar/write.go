@@ -3,15 +3,12 @@ package registrar
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -80,27 +77,6 @@ func (r *registrar) remove(ctx context.Context, object client.Object) error {
 		return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
-}
-
-// specChanged leaves out what is written in the status.
-var specChanged = predicate.Or[client.Object](
-	predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
-)
-
-// namespaceChanged leaves out everything but what people wrote about a namespace.
-var namespaceChanged = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
-	UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
-		return !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || !maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations)
-	},
-}
-
-// podChanged leaves out what does not matter to a Dataplane.
-var podChanged = predicate.TypedFuncs[*corev1.Pod]{
-	UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
-		before, now := e.ObjectOld.DeepCopy(), e.ObjectNew.DeepCopy()
-		before.ResourceVersion, now.ResourceVersion = "", ""
-		return !generate.Same(before, now)
-	},
 }
 
 // calmDown is how long it takes a cache to hear of who was faster.

@@ -129,11 +129,6 @@ func run(ctx context.Context, restConfig *rest.Config, options registrar.Options
 	if err != nil {
 		return err
 	}
-	for _, kind := range registrar.Caches(options.Where) {
-		if _, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-			return err
-		}
-	}
 	if err := registrar.Setup(mgr, options); err != nil {
 		return err
 	}
