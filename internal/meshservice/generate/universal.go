@@ -40,21 +40,23 @@ func UniversalService(name, service, mesh string, ports []kumav1alpha1.Port, whe
 	}
 }
 
-// UniversalName is the name of the object for a service of a mesh, and whether there is a free one. It is that of the
-// service, or where that is another mesh's or zone's one with the mesh behind it. Somebody's own MeshService for the same
-// service leaves none.
+// UniversalName is the name of the object for a service of a mesh, and whether there is a free one. It is the one that is
+// there already, or that of the service, or where that is another mesh's or zone's one with the mesh behind it. Somebody's
+// own MeshService for the same service leaves none.
 func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.MeshService, where Where) (name string, free bool) {
+	vacant := ""
 	for _, name := range []string{service, service + "." + mesh} {
 		other := there(name)
 		if other == nil {
-			return name, true
+			vacant = cmp.Or(vacant, name)
+			continue
 		}
 		id := IdentityOf(other, where)
 		if id.Local && id.Name == service && MeshOf(other) == mesh {
 			return name, Generated(other, where)
 		}
 	}
-	return "", false
+	return vacant, vacant != ""
 }
 
 // UniversalPorts are the ports of a service: those of the oldest Dataplane. The conflict names one with others, and what to

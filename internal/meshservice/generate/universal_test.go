@@ -120,6 +120,7 @@ func TestUniversalName(t *testing.T) {
 		"somebody's":                     {[]*kumav1alpha1.MeshService{theirs("backend", "default")}, ""},
 		"another mesh's":                 {[]*kumav1alpha1.MeshService{mine("backend", "other")}, "backend.default"},
 		"another mesh's, and ours":       {[]*kumav1alpha1.MeshService{mine("backend", "other"), mine("backend.default", "default")}, "backend.default"},
+		"ours, where another mesh's was": {[]*kumav1alpha1.MeshService{mine("backend.default", "default")}, "backend.default"},
 		"another zone's":                 {[]*kumav1alpha1.MeshService{synced}, "backend.default"},
 		"another mesh's, and somebody's": {[]*kumav1alpha1.MeshService{mine("backend", "other"), theirs("backend.default", "default")}, ""},
 		"another mesh's, in both places": {[]*kumav1alpha1.MeshService{mine("backend", "other"), theirs("backend.default", "other")}, ""},

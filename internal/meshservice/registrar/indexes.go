@@ -65,12 +65,20 @@ func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexe
 
 func pair(scope, name, value string) string { return scope + "|" + name + "=" + value }
 
+// vague are the names that much has in common: little is found by them.
+var vague = []string{kumav1alpha1.LabelKubernetesNamespace, kumav1alpha1.TagZone, kumav1alpha1.TagProtocol, generate.TagServicePort}
+
 // onePair stands for all that a selector asks for: whatever it selects has this one too.
 func onePair(scope string, selector map[string]string) []string {
-	for _, name := range slices.Sorted(maps.Keys(selector)) {
-		return []string{pair(scope, name, selector[name])}
+	names := slices.Sorted(maps.Keys(selector))
+	if len(names) == 0 {
+		return nil
 	}
-	return nil
+	name := names[0]
+	if i := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(vague, name) }); i > 0 {
+		name = names[i]
+	}
+	return []string{pair(scope, name, selector[name])}
 }
 
 // tagsOf are all pairs that a Dataplane can be selected by.

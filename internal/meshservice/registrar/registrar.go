@@ -24,9 +24,6 @@ import (
 // FieldOwner is who writes, as managed fields tell it.
 const FieldOwner = "fairlead/meshservice"
 
-// DefaultGrace is how long something stays in the mesh that nothing serves any more.
-const DefaultGrace = time.Minute
-
 // Connections tells how proxies stand with their configuration, and when that changes.
 type Connections interface {
 	Connection(model.ProxyID) model.Connection
@@ -38,7 +35,7 @@ type Options struct {
 	generate.Where
 	// Connections, if not nil, are counted in the status of MeshServices.
 	Connections Connections
-	// Grace is how long something stays that nothing serves any more; zero stands for the default.
+	// Grace is how long something stays that nothing serves any more.
 	Grace time.Duration
 	// Ranges are those that addresses are taken from; empty ones stand for the defaults.
 	Ranges generate.Ranges
@@ -63,9 +60,6 @@ type registrar struct {
 
 // Setup adds the controllers to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
-	if options.Grace == 0 {
-		options.Grace = DefaultGrace
-	}
 	options.Ranges = options.Ranges.OrDefaults()
 	ctx := context.Background()
 	r := &registrar{

@@ -47,6 +47,23 @@ func TestAddressedTags(t *testing.T) {
 	}
 }
 
+// What many have in common is no good to find something by.
+func TestOnePair(t *testing.T) {
+	for want, selector := range map[string]map[string]string{
+		"m|k8s.kuma.io/service-name=cart": {kumav1alpha1.LabelKubernetesNamespace: "shop", generate.TagServiceName: "cart"},
+		"m|kuma.io/service=cart":          {kumav1alpha1.TagService: "cart", kumav1alpha1.TagProtocol: "http", kumav1alpha1.TagZone: "east"},
+		"m|kuma.io/zone=east":             {kumav1alpha1.TagZone: "east"},
+		"m|app=cart":                      {"app": "cart", "tier": "back"},
+	} {
+		if diff := cmp.Diff([]string{want}, onePair("m", selector)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if got := onePair("m", nil); got != nil {
+		t.Errorf("nothing is found by %v", got)
+	}
+}
+
 // A pod is kept with all that its Dataplane is made of.
 func TestEssentials(t *testing.T) {
 	pod := &corev1.Pod{

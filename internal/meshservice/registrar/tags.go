@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -132,10 +133,16 @@ func (r *registrar) reconcileTags(ctx context.Context, request reconcile.Request
 		return reconcile.Result{}, err
 	}
 	outcome := readTags(record).Next(wanted, r.Ranges.Tags, r.Grace, r.now())
-	if err := r.record(ctx, &mesh, record, outcome.Tags); err != nil {
-		return reconcile.Result{}, err
+	condition := addressedTags(outcome, r.Ranges)
+	switch err := r.record(ctx, &mesh, record, outcome.Tags); {
+	case apierrors.IsNotFound(err):
+		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonNoNamespace
+		condition.Message = fmt.Sprintf("namespace %s, where addresses are recorded, is not there: create it, or name another with --mesh-namespace", r.SystemNamespace)
+		outcome.Again = missing
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("record the addresses of Mesh %s: %w", mesh.Name, err)
 	}
-	err = r.sayOfMesh(ctx, &mesh, addressedTags(outcome, r.Ranges), func(*kumav1alpha1.MeshStatus) {})
+	err = r.sayOfMesh(ctx, &mesh, condition, func(*kumav1alpha1.MeshStatus) {})
 	return reconcile.Result{RequeueAfter: outcome.Again}, err
 }
 
@@ -202,11 +209,7 @@ func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *
 		}
 		return r.records.Update(ctx, now, client.FieldOwner(FieldOwner))
 	}
-	err := r.records.Create(ctx, now, client.FieldOwner(FieldOwner))
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("namespace %s is not there: create it, or name another with --mesh-namespace: %w", r.SystemNamespace, err)
-	}
-	return err
+	return r.records.Create(ctx, now, client.FieldOwner(FieldOwner))
 }
 
 // addressedTags tells whether all values have their address.
@@ -232,8 +235,14 @@ func addressedTags(outcome generate.Outcome, ranges generate.Ranges) metav1.Cond
 	}
 }
 
-// ReasonUnfit is the reason of VIPs for values that cannot be recorded.
-const ReasonUnfit = "Unfit"
+// Reasons of VIPs on a Mesh: values that cannot be recorded, and no place to record any.
+const (
+	ReasonUnfit       = "Unfit"
+	ReasonNoNamespace = "NoNamespace"
+)
+
+// missing is how soon a namespace that is not there is looked for again.
+const missing = 2 * time.Second
 
 func count(n int, what string) string {
 	if n == 1 {

@@ -121,24 +121,24 @@ func (r *registrar) reconcileUniversal(ctx context.Context, request reconcile.Re
 
 // universalName is the name of the MeshService for a service, and the one that is there already.
 func (r *registrar) universalName(ctx context.Context, service, mesh string) (there *kumav1alpha1.MeshService, name string, free bool, err error) {
+	found := map[string]*kumav1alpha1.MeshService{}
 	name, free = generate.UniversalName(service, mesh, func(name string) *kumav1alpha1.MeshService {
 		var one kumav1alpha1.MeshService
-		there = nil
 		if e := r.client.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: name}, &one); e == nil {
-			there = &one
+			found[name] = &one
 		} else if !apierrors.IsNotFound(e) {
 			err = e
 		}
-		return there
+		return found[name]
 	}, r.Where)
-	return there, name, free, err
+	return found[name], name, free, err
 }
 
 // retire removes a MeshService that nothing has served for the grace. Since when is written down, so that who starts again
 // does not wait again.
 func (r *registrar) retire(ctx context.Context, service *kumav1alpha1.MeshService) (reconcile.Result, error) {
 	since, err := time.Parse(time.RFC3339, service.Annotations[annotationUnused])
-	if err != nil {
+	if err != nil && r.Grace > 0 {
 		now := service.DeepCopy()
 		if now.Annotations == nil {
 			now.Annotations = map[string]string{}
