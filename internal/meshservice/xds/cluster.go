@@ -32,8 +32,7 @@ func Cluster(name string, protocol model.Protocol, s Settings) (*clusterv3.Clust
 		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpProtocolOptions: packed}
 	}
 	limit(c, s.CircuitBreaker)
-	balance(c, s.LoadBalancing)
-	return c, nil
+	return c, balance(c, s.LoadBalancing)
 }
 
 func protocolOptions(protocol model.Protocol, s Settings) *httpv3.HttpProtocolOptions {

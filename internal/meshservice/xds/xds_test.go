@@ -51,6 +51,9 @@ func settings() map[string]Settings {
 		"LeastRequest": balanced(kumav1alpha1.LoadBalancer{Type: "LeastRequest", LeastRequest: &kumav1alpha1.LeastRequest{ChoiceCount: ptr.To[int32](4)}}),
 		"RingHash":     balanced(kumav1alpha1.LoadBalancer{Type: "RingHash", RingHash: &kumav1alpha1.RingHash{HashFunction: "MurmurHash2", MaxRingSize: ptr.To[int32](1024)}}),
 		"Random":       balanced(kumav1alpha1.LoadBalancer{Type: "Random"}),
+		"one choice":   balanced(kumav1alpha1.LoadBalancer{Type: "LeastRequest", LeastRequest: &kumav1alpha1.LeastRequest{ChoiceCount: ptr.To[int32](1)}}),
+		"a huge ring":  balanced(kumav1alpha1.LoadBalancer{Type: "RingHash", RingHash: &kumav1alpha1.RingHash{MinRingSize: ptr.To[int32](1 << 30), MaxRingSize: ptr.To[int32](7)}}),
+		"no prime":     balanced(kumav1alpha1.LoadBalancer{Type: "Maglev", Maglev: &kumav1alpha1.Maglev{TableSize: ptr.To[int32](100)}}),
 		"Maglev":       balanced(kumav1alpha1.LoadBalancer{Type: "Maglev", Maglev: &kumav1alpha1.Maglev{TableSize: ptr.To[int32](65537)}}),
 	}
 }
