@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"cmp"
+	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -16,6 +18,7 @@ type dataplane struct {
 	proxy model.Proxy
 	// object is its name and namespace as an object.
 	object   types.NamespacedName
+	created  time.Time
 	inbounds []*inbound
 }
 
@@ -39,7 +42,7 @@ func (i *inbound) serves(target intstr.IntOrString) bool {
 
 func readDataplane(obj *kumav1alpha1.Dataplane, where generate.Where) *dataplane {
 	id := generate.ProxyOf(obj, where)
-	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, proxy: model.Proxy{
+	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time, proxy: model.Proxy{
 		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: consumerOf(obj, where),
 	}}
 	n := obj.Spec.Networking
@@ -94,7 +97,8 @@ func reachOf(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach 
 
 func (d *dataplane) enter(w *world) {
 	m := w.mesh(d.proxy.ID.Mesh)
-	m.proxies[d.proxy.ID] = d
+	m.namesakes[d.proxy.ID] = append(m.namesakes[d.proxy.ID], d)
+	m.choose(d.proxy.ID)
 	m.byObject[d.object] = d
 	for _, in := range d.inbounds {
 		m.inbounds.add(in.endpoint.Tags, in)
@@ -104,12 +108,32 @@ func (d *dataplane) enter(w *world) {
 
 func (d *dataplane) leave(w *world) {
 	m := w.mesh(d.proxy.ID.Mesh)
-	delete(m.proxies, d.proxy.ID)
+	m.namesakes[d.proxy.ID] = slices.DeleteFunc(m.namesakes[d.proxy.ID], func(other *dataplane) bool { return other == d })
+	m.choose(d.proxy.ID)
 	delete(m.byObject, d.object)
 	for _, in := range d.inbounds {
 		m.inbounds.remove(in.endpoint.Tags, in)
 	}
 	d.touch(m)
+}
+
+// choose which Dataplane a proxy is, if several say so: in universal namespaces do not tell them apart. That of the system
+// namespace is, where only the owner of the mesh writes, or else the oldest.
+func (m *mesh) choose(id model.ProxyID) {
+	if len(m.namesakes[id]) == 0 {
+		delete(m.namesakes, id)
+		delete(m.proxies, id)
+		return
+	}
+	foreign := func(d *dataplane) int {
+		if d.object.Namespace == m.world.where.SystemNamespace {
+			return 0
+		}
+		return 1
+	}
+	m.proxies[id] = slices.MinFunc(m.namesakes[id], func(a, b *dataplane) int {
+		return cmp.Or(cmp.Compare(foreign(a), foreign(b)), a.created.Compare(b.created), cmp.Compare(a.object.Namespace, b.object.Namespace))
+	})
 }
 
 func (d *dataplane) touch(m *mesh) {

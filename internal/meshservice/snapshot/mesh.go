@@ -22,9 +22,10 @@ type mesh struct {
 	switched   map[string]bool
 	policies   map[objectKey]kumav1alpha1.Policy
 
-	proxies  map[model.ProxyID]*dataplane
-	byObject map[types.NamespacedName]*dataplane
-	inbounds pairs[*inbound]
+	proxies   map[model.ProxyID]*dataplane
+	namesakes map[model.ProxyID][]*dataplane
+	byObject  map[types.NamespacedName]*dataplane
+	inbounds  pairs[*inbound]
 	// remote are the ways to a tag's instances in other zones.
 	remote map[string]map[*ingress]available
 
@@ -68,6 +69,7 @@ func newMesh(w *world, name string) *mesh {
 		world: w, name: name, mode: model.Disabled,
 		policies:     map[objectKey]kumav1alpha1.Policy{},
 		proxies:      map[model.ProxyID]*dataplane{},
+		namesakes:    map[model.ProxyID][]*dataplane{},
 		byObject:     map[types.NamespacedName]*dataplane{},
 		inbounds:     pairs[*inbound]{},
 		remote:       map[string]map[*ingress]available{},

@@ -36,7 +36,7 @@ func (c chance) meta(name, namespace string) metav1.ObjectMeta {
 func (c chance) service() string { return pick(c, "a", "b", "c", "d") }
 
 func (c chance) tag() string {
-	return model.KubernetesTag(c.service(), "shop", pick[uint32](c, 80, 81))
+	return pick(c, c.service(), model.KubernetesTag(c.service(), "shop", pick[uint32](c, 80, 81)))
 }
 
 func (c chance) object() client.Object {
@@ -98,13 +98,13 @@ func (c chance) meshService() client.Object {
 }
 
 func (c chance) dataplane() client.Object {
-	d := &kumav1alpha1.Dataplane{ObjectMeta: c.meta(pick(c, "p1", "p2", "p3", "p4", "p5"), "shop")}
+	d := &kumav1alpha1.Dataplane{ObjectMeta: c.meta(pick(c, "p1", "p2", "p3", "p4", "p5"), pick(c, "shop", "shop", "kuma-system"))}
 	d.Spec.Networking.Address = pick(c, "10.0.0.1", "10.0.0.2", "10.0.0.3", "name")
 	for range c.IntN(3) {
 		app := c.service()
 		d.Spec.Networking.Inbound = append(d.Spec.Networking.Inbound, kumav1alpha1.Inbound{
 			Port: pick[int32](c, 8080, 8081), Name: pick(c, "main", ""), State: pick(c, "", kumav1alpha1.InboundNotReady, kumav1alpha1.InboundIgnored),
-			Tags: map[string]string{kumav1alpha1.TagService: model.KubernetesTag(app, "shop", 80), "app": app, "rack": pick(c, "1", "2"), kumav1alpha1.TagProtocol: pick(c, "http", "tcp")},
+			Tags: map[string]string{kumav1alpha1.TagService: pick(c, app, model.KubernetesTag(app, "shop", 80)), "app": app, "rack": pick(c, "1", "2"), kumav1alpha1.TagProtocol: pick(c, "http", "tcp")},
 		})
 	}
 	switch t := (&kumav1alpha1.TransparentProxying{}); c.IntN(5) {
@@ -161,7 +161,8 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			c := chance{rand.New(rand.NewPCG(seed, 7))}
-			e := New(Options{Zone: "east", Environment: "kubernetes", SystemNamespace: "kuma-system"})
+			options := Options{Zone: "east", Environment: pick(c, "kubernetes", "universal"), SystemNamespace: "kuma-system"}
+			e := New(options)
 			there := map[objectKey]client.Object{}
 			tags, switched := map[string]string{}, map[string]bool{}
 			before := map[model.ProxyID]*resource.Config{}
@@ -178,12 +179,12 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 					}
 				}
 				tags[c.tag()] = fmt.Sprintf("240.0.0.%d", c.IntN(200))
-				switched["shop/Dataplane/"+pick(c, "p1", "p2", "p3")] = c.IntN(2) == 0
+				switched[pick(c, "", "shop/Dataplane/")+pick(c, "p1", "p2", "p3")] = c.IntN(2) == 0
 				e.SetTags("default", tags)
 				e.SetSwitched("default", switched)
 				changed := e.Flush()
 
-				fresh := New(Options{Zone: "east", Environment: "kubernetes", SystemNamespace: "kuma-system"})
+				fresh := New(options)
 				for _, obj := range there {
 					fresh.Put(obj)
 				}
@@ -233,7 +234,7 @@ func sizes(m *mesh) []int {
 		return nil
 	}
 	all := []int{
-		len(m.proxies), len(m.byObject), len(m.inbounds), len(m.remote), len(m.claims), len(m.byIdentity), len(m.byVIP), len(m.byZone),
+		len(m.proxies), len(m.namesakes), len(m.byObject), len(m.inbounds), len(m.remote), len(m.claims), len(m.byIdentity), len(m.byVIP), len(m.byZone),
 		len(m.byDataplane), len(m.selectors.by), len(m.selectors.unnarrowed), len(m.labelled), len(m.multiZone.by), len(m.multiZone.unnarrowed),
 		len(m.destinations.all), len(m.destinations.byName), len(m.destinations.byDisplayName), len(m.reaches), len(m.groups), len(m.grouped), len(m.policies),
 	}
