@@ -32,7 +32,8 @@ func (b Bootstrap) JSON() []byte {
 	}
 	text, err := json.Marshal(map[string]any{
 		"xds_servers": []server{{b.Server, []channel{creds}, []string{"xds_v3"}}},
-		"node":        map[string]string{"id": b.Node},
+		// Node insists on a locality.
+		"node": map[string]any{"id": b.Node, "locality": map[string]string{}},
 	})
 	if err != nil {
 		panic(err) // it is made of strings

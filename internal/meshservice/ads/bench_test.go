@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/test/callers"
 )
 
 // BenchmarkConnected changes the configurations of 1,000 connected proxies at once, with new clusters in each, until all
@@ -87,10 +88,10 @@ func generation(name string, n int) *resource.Config {
 	all := map[resource.Type][]*resource.Resource{}
 	for i := range n {
 		target, cluster := fmt.Sprintf("service-%d.mesh:80", i), fmt.Sprintf("%s-%d_shop_east_default_msvc_80", name, i)
-		all[resource.Cluster] = append(all[resource.Cluster], makeCluster(cluster))
-		all[resource.Endpoint] = append(all[resource.Endpoint], makeEndpoints(cluster, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2), Port: 80}))
-		all[resource.Listener] = append(all[resource.Listener], makeListener(target))
-		all[resource.Route] = append(all[resource.Route], makeRoute(target, cluster))
+		all[resource.Cluster] = append(all[resource.Cluster], callers.Cluster(cluster))
+		all[resource.Endpoint] = append(all[resource.Endpoint], callers.Endpoints(cluster, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2), Port: 80}))
+		all[resource.Listener] = append(all[resource.Listener], callers.Listener(target))
+		all[resource.Route] = append(all[resource.Route], callers.Route(target, cluster))
 	}
 	return resource.NewConfig(all)
 }

@@ -14,8 +14,8 @@ const target = "backend.mesh:80"
 // is taken away each time.
 func TestNoCallFailsWhenTheRouteLeadsElsewhere(t *testing.T) {
 	east, west := echo(t, "127.0.0.2:0", "east"), echo(t, "127.0.0.3:0", "west")
-	both := leads(target, "backend", map[string][]*net.TCPAddr{"backend": {east.Address(), west.Address()}})
-	local := leads(target, "backend__east_default_msvc_80", map[string][]*net.TCPAddr{"backend__east_default_msvc_80": {east.Address()}})
+	both := callers.Leads(target, "backend", map[string][]*net.TCPAddr{"backend": {east.Address(), west.Address()}})
+	local := callers.Leads(target, "backend__east_default_msvc_80", map[string][]*net.TCPAddr{"backend__east_default_msvc_80": {east.Address()}})
 
 	store := NewStore()
 	store.Set(cart, both)

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/test/callers"
 )
 
 // config has the clusters of these names with endpoints, and listeners with routes that lead to each.
 func config(version int, names ...string) *resource.Config {
 	all := map[resource.Type][]*resource.Resource{}
 	for _, name := range names {
-		all[resource.Cluster] = append(all[resource.Cluster], makeCluster(name))
-		all[resource.Endpoint] = append(all[resource.Endpoint], makeEndpoints(name, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2), Port: 1000 + version}))
-		all[resource.Listener] = append(all[resource.Listener], makeListener(name))
-		all[resource.Route] = append(all[resource.Route], makeRoute(name, name))
+		all[resource.Cluster] = append(all[resource.Cluster], callers.Cluster(name))
+		all[resource.Endpoint] = append(all[resource.Endpoint], callers.Endpoints(name, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2), Port: 1000 + version}))
+		all[resource.Listener] = append(all[resource.Listener], callers.Listener(name))
+		all[resource.Route] = append(all[resource.Route], callers.Route(name, name))
 	}
 	return resource.NewConfig(all)
 }
@@ -154,7 +155,7 @@ func TestOnlyWhatHasChanged(t *testing.T) {
 		for _, of := range resource.Types() {
 			all[of] = slices.Clone(first.Of(of))
 		}
-		all[resource.Endpoint][1] = makeEndpoints("b", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3), Port: 80})
+		all[resource.Endpoint][1] = callers.Endpoints("b", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3), Port: 80})
 		store := NewStoreAt(brisk())
 		store.Set(cart, first)
 		m := proxyOf(t, serve(t, Options{Store: store}, nil), delta)

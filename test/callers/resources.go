@@ -1,4 +1,4 @@
-package ads
+package callers
 
 import (
 	"fmt"
@@ -40,14 +40,16 @@ func overADS() *corev3.ConfigSource {
 	}
 }
 
-func makeCluster(name string) *resource.Resource {
+// Cluster takes its endpoints from the control plane.
+func Cluster(name string) *resource.Resource {
 	return made(name, &clusterv3.Cluster{
 		Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: overADS()},
 	})
 }
 
-func makeEndpoints(cluster string, addresses ...*net.TCPAddr) *resource.Resource {
+// Endpoints are those of a cluster.
+func Endpoints(cluster string, addresses ...*net.TCPAddr) *resource.Resource {
 	a := &endpointv3.ClusterLoadAssignment{ClusterName: cluster}
 	locality := &endpointv3.LocalityLbEndpoints{LoadBalancingWeight: wrapperspb.UInt32(1), Locality: &corev3.Locality{Zone: "here"}}
 	for _, address := range addresses {
@@ -63,8 +65,8 @@ func makeEndpoints(cluster string, addresses ...*net.TCPAddr) *resource.Resource
 	return made(cluster, a)
 }
 
-// makeListener is one for clients without a proxy, whose routes have the same name.
-func makeListener(name string) *resource.Resource {
+// Listener is for clients without a proxy, whose routes have the same name.
+func Listener(name string) *resource.Resource {
 	return made(name, &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: pack(&hcmv3.HttpConnectionManager{
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: name, ConfigSource: overADS()}},
 		HttpFilters: []*hcmv3.HttpFilter{{
@@ -73,7 +75,8 @@ func makeListener(name string) *resource.Resource {
 	})}})
 }
 
-func makeRoute(name, cluster string) *resource.Resource {
+// Route leads all requests to a cluster.
+func Route(name, cluster string) *resource.Resource {
 	return made(name, &routev3.RouteConfiguration{Name: name, VirtualHosts: []*routev3.VirtualHost{{
 		Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{{
 			Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{}},
@@ -82,15 +85,15 @@ func makeRoute(name, cluster string) *resource.Resource {
 	}}})
 }
 
-// leads is a configuration with one target that leads to a cluster, and these clusters with their endpoints.
-func leads(target, to string, clusters map[string][]*net.TCPAddr) *resource.Config {
+// Leads is a configuration with one target that leads to a cluster, and these clusters with their endpoints.
+func Leads(target, to string, clusters map[string][]*net.TCPAddr) *resource.Config {
 	all := map[resource.Type][]*resource.Resource{
-		resource.Listener: {makeListener(target)},
-		resource.Route:    {makeRoute(target, to)},
+		resource.Listener: {Listener(target)},
+		resource.Route:    {Route(target, to)},
 	}
 	for name, addresses := range clusters {
-		all[resource.Cluster] = append(all[resource.Cluster], makeCluster(name))
-		all[resource.Endpoint] = append(all[resource.Endpoint], makeEndpoints(name, addresses...))
+		all[resource.Cluster] = append(all[resource.Cluster], Cluster(name))
+		all[resource.Endpoint] = append(all[resource.Endpoint], Endpoints(name, addresses...))
 	}
 	return resource.NewConfig(all)
 }
