@@ -2,7 +2,6 @@ package callers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -115,7 +114,7 @@ func (c *Caller) call(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	zone, err := Zone(limited, c.connection)
-	if ctx.Err() != nil || errors.Is(err, grpc.ErrClientConnClosing) {
+	if ctx.Err() != nil {
 		return // it was cut by Stop
 	}
 	c.mu.Lock()
