@@ -54,8 +54,7 @@ func TestCrashOnKubernetes(t *testing.T) {
 	}, faults.Kills()...)
 }
 
-// TestCrashInUniversal kills the registrar at the writes that make one service, and take away another after its grace. The
-// addresses are the same in all tellings.
+// TestCrashInUniversal kills the registrar at the writes that make one service, and take away another after its grace.
 func TestCrashInUniversal(t *testing.T) {
 	faults.DisturbEveryWrite(t, faults.Scenario{
 		Config: cluster.Shared(t).Config(), Timeout: 2 * patience, Pick: faults.Sample(4, faults.To("configmaps")),
@@ -75,7 +74,7 @@ func TestCrashInUniversal(t *testing.T) {
 func (w *world) telling(t testing.TB, settled func(context.Context) error) faults.World {
 	return faults.World{
 		Run:     func(ctx context.Context, config *rest.Config) error { return run(ctx, config, w.options) },
-		Settled: settled,
+		Settled: settled, Invariant: w.addressesStay(),
 		Snapshot: func(ctx context.Context) (map[string]string, error) {
 			kind := func(name string) schema.GroupVersionKind { return kumav1alpha1.GroupVersion.WithKind(name) }
 			names := map[string]string{w.mesh: "<mesh>", w.namespace: "<namespace>", w.options.SystemNamespace: "<system>"}
@@ -99,6 +98,37 @@ func (w *world) telling(t testing.TB, settled func(context.Context) error) fault
 			return all, err
 		},
 		Teardown: func() { w.forget(t) },
+	}
+}
+
+// addressesStay looks whether anybody's address has changed, or belongs to another too.
+func (w *world) addressesStay() func(context.Context) error {
+	had := map[string]string{}
+	check := func(owners map[string]string, who, address string) error {
+		if before := had[who]; before != "" && before != address {
+			return fmt.Errorf("%s had %s and has %s", who, before, address)
+		}
+		if other := owners[address]; other != "" {
+			return fmt.Errorf("%s and %s both have %s", who, other, address)
+		}
+		had[who], owners[address] = address, who
+		return nil
+	}
+	return func(ctx context.Context) error {
+		var services kumav1alpha1.MeshServiceList
+		var record corev1.ConfigMap
+		key := client.ObjectKey{Namespace: w.options.SystemNamespace, Name: registrar.TagsName(w.mesh)}
+		errs := []error{w.List(ctx, &services), client.IgnoreNotFound(w.Get(ctx, key, &record))}
+		owners, tags := map[string]string{}, map[string]string{}
+		for i := range services.Items {
+			for _, vip := range services.Items[i].Status.VIPs {
+				errs = append(errs, check(owners, "MeshService "+string(services.Items[i].UID), vip.IP))
+			}
+		}
+		for service, address := range record.Data {
+			errs = append(errs, check(tags, "kuma.io/service "+service, address))
+		}
+		return errors.Join(errs...)
 	}
 }
 
@@ -140,20 +170,5 @@ func scrub(object *unstructured.Unstructured) {
 			data[key] = "an address"
 		}
 		_ = unstructured.SetNestedStringMap(object.Object, data, "data")
-	}
-}
-
-// forget removes what would keep the next telling busy.
-func (w *world) forget(t testing.TB) {
-	ctx := context.Background()
-	if err := w.Delete(ctx, &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: w.mesh}}); err != nil {
-		t.Error(err)
-	}
-	for _, namespace := range []string{w.namespace, w.options.SystemNamespace} {
-		for _, object := range []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}, &kumav1alpha1.Dataplane{}, &kumav1alpha1.MeshService{}} {
-			if err := w.DeleteAllOf(ctx, object, client.InNamespace(namespace)); err != nil {
-				t.Error(err)
-			}
-		}
 	}
 }

@@ -282,3 +282,36 @@ func TestPolicies(t *testing.T) {
 	w.create(t, w.deployment("cart", 1), w.kubeService("cart"))
 	resolved(kumav1alpha1.ReasonResolved, "all that it refers to is there")
 }
+
+// A tenant's labels make nobody else's service of theirs, and what was synced is left as it is.
+func TestTenant(t *testing.T) {
+	w := begin(t, generate.Kubernetes, kumav1alpha1.ModeEverywhere)
+	labels := map[string]string{
+		kumav1alpha1.LabelMesh: w.mesh, kumav1alpha1.LabelDisplayName: "cart", kumav1alpha1.LabelNamespace: "shop", kumav1alpha1.LabelZone: "west",
+		kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy,
+	}
+	in := func(namespace string) *kumav1alpha1.MeshService {
+		return &kumav1alpha1.MeshService{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cart-x", Labels: labels},
+			Spec:       kumav1alpha1.MeshServiceSpec{Ports: []kumav1alpha1.Port{{Port: 80}}},
+		}
+	}
+	generator := &kumav1alpha1.HostnameGenerator{ObjectMeta: metav1.ObjectMeta{Namespace: w.options.SystemNamespace, Name: "all"}}
+	generator.Spec.Selector.MeshService = &kumav1alpha1.LabelMatch{}
+	generator.Spec.Template = "{{ .DisplayName }}.{{ .Namespace }}.{{ .Zone }}.local"
+	w.create(t, in(w.namespace), in(w.options.SystemNamespace), generator)
+	for namespace, hostname := range map[string]string{
+		w.namespace: "cart-x." + w.namespace + ".east.local", w.options.SystemNamespace: "cart.shop.west.local",
+	} {
+		w.service(t, namespace, "cart-x", func(s *kumav1alpha1.MeshService) error {
+			if len(s.Status.Addresses) != 1 || s.Status.Addresses[0].Hostname != hostname {
+				return fmt.Errorf("it is called %+v, want %s", s.Status.Addresses, hostname)
+			}
+			return vip(s)
+		})
+	}
+	w.turn(t, kumav1alpha1.ModeDisabled)
+	w.meshSays(t, kumav1alpha1.ModeDisabled, kumav1alpha1.ConditionGenerated, kumav1alpha1.ReasonDisabled)
+	w.become(t, w.options.SystemNamespace, "cart-x")
+	w.become(t, w.namespace, "cart-x")
+}

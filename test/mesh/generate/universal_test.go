@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/registrar"
+	"github.com/fairlead/fairlead/test/cluster"
 )
 
 func (w *world) dataplane(name, service string, port int32) *kumav1alpha1.Dataplane {
@@ -225,4 +228,90 @@ func TestMultiZone(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// An address that two have stays with the older.
+func TestTwoOwners(t *testing.T) {
+	w := prepare(t, generate.Universal, kumav1alpha1.ModeEverywhere)
+	system := w.options.SystemNamespace
+	for _, name := range []string{"a", "b"} {
+		service := generate.UniversalService(name, name, w.mesh, []kumav1alpha1.Port{{Port: 80}}, w.options.Where)
+		delete(service.Labels, kumav1alpha1.LabelManagedBy)
+		w.create(t, service)
+		service.Status.VIPs = []kumav1alpha1.VIP{{IP: "241.1.2.3"}}
+		if err := w.Status().Update(t.Context(), service); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start(t)
+	has := func(mine bool) func(*kumav1alpha1.MeshService) error {
+		return func(s *kumav1alpha1.MeshService) error {
+			if err := vip(s); err != nil || (s.Status.VIPs[0].IP == "241.1.2.3") != mine || s.Status.ObservedGeneration == 0 {
+				return fmt.Errorf("its status is %+v", s.Status)
+			}
+			return nil
+		}
+	}
+	w.service(t, system, "b", has(false))
+	w.service(t, system, "a", has(true))
+}
+
+// connections are those of proxies that a test connects.
+type connections struct {
+	mu        sync.Mutex
+	connected map[model.ProxyID]bool
+	told      func(model.ProxyID)
+}
+
+func (c *connections) Connection(id model.ProxyID) model.Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return model.Connection{Connected: c.connected[id]}
+}
+
+func (c *connections) OnChange(told func(model.ProxyID)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = told
+}
+
+func (c *connections) set(id model.ProxyID, connected bool) {
+	c.mu.Lock()
+	c.connected[id] = connected
+	told := c.told
+	c.mu.Unlock()
+	if told != nil {
+		told(id)
+	}
+}
+
+// Proxies that connect and leave are counted.
+func TestConnected(t *testing.T) {
+	c := &connections{connected: map[model.ProxyID]bool{}}
+	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.Connections = c })
+	w.create(t, w.dataplane("backend-1", "backend", 80), w.dataplane("backend-2", "backend", 80))
+	counts := func(n int32) {
+		t.Helper()
+		w.service(t, w.options.SystemNamespace, "backend", func(s *kumav1alpha1.MeshService) error {
+			if want := (kumav1alpha1.DataplaneProxies{Total: 2, Connected: n, Healthy: 2}); s.Status.DataplaneProxies != want {
+				return fmt.Errorf("its proxies are %+v", s.Status.DataplaneProxies)
+			}
+			return nil
+		})
+	}
+	counts(0)
+	first := model.ProxyID{Mesh: w.mesh, Name: "backend-1"}
+	c.set(first, true)
+	counts(1)
+	c.set(first, false)
+	counts(0)
+}
+
+// Without a namespace to record addresses in, the mesh says what to do; with it, all goes on.
+func TestNoNamespace(t *testing.T) {
+	missing := cluster.Name(t)
+	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.SystemNamespace = missing })
+	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, registrar.ReasonNoNamespace)
+	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: missing}})
+	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonAllocated)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -87,12 +88,27 @@ func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...fu
 		mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode}
 	}
 	w.create(t, mesh)
-	t.Cleanup(func() {
-		if err := client.IgnoreNotFound(w.Delete(context.Background(), mesh)); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { w.forget(t) })
 	return w
+}
+
+// forget removes what would keep the registrars of other tests busy.
+func (w *world) forget(t testing.TB) {
+	t.Helper()
+	ctx := context.Background()
+	mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: w.mesh}}
+	errs := []error{client.IgnoreNotFound(w.Delete(ctx, mesh))}
+	for _, namespace := range []string{w.namespace, w.options.SystemNamespace} {
+		for _, kind := range []client.Object{
+			&corev1.Service{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &kumav1alpha1.Dataplane{}, &kumav1alpha1.MeshService{},
+			&kumav1alpha1.MeshMultiZoneService{}, &kumav1alpha1.HostnameGenerator{},
+		} {
+			errs = append(errs, w.DeleteAllOf(ctx, kind, client.InNamespace(namespace)))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
 }
 
 // start runs a registrar until the test ends, or stop is called.
