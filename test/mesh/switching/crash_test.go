@@ -3,6 +3,7 @@ package switching_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -168,7 +169,7 @@ func (p plot) operate(ctx context.Context, cfg *rest.Config, mesh string) error 
 	return mgr.Start(ctx)
 }
 
-// ending is what a mesh says in the end, without times.
+// ending is what a mesh says in the end, without times and its name.
 func ending(mesh *kumav1alpha1.Mesh) map[string]string {
 	ends := map[string]string{}
 	for _, c := range mesh.Status.Conditions {
@@ -179,6 +180,9 @@ func ending(mesh *kumav1alpha1.Mesh) map[string]string {
 		for _, c := range record.Consumers {
 			ends[c.Name] = fmt.Sprintf("%s %t %d: %s", c.State, c.Switched, c.Batch, c.Message)
 		}
+	}
+	for about, text := range ends {
+		ends[about] = strings.ReplaceAll(text, mesh.Name, "MESH")
 	}
 	return ends
 }
