@@ -61,6 +61,10 @@ const (
 	AnnotationMigrate = "fairlead.dev/migrate-consumers"
 	// AnnotationConsumer names, on a generated Dataplane, the workload that it is part of, such as Deployment/cart.
 	AnnotationConsumer = "fairlead.dev/consumer"
+	// AnnotationZone is, on the ConfigMap of a mesh's tags, the zone whose proxies the operator serves.
+	AnnotationZone = "fairlead.dev/zone"
+	// AnnotationEnvironment is, beside it, whether services come from Services or from Dataplanes.
+	AnnotationEnvironment = "fairlead.dev/environment"
 )
 
 // Conditions of the resources in this group.

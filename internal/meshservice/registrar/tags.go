@@ -192,6 +192,8 @@ func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *
 	if now.Annotations == nil {
 		now.Annotations = map[string]string{}
 	}
+	// Who plans without being the operator must reckon with the same.
+	now.Annotations[kumav1alpha1.AnnotationZone], now.Annotations[kumav1alpha1.AnnotationEnvironment] = r.Zone, r.Environment
 	delete(now.Annotations, annotationGone)
 	if len(tags.Gone) > 0 {
 		text, err := json.Marshal(tags.Gone)
@@ -201,9 +203,6 @@ func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *
 		now.Annotations[annotationGone] = string(text)
 	}
 	if there.UID != "" {
-		if len(there.Annotations) == 0 && len(now.Annotations) == 0 {
-			now.Annotations = there.Annotations
-		}
 		if generate.Same(there, now) {
 			return nil
 		}
