@@ -1,0 +1,87 @@
+package forecast
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+)
+
+// address gives MeshServices that are not there yet the addresses and hostnames that they would be given. What is there keeps
+// its own: it is older.
+func (w *World) address(services []*kumav1alpha1.MeshService) {
+	vips, hostnames := map[string]bool{}, map[string]bool{}
+	for _, s := range w.named {
+		for _, vip := range s.Status.VIPs {
+			vips[vip.IP] = true
+		}
+		for _, a := range s.Status.Addresses {
+			hostnames[generate.MeshOf(s)+"|"+a.Hostname] = true
+		}
+	}
+	for _, o := range w.others {
+		if s, ok := o.(*kumav1alpha1.MeshMultiZoneService); ok {
+			for _, vip := range s.Status.VIPs {
+				vips[vip.IP] = true
+			}
+			for _, a := range s.Status.Addresses {
+				hostnames[generate.MeshOf(s)+"|"+a.Hostname] = true
+			}
+		}
+	}
+	generators := slices.DeleteFunc(slices.Clone(w.generators), func(g *kumav1alpha1.HostnameGenerator) bool {
+		return g.Namespace != w.Where.SystemNamespace
+	})
+	slices.SortFunc(generators, func(a, b *kumav1alpha1.HostnameGenerator) int { return strings.Compare(a.Name, b.Name) })
+	for _, s := range services {
+		for _, ip := range w.vipsOf(s, vips) {
+			vips[ip] = true
+			s.Status.VIPs = append(s.Status.VIPs, kumav1alpha1.VIP{IP: ip})
+		}
+		for _, g := range generators {
+			if g.Spec.Selector.MeshService == nil || !g.Spec.Selector.MeshService.Matches(s.Labels) {
+				continue
+			}
+			hostname, err := generate.Hostname(g, s, w.Where)
+			if err != nil || hostnames[w.Mesh.Name+"|"+hostname] {
+				continue
+			}
+			hostnames[w.Mesh.Name+"|"+hostname] = true
+			s.Status.Addresses = append(s.Status.Addresses, kumav1alpha1.Address{Hostname: hostname, Origin: kumav1alpha1.OriginHostnameGenerator})
+		}
+	}
+}
+
+// vipsOf are the addresses of a MeshService: those of its Service, that of its one pod, or a free one.
+func (w *World) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
+	if owner := metav1.GetControllerOf(s); owner != nil {
+		for _, service := range w.services {
+			if service.Namespace == s.Namespace && service.Name == owner.Name && !generate.Headless(service) {
+				return slices.DeleteFunc(slices.Clone(service.Spec.ClusterIPs), func(ip string) bool { return !isAddress(ip) })
+			}
+		}
+		for _, d := range w.dataplanes {
+			if ref := s.Spec.Selector.DataplaneRef; ref != nil && ref.Name == d.Name && d.Namespace == s.Namespace && isAddress(d.Spec.Networking.Address) {
+				return []string{d.Spec.Networking.Address}
+			}
+		}
+		return nil
+	}
+	key := fmt.Sprintf("%T %s", s, client.ObjectKeyFromObject(s))
+	ip, found := generate.Pick(generate.Ranges{}.OrDefaults().Services, key, func(a netip.Addr) bool { return taken[a.String()] })
+	if !found {
+		return nil
+	}
+	return []string{ip.String()}
+}
+
+func isAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil
+}

@@ -1,0 +1,155 @@
+package forecast
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Action is what becomes of something.
+type Action string
+
+// The actions.
+const (
+	Appears    Action = "appears"
+	Disappears Action = "disappears"
+	Changes    Action = "changes"
+)
+
+// Kind is what a change is of.
+type Kind string
+
+// The kinds. A listener goes by what a client dials.
+const (
+	Listener Kind = "listener"
+	Cluster  Kind = "cluster"
+)
+
+// Endpoint is one that answers.
+type Endpoint struct {
+	Address string `json:"address"`
+	Zone    string `json:"zone"`
+	// Priority is when it is called: one of a higher number only if those of lower ones cannot be.
+	Priority uint32 `json:"priority,omitempty"`
+}
+
+func compareEndpoints(a, b Endpoint) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Address, b.Address))
+}
+
+// Side is one side of a change: where something leads, and who answers there.
+type Side struct {
+	// Destinations are those that a listener leads to.
+	Destinations []string `json:"destinations,omitempty"`
+	// Zones answer, and those of Fallback if no other can.
+	Zones    []string `json:"zones"`
+	Fallback []string `json:"fallback,omitempty"`
+	// Endpoints are those of a cluster.
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+}
+
+// Change is what becomes of one listener or cluster of a proxy.
+type Change struct {
+	Action Action `json:"action"`
+	Kind   Kind   `json:"kind"`
+	Name   string `json:"name"`
+	From   *Side  `json:"from,omitempty"`
+	To     *Side  `json:"to,omitempty"`
+	// Settings tells that it is treated otherwise: timeouts, retries, limits or rules are others.
+	Settings bool `json:"settings,omitempty"`
+
+	// What a listener leads to, as clusters.
+	from, to []string
+}
+
+// Moves says whether what is called is there before and after, and is answered from other zones or by another destination.
+func (c Change) Moves() bool {
+	return c.Action == Changes && (!slices.Equal(c.From.Destinations, c.To.Destinations) ||
+		!slices.Equal(c.From.Zones, c.To.Zones) || !slices.Equal(c.From.Fallback, c.To.Fallback))
+}
+
+// compare tells all that changes between two sights of one proxy: calls before clusters, and in each what changes before what goes
+// and what comes.
+func compare(before, after sight) []Change {
+	changes := slices.Concat([]Change{}, compareCalls(before, after), compareClusters(before, after))
+	slices.SortStableFunc(changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(rank(a.Action), rank(b.Action)), cmp.Compare(a.Name, b.Name))
+	})
+	return changes
+}
+
+func rank(a Action) int { return slices.Index([]Action{Changes, Disappears, Appears}, a) }
+
+// paired calls with each name that either side has.
+func paired[V any](before, after map[string]V, each func(name string, was, is *V)) {
+	names := slices.Collect(maps.Keys(before))
+	for name := range after {
+		if _, both := before[name]; !both {
+			names = append(names, name)
+		}
+	}
+	at := func(side map[string]V, name string) *V {
+		if v, ok := side[name]; ok {
+			return &v
+		}
+		return nil
+	}
+	for _, name := range names {
+		each(name, at(before, name), at(after, name))
+	}
+}
+
+func action[V any](was, is *V) Action {
+	switch {
+	case was == nil:
+		return Appears
+	case is == nil:
+		return Disappears
+	default:
+		return Changes
+	}
+}
+
+func compareCalls(before, after sight) []Change {
+	var changes []Change
+	paired(before.calls, after.calls, func(name string, was, is *call) {
+		c := Change{Kind: Listener, Name: name, Action: action(was, is)}
+		if was != nil {
+			c.From, c.from = before.sideOf(was.clusters), was.clusters
+		}
+		if is != nil {
+			c.To, c.to = after.sideOf(is.clusters), is.clusters
+		}
+		c.Settings = c.Action == Changes && slices.Equal(c.from, c.to) && was.settings != is.settings
+		if c.Action != Changes || c.Settings || c.Moves() {
+			changes = append(changes, c)
+		}
+	})
+	return changes
+}
+
+func (s sight) sideOf(clusters []string) *Side {
+	side := s.answers(clusters)
+	side.Destinations = names(clusters)
+	return side
+}
+
+func compareClusters(before, after sight) []Change {
+	var changes []Change
+	paired(before.clusters, after.clusters, func(name string, was, is *cluster) {
+		c := Change{Kind: Cluster, Name: name, Action: action(was, is)}
+		if was != nil {
+			c.From = before.answers([]string{name})
+			c.From.Endpoints = was.endpoints
+		}
+		if is != nil {
+			c.To = after.answers([]string{name})
+			c.To.Endpoints = is.endpoints
+		}
+		c.Settings = c.Action == Changes && was.settings != is.settings
+		if c.Action != Changes || c.Settings || !slices.Equal(was.endpoints, is.endpoints) {
+			changes = append(changes, c)
+		}
+	})
+	return changes
+}

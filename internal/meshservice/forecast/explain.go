@@ -1,0 +1,49 @@
+package forecast
+
+import (
+	"fmt"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
+	"github.com/fairlead/fairlead/internal/meshservice/switching"
+)
+
+// UnknownConsumerError is about a consumer that a mesh does not have.
+type UnknownConsumerError struct{ Mesh, Consumer string }
+
+// Error names the consumer, and how one is written.
+func (e UnknownConsumerError) Error() string {
+	return fmt.Sprintf("there is no consumer %s in Mesh %s: one is written as namespace/Kind/name, such as shop/Deployment/cart", e.Consumer, e.Mesh)
+}
+
+// Policies are those that were looked at for what a proxy calls.
+type Policies struct {
+	Dataplane    string        `json:"dataplane"`
+	Mesh         string        `json:"mesh"`
+	Destinations []Destination `json:"destinations"`
+	Notes        []string      `json:"notes,omitempty"`
+}
+
+// Destination is what a proxy calls, with what was decided on each policy.
+type Destination struct {
+	Name     string            `json:"name"`
+	Cluster  string            `json:"cluster"`
+	Policies []policy.Decision `json:"policies"`
+}
+
+// Explain tells which policies apply today to what a Dataplane calls, and why others do not.
+func (w *World) Explain(d *kumav1alpha1.Dataplane) Policies {
+	id := model.ProxyID{Mesh: w.Mesh.Name, Namespace: d.Namespace, Name: d.Name}
+	told := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: w.notes}
+	if w.Where.IsUniversal() {
+		id.Namespace = ""
+	}
+	engine := w.engine(model.Mode(w.Mesh.Mode()), w.meshServices, switching.Switched(w.Mesh))
+	for _, e := range engine.Explain(id) {
+		told.Destinations = append(told.Destinations, Destination{
+			Name: e.Destination.Key.String(), Cluster: e.Destination.Key.Cluster(), Policies: append([]policy.Decision{}, e.Decisions...),
+		})
+	}
+	return told
+}

@@ -1,0 +1,145 @@
+// Package forecast tells what a mesh would do with another mode, before anybody sets it. It asks the engine that makes the
+// configuration of proxies, so that it cannot say anything else than what happens then.
+package forecast
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+)
+
+// Forecast is all that another mode changes.
+type Forecast struct {
+	Mesh string     `json:"mesh"`
+	From model.Mode `json:"from"`
+	To   model.Mode `json:"to"`
+	// Zone is the one whose proxies are told of.
+	Zone string `json:"zone"`
+	// Switched are consumers that were imagined to be switched over.
+	Switched []string `json:"switched,omitempty"`
+	// Made and Removed are MeshServices, as namespace/name.
+	Made    []string `json:"made"`
+	Removed []string `json:"removed"`
+	// Groups are consumers with what changes for them; those that it changes nothing for are in none.
+	Groups    []Group `json:"groups"`
+	Consumers int     `json:"consumers"`
+	// Routes have to be looked at by a person.
+	Routes []Finding `json:"routes"`
+	// Problems are what refers to nothing, or cannot be sent to proxies.
+	Problems []Finding `json:"problems"`
+	Notes    []string  `json:"notes,omitempty"`
+}
+
+// Group is consumers for whom the same changes.
+type Group struct {
+	Consumers []Consumer     `json:"consumers"`
+	Changes   []Change       `json:"changes"`
+	Policies  []PolicyChange `json:"policies"`
+}
+
+// Consumer is a workload that calls, or a proxy in universal.
+type Consumer struct {
+	Name string `json:"name"`
+	// Proxies of it that the changes are for.
+	Proxies int `json:"proxies"`
+}
+
+// Moved is how many listeners of a group are answered by others than before.
+func (g Group) Moved() int { return g.listeners(Change.Moves) }
+
+// Lost is how many are there no longer.
+func (g Group) Lost() int {
+	return g.listeners(func(c Change) bool { return c.Action == Disappears })
+}
+
+func (g Group) listeners(of func(Change) bool) int {
+	n := 0
+	for _, c := range g.Changes {
+		if c.Kind == Listener && of(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// seer is an engine as far as it is asked.
+type seer interface {
+	Proxies(mesh string) []model.Proxy
+	Config(model.ProxyID) *resource.Config
+	Explain(model.ProxyID) []snapshot.Explanation
+}
+
+// consumersOf groups the consumers of a mesh by what changes for them between two engines.
+func consumersOf(mesh string, before, after seer) ([]Group, int, error) {
+	// Proxies that are sent the very same are looked at once.
+	type configs struct{ before, after *resource.Config }
+	keys := map[configs]string{}
+	read, groups := newReader(), map[string]*Group{}
+	members := map[string]map[string]int{}
+	consumers := map[string]bool{}
+	for _, proxy := range after.Proxies(mesh) {
+		consumers[proxy.Consumer] = true
+		pair := configs{before.Config(proxy.ID), after.Config(proxy.ID)}
+		key, known := keys[pair]
+		if !known {
+			group, err := read.changesOf(proxy.ID, before, after)
+			if err != nil {
+				return nil, 0, fmt.Errorf("compare what proxy %s is sent: %w", proxy.ID, err)
+			}
+			if key, err = group.key(); err != nil {
+				return nil, 0, err
+			}
+			keys[pair] = key
+			if groups[key] == nil {
+				groups[key], members[key] = group, map[string]int{}
+			}
+		}
+		members[key][proxy.Consumer]++
+	}
+	all := []Group{}
+	for key, g := range groups {
+		if len(g.Changes)+len(g.Policies) == 0 {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(members[key])) {
+			g.Consumers = append(g.Consumers, Consumer{Name: name, Proxies: members[key][name]})
+		}
+		all = append(all, *g)
+	}
+	slices.SortFunc(all, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.Moved(), a.Moved()), cmp.Compare(a.Consumers[0].Name, b.Consumers[0].Name), cmp.Compare(len(a.Changes), len(b.Changes)))
+	})
+	return all, len(consumers), nil
+}
+
+// changesOf are those for one proxy.
+func (r *reader) changesOf(id model.ProxyID, before, after seer) (*Group, error) {
+	was, err := r.sightOf(before.Config(id))
+	if err != nil {
+		return nil, err
+	}
+	is, err := r.sightOf(after.Config(id))
+	if err != nil {
+		return nil, err
+	}
+	changes := compare(was, is)
+	policies := comparePolicies(changes, rulingsOf(before.Explain(id)), rulingsOf(after.Explain(id)))
+	return &Group{Changes: changes, Policies: policies}, nil
+}
+
+// key is equal for groups for which the same changes.
+func (g *Group) key() (string, error) {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return string(sum[:]), nil
+}

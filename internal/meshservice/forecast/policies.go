@@ -1,0 +1,186 @@
+package forecast
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
+	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+)
+
+// Effect is what becomes of an entry of a policy.
+type Effect string
+
+// The effects.
+const (
+	Stops Effect = "stops"
+	// Shrinks: only a part of it still counts. Grows is the other way round.
+	Shrinks Effect = "shrinks"
+	Grows   Effect = "grows"
+	Starts  Effect = "starts"
+)
+
+// PolicyChange is an entry of a policy that stops or starts to apply to what a consumer calls.
+type PolicyChange struct {
+	Kind   string `json:"kind"`
+	Policy string `json:"policy"`
+	Entry  int    `json:"entry"`
+	Effect Effect `json:"effect"`
+	// Destination is what it applied to, or will apply to.
+	Destination string `json:"destination"`
+	// Calls are what is dialled, where that leads to another destination than before.
+	Calls []string `json:"calls,omitempty"`
+	Why   string   `json:"why"`
+}
+
+// entry names an entry of a policy.
+type entry struct {
+	kind, policy string
+	index        int
+}
+
+func (e entry) change(effect Effect, cluster, why string, calls []string) PolicyChange {
+	return PolicyChange{Kind: e.kind, Policy: e.policy, Entry: e.index, Effect: effect, Destination: named(cluster), Calls: calls, Why: why}
+}
+
+// rulings are what was decided on each destination, by its cluster.
+type rulings map[string]map[entry]policy.Decision
+
+func rulingsOf(explanations []snapshot.Explanation) rulings {
+	all := rulings{}
+	for _, e := range explanations {
+		decided := map[entry]policy.Decision{}
+		for _, d := range e.Decisions {
+			decided[entry{d.Kind, d.Policy, d.Entry}] = d
+		}
+		all[e.Destination.Key.Cluster()] = decided
+	}
+	return all
+}
+
+// applying are the entries that apply to any of some clusters, with that cluster.
+func (r rulings) applying(clusters []string) map[entry]string {
+	found := map[entry]string{}
+	for _, name := range clusters {
+		for e, d := range r[name] {
+			if _, known := found[e]; d.Applies && !known {
+				found[e] = name
+			}
+		}
+	}
+	return found
+}
+
+// why is what was decided on an entry for any of some clusters.
+func (r rulings) why(e entry, clusters []string) string {
+	for _, name := range clusters {
+		if d, ok := r[name][e]; ok {
+			return d.Why
+		}
+	}
+	return ""
+}
+
+// differ tells which entries stop or start to apply when clusters take the place of others.
+func differ(before, after rulings, from, to, calls []string) []PolicyChange {
+	var changes []PolicyChange
+	was, is := before.applying(from), after.applying(to)
+	for e, cluster := range was {
+		now, still := is[e]
+		switch {
+		case !still:
+			changes = append(changes, e.change(Stops, cluster, cmp.Or(after.why(e, to), "is not for "+strings.Join(names(to), ", ")), calls))
+		case e.kind == kumav1alpha1.MeshLoadBalancingStrategyKind && before[cluster][e].Why != after[now][e].Why:
+			// Of one that is for a tag, other destinations are given only what concerns the own zone.
+			if was, is := isTag(cluster), isTag(now); was && !is {
+				changes = append(changes, e.change(Shrinks, now, after[now][e].Why, calls))
+			} else if is && !was {
+				changes = append(changes, e.change(Grows, now, after[now][e].Why, calls))
+			}
+		}
+	}
+	for e, cluster := range is {
+		if _, already := was[e]; !already {
+			changes = append(changes, e.change(Starts, cluster, after[cluster][e].Why, calls))
+		}
+	}
+	return changes
+}
+
+// comparePolicies tells which entries stop or start to apply: to a call that leads elsewhere, to a destination that stays, and to
+// anything at all.
+func comparePolicies(changes []Change, before, after rulings) []PolicyChange {
+	var found []PolicyChange
+	moved := map[string]bool{}
+	for _, c := range changes {
+		if c.Kind != Listener || c.Action != Changes || slices.Equal(c.from, c.to) {
+			continue
+		}
+		found = append(found, differ(before, after, c.from, c.to, []string{c.Name})...)
+		for _, name := range slices.Concat(c.from, c.to) {
+			moved[name] = true
+		}
+	}
+	everBefore, everAfter := before.applying(slices.Collect(maps.Keys(before))), after.applying(slices.Collect(maps.Keys(after)))
+	paired(before, after, func(name string, was, is *map[entry]policy.Decision) {
+		one := []string{name}
+		switch {
+		case was != nil && is != nil:
+			found = append(found, differ(before, after, one, one, nil)...)
+		case moved[name]:
+		case is == nil:
+			for e := range before.applying(one) {
+				if _, still := everAfter[e]; !still {
+					found = append(found, e.change(Stops, name, "is for nothing that is called then", nil))
+				}
+			}
+		default:
+			for e := range after.applying(one) {
+				if _, already := everBefore[e]; !already {
+					found = append(found, e.change(Starts, name, after[name][e].Why, nil))
+				}
+			}
+		}
+	})
+	return merged(found)
+}
+
+// merged tells once what holds for several calls.
+func merged(changes []PolicyChange) []PolicyChange {
+	effects := []Effect{Stops, Shrinks, Grows, Starts}
+	compare := func(a, b PolicyChange) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(effects, a.Effect), slices.Index(effects, b.Effect)),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Destination, b.Destination),
+		)
+	}
+	slices.SortFunc(changes, compare)
+	once := []PolicyChange{}
+	for _, c := range changes {
+		if last := len(once) - 1; last >= 0 && compare(once[last], c) == 0 {
+			once[last].Calls = append(once[last].Calls, c.Calls...)
+			continue
+		}
+		once = append(once, c)
+	}
+	for i := range once {
+		once[i].Calls = settled(once[i].Calls)
+	}
+	return once
+}
+
+func isTag(cluster string) bool { return model.ParseCluster(cluster).Kind == model.Tag }
+
+func named(cluster string) string { return model.ParseCluster(cluster).String() }
+
+func names(clusters []string) []string {
+	var all []string
+	for _, name := range clusters {
+		all = append(all, named(name))
+	}
+	return all
+}

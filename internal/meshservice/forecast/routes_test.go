@@ -1,0 +1,83 @@
+package forecast
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+func parsed[P kumav1alpha1.Policy](t *testing.T, into P, spec string) kumav1alpha1.Policy {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte("metadata: {name: r, namespace: shop}\nspec: "+spec), into); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
+
+func TestRoutesToLookAt(t *testing.T) {
+	http := func(spec string) kumav1alpha1.Policy { return parsed(t, &kumav1alpha1.MeshHTTPRoute{}, spec) }
+	cases := map[string]struct {
+		policy kumav1alpha1.Policy
+		mode   model.Mode
+		want   []string
+	}{
+		"for a tag": {
+			http(`{to: [{targetRef: {kind: MeshService, name: demo-app_kuma-demo_svc_5000}}]}`), model.Everywhere,
+			[]string{"spec.to[0].targetRef"},
+		},
+		"for a tag, while nothing changes": {
+			http(`{to: [{targetRef: {kind: MeshService, name: demo-app_kuma-demo_svc_5000}}]}`), model.Disabled, nil,
+		},
+		"for a section": {
+			http(`{to: [{targetRef: {kind: MeshService, name: demo-app, sectionName: 5000}}]}`), model.Everywhere, nil,
+		},
+		"for labels": {
+			http(`{to: [{targetRef: {kind: MeshService, labels: {kuma.io/display-name: demo-app}}}]}`), model.Exclusive, nil,
+		},
+		"for an object": {
+			http(`{to: [{targetRef: {kind: MeshService, name: demo-app, namespace: kuma-demo}}]}`), model.Exclusive, nil,
+		},
+		"that sends to tags": {
+			http(`{to: [{targetRef: {kind: Mesh}, rules: [{}, {default: {backendRefs: [{kind: MeshService, name: a, port: 80}, {kind: MeshService, name: b}]}}]}]}`),
+			model.ReachableBackendRefs, []string{"spec.to[0].rules[1].default.backendRefs[1]"},
+		},
+		"of connections": {
+			parsed(t, &kumav1alpha1.MeshTCPRoute{}, `{to: [{targetRef: {kind: MeshService, name: backend}, rules: [{default: {backendRefs: [{kind: MeshServiceSubset, name: b, tags: {v: "1"}}]}}]}]}`),
+			model.Exclusive, []string{"spec.to[0].targetRef", "spec.to[0].rules[0].default.backendRefs[0]"},
+		},
+		"what is no route": {
+			parsed(t, &kumav1alpha1.MeshTimeout{}, `{to: [{targetRef: {kind: MeshService, name: backend}}]}`), model.Exclusive, nil,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, f := range routesToLookAt([]kumav1alpha1.Policy{c.policy}, c.mode) {
+				got = append(got, f.Field)
+				if strings.Contains(f.Why, "nobody calls") != (c.mode == model.Exclusive) || f.Remedy == "" {
+					t.Errorf("%s: %s; %s", f.Object, f.Why, f.Remedy)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRemedy(t *testing.T) {
+	cases := map[string]string{
+		"demo-app_kuma-demo_svc_5000": `add the same for labels {kuma.io/display-name: demo-app, kuma.io/namespace: kuma-demo} and sectionName: "5000", or for a MeshMultiZoneService`,
+		"backend":                     `add the same for labels {kuma.io/display-name: backend} and the sectionName of a port, or for a MeshMultiZoneService`,
+	}
+	for tag, want := range cases {
+		if got := remedy(tag); got != want {
+			t.Errorf("%s: %s", tag, got)
+		}
+	}
+}

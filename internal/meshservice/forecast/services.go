@@ -1,0 +1,95 @@
+package forecast
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// servicesIn are the MeshServices that there are in a mode: those of others, which stay, and those that are generated.
+func (w *World) servicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
+	var all, fresh []*kumav1alpha1.MeshService
+	others, generated := map[client.ObjectKey]bool{}, map[client.ObjectKey]*kumav1alpha1.MeshService{}
+	for _, s := range w.meshServices {
+		key := client.ObjectKeyFromObject(s)
+		if generate.Generated(s, w.Where) {
+			generated[key] = s
+			continue
+		}
+		others[key] = true
+		all = append(all, s)
+	}
+	if mode == model.Disabled {
+		return all
+	}
+	for _, s := range w.wanted() {
+		key := client.ObjectKeyFromObject(s)
+		if others[key] {
+			continue
+		}
+		if there := generated[key]; there != nil {
+			s.Status, s.CreationTimestamp = there.Status, there.CreationTimestamp
+		} else {
+			fresh = append(fresh, s)
+		}
+		all = append(all, s)
+	}
+	w.address(fresh)
+	return all
+}
+
+// wanted are the MeshServices that the mesh asks for.
+func (w *World) wanted() []*kumav1alpha1.MeshService {
+	if w.Where.IsUniversal() {
+		return w.wantedOfDataplanes()
+	}
+	var all []*kumav1alpha1.MeshService
+	for _, service := range w.services {
+		namespace := w.namespaces[service.Namespace]
+		if namespace != nil && generate.MeshOfWorkload(service, namespace) == w.Mesh.Name {
+			all = append(all, generate.MeshServicesOf(service, namespace, w.selectedBy(service), w.Where)...)
+		}
+	}
+	return all
+}
+
+func (w *World) selectedBy(service *corev1.Service) []*corev1.Pod {
+	var pods []*corev1.Pod
+	selector := labels.SelectorFromSet(service.Spec.Selector)
+	for _, pod := range w.pods {
+		if pod.Namespace == service.Namespace && selector.Matches(labels.Set(pod.Labels)) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func (w *World) wantedOfDataplanes() []*kumav1alpha1.MeshService {
+	serving := map[string][]*kumav1alpha1.Dataplane{}
+	for _, d := range w.dataplanes {
+		for _, service := range generate.ServicesOf(d) {
+			serving[service] = append(serving[service], d)
+		}
+	}
+	there := func(name string) *kumav1alpha1.MeshService {
+		return w.named[client.ObjectKey{Namespace: w.Where.SystemNamespace, Name: name}]
+	}
+	var all []*kumav1alpha1.MeshService
+	for _, service := range slices.Sorted(maps.Keys(serving)) {
+		if !generate.IsName(service) {
+			continue
+		}
+		ports, _ := generate.UniversalPorts(service, serving[service])
+		if name, free := generate.UniversalName(service, w.Mesh.Name, there, w.Where); free && len(ports) > 0 {
+			all = append(all, generate.UniversalService(name, service, w.Mesh.Name, ports, w.Where))
+		}
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package forecast
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/registrar"
+)
+
+// What the operator works with, if it was told nothing else.
+const (
+	defaultZone      = "default"
+	defaultNamespace = "kuma-system"
+)
+
+// World is all that the operator sees of a mesh.
+type World struct {
+	Where generate.Where
+	Mesh  *kumav1alpha1.Mesh
+	// tags are the addresses of the values of kuma.io/service.
+	tags         map[string]string
+	meshServices []*kumav1alpha1.MeshService
+	// named are the MeshServices of all meshes.
+	named      map[client.ObjectKey]*kumav1alpha1.MeshService
+	dataplanes []*kumav1alpha1.Dataplane
+	policies   []kumav1alpha1.Policy
+	generators []*kumav1alpha1.HostnameGenerator
+	services   []*corev1.Service
+	pods       []*corev1.Pod
+	namespaces map[string]*corev1.Namespace
+	// others are ZoneIngresses and MeshMultiZoneServices.
+	others []client.Object
+	// notes are what the reader should know of how this was found out.
+	notes []string
+}
+
+// NewWorld is that of a mesh, with nothing in it. Tags is the ConfigMap in which the operator keeps the addresses of tags, and on
+// which it says where it works; what is empty in where is as it says there.
+func NewWorld(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where generate.Where) *World {
+	w := &World{
+		Mesh: mesh, Where: where, tags: tags.Data,
+		namespaces: map[string]*corev1.Namespace{}, named: map[client.ObjectKey]*kumav1alpha1.MeshService{},
+	}
+	w.Where.Zone = cmp.Or(where.Zone, tags.Annotations[kumav1alpha1.AnnotationZone])
+	w.Where.Environment = cmp.Or(where.Environment, tags.Annotations[kumav1alpha1.AnnotationEnvironment], generate.Kubernetes)
+	w.Where.SystemNamespace = cmp.Or(where.SystemNamespace, defaultNamespace)
+	if w.Where.Zone == "" {
+		w.Where.Zone = defaultZone
+		w.notes = append(w.notes, fmt.Sprintf("ConfigMap %s/%s does not tell which zone the operator serves, so that it is taken to be %s: "+
+			"give --mesh-zone if it is another, and see whether the operator runs with the passage meshservice.",
+			w.Where.SystemNamespace, registrar.TagsName(mesh.Name), defaultZone))
+	}
+	return w
+}
+
+// Add makes an object part of the world, unless it is of another mesh.
+func (w *World) Add(object client.Object) {
+	ours := generate.MeshOf(object) == w.Mesh.Name
+	switch o := object.(type) {
+	case *corev1.Service:
+		w.services = append(w.services, o)
+	case *corev1.Pod:
+		w.pods = append(w.pods, o)
+	case *corev1.Namespace:
+		w.namespaces[o.Name] = o
+	case *kumav1alpha1.HostnameGenerator:
+		w.generators = append(w.generators, o)
+	case *kumav1alpha1.ZoneIngress:
+		// It is that of its zone for every mesh.
+		w.others = append(w.others, o)
+	case *kumav1alpha1.MeshService:
+		w.named[client.ObjectKeyFromObject(o)] = o
+		if ours {
+			w.meshServices = append(w.meshServices, o)
+		}
+	case *kumav1alpha1.MeshMultiZoneService:
+		if ours {
+			w.others = append(w.others, o)
+		}
+	case *kumav1alpha1.Dataplane:
+		if ours {
+			w.dataplanes = append(w.dataplanes, o)
+		}
+	case kumav1alpha1.Policy:
+		if ours {
+			w.policies = append(w.policies, o)
+		}
+	}
+}
