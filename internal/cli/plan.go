@@ -27,12 +27,15 @@ It is the same plan that the operator makes from the same state of the cluster. 
 whether there is a rollout and which fields make it so. For a PropagationPolicy it says what becomes of every
 object in every cluster, what changes in it, and whether its pods restart: the clusters try each write without
 doing it. With -f both are planned for as if that manifest were applied, with the resources beside a policy.
+For a Mesh it says what another --mode changes for each consumer: what it calls, from which zones that is answered
+and which policies apply to it.
 
 Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.`,
 		Example: `  fairlead plan istio default
   fairlead plan istio default --version v1.26.0
   fairlead plan mzs production -n shop -f production.yaml
   fairlead plan pp deployments-pp -n shop
+  fairlead plan mesh default --mode Everywhere
   fairlead plan istio default -o json`,
 		Args: exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,6 +49,9 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 				if err := q.Charts.Validate(); err != nil {
 					return usageErrorf("%v", err)
 				}
+			}
+			if err := q.Mesh.validate(); err != nil {
+				return err
 			}
 			cluster, r, err := c.find(args)
 			if err != nil {
@@ -61,6 +67,12 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			}
 			if kind == istios && filename != "" {
 				return usageErrorf("-f is about a Materialize or a policy: an %s is planned with --version", kind.Kind)
+			}
+			if kind == meshes && filename != "" {
+				return usageErrorf("-f is about a Materialize or a policy: a %s is planned with --mode", kind.Kind)
+			}
+			if kind != meshes && q.Mesh.given() {
+				return usageErrorf("--mode, --consumer, --switched and where a mesh is are about a Mesh, and not about a %s", kind.Kind)
 			}
 			if filename != "" {
 				from, err := readManifest(streams.In, filename, kind, r.key.Name)
@@ -83,6 +95,8 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 				return err
 			} else if f := account.Forecast; !encoded && f != nil {
 				printForecast(streams.Out, format, *f)
+			} else if m := account.Mesh; !encoded && m != nil {
+				printMeshForecast(streams.Out, format, *m)
 			} else if !encoded {
 				printVerdict(streams.Out, format, report.Rollout)
 				printPlan(streams.Out, format, account.Plan)
@@ -99,6 +113,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of the Materialize, or of the policy, were applied (-: standard input)")
 	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: who applies it on the server's side (default: who did so last)")
 	q.Charts.AddFlags(cmd.Flags())
+	q.Mesh.addFlags(cmd.Flags())
 	return cmd
 }
 

@@ -67,6 +67,9 @@ func (c *cluster) settleIn(template *unstructured.Unstructured) error {
 
 // plan tells what the operator will do. For a policy that takes a look at the clusters that it names.
 func (c *cluster) plan(ctx context.Context, r resource, q question) (account, error) {
+	if r.kind() == meshes {
+		return c.planMesh(ctx, r, q.Mesh)
+	}
 	if r.kind() != policies && r.kind() != clusterPolicies {
 		return c.account(ctx, r, q)
 	}

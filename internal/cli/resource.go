@@ -20,6 +20,7 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/charts"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -40,6 +41,8 @@ type account struct {
 	Verdict *verdict
 	// Forecast is what becomes of all that a policy takes; nil for anything else, and where only its standing is asked for.
 	Forecast *adoption.Forecast
+	// Mesh is what becomes of the consumers of a Mesh; nil for anything else, and where only its standing is asked for.
+	Mesh *forecast.Forecast
 	// Adoption tells that the plan is of a policy, with a step for each object in each cluster.
 	Adoption bool
 	// Batching is how the steps of the plan are spread over time, where they are.
@@ -59,6 +62,8 @@ type question struct {
 	// Policy to plan for, instead of the one that is there, and Templates to reckon with as if the hub had them.
 	Policy    *adoption.Policy
 	Templates []*unstructured.Unstructured
+	// Mesh is what is asked about one.
+	Mesh meshQuestion
 	// Charts are where the operator has its charts from, if that was told.
 	Charts charts.Options
 }
@@ -82,7 +87,7 @@ func starters() map[schema.GroupKind]teller {
 
 // planned are those of the starters whose plans can be told from outside the operator.
 func planned() []schema.GroupKind {
-	return []schema.GroupKind{istios, materializes, policies, clusterPolicies}
+	return []schema.GroupKind{istios, materializes, policies, clusterPolicies, meshes}
 }
 
 // The kinds that commands tell apart.

@@ -38,15 +38,25 @@ type statusReport struct {
 
 func newStatusCommand(c *connection, streams Streams) *cobra.Command {
 	var format output
+	var policies bool
+	var where place
 	cmd := &cobra.Command{
 		Use:   "status TYPE NAME",
 		Short: "Show how far the operator is with a resource",
 		Long: `Show how far the operator is with a resource.
 
+With --policies, for a Dataplane: which policies apply to what it calls, and why the others do not.
+
 Exit codes: 0 done, 1 failed, 3 still in progress.`,
-		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status pp deployments-pp -n shop\n  fairlead status mesh default\n  fairlead status istio default -o json",
+		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status pp deployments-pp -n shop\n  fairlead status mesh default\n  fairlead status dataplane cart-1 -n shop --policies\n  fairlead status istio default -o json",
 		Args:    exactlyTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if policies {
+				return c.explainPolicies(cmd.Context(), streams.Out, format, args, where)
+			}
+			if where.given() {
+				return usageErrorf("where a mesh is goes with --policies")
+			}
 			account, err := c.accountOf(cmd.Context(), args, question{})
 			if err != nil {
 				return err
@@ -61,6 +71,8 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 		},
 	}
 	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	cmd.Flags().BoolVar(&policies, "policies", false, "of a Dataplane: tell which policies apply to what it calls, and why")
+	where.addFlags(cmd.Flags())
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/istio"
@@ -60,6 +61,8 @@ type planReport struct {
 	Rollout *verdict `json:"rollout,omitempty"`
 	// Adoption is what becomes of all that a policy takes; absent for anything else.
 	Adoption *forecastReport `json:"adoption,omitempty"`
+	// Mesh is what becomes of the consumers of a Mesh; absent for anything else.
+	Mesh *forecast.Forecast `json:"mesh,omitempty"`
 }
 
 type workloadsPlan struct {
@@ -69,7 +72,7 @@ type workloadsPlan struct {
 }
 
 func newPlanReport(a account, now time.Time) planReport {
-	report := planReport{Plan: a.Plan, Rollout: a.Verdict, Adoption: newForecastReport(a.Forecast)}
+	report := planReport{Plan: a.Plan, Rollout: a.Verdict, Adoption: newForecastReport(a.Forecast), Mesh: a.Mesh}
 	if w := a.Workloads; w != nil {
 		report.Workloads = &workloadsPlan{
 			// The decision has the batch of each step.

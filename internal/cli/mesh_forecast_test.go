@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/forecast"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/operator"
+)
+
+// meshObjects reads all objects of a file.
+func meshObjects(t *testing.T, name string) []client.Object {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "mesh", "world-"+name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := operator.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, add := range []func() error{
+		func() error { return corev1.AddToScheme(scheme) }, func() error { return kumav1alpha1.AddToScheme(scheme) },
+	} {
+		if err := add(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	var objects []client.Object
+	for part := range strings.SplitSeq(string(text), "\n---\n") {
+		object, _, err := decoder.Decode([]byte(part), nil, nil)
+		if err != nil {
+			t.Fatalf("%v: %s", err, part)
+		}
+		objects = append(objects, object.(client.Object))
+	}
+	return objects
+}
+
+// meshWorld is that of a file, in a mode.
+func meshWorld(t *testing.T, name string, mode model.Mode) *forecast.World {
+	t.Helper()
+	objects := meshObjects(t, name)
+	if name == "kubernetes" && mode != model.Disabled {
+		objects = append(objects, meshObjects(t, name+"-generated")...)
+	}
+	mesh, tags := &kumav1alpha1.Mesh{}, &corev1.ConfigMap{}
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *kumav1alpha1.Mesh:
+			mesh = o
+		case *corev1.ConfigMap:
+			tags = o
+		}
+	}
+	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.Mode(mode)}
+	world := forecast.NewWorld(mesh, tags, generate.Where{})
+	for _, o := range objects {
+		world.Add(o)
+	}
+	return world
+}
+
+func TestPlanOfMesh(t *testing.T) {
+	const kubernetes, universal = "kubernetes", "universal"
+	cases := map[string]struct {
+		world string
+		from  model.Mode
+		q     forecast.Question
+		code  int
+	}{
+		"disabled":             {kubernetes, model.Disabled, forecast.Question{Mode: model.Disabled}, exitOK},
+		"everywhere":           {kubernetes, model.Disabled, forecast.Question{Mode: model.Everywhere}, exitUnfinished},
+		"reachable":            {kubernetes, model.Disabled, forecast.Question{Mode: model.ReachableBackendRefs}, exitUnfinished},
+		"reachable one":        {kubernetes, model.Disabled, forecast.Question{Mode: model.ReachableBackendRefs, Consumers: []string{"shop/Deployment/cart"}}, exitUnfinished},
+		"reachable switched":   {kubernetes, model.ReachableBackendRefs, forecast.Question{Mode: model.ReachableBackendRefs, Everybody: true}, exitUnfinished},
+		"exclusive":            {kubernetes, model.Disabled, forecast.Question{Mode: model.Exclusive}, exitUnfinished},
+		"back":                 {kubernetes, model.Everywhere, forecast.Question{Mode: model.Disabled}, exitUnfinished},
+		"everywhere already":   {kubernetes, model.Everywhere, forecast.Question{Mode: model.Everywhere}, exitOK},
+		"universal everywhere": {universal, model.Disabled, forecast.Question{Mode: model.Everywhere}, exitUnfinished},
+		"universal exclusive":  {universal, model.Disabled, forecast.Question{Mode: model.Exclusive}, exitUnfinished},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			f, err := forecast.Compare(meshWorld(t, c.world, c.from), c.q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			printMeshForecast(&out, outputText, f)
+			meshGolden(t, "plan "+name, out.Bytes())
+			if got := code(planExit(planReport{Plan: f.Plan()})); got != c.code {
+				t.Errorf("exit code %d", got)
+			}
+		})
+	}
+}
+
+func TestPlanOfMeshForPrograms(t *testing.T) {
+	f, err := forecast.Compare(meshWorld(t, "kubernetes", model.Disabled), forecast.Question{Mode: model.Everywhere})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	report := newPlanReport(account{Plan: f.Plan(), Mesh: &f}, now)
+	if encoded, err := outputJSON.encode(&out, report); err != nil || !encoded {
+		t.Fatal(encoded, err)
+	}
+	if strings.Contains(out.String(), "null") {
+		t.Errorf("a list is null: %s", out.String())
+	}
+	var read struct {
+		Target string            `json:"target"`
+		Mesh   forecast.Forecast `json:"mesh"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.Target != "Everywhere" || len(read.Mesh.Groups) == 0 || len(read.Mesh.Made) != 2 {
+		t.Errorf("%+v", read)
+	}
+}
+
+func TestPoliciesOfDataplane(t *testing.T) {
+	for _, mode := range []model.Mode{model.Disabled, model.Everywhere} {
+		world := meshWorld(t, "kubernetes", mode)
+		dataplane := &kumav1alpha1.Dataplane{}
+		dataplane.Name, dataplane.Namespace = "cart-1", "shop"
+		var out bytes.Buffer
+		printPolicies(&out, outputText, world.Explain(dataplane))
+		meshGolden(t, "policies "+strings.ToLower(string(mode)), out.Bytes())
+	}
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/forecast"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+)
+
+var dataplanes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind).GroupKind()
+
+// explainPolicies tells which policies apply to what a Dataplane calls, and why.
+func (c *connection) explainPolicies(ctx context.Context, out io.Writer, format output, args []string, where place) error {
+	if err := where.validate(); err != nil {
+		return err
+	}
+	cluster, err := c.connect()
+	if err != nil {
+		return err
+	}
+	kind, name, _ := typeAndName(args)
+	mapping, err := mappingFor(cluster.mapper, kind)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("look up resource type %q: %w", kind, err)
+	}
+	if err != nil || mapping.GroupVersionKind.GroupKind() != dataplanes {
+		return usageErrorf("--policies is about a Dataplane: `fairlead status dataplane NAME -n NAMESPACE --policies`")
+	}
+	r := resource{mapping: mapping, key: client.ObjectKey{Namespace: cluster.namespace, Name: name}}
+	var dataplane kumav1alpha1.Dataplane
+	if err := cluster.client.Get(ctx, r.key, &dataplane); apierrors.IsNotFound(err) {
+		return r.missing()
+	} else if err != nil {
+		return fmt.Errorf("get %s: %w", r, err)
+	}
+	world, err := cluster.meshWorld(ctx, generate.MeshOf(&dataplane), where)
+	if err != nil {
+		return err
+	}
+	told := world.Explain(&dataplane)
+	if encoded, err := format.encode(out, told); encoded || err != nil {
+		return err
+	}
+	printPolicies(out, format, told)
+	return nil
+}
+
+func printPolicies(w io.Writer, format output, told forecast.Policies) {
+	fmt.Fprintf(w, "Dataplane %s of Mesh %s calls %s.\n", told.Dataplane, told.Mesh, count(len(told.Destinations), "destination"))
+	header := []string{"POLICY", "ENTRY", "APPLIES", "WHY"}
+	var all [][]string
+	var bare []string
+	for _, d := range told.Destinations {
+		rows := decisionRows(d)
+		if format != outputWide && len(d.Policies) == 0 {
+			bare = append(bare, d.Name)
+		} else if format != outputWide {
+			fmt.Fprintf(w, "\n%s\n", d.Name)
+			table(w, format.width(), header, rows)
+		}
+		for _, row := range rows {
+			all = append(all, append([]string{d.Name}, row...))
+		}
+	}
+	if format == outputWide && len(all) > 0 {
+		fmt.Fprintln(w)
+		table(w, 0, append([]string{"DESTINATION"}, header...), all)
+	}
+	if len(bare) > 0 {
+		printNote(w, "No policy of the mesh is for "+strings.Join(bare, ", ")+".")
+	}
+	for _, note := range told.Notes {
+		printNote(w, note)
+	}
+}
+
+func decisionRows(d forecast.Destination) [][]string {
+	if len(d.Policies) == 0 {
+		return [][]string{{"-", "-", "-", "no policy of the mesh is for it"}}
+	}
+	var rows [][]string
+	for _, p := range d.Policies {
+		rows = append(rows, []string{p.Kind + " " + p.Policy, fmt.Sprintf("to[%d]", p.Entry), yesOrNo(p.Applies), p.Why})
+	}
+	return rows
+}
+
+func yesOrNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
