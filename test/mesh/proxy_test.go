@@ -65,16 +65,36 @@ func (p *proxy) dial(t testing.TB, w *world, options ...grpc.DialOption) {
 		cancel()
 		_ = conn.Close()
 	})
+	client := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
+	// A pod may be quicker than its Dataplane, and a client than an operator that has just started: it comes again.
+	eventually(t, func(context.Context) error {
+		if err := p.open(ctx, client); err != nil && strings.Contains(err.Error(), "there is no Dataplane") {
+			return err
+		}
+		return nil
+	})
+}
+
+// open begins a stream, and waits until it is answered or refused.
+func (p *proxy) open(ctx context.Context, client discoveryv3.AggregatedDiscoveryServiceClient) error {
+	p.mu.Lock()
 	p.got, p.asked = map[resource.Type]map[string][]byte{}, map[resource.Type][]string{}
-	p.last = map[resource.Type]*discoveryv3.DiscoveryResponse{}
-	p.stream, err = discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
-	if err != nil {
-		p.ended = err
-		return
+	p.last, p.ended = map[resource.Type]*discoveryv3.DiscoveryResponse{}, nil
+	p.stream, p.ended = client.StreamAggregatedResources(ctx)
+	p.mu.Unlock()
+	if p.ended != nil {
+		return p.ended
 	}
-	go p.listen()
 	p.ask(resource.Cluster)
 	p.ask(resource.Listener)
+	answer, err := p.stream.Recv()
+	if err != nil {
+		p.ended = err
+		return err
+	}
+	p.take(answer)
+	go p.listen()
+	return nil
 }
 
 func (p *proxy) listen() {
