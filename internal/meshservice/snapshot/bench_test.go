@@ -196,8 +196,11 @@ func BenchmarkEngine(b *testing.B) {
 			b.ReportMetric(c.build.time.Seconds(), "cpu-s/build")
 			b.ReportMetric(float64(c.consumer)/1024, "KiB/consumer")
 			b.Logf("%d services, %d consumers, %d policies, %s", town.services, town.consumers, town.policies, name)
-			for what, cost := range map[string]cost{"build": c.build, "one endpoint": c.endpoint, "one policy": c.policy, "mode": c.mode} {
-				b.Logf("%-13s %s", what, cost)
+			for _, row := range []struct {
+				what string
+				cost cost
+			}{{"full build", c.build}, {"one endpoint", c.endpoint}, {"one policy", c.policy}, {"one mode", c.mode}} {
+				b.Logf("%-13s %s", row.what, row.cost)
 			}
 		})
 		return c

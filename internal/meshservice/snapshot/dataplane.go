@@ -17,9 +17,10 @@ import (
 type dataplane struct {
 	proxy model.Proxy
 	// object is its name and namespace as an object.
-	object   types.NamespacedName
-	created  time.Time
-	inbounds []*inbound
+	object    types.NamespacedName
+	created   time.Time
+	inbounds  []*inbound
+	outbounds []outbound
 }
 
 // inbound is an instance that is called.
@@ -46,6 +47,7 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where generate.Where) *dataplane
 		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: consumerOf(obj, where),
 	}}
 	n := obj.Spec.Networking
+	d.outbounds = outboundsOf(n, id.Namespace)
 	for _, in := range n.Inbound {
 		// Policies know a proxy by the tags of an inbound that nobody calls, too.
 		d.proxy.Inbounds = append(d.proxy.Inbounds, in.Tags)

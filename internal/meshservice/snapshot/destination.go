@@ -31,7 +31,7 @@ type destination struct {
 	// variants are its resources, by what policies say of it; byClass finds them without asking the policies again.
 	variants map[string]*variant
 	byClass  map[*policy.Class]*variant
-	// sets reach it, and extras are groups that need it because a route of another destination leads there.
+	// sets reach it, and extras are groups that need it because a route or a listed outbound leads there.
 	sets   sets.Set[*reachSet]
 	extras sets.Set[*group]
 }

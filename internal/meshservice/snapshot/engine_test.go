@@ -150,6 +150,39 @@ func TestSameAgainTouchesNobody(t *testing.T) {
 	}
 }
 
+// An endpoint that moves is asked of no policy, and brings nothing new but itself.
+func TestEndpointsMoveAlone(t *testing.T) {
+	s, objects := readWorld(t, "testdata/policy-load-balancing.in.yaml")
+	e := s.engine(objects)
+	before := e.Config(cart)
+	e.world.meshes["default"].set = nil // who asks it, falls
+	for _, obj := range objects {
+		if ingress, is := obj.(*kumav1alpha1.ZoneIngress); is {
+			ingress = ingress.DeepCopy()
+			ingress.Spec.Networking.Address = "192.0.2.99"
+			e.Put(ingress)
+		}
+	}
+	if changed := e.Flush(); !slices.Contains(changed, cart) {
+		t.Errorf("only %v were told", changed)
+	}
+	after := e.Config(cart)
+	for _, kind := range resource.Types() {
+		if moved := kind == resource.Endpoint; slices.Equal(before.Of(kind), after.Of(kind)) == moved {
+			t.Errorf("%s: want it to have moved: %v", kind.URL(), moved)
+		}
+	}
+}
+
+// Proxies with the same reach under the same policies have one config among them.
+func TestConfigsAreShared(t *testing.T) {
+	s, objects := readWorld(t, "testdata/kubernetes-everywhere.in.yaml")
+	e := s.engine(objects)
+	if a, b := e.Config(cart), e.Config(model.ProxyID{Mesh: "default", Namespace: "shop", Name: "backend-1"}); a == nil || a != b {
+		t.Errorf("they are %p and %p", a, b)
+	}
+}
+
 func TestUnknownKindIsRefused(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -16,13 +16,15 @@ type front struct {
 	name string
 	host string
 	port uint32
-	// api says that host is a name.
-	api bool
+	// api says that host is a name, and bound that the proxy itself listens there.
+	api, bound bool
 }
 
 func at(address string, port uint32) front {
-	return front{name: xds.OutboundName(address, port), host: address, port: port}
+	return front{name: xds.Place{Address: address, Port: port}.Name(), host: address, port: port}
 }
+
+func (f front) place() xds.Place { return xds.Place{Address: f.host, Port: f.port, Bound: f.bound} }
 
 func named(hostname string, port uint32) front {
 	return front{name: xds.APIName(hostname, port), host: hostname, port: port, api: true}

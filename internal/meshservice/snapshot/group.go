@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,11 +16,12 @@ import (
 // group is proxies that are sent the same: they reach the same, under the same policies, from beside the same neighbours.
 type group struct {
 	groupKey
-	tags    map[string]string
-	members sets.Set[model.ProxyID]
+	tags      map[string]string
+	outbounds []outbound
+	members   sets.Set[model.ProxyID]
 	// joined are members since the last build.
 	joined sets.Set[model.ProxyID]
-	// extras are destinations that are not reached, but that routes lead to.
+	// extras are destinations that are not reached, but that routes or listed outbounds lead to.
 	extras sets.Set[*destination]
 	config *resource.Config
 	dirty  bool
@@ -31,6 +33,8 @@ type groupKey struct {
 	class *policy.Class
 	// affinity are the tags by which neighbours are told.
 	affinity string
+	// listed are the outbounds of its Dataplane, as text.
+	listed string
 }
 
 // regroup the proxies that were touched, and tell which are gone.
@@ -66,9 +70,12 @@ func (m *mesh) regroup() []model.ProxyID {
 func (m *mesh) groupOf(d *dataplane, before *group) *group {
 	tags := m.affinityOf(d)
 	key := groupKey{set: m.reachOf(d), class: m.set.Class(d.proxy), affinity: affinityText(m.affinity, tags)}
+	if len(d.outbounds) > 0 {
+		key.listed = fmt.Sprint(d.outbounds)
+	}
 	g := m.groups[key]
 	if g == nil {
-		g = &group{groupKey: key, tags: tags, members: sets.New[model.ProxyID](), dirty: true}
+		g = &group{groupKey: key, tags: tags, outbounds: d.outbounds, members: sets.New[model.ProxyID](), dirty: true}
 		m.groups[key] = g
 		key.set.groups.Insert(g)
 		if before != nil {
@@ -80,7 +87,7 @@ func (m *mesh) groupOf(d *dataplane, before *group) *group {
 
 // inherit what a group was sent that differs from another only in the policies, if they say the same as before.
 func (m *mesh) inherit(g, before *group) {
-	if before.dirty || g.set != before.set || g.affinity != before.affinity {
+	if before.dirty || g.set != before.set || g.affinity != before.affinity || g.listed != before.listed {
 		return
 	}
 	same := func(d *destination) bool {
@@ -192,22 +199,43 @@ func (g *group) assemble(m *mesh) {
 		clusters, endpoints = append(clusters, v.cluster), append(endpoints, cla)
 		return v
 	}
-	for _, d := range g.set.destinations {
+	// lead adds a destination that is called, and what its routes lead to.
+	lead := func(d *destination) *variant {
 		v := add(d)
 		if v == nil || v.route == nil {
-			continue
+			return nil
 		}
 		routes = append(routes, v.route)
-		for _, f := range d.fronts {
-			m.call(winner{destination: d, variant: v, front: f})
-		}
 		for _, backend := range v.backends {
 			if !backend.sets.Has(g.set) {
 				extras.Insert(backend)
 			}
 		}
+		return v
 	}
-	for d := range extras {
+	for _, d := range g.set.destinations {
+		if v := lead(d); v != nil {
+			for _, f := range d.fronts {
+				m.call(winner{destination: d, variant: v, front: f})
+			}
+		}
+	}
+	listed := sets.New[*destination]()
+	for _, o := range g.outbounds {
+		d := m.calledAt(o)
+		if d == nil {
+			continue
+		}
+		if !d.sets.Has(g.set) && !listed.Has(d) {
+			listed.Insert(d)
+			lead(d)
+		}
+		// What a Dataplane lists counts before what is called there otherwise.
+		if v := m.variant(d, g.class); v.cluster != nil && v.route != nil {
+			m.called[o.front.name] = winner{destination: d, variant: v, front: o.front}
+		}
+	}
+	for d := range extras.Difference(listed) {
 		add(d)
 	}
 	for _, w := range m.called {
@@ -223,7 +251,7 @@ func (g *group) assemble(m *mesh) {
 			listeners = append(listeners, l)
 		}
 	}
-	g.expect(extras)
+	g.expect(extras.Union(listed))
 	g.config = resource.NewConfig(map[resource.Type][]*resource.Resource{
 		resource.Cluster: clusters, resource.Endpoint: endpoints, resource.Listener: listeners, resource.Route: routes,
 	})

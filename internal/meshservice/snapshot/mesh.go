@@ -156,6 +156,11 @@ func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
 	}
 	m.reachAgain(changes)
 	gone := m.regroup()
+	if m.dirty.mode || changes.structural() {
+		for _, g := range m.groups {
+			g.dirty = g.dirty || len(g.outbounds) > 0
+		}
+	}
 	for _, d := range changes.reshaped {
 		d.eachGroup(func(g *group) { g.dirty = true })
 	}

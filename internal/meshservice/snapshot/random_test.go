@@ -107,6 +107,12 @@ func (c chance) dataplane() client.Object {
 			Tags: map[string]string{kumav1alpha1.TagService: pick(c, app, model.KubernetesTag(app, "shop", 80)), "app": app, "rack": pick(c, "1", "2"), kumav1alpha1.TagProtocol: pick(c, "http", "tcp")},
 		})
 	}
+	switch c.IntN(5) {
+	case 0:
+		d.Spec.Networking.Outbound = []kumav1alpha1.Outbound{{Port: 1, Tags: map[string]string{kumav1alpha1.TagService: c.tag()}}}
+	case 1:
+		d.Spec.Networking.Outbound = []kumav1alpha1.Outbound{{Port: 2, BackendRef: &kumav1alpha1.OutboundBackendRef{Kind: "MeshService", Name: c.service(), Port: 80}}}
+	}
 	switch t := (&kumav1alpha1.TransparentProxying{}); c.IntN(5) {
 	case 0:
 		t.ReachableServices = []string{c.tag(), c.tag()}

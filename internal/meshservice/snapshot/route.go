@@ -102,14 +102,6 @@ func (m *mesh) backend(ref kumav1alpha1.BackendRef, namespace string) *destinati
 	if len(found) == 0 {
 		return nil
 	}
-	first := slices.MinFunc(found, func(a, b model.Destination) int {
-		if a.Local != b.Local {
-			if a.Local {
-				return -1
-			}
-			return 1
-		}
-		return compareKeys(a.Key, b.Key)
-	})
+	first := slices.MinFunc(found, nearer)
 	return m.destinations.all[first.Key]
 }

@@ -17,8 +17,8 @@ type variant struct {
 	cluster, route *resource.Resource
 	// shares are where connections go.
 	shares []xds.Share
-	// listeners are by name, and endpoints by who the neighbours are; both are made when they are needed.
-	listeners map[string]*resource.Resource
+	// listeners are by where they are, and endpoints by who the neighbours are; both are made when they are needed.
+	listeners map[front]*resource.Resource
 	endpoints map[string]*resource.Resource
 	// backends are other destinations that routes lead to, if routed says that they do.
 	backends []*destination
@@ -48,7 +48,7 @@ func (m *mesh) newVariant(d *destination, e *policy.Effective) *variant {
 		settings: xds.Settings{
 			Timeout: e.Timeout, Retry: e.Retry, CircuitBreaker: e.CircuitBreaker, LoadBalancing: e.LoadBalancing,
 		},
-		listeners: map[string]*resource.Resource{},
+		listeners: map[front]*resource.Resource{},
 		endpoints: map[string]*resource.Resource{},
 		shares:    []xds.Share{{Cluster: d.cluster, Weight: 1}},
 	}
@@ -84,7 +84,7 @@ func (v *variant) report(t resource.Type, name string, p Problem) {
 
 // listener at a front, or nil if there can be none.
 func (v *variant) listener(d *destination, f front) *resource.Resource {
-	if l, made := v.listeners[f.name]; made {
+	if l, made := v.listeners[f]; made {
 		return l
 	}
 	var l *resource.Resource
@@ -93,11 +93,11 @@ func (v *variant) listener(d *destination, f front) *resource.Resource {
 	case f.api:
 		l = seal(xds.API(f.name, d.cluster, v.settings))
 	case d.Protocol.HasRequests():
-		l = seal(xds.HTTPOutbound(f.host, f.port, d.cluster, v.settings))
+		l = seal(xds.HTTPOutbound(f.place(), d.cluster, v.settings))
 	default:
-		l = seal(xds.TCPOutbound(f.host, f.port, d.cluster, v.shares, v.settings))
+		l = seal(xds.TCPOutbound(f.place(), d.cluster, v.shares, v.settings))
 	}
-	v.listeners[f.name] = l
+	v.listeners[f] = l
 	return l
 }
 

@@ -19,23 +19,31 @@ type Share struct {
 	Weight  uint32
 }
 
-// OutboundName is the name of the listener at an address and port.
-func OutboundName(address string, port uint32) string {
-	return "outbound:" + net.JoinHostPort(address, strconv.Itoa(int(port)))
+// Place is where a proxy listens.
+type Place struct {
+	Address string
+	Port    uint32
+	// Bound says that the proxy itself opens it. If not, connections are redirected to the proxy, and keep where they were
+	// going to.
+	Bound bool
 }
 
-// HTTPOutbound is the listener for requests that are sent to an address and port; routes are looked up by name. The proxy does
-// not bind to it: connections are redirected, and keep where they were going to.
-func HTTPOutbound(address string, port uint32, routes string, s Settings) (*listenerv3.Listener, error) {
+// Name is that of the listener.
+func (p Place) Name() string {
+	return "outbound:" + net.JoinHostPort(p.Address, strconv.Itoa(int(p.Port)))
+}
+
+// HTTPOutbound is the listener for requests that are sent to a place; routes are looked up by name.
+func HTTPOutbound(at Place, routes string, s Settings) (*listenerv3.Listener, error) {
 	m, err := manager(routes, s)
 	if err != nil {
 		return nil, err
 	}
-	return outbound(address, port, "envoy.filters.network.http_connection_manager", m)
+	return outbound(at, "envoy.filters.network.http_connection_manager", m)
 }
 
-// TCPOutbound is the listener for connections to an address and port.
-func TCPOutbound(address string, port uint32, stats string, shares []Share, s Settings) (*listenerv3.Listener, error) {
+// TCPOutbound is the listener for connections to a place.
+func TCPOutbound(at Place, stats string, shares []Share, s Settings) (*listenerv3.Listener, error) {
 	filter := &tcpv3.TcpProxy{StatPrefix: stats, IdleTimeout: duration(s.timeout().IdleTimeout)}
 	if len(shares) == 1 {
 		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: shares[0].Cluster}
@@ -53,18 +61,18 @@ func TCPOutbound(address string, port uint32, stats string, shares []Share, s Se
 			filter.MaxConnectAttempts = n
 		}
 	}
-	return outbound(address, port, "envoy.filters.network.tcp_proxy", filter)
+	return outbound(at, "envoy.filters.network.tcp_proxy", filter)
 }
 
-func outbound(address string, port uint32, filter string, conf Message) (*listenerv3.Listener, error) {
+func outbound(at Place, filter string, conf Message) (*listenerv3.Listener, error) {
 	packed, err := extension(conf)
 	if err != nil {
 		return nil, err
 	}
 	return &listenerv3.Listener{
-		Name:             OutboundName(address, port),
-		Address:          socket(address, port),
-		BindToPort:       wrapperspb.Bool(false),
+		Name:             at.Name(),
+		Address:          socket(at.Address, at.Port),
+		BindToPort:       wrapperspb.Bool(at.Bound),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
 			Name:       filter,

@@ -75,8 +75,8 @@ func TestAllIsValid(t *testing.T) {
 					seal(Cluster("backend", protocol, s))
 					seal(Routes("backend", protocol, nil, []Share{{"backend", 1}}, s))
 					seal(API("backend.mesh:80", "backend", s))
-					seal(HTTPOutbound("10.0.0.1", 80, "backend", s))
-					seal(TCPOutbound("fd00::1", 80, "backend", []Share{{"backend", 1}, {"other", 0}, {"third", 3}}, s))
+					seal(HTTPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", s))
+					seal(TCPOutbound(Place{Address: "fd00::1", Port: 80, Bound: true}, "backend", []Share{{"backend", 1}, {"other", 0}, {"third", 3}}, s))
 					seal(Endpoints("backend", []Locality{{Zone: "east", Endpoints: []model.Endpoint{{Address: "10.0.0.1", Port: 1}}}}, 140), nil)
 					return versions
 				}
@@ -90,9 +90,13 @@ func TestAllIsValid(t *testing.T) {
 
 func TestSealRefuses(t *testing.T) {
 	for name, build := range map[string]func() (Message, error){
-		"a cluster without a name":    func() (Message, error) { return Cluster("", model.TCP, Settings{}) },
-		"a listener for port 70000":   func() (Message, error) { return HTTPOutbound("10.0.0.1", 70000, "backend", Settings{}) },
-		"a listener to nowhere":       func() (Message, error) { return TCPOutbound("10.0.0.1", 80, "backend", nil, Settings{}) },
+		"a cluster without a name": func() (Message, error) { return Cluster("", model.TCP, Settings{}) },
+		"a listener for port 70000": func() (Message, error) {
+			return HTTPOutbound(Place{Address: "10.0.0.1", Port: 70000}, "backend", Settings{})
+		},
+		"a listener to nowhere": func() (Message, error) {
+			return TCPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", nil, Settings{})
+		},
 		"endpoints without a cluster": func() (Message, error) { return Endpoints("", nil, 0), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
