@@ -65,10 +65,10 @@ func Endpoints(cluster string, addresses ...*net.TCPAddr) *resource.Resource {
 	return made(cluster, a)
 }
 
-// Listener is for clients without a proxy, whose routes have the same name.
-func Listener(name string) *resource.Resource {
+// Listener is for clients without a proxy.
+func Listener(name, routes string) *resource.Resource {
 	return made(name, &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: pack(&hcmv3.HttpConnectionManager{
-		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: name, ConfigSource: overADS()}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: routes, ConfigSource: overADS()}},
 		HttpFilters: []*hcmv3.HttpFilter{{
 			Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(&routerv3.Router{})},
 		}},
@@ -85,11 +85,12 @@ func Route(name, cluster string) *resource.Resource {
 	}}})
 }
 
-// Leads is a configuration with one target that leads to a cluster, and these clusters with their endpoints.
-func Leads(target, to string, clusters map[string][]*net.TCPAddr) *resource.Config {
+// Leads is a configuration with one target that leads to a cluster by way of routes, and these clusters with their
+// endpoints.
+func Leads(target, routes, to string, clusters map[string][]*net.TCPAddr) *resource.Config {
 	all := map[resource.Type][]*resource.Resource{
-		resource.Listener: {Listener(target)},
-		resource.Route:    {Route(target, to)},
+		resource.Listener: {Listener(target, routes)},
+		resource.Route:    {Route(routes, to)},
 	}
 	for name, addresses := range clusters {
 		all[resource.Cluster] = append(all[resource.Cluster], Cluster(name))

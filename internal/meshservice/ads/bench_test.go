@@ -90,7 +90,7 @@ func generation(name string, n int) *resource.Config {
 		target, cluster := fmt.Sprintf("service-%d.mesh:80", i), fmt.Sprintf("%s-%d_shop_east_default_msvc_80", name, i)
 		all[resource.Cluster] = append(all[resource.Cluster], callers.Cluster(cluster))
 		all[resource.Endpoint] = append(all[resource.Endpoint], callers.Endpoints(cluster, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2), Port: 80}))
-		all[resource.Listener] = append(all[resource.Listener], callers.Listener(target))
+		all[resource.Listener] = append(all[resource.Listener], callers.Listener(target, target))
 		all[resource.Route] = append(all[resource.Route], callers.Route(target, cluster))
 	}
 	return resource.NewConfig(all)

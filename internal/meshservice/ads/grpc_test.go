@@ -5,18 +5,32 @@ import (
 	"testing"
 
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/internal/meshservice/resource"
 	"github.com/fairlead/fairlead/test/callers"
 )
 
 const target = "backend.mesh:80"
 
+const tag, service = "backend", "backend__east_default_msvc_80"
+
 // A client of gRPC is led from one cluster to another and back, at 50 calls a second, and the cluster that it comes from
 // is taken away each time.
-func TestNoCallFailsWhenTheRouteLeadsElsewhere(t *testing.T) {
-	east, west := echo(t, "127.0.0.2:0", "east"), echo(t, "127.0.0.3:0", "west")
-	both := callers.Leads(target, "backend", map[string][]*net.TCPAddr{"backend": {east.Address(), west.Address()}})
-	local := callers.Leads(target, "backend__east_default_msvc_80", map[string][]*net.TCPAddr{"backend__east_default_msvc_80": {east.Address()}})
+func TestNoCallFailsWhenItIsLedElsewhere(t *testing.T) {
+	for name, routes := range map[string][2]string{
+		"by other routes":       {tag, service},
+		"by routes that change": {target, target},
+	} {
+		t.Run(name, func(t *testing.T) {
+			east, west := echo(t, "127.0.0.2:0", "east"), echo(t, "127.0.0.3:0", "west")
+			callThrough(t,
+				callers.Leads(target, routes[0], tag, map[string][]*net.TCPAddr{tag: {east.Address(), west.Address()}}),
+				callers.Leads(target, routes[1], service, map[string][]*net.TCPAddr{service: {east.Address()}}))
+		})
+	}
+}
 
+func callThrough(t *testing.T, both, local *resource.Config) {
+	t.Parallel()
 	store := NewStore()
 	store.Set(cart, both)
 	caller, err := callers.Start(target, callers.Bootstrap{Server: serve(t, Options{Store: store}, nil), Node: cart.String()}, 50)

@@ -14,11 +14,13 @@ type Pace struct {
 	// Farewell is from when a proxy has all that is new until it loses what is old: calls that have begun, and proxies
 	// that fetch a cluster only when something leads there, still need it.
 	Farewell time.Duration
+	// Patience is how long one waits for a client to make itself ready for a cluster that routes introduce.
+	Patience time.Duration
 }
 
 // DefaultPace is the usual one.
 func DefaultPace() Pace {
-	return Pace{Acquaintance: 250 * time.Millisecond, Farewell: 5 * time.Second}
+	return Pace{Acquaintance: 250 * time.Millisecond, Farewell: 5 * time.Second, Patience: 5 * time.Second}
 }
 
 // ledger is what one stream was sent, by type, and what comes next: the new before what leads to it, the old last.
@@ -27,10 +29,14 @@ type ledger struct {
 	pages [4]page
 	// restored says that the proxy came with listeners of an earlier stream, which it uses meanwhile.
 	restored bool
-	// introduced is when it last acknowledged a cluster or endpoints that it had not before.
+	// introduced is when it last acknowledged a cluster or endpoints that it had not before, or routes that introduce some.
 	introduced time.Time
 	// moved is when it had all of the present listeners and routes, and what they lead to.
 	moved time.Time
+	// introducing is since when a client without a proxy is held back.
+	introducing time.Time
+	// leads looks into listeners and routes.
+	leads *leads
 }
 
 func earliest(a, b time.Time) time.Time {
@@ -41,7 +47,7 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // offer is what the proxy should know of a type by now, and when to ask again if time alone changes that.
-func (l *ledger) offer(t resource.Type, config *resource.Config, now time.Time) (list, time.Time) {
+func (l *ledger) offer(t resource.Type, config *resource.Config, arranged arrangement, now time.Time) (list, time.Time) {
 	p := &l.pages[t]
 	selected := p.selects(config.Of(t))
 	if t == resource.Listener || t == resource.Route {
@@ -52,21 +58,18 @@ func (l *ledger) offer(t resource.Type, config *resource.Config, now time.Time) 
 		}
 	}
 	if t == resource.Listener {
-		return selected, time.Time{}
+		return arranged.keep(t, selected, p.known, l.leads), time.Time{}
 	}
 	// What it has never taken it does not use.
 	old := p.known.strangers(selected).keep(func(name string) bool { return p.acked.find(name) != nil })
-	if len(old) == 0 {
-		return selected, time.Time{}
+	var again time.Time
+	if leave := l.moved.Add(l.pace.Farewell); len(old) > 0 && (l.moved.IsZero() || now.Before(leave)) {
+		selected = selected.with(old)
+		if !l.moved.IsZero() {
+			again = leave
+		}
 	}
-	switch leave := l.moved.Add(l.pace.Farewell); {
-	case l.moved.IsZero():
-		return selected.with(old), time.Time{}
-	case now.Before(leave):
-		return selected.with(old), leave
-	default:
-		return selected, time.Time{}
-	}
+	return arranged.keep(t, selected, p.known, l.leads), again
 }
 
 // open says whether the proxy may be led to every cluster that it is to have. Only one that is told of all clusters is
@@ -89,7 +92,11 @@ func (l *ledger) open(t resource.Type, config *resource.Config, now time.Time) (
 func (l *ledger) landed(t resource.Type, nonce, against, version string, now time.Time) {
 	p := &l.pages[t]
 	before := p.acked
-	if p.landed(nonce, against, version) && (t == resource.Cluster || t == resource.Endpoint) && len(p.acked.strangers(before)) > 0 {
+	if !p.landed(nonce, against, version) || against != "" {
+		return
+	}
+	met := (t == resource.Cluster || t == resource.Endpoint) && len(p.acked.strangers(before)) > 0
+	if met || (t == resource.Route && !l.introducing.IsZero()) {
 		l.introduced = now
 	}
 }

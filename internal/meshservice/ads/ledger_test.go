@@ -58,9 +58,15 @@ func (p *play) subscribe(t resource.Type, names ...string) {
 	p.pages[t].subscribe(len(names) == 0, asked)
 }
 
+func (p *play) offered(t resource.Type) (list, time.Time) {
+	arranged := p.arrange(p.config, p.now)
+	next, again := p.offer(t, p.config, arranged, p.now)
+	return next, earliest(again, arranged.again)
+}
+
 // send gives the proxy what it should know of a type by now.
 func (p *play) send(t resource.Type) string {
-	next, _ := p.offer(t, p.config, p.now)
+	next, _ := p.offered(t)
 	page := &p.pages[t]
 	sent := next.without(page.known)
 	p.push(t, next, sent, p.config.Version(t))
@@ -91,7 +97,7 @@ func (p *play) take() {
 
 func (p *play) wants(t *testing.T, of resource.Type, want string) {
 	t.Helper()
-	if got, _ := p.offer(of, p.config, p.now); got.String() != want {
+	if got, _ := p.offered(of); got.String() != want {
 		t.Errorf("of type %d the proxy is offered %q, want %q", of, got, want)
 	}
 }
@@ -119,7 +125,7 @@ func TestIsLedToAClusterOnceItKnowsIt(t *testing.T) {
 	held := func(why string) {
 		t.Helper()
 		for _, of := range []resource.Type{resource.Listener, resource.Route} {
-			if got, _ := p.offer(of, p.config, p.now); got.String() != "x@1" {
+			if got, _ := p.offered(of); got.String() != "x@1" {
 				t.Errorf("%s, it is led with %s", why, got)
 			}
 		}
@@ -132,7 +138,7 @@ func TestIsLedToAClusterOnceItKnowsIt(t *testing.T) {
 	held("without its word on the endpoints")
 	p.ack(resource.Endpoint)
 	held("at once")
-	if _, again := p.offer(resource.Listener, p.config, p.now); again.Sub(p.now) != p.pace.Acquaintance {
+	if _, again := p.offered(resource.Listener); again.Sub(p.now) != p.pace.Acquaintance {
 		t.Errorf("it is asked again at %s", again)
 	}
 	p.now = p.now.Add(p.pace.Acquaintance)
@@ -151,7 +157,7 @@ func TestIsNotLedToAClusterThatItRefuses(t *testing.T) {
 		t.Error("the refusal goes unnoticed")
 	}
 	// It is not offered again as it is, but with the next version.
-	if next, _ := p.offer(resource.Cluster, p.config, p.now); len(next.without(p.pages[resource.Cluster].known)) > 0 {
+	if next, _ := p.offered(resource.Cluster); len(next.without(p.pages[resource.Cluster].known)) > 0 {
 		t.Error("it is offered again what it has just refused")
 	}
 	p.set("c:b@2 e:b@1 l:x@2 r:x@2")
@@ -221,7 +227,7 @@ func TestTheOldGoesLast(t *testing.T) {
 	if !p.current(p.config) {
 		t.Error("with all that is new it is not current")
 	}
-	if _, again := p.offer(resource.Cluster, p.config, p.now); again.Sub(p.now) != p.pace.Farewell {
+	if _, again := p.offered(resource.Cluster); again.Sub(p.now) != p.pace.Farewell {
 		t.Errorf("it is asked again at %s", again)
 	}
 	// Other endpoints do not put it off, and other routes do.
@@ -238,7 +244,7 @@ func TestEndpointsOfAnotherVersionOfACluster(t *testing.T) {
 	p := settled()
 	p.set("c:a@2 e:a@1 l:x@1 r:x@1")
 	p.send(resource.Cluster)
-	next, _ := p.offer(resource.Endpoint, p.config, p.now)
+	next, _ := p.offered(resource.Endpoint)
 	if got := next.without(p.pages[resource.Endpoint].known).String(); got != "a@1" {
 		t.Errorf("it is sent the endpoints %q", got)
 	}

@@ -16,7 +16,7 @@ func config(version int, names ...string) *resource.Config {
 	for _, name := range names {
 		all[resource.Cluster] = append(all[resource.Cluster], callers.Cluster(name))
 		all[resource.Endpoint] = append(all[resource.Endpoint], callers.Endpoints(name, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2), Port: 1000 + version}))
-		all[resource.Listener] = append(all[resource.Listener], callers.Listener(name))
+		all[resource.Listener] = append(all[resource.Listener], callers.Listener(name, name))
 		all[resource.Route] = append(all[resource.Route], callers.Route(name, name))
 	}
 	return resource.NewConfig(all)

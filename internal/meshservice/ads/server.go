@@ -114,7 +114,7 @@ func (s *Server) run(parent context.Context, serve func(*session) error) error {
 	defer end(nil)
 	one := &session{
 		store: s.options.Store, identify: s.identify, ctx: ctx, end: end, since: time.Now(),
-		identified: make(chan model.ProxyID, 1), ledger: ledger{pace: s.options.Store.pace},
+		identified: make(chan model.ProxyID, 1), ledger: ledger{pace: s.options.Store.pace, leads: s.options.Store.leads},
 	}
 	done := make(chan error, 1)
 	go func() { done <- serve(one) }()

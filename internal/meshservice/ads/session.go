@@ -123,13 +123,14 @@ func (s *session) watch(url string, take func(resource.Type, *page) watch) (func
 func (s *session) advance() {
 	s.stop()
 	now, config := time.Now(), s.proxy.config
-	var again time.Time
+	arranged := s.ledger.arrange(config, now)
+	again := arranged.again
 	for _, t := range resource.Types() {
 		if s.watches[t] == nil {
 			continue
 		}
 		p := &s.ledger.pages[t]
-		next, later := s.ledger.offer(t, config, now)
+		next, later := s.ledger.offer(t, config, arranged, now)
 		again = earliest(again, later)
 		send, sent := s.watches[t].answer(t, p, next, config.Version(t))
 		if send == nil {

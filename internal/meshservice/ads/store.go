@@ -19,7 +19,8 @@ const maxStreams = 256
 
 // Store holds the configuration of every proxy, and what is known of those that are connected.
 type Store struct {
-	pace Pace
+	pace  Pace
+	leads *leads
 
 	mu        sync.RWMutex
 	proxies   map[model.ProxyID]*proxy
@@ -41,7 +42,7 @@ func NewStore() *Store { return NewStoreAt(DefaultPace()) }
 
 // NewStoreAt makes one that changes configurations at another pace.
 func NewStoreAt(pace Pace) *Store {
-	return &Store{pace: pace, proxies: map[model.ProxyID]*proxy{}}
+	return &Store{pace: pace, leads: newLeads(), proxies: map[model.ProxyID]*proxy{}}
 }
 
 // Set gives a proxy another configuration. It waits for nobody; none at all forgets the proxy.

@@ -29,8 +29,8 @@ func TestNoCallOfNodeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	east, west := echo(t, "127.0.0.2:0", "east"), echo(t, "127.0.0.3:0", "west")
-	both := callers.Leads(target, "backend", map[string][]*net.TCPAddr{"backend": {east.Address(), west.Address()}})
-	local := callers.Leads(target, "backend__east_default_msvc_80", map[string][]*net.TCPAddr{"backend__east_default_msvc_80": {east.Address()}})
+	both := callers.Leads(target, "backend", "backend", map[string][]*net.TCPAddr{"backend": {east.Address(), west.Address()}})
+	local := callers.Leads(target, "backend__east_default_msvc_80", "backend__east_default_msvc_80", map[string][]*net.TCPAddr{"backend__east_default_msvc_80": {east.Address()}})
 
 	store := ads.NewStore()
 	cart := model.ProxyID{Mesh: "default", Namespace: "shop", Name: "cart-0"}
