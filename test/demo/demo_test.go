@@ -107,8 +107,13 @@ func TestDemoMesh(t *testing.T) {
 	t.Parallel()
 	output := tell(t, "mesh")
 	says(t, output,
-		"ConsumersSwitched", // of status
-		"at 100 a second",
+		"Mesh default from Disabled to Everywhere, seen from zone east: 1 MeshService to make, 0 to remove.",
+		"answers from east and west -> east only",
+		"2 entries added, 2 for you to look at.",
+		"1 of 1 consumer switched",
+		"3 of 3 consumers switched",
+		"those asked for are back, 2 consumers stay switched",
+		"calls of backend.shop.svc.cluster.local:80 at 100 a second",
 		", none failed",
 	)
 }

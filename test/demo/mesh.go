@@ -15,14 +15,19 @@ var mesh = play{
 		if d.traffic, err = newTraffic(); err != nil {
 			return nil, err
 		}
-		return []string{"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", d.traffic.server, "--mesh-insecure"}, nil
+		return []string{
+			"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", d.traffic.server, "--mesh-insecure", "--mesh-switch-timeout", "10s",
+		}, nil
 	},
-	crd:  "meshes.kuma.io",
+	crd:  "meshtcproutes.kuma.io",
 	acts: meshActs,
 	look: "meshes,meshservices,dataplanes -A",
 }
 
-const meshSamples = "docs/samples/mesh/"
+const (
+	meshSamples = "docs/samples/mesh/"
+	policies    = meshSamples + "policies.yaml"
+)
 
 // The zones of the story.
 const (
@@ -54,9 +59,14 @@ func meshActs(d *demo) ([]act, error) {
 	}
 	settled := ofMesh(done, "watch", "--wait", "--timeout", "1m")
 	services := kubectl("get", "meshservices", "-A")
+	converted := fairlead(done, "convert", "-f", policies)
+	converted.into = d.path("policies.yaml")
+	explained := scene{play: func(ctx context.Context) error {
+		return d.show(ctx, fairlead(done, "status", "dataplane", t.pods["cart"], "-n", "shop", "--policies"))
+	}}
 	return []act{
 		{"A shop in two zones: its backend runs in east and in west, and no pod knows of MeshServices", []scene{
-			kubectl("apply", "-f", meshSamples+"mesh.yaml", "-f", d.path("west.yaml"), "-f", d.path("shop.yaml")),
+			kubectl("apply", "-f", meshSamples+"mesh.yaml", "-f", d.path("west.yaml"), "-f", d.path("shop.yaml"), "-f", policies),
 			{play: func(ctx context.Context) error { return t.run(ctx, d) }},
 			kubectl("get", "dataplanes", "-n", "shop"),
 		}},
@@ -68,8 +78,8 @@ func meshActs(d *demo) ([]act, error) {
 			ofMesh(unfinished, "plan", "--mode", "Everywhere"),
 		}},
 		{"Policies that were written for the tag get an entry for the MeshService beside it; routes are for a person", []scene{
-			fairlead(unfinished, "convert", "-f", meshSamples+"policies.yaml", "--check"),
-			fairlead(done, "convert", "-f", meshSamples+"policies.yaml"),
+			converted,
+			kubectl("apply", "-f", d.path("policies.yaml")),
 		}},
 		{"MeshServices are made, and nobody is sent to one who does not ask for it", append(setMode("ReachableBackendRefs"),
 			kubectl("wait", "meshservice/backend", "-n", "shop", "--for=create", "--timeout=60s"),
@@ -80,6 +90,7 @@ func meshActs(d *demo) ([]act, error) {
 			ofMesh(done, "migrate", "--consumers", consumer("cart"), "--yes"),
 			settled,
 			answers("cart", east), answers("checkout", east, west),
+			explained,
 		}},
 		{"Then all of them, one at a time", []scene{
 			ofMesh(done, "migrate", "--batch-size", "1", "--yes"),
