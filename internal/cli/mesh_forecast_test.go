@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,5 +142,21 @@ func TestPoliciesOfDataplane(t *testing.T) {
 		var out bytes.Buffer
 		printPolicies(&out, outputText, world.Explain(dataplane))
 		meshGolden(t, "policies "+strings.ToLower(string(mode)), out.Bytes())
+	}
+}
+
+func TestManyChanges(t *testing.T) {
+	var g forecast.Group
+	for i := range openShown + 5 {
+		g.Consumers = append(g.Consumers, forecast.Consumer{Name: fmt.Sprintf("shop/Deployment/c%d", i), Proxies: 1})
+		side := &forecast.Side{Zones: []string{fmt.Sprintf("zone-%d", i)}}
+		g.Changes = append(g.Changes, forecast.Change{Kind: forecast.Cluster, Action: forecast.Appears, Name: fmt.Sprintf("cluster-%d", i), To: side})
+	}
+	for format, all := range map[output]bool{outputText: false, outputWide: true} {
+		var out bytes.Buffer
+		printGroup(&out, format, g)
+		if strings.Contains(out.String(), "and 5 more") == all || strings.Contains(out.String(), "cluster-24") != all || strings.Contains(out.String(), "/c24 ") != all {
+			t.Errorf("-o %s: %s", format, out.String())
+		}
 	}
 }

@@ -17,22 +17,20 @@ import (
 // its own: it is older.
 func (w *World) address(services []*kumav1alpha1.MeshService) {
 	vips, hostnames := map[string]bool{}, map[string]bool{}
-	for _, s := range w.named {
-		for _, vip := range s.Status.VIPs {
+	take := func(its []kumav1alpha1.VIP, names []kumav1alpha1.Address, ours bool) {
+		for _, vip := range its {
 			vips[vip.IP] = true
 		}
-		for _, a := range s.Status.Addresses {
-			hostnames[generate.MeshOf(s)+"|"+a.Hostname] = true
+		for _, a := range names {
+			hostnames[a.Hostname] = hostnames[a.Hostname] || ours
 		}
+	}
+	for _, s := range w.named {
+		take(s.Status.VIPs, s.Status.Addresses, generate.MeshOf(s) == w.Mesh.Name)
 	}
 	for _, o := range w.others {
 		if s, ok := o.(*kumav1alpha1.MeshMultiZoneService); ok {
-			for _, vip := range s.Status.VIPs {
-				vips[vip.IP] = true
-			}
-			for _, a := range s.Status.Addresses {
-				hostnames[generate.MeshOf(s)+"|"+a.Hostname] = true
-			}
+			take(s.Status.VIPs, s.Status.Addresses, true)
 		}
 	}
 	generators := slices.DeleteFunc(slices.Clone(w.generators), func(g *kumav1alpha1.HostnameGenerator) bool {
@@ -49,10 +47,10 @@ func (w *World) address(services []*kumav1alpha1.MeshService) {
 				continue
 			}
 			hostname, err := generate.Hostname(g, s, w.Where)
-			if err != nil || hostnames[w.Mesh.Name+"|"+hostname] {
+			if err != nil || hostnames[hostname] {
 				continue
 			}
-			hostnames[w.Mesh.Name+"|"+hostname] = true
+			hostnames[hostname] = true
 			s.Status.Addresses = append(s.Status.Addresses, kumav1alpha1.Address{Hostname: hostname, Origin: kumav1alpha1.OriginHostnameGenerator})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -62,9 +61,8 @@ func (w *World) wanted() []*kumav1alpha1.MeshService {
 
 func (w *World) selectedBy(service *corev1.Service) []*corev1.Pod {
 	var pods []*corev1.Pod
-	selector := labels.SelectorFromSet(service.Spec.Selector)
 	for _, pod := range w.pods {
-		if pod.Namespace == service.Namespace && selector.Matches(labels.Set(pod.Labels)) {
+		if generate.Selects(service, pod) {
 			pods = append(pods, pod)
 		}
 	}

@@ -31,7 +31,8 @@ type World struct {
 	policies   []kumav1alpha1.Policy
 	generators []*kumav1alpha1.HostnameGenerator
 	services   []*corev1.Service
-	pods       []*corev1.Pod
+	// pods are those that are called one by one.
+	pods       map[client.ObjectKey]*corev1.Pod
 	namespaces map[string]*corev1.Namespace
 	// others are ZoneIngresses and MeshMultiZoneServices.
 	others []client.Object
@@ -45,6 +46,7 @@ func NewWorld(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where generate.Wh
 	w := &World{
 		Mesh: mesh, Where: where, tags: tags.Data,
 		namespaces: map[string]*corev1.Namespace{}, named: map[client.ObjectKey]*kumav1alpha1.MeshService{},
+		pods: map[client.ObjectKey]*corev1.Pod{},
 	}
 	w.Where.Zone = cmp.Or(where.Zone, tags.Annotations[kumav1alpha1.AnnotationZone])
 	w.Where.Environment = cmp.Or(where.Environment, tags.Annotations[kumav1alpha1.AnnotationEnvironment], generate.Kubernetes)
@@ -65,7 +67,7 @@ func (w *World) Add(object client.Object) {
 	case *corev1.Service:
 		w.services = append(w.services, o)
 	case *corev1.Pod:
-		w.pods = append(w.pods, o)
+		w.pods[client.ObjectKeyFromObject(o)] = o
 	case *corev1.Namespace:
 		w.namespaces[o.Name] = o
 	case *kumav1alpha1.HostnameGenerator:
