@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/fairlead/fairlead/internal/certs"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -113,7 +114,7 @@ func TestCertificates(t *testing.T) {
 			if c.code == codes.Unavailable {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				err := connection.Invoke(ctx, "/any", nil, nil)
+				err := connection.Invoke(ctx, "/any/method", &emptypb.Empty{}, &emptypb.Empty{})
 				if err == nil || status.Code(err) == codes.Unimplemented {
 					t.Errorf("it got as far as %v", err)
 				}
@@ -164,16 +165,11 @@ func TestCertificatesAreReadAnew(t *testing.T) {
 	next := renew(t, directory)
 	transport := as(t, next, next, soon, URI(cart))
 	eventually(t, "a connection with the new ones", func() bool {
-		m := connect(t, dial(t, address, transport), cart.String(), false)
-		defer m.leave()
-		m.ask(resource.Listener)
-		select {
-		case <-m.ended:
-			return false
-		case <-time.After(200 * time.Millisecond):
-			return m.knows(resource.Listener) == "a"
-		}
+		return status.Code(dial(t, address, transport).Invoke(t.Context(), "/any/method", &emptypb.Empty{}, &emptypb.Empty{})) == codes.Unimplemented
 	})
+	after := connect(t, dial(t, address, transport), cart.String(), false)
+	after.ask(resource.Listener)
+	eventually(t, "the listener of the next", func() bool { return after.knows(resource.Listener) == "a" })
 	store.Set(cart, config(1, "a", "b"))
 	eventually(t, "the first stream goes on", func() bool { return before.knows(resource.Listener) == "a b" })
 

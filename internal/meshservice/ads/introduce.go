@@ -14,6 +14,8 @@ type arrangement struct {
 	held map[resource.Type]map[string]bool
 	// guests are clusters that routes introduce.
 	guests map[string][]string
+	// strange says that there are clusters it has not met, whether or not one still waits for that.
+	strange bool
 	// again is when time alone changes this.
 	again time.Time
 }
@@ -21,10 +23,10 @@ type arrangement struct {
 // arrange looks at what is to change for a client that asks for clusters by name.
 func (l *ledger) arrange(config *resource.Config, now time.Time) arrangement {
 	clusters, listeners, routes := &l.pages[resource.Cluster], &l.pages[resource.Listener], &l.pages[resource.Route]
-	a := arrangement{held: map[resource.Type]map[string]bool{resource.Listener: {}, resource.Route: {}}, guests: map[string][]string{}}
-	if !clusters.subscribed || clusters.wildcard || l.leads == nil {
-		return a
+	if !clusters.subscribed || clusters.wildcard {
+		return arrangement{}
 	}
+	a := arrangement{held: map[resource.Type]map[string]bool{resource.Listener: {}, resource.Route: {}}, guests: map[string][]string{}}
 	for _, known := range routes.known {
 		if next := config.Find(resource.Route, known.Name); next != nil && !equal(next, known) {
 			l.hold(&a, config, now, resource.Route, known.Name, known, next)
@@ -43,14 +45,15 @@ func (l *ledger) arrange(config *resource.Config, now time.Time) arrangement {
 			l.hold(&a, config, now, resource.Listener, known.Name, before, after)
 		}
 	}
-	switch waiting := len(a.held[resource.Listener])+len(a.held[resource.Route]) > 0; {
-	case !waiting:
+	if !a.strange {
 		l.introducing = time.Time{}
-	case l.introducing.IsZero():
+		return a
+	}
+	if l.introducing.IsZero() {
 		l.introducing = now
-		fallthrough
-	default:
-		a.again = earliest(a.again, l.introducing.Add(l.pace.Patience))
+	}
+	if end := l.introducing.Add(l.pace.Patience); now.Before(end) {
+		a.again = earliest(a.again, end)
 	}
 	return a
 }
@@ -65,7 +68,7 @@ func (l *ledger) hold(a *arrangement, config *resource.Config, now time.Time, t 
 			strangers = append(strangers, cluster)
 		}
 	}
-	if len(strangers) == 0 || (!l.introducing.IsZero() && !now.Before(l.introducing.Add(l.pace.Patience))) {
+	if len(strangers) == 0 {
 		return
 	}
 	if l.introduces(before, is, strangers, config) {
@@ -74,6 +77,10 @@ func (l *ledger) hold(a *arrangement, config *resource.Config, now time.Time, t 
 			return
 		}
 		a.again = earliest(a.again, met)
+	}
+	a.strange = true
+	if !l.introducing.IsZero() && !now.Before(l.introducing.Add(l.pace.Patience)) {
+		return
 	}
 	a.held[t][name] = true
 	for _, cluster := range strangers {

@@ -118,7 +118,7 @@ func leadOf(routes *routev3.RouteConfiguration) lead {
 // introduce adds the routes that nobody takes. What cannot be changed stays as it is: its proxy is led without.
 func introduce(r *resource.Resource, guests []string) *resource.Resource {
 	var routes routev3.RouteConfiguration
-	if proto.Unmarshal(r.Body.GetValue(), &routes) != nil {
+	if r.Body.GetTypeUrl() != resource.Route.URL() || proto.Unmarshal(r.Body.GetValue(), &routes) != nil {
 		return r
 	}
 	for _, host := range routes.GetVirtualHosts() {

@@ -41,7 +41,7 @@ type play struct {
 }
 
 func begin(written string) *play {
-	return &play{ledger: ledger{pace: DefaultPace()}, now: noon, config: small(written)}
+	return &play{ledger: ledger{pace: DefaultPace(), leads: newLeads()}, now: noon, config: small(written)}
 }
 
 func (p *play) set(written string) {
