@@ -1,6 +1,7 @@
 package mesh_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -257,6 +258,19 @@ func (p *proxy) end() error {
 	return p.ended
 }
 
+// ledTo says whether a listener leads to a cluster, and a route where the listener asks for one: they come after it.
+func (p *proxy) ledTo(cluster string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, listener := range p.got[resource.Listener] {
+		if bytes.Contains(listener, []byte(cluster)) {
+			_, routed := p.got[resource.Route][cluster]
+			return routed || !bytes.Contains(listener, []byte("HttpConnectionManager"))
+		}
+	}
+	return false
+}
+
 // reaches waits until the proxy has the clusters of these and none of those, with endpoints for the ones that it has.
 func (p *proxy) reaches(t testing.TB, these, those []string) {
 	t.Helper()
@@ -268,6 +282,9 @@ func (p *proxy) reaches(t testing.TB, these, those []string) {
 		for _, name := range these {
 			if !slices.Contains(clusters, name) || !slices.Contains(endpoints, name) {
 				return fmt.Errorf("%s lacks %s among %q, with endpoints of %q", p.id, name, clusters, endpoints)
+			}
+			if !p.ledTo(name) {
+				return fmt.Errorf("%s has %s, and nothing leads there yet", p.id, name)
 			}
 		}
 		for _, name := range those {

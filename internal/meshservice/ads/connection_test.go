@@ -63,6 +63,25 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
+// A pod may be quicker than its Dataplane: who comes early waits, and is not refused.
+func TestEarly(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, delta bool) {
+		store := NewStoreAt(Pace{Patience: time.Minute})
+		asked := make(chan struct{}, 1)
+		m := connect(t, dial(t, serve(t, Options{Store: store}, nil), nil), cart.String(), delta)
+		m.follows = true
+		go func() {
+			m.ask(resource.Cluster)
+			m.ask(resource.Listener)
+			asked <- struct{}{}
+		}()
+		<-asked
+		store.Set(model.ProxyID{Mesh: "default", Namespace: "shop", Name: "another"}, config(1, "b"))
+		store.Set(cart, config(1, "a"))
+		eventually(t, "its own configuration", func() bool { return store.Connection(cart).Current && m.knows(resource.Listener) == "a" })
+	})
+}
+
 func TestSeveralStreams(t *testing.T) {
 	store := NewStoreAt(brisk())
 	store.Set(cart, config(1, "a"))
@@ -245,7 +264,7 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachProtocol(t, func(t *testing.T, delta bool) {
-				store := NewStore()
+				store := NewStoreAt(brisk())
 				store.Set(cart, config(1, "a"))
 				listener, err := net.Listen("tcp", "127.0.0.1:0")
 				if err != nil {

@@ -14,7 +14,8 @@ type Pace struct {
 	// Farewell is from when a proxy has all that is new until it loses what is old: calls that have begun, and proxies
 	// that fetch a cluster only when something leads there, still need it.
 	Farewell time.Duration
-	// Patience is how long one waits for a client to make itself ready for a cluster that routes introduce.
+	// Patience is how long one waits for a client to make itself ready for a cluster that routes introduce, and how long a
+	// client is kept waiting for its Dataplane.
 	Patience time.Duration
 }
 

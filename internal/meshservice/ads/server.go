@@ -47,7 +47,7 @@ func NewServer(options Options) *Server {
 	for _, o := range []struct {
 		value *time.Duration
 		usual time.Duration
-	}{{&options.Hello, 10 * time.Second}, {&options.Recheck, 5 * time.Minute}, {&options.Stop, 5 * time.Second}} {
+	}{{&options.Hello, 15 * time.Second}, {&options.Recheck, 5 * time.Minute}, {&options.Stop, 5 * time.Second}} {
 		if *o.value == 0 {
 			*o.value = o.usual
 		}
@@ -155,6 +155,7 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 	if err != nil {
 		return id, status.Error(codes.InvalidArgument, err.Error())
 	}
+	s.options.Store.await(ctx, id)
 	if err := s.options.Identify.Identify(ctx, id); err != nil {
 		s.options.Log.Info("a proxy was refused", "proxy", node, "why", err.Error())
 		if _, told := status.FromError(err); !told {

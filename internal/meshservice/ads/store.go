@@ -4,8 +4,10 @@ package ads
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -25,6 +27,8 @@ type Store struct {
 	mu        sync.RWMutex
 	proxies   map[model.ProxyID]*proxy
 	listeners []func(model.ProxyID)
+	// news is closed, and another put in its place, when a proxy becomes known.
+	news chan struct{}
 }
 
 // proxy is one that may connect.
@@ -42,7 +46,7 @@ func NewStore() *Store { return NewStoreAt(DefaultPace()) }
 
 // NewStoreAt makes one that changes configurations at another pace.
 func NewStoreAt(pace Pace) *Store {
-	return &Store{pace: pace, leads: newLeads(), proxies: map[model.ProxyID]*proxy{}}
+	return &Store{pace: pace, leads: newLeads(), proxies: map[model.ProxyID]*proxy{}, news: make(chan struct{})}
 }
 
 // Set gives a proxy another configuration. It waits for nobody; none at all forgets the proxy.
@@ -55,6 +59,8 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	p := s.proxies[id]
 	if p == nil {
 		s.proxies[id] = &proxy{id: id, config: config}
+		close(s.news)
+		s.news = make(chan struct{})
 		s.mu.Unlock()
 		return
 	}
@@ -110,6 +116,30 @@ func (s *Store) find(id model.ProxyID) *proxy {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.proxies[id]
+}
+
+// await waits for a proxy to become known, for as long as a client may be kept waiting. A pod may be quicker than its
+// Dataplane, and a control plane that has just begun knows nobody: a client that is refused has its calls fail, and one that
+// waits has them wait.
+func (s *Store) await(ctx context.Context, id model.ProxyID) {
+	patience := time.NewTimer(s.pace.Patience)
+	defer patience.Stop()
+	for {
+		s.mu.RLock()
+		_, known := s.proxies[id]
+		news := s.news
+		s.mu.RUnlock()
+		if known {
+			return
+		}
+		select {
+		case <-news:
+		case <-patience.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Connection is how a proxy stands with the configuration that it should have. One with several streams has it when all
