@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +15,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/registrar"
 	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
 )
 
@@ -48,8 +50,10 @@ func (r *servedReporter) Reconcile(ctx context.Context, request reconcile.Reques
 	before := mesh.DeepCopy()
 	if meta.SetStatusCondition(&mesh.Status.Conditions, served(&mesh, r.where, r.serving, r.ready(mesh.Name), r.made(mesh.Name))) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Status().Patch(ctx, &mesh, patch); err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("report on Mesh %s: %w", mesh.Name, err))
+		err := r.client.Status().Patch(ctx, &mesh, patch, client.FieldOwner(registrar.FieldOwner))
+		// Others write in the same status: their write is on its way here, and is looked at again.
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return reconcile.Result{}, fmt.Errorf("report on Mesh %s: %w", mesh.Name, err)
 		}
 	}
 	return reconcile.Result{RequeueAfter: again}, nil

@@ -89,8 +89,8 @@ func TestUpgradeChangesNothing(t *testing.T) {
 	s.cart.reaches(t, []string{s.tag("later")}, nil)
 
 	after := s.cart.config()
-	for name := range after {
-		if strings.Contains(name, s.tag("later")) || strings.Contains(name, "later."+s.namespace) || strings.Contains(name, s.clusterIP(t, "later")) {
+	for name, body := range after {
+		if strings.Contains(name+body, s.tag("later")) || strings.Contains(name, "later."+s.namespace) || strings.Contains(name, s.clusterIP(t, "later")) {
 			delete(after, name)
 		}
 	}
