@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -298,5 +299,23 @@ func TestSaysNothing(t *testing.T) {
 	m := connect(t, dial(t, serve(t, Options{Store: NewStore(), Hello: 50 * time.Millisecond}, nil), nil), cart.String(), false)
 	if err := m.end(t); status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("a stream without a request ended with %v", err)
+	}
+}
+
+func TestForgottenAndWantedAgain(t *testing.T) {
+	store := NewStore()
+	var racing sync.WaitGroup
+	for range 4 {
+		racing.Go(func() {
+			for range 200 {
+				store.Set(cart, config(1, "a"))
+				store.Forget(cart)
+			}
+		})
+	}
+	racing.Wait()
+	store.Set(cart, config(1, "a"))
+	if store.find(cart) == nil {
+		t.Error("the proxy that was set last is not there")
 	}
 }

@@ -79,7 +79,7 @@ func (l *ledger) hold(a *arrangement, config *resource.Config, now time.Time, t 
 		a.again = earliest(a.again, met)
 	}
 	a.strange = true
-	if !l.introducing.IsZero() && !now.Before(l.introducing.Add(l.pace.Patience)) {
+	if since := earliest(l.introducing, now); !now.Before(since.Add(l.pace.Patience)) {
 		return
 	}
 	a.held[t][name] = true

@@ -67,6 +67,11 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	s.mu.Unlock()
 
 	p.mu.Lock()
+	if p.gone { // forgotten meanwhile, and wanted again
+		p.mu.Unlock()
+		s.Set(id, config)
+		return
+	}
 	defer p.mu.Unlock()
 	before := p.config
 	p.config = config
