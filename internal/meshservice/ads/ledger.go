@@ -89,6 +89,17 @@ func (l *ledger) open(t resource.Type, config *resource.Config, now time.Time) (
 	return true, time.Time{}
 }
 
+// keeps says that a proxy that came back is left the listeners that it has: it may not be led elsewhere yet, and what they are
+// nobody knows, so that an answer of all would take them away.
+func (l *ledger) keeps(config *resource.Config, now time.Time) bool {
+	p := &l.pages[resource.Listener]
+	if !l.restored || p.greeted || !p.wildcard {
+		return false
+	}
+	open, _ := l.open(resource.Listener, config, now)
+	return !open
+}
+
 // landed takes the proxy's word on an answer.
 func (l *ledger) landed(t resource.Type, nonce, against, version string, now time.Time) {
 	p := &l.pages[t]

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
 	"github.com/fairlead/fairlead/internal/meshservice/resource"
 	"github.com/fairlead/fairlead/test/callers"
 )
@@ -184,6 +186,26 @@ func TestComesBack(t *testing.T) {
 	// What is gone stays until the proxy has listeners that do not lead there.
 	if n := m.history()[0]; !slices.Equal(n.names, []string{"b"}) || len(n.gone) > 0 {
 		t.Errorf("it was sent %v without %v", n.names, n.gone)
+	}
+}
+
+// A proxy that comes back and takes the state of the world keeps its listeners until it is sent others: an answer without any
+// would take them away.
+func TestComesBackWithListeners(t *testing.T) {
+	store := NewStore()
+	store.Set(cart, config(1, "a", "b"))
+	m := connect(t, dial(t, serve(t, Options{Store: store}, nil), nil), cart.String(), false)
+	m.mu.Lock()
+	m.follows = true
+	for _, of := range []resource.Type{resource.Cluster, resource.Listener} {
+		_ = m.stream.SendMsg(&discovery.DiscoveryRequest{TypeUrl: of.URL(), Node: m.node, VersionInfo: "of an earlier stream"})
+	}
+	m.mu.Unlock()
+	eventually(t, "its listeners", func() bool { return m.knows(resource.Listener) == "a b" })
+	for _, n := range m.history() {
+		if n.of == resource.Listener && len(n.names) == 0 {
+			t.Errorf("it was sent no listeners in between: %v", m.history())
+		}
 	}
 }
 

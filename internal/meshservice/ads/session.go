@@ -132,6 +132,9 @@ func (s *session) advance() {
 		p := &s.ledger.pages[t]
 		next, later := s.ledger.offer(t, config, arranged, now)
 		again = earliest(again, later)
+		if t == resource.Listener && s.ledger.keeps(config, now) {
+			continue
+		}
 		send, sent := s.watches[t].answer(t, p, next, config.Version(t))
 		if send == nil {
 			p.known = next
