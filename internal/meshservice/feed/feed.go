@@ -5,6 +5,7 @@ package feed
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -152,6 +153,8 @@ func (f *Feed) kick() {
 // flush hands over what has changed. The proxies of a mesh that waits are kept in mind until it may be served.
 func (f *Feed) flush() {
 	asked := f.sent.asked()
+	// A mesh that may be served from now on is served in full the next time only.
+	maps.DeleteFunc(asked, func(mesh string, _ map[string]bool) bool { return !f.meshes.isOpen(mesh) })
 	var changed []model.ProxyID
 	for _, id := range f.Engine.Flush() {
 		if f.Engine.Config(id) == nil {
@@ -166,9 +169,7 @@ func (f *Feed) flush() {
 		}
 	}
 	for mesh, consumers := range asked {
-		if f.meshes.isOpen(mesh) {
-			f.sent.done(mesh, consumers)
-		}
+		f.sent.done(mesh, consumers)
 	}
 }
 
