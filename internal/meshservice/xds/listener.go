@@ -45,16 +45,14 @@ func HTTPOutbound(at Place, routes string, s Settings) (*listenerv3.Listener, er
 // TCPOutbound is the listener for connections to a place.
 func TCPOutbound(at Place, stats string, shares []Share, s Settings) (*listenerv3.Listener, error) {
 	filter := &tcpv3.TcpProxy{StatPrefix: stats, IdleTimeout: duration(s.timeout().IdleTimeout)}
-	if len(shares) == 1 {
+	if shares = weighted(shares); len(shares) == 1 {
 		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: shares[0].Cluster}
 	} else {
-		weighted := &tcpv3.TcpProxy_WeightedCluster{}
+		several := &tcpv3.TcpProxy_WeightedCluster{}
 		for _, share := range shares {
-			if share.Weight > 0 {
-				weighted.Clusters = append(weighted.Clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: share.Cluster, Weight: share.Weight})
-			}
+			several.Clusters = append(several.Clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: share.Cluster, Weight: share.Weight})
 		}
-		filter.ClusterSpecifier = &tcpv3.TcpProxy_WeightedClusters{WeightedClusters: weighted}
+		filter.ClusterSpecifier = &tcpv3.TcpProxy_WeightedClusters{WeightedClusters: several}
 	}
 	if s.Retry != nil && s.Retry.TCP != nil {
 		if n := number(s.Retry.TCP.MaxConnectAttempt); n.GetValue() > 0 {

@@ -97,6 +97,9 @@ func TestSealRefuses(t *testing.T) {
 		"a listener to nowhere": func() (Message, error) {
 			return TCPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", nil, Settings{})
 		},
+		"a listener to what gets nothing": func() (Message, error) {
+			return TCPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", []Share{{"backend", 0}}, Settings{})
+		},
 		"endpoints without a cluster": func() (Message, error) { return Endpoints("", nil, 0), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
