@@ -9,6 +9,7 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -64,7 +65,12 @@ func (p *passage) Start(ctx context.Context) error {
 	return inner.Start(ctx)
 }
 
+// firstMesh waits for one. What was made for a Mesh that has gone while no operator ran is cause to start as well: it has to go.
 func (p *passage) firstMesh(ctx context.Context) error {
+	left, err := p.leftovers(ctx)
+	if err != nil || left {
+		return err
+	}
 	informer, err := p.outer.GetCache().GetInformer(ctx, &kumav1alpha1.Mesh{})
 	if err != nil {
 		return fmt.Errorf("watch Meshes: %w", err)
@@ -85,6 +91,21 @@ func (p *passage) firstMesh(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+func (p *passage) leftovers(ctx context.Context) (bool, error) {
+	for _, kind := range []string{kumav1alpha1.DataplaneKind, kumav1alpha1.MeshServiceKind} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kumav1alpha1.GroupVersion.WithKind(kind + "List"))
+		made := client.MatchingLabels{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy}
+		if err := p.outer.GetAPIReader().List(ctx, list, made, client.Limit(1)); err != nil {
+			return false, fmt.Errorf("look for a generated %s: %w", kind, err)
+		}
+		if len(list.Items) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (p *passage) manager() (ctrl.Manager, error) {

@@ -226,7 +226,7 @@ func (s *Store) leave(one *session) {
 
 // unknown is no final word: a pod may be quicker than its Dataplane.
 func unknown(id model.ProxyID) error {
-	return status.Errorf(codes.Unavailable, "there is no Dataplane %s in mesh %s: create it, or correct the id of the node", name(id), id.Mesh)
+	return status.Errorf(codes.Unavailable, "there is no Dataplane %s in mesh %s, or the Mesh is not there or not served yet: create them, or correct the id of the node", name(id), id.Mesh)
 }
 
 // name is that of the Dataplane, with its namespace if it has one.
