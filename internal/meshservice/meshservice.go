@@ -148,7 +148,7 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 			return fmt.Errorf("serve proxies: %w", err)
 		}
 	}
-	reporter := &servedReporter{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: fed.Serves, made: engine.Problems}
+	reporter := &servedReporter{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: fed.Serves, made: fed.Problems}
 	if err := reporter.setup(mgr); err != nil {
 		return fmt.Errorf("report on meshes: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -43,6 +45,10 @@ type Feed struct {
 	changed chan struct{}
 	meshes  gate
 	sent    sent
+	flushes atomic.Int64
+
+	mu    sync.Mutex
+	known map[string]findings
 }
 
 // New feeds the store from the cache.
@@ -137,6 +143,9 @@ func (f *Feed) remove(object any) {
 		f.Engine.Delete(o)
 		f.meshes.close(o.Name)
 		f.sent.forget(o.Name)
+		f.mu.Lock()
+		delete(f.known, o.Name)
+		f.mu.Unlock()
 	case client.Object:
 		f.Engine.Delete(o)
 	}
@@ -171,11 +180,34 @@ func (f *Feed) flush() {
 	for mesh, consumers := range asked {
 		f.sent.done(mesh, consumers)
 	}
+	f.flushes.Add(1)
 }
 
 // Sent are the consumers of a mesh that are switched in what its proxies were last given. It is false as long as they have been
 // given nothing.
 func (f *Feed) Sent(mesh string) (map[string]bool, bool) { return f.sent.of(mesh) }
+
+// Problems are what could not be made for a mesh. The answer is worked out once for each change.
+func (f *Feed) Problems(mesh string) []snapshot.Problem {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.flushes.Load()
+	if known, found := f.known[mesh]; found && known.flushes == now {
+		return known.problems
+	}
+	known := findings{flushes: now, problems: f.Engine.Problems(mesh)}
+	if f.known == nil {
+		f.known = map[string]findings{}
+	}
+	f.known[mesh] = known
+	return known.problems
+}
+
+// findings are the problems of a mesh after so many flushes.
+type findings struct {
+	flushes  int64
+	problems []snapshot.Problem
+}
 
 // Serves says whether the proxies of a mesh are given their configuration.
 func (f *Feed) Serves(mesh string) bool { return f.meshes.isOpen(mesh) }
