@@ -68,6 +68,7 @@ func meshActs(d *demo) ([]act, error) {
 		{"A shop in two zones: its backend runs in east and in west, and no pod knows of MeshServices", []scene{
 			kubectl("apply", "-f", meshSamples+"mesh.yaml", "-f", d.path("west.yaml"), "-f", d.path("shop.yaml"), "-f", policies),
 			{play: func(ctx context.Context) error { return t.run(ctx, d) }},
+			kubectl("wait", "mesh/default", "--for=condition=Served", "--timeout=60s"),
 			kubectl("get", "dataplanes", "-n", "shop"),
 		}},
 		{"cart and checkout call " + target + " 50 times a second, and both zones answer", []scene{

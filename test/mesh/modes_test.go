@@ -89,11 +89,9 @@ func TestUpgradeChangesNothing(t *testing.T) {
 	s.cart.reaches(t, []string{s.tag("later")}, nil)
 
 	after := s.cart.config()
-	for name, body := range after {
-		if strings.Contains(name+body, s.tag("later")) || strings.Contains(name, "later."+s.namespace) || strings.Contains(name, s.clusterIP(t, "later")) {
-			delete(after, name)
-		}
-	}
+	maps.DeleteFunc(after, func(name, body string) bool {
+		return strings.Contains(name+body, s.tag("later")) || strings.Contains(name, "later."+s.namespace)
+	})
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the configuration has changed:\n%s", diff)
 	}

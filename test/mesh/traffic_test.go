@@ -44,10 +44,21 @@ func (s *stage) bootstrap(id model.ProxyID) callers.Bootstrap {
 	return callers.Bootstrap{Server: s.world.address, Node: id.String()}
 }
 
-// calls has a consumer call a target on and on.
+// calls has a consumer call a target on and on, once it is served: how long a new mesh takes to be is not what is tested.
+// From then on every call counts.
 func (s *stage) calls(t testing.TB, consumer, target string) *callers.Caller {
 	t.Helper()
-	c, err := callers.Start(target, s.bootstrap(s.runs(t, deployment(consumer, 0))), rate)
+	bootstrap := s.bootstrap(s.runs(t, deployment(consumer, 0)))
+	first, err := callers.Dial(target, bootstrap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Close() }()
+	eventually(t, func(ctx context.Context) error {
+		_, err := callers.Zone(ctx, first)
+		return err
+	})
+	c, err := callers.Start(target, bootstrap, rate)
 	if err != nil {
 		t.Fatal(err)
 	}
