@@ -69,7 +69,7 @@ const (
 
 // Conditions of the resources in this group.
 const (
-	// ConditionGenerated tells whether what a Service or Dataplane asks for could be generated.
+	// ConditionGenerated tells whether all that Services or Dataplanes ask for is generated.
 	ConditionGenerated = "Generated"
 	// ConditionPortsAgree tells whether all Dataplanes of a MeshService name the same ports.
 	ConditionPortsAgree = "PortsAgree"
@@ -89,6 +89,8 @@ const (
 const (
 	ReasonGenerated = "Generated"
 	ReasonDisabled  = "Disabled"
+	// ReasonGenerating means that some are still to be generated.
+	ReasonGenerating = "Generating"
 	// ReasonUnmanaged means that somebody else's resource has the name already.
 	ReasonUnmanaged = "Unmanaged"
 )
@@ -136,7 +138,9 @@ const (
 	ReasonModeReachesAll = "ModeReachesAll"
 	// ReasonModeNotInForce means that the mode was asked for and is not followed yet.
 	ReasonModeNotInForce = "ModeNotInForce"
-	// ReasonNoMeshServices means that none has been generated or made yet.
+	// ReasonNotGenerated means that MeshServices that should be generated are not there.
+	ReasonNotGenerated = "NotGenerated"
+	// ReasonNoMeshServices means that the mesh has none, and nothing that asks for one.
 	ReasonNoMeshServices = "NoMeshServices"
 )
 

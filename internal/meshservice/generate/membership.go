@@ -27,8 +27,11 @@ func Injected(namespace metav1.Object) bool {
 
 // MeshOfWorkload is the mesh of a pod or Service: its own word, or that of its namespace.
 func MeshOfWorkload(object, namespace metav1.Object) string {
-	return cmp.Or(written(object, kumav1alpha1.LabelMesh), written(namespace, kumav1alpha1.LabelMesh), kumav1alpha1.DefaultMesh)
+	return cmp.Or(MeshNamed(object), MeshNamed(namespace), kumav1alpha1.DefaultMesh)
 }
+
+// MeshNamed is the mesh that a pod or Service names itself, if any.
+func MeshNamed(object metav1.Object) string { return written(object, kumav1alpha1.LabelMesh) }
 
 // ours says whether a label is one of the mesh's own, which are never taken over from pods and Services.
 func ours(label string) bool {

@@ -8,12 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 )
 
@@ -41,6 +43,38 @@ func versions(tell func(context.Context, client.Object, queue)) handler.Funcs {
 // meshLater wakes the mesh of an object.
 func (r *registrar) meshLater(_ context.Context, object client.Object, q queue) {
 	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: generate.MeshOf(object)}}, slowly)
+}
+
+// meshOfServiceLater wakes the mesh of a Service.
+func (r *registrar) meshOfServiceLater(ctx context.Context, service client.Object, q queue) {
+	namespace, err := r.namespace(ctx, service.GetNamespace())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the mesh of a Service", "service", service.GetName())
+		return
+	}
+	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: generate.MeshOfWorkload(service, namespace)}}, slowly)
+}
+
+// everyMesh is who may have more or fewer Services when somebody writes about a namespace, which is seldom.
+func (r *registrar) everyMesh(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
+	var meshes kumav1alpha1.MeshList
+	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find meshes")
+	}
+	var all []reconcile.Request
+	for i := range meshes.Items {
+		all = append(all, request(&meshes.Items[i]))
+	}
+	return all
+}
+
+// firstSeen lets through what is looked at for the first time, when it gets its addresses.
+var firstSeen = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*kumav1alpha1.MeshService)
+		now, same := e.ObjectNew.(*kumav1alpha1.MeshService)
+		return ok && same && before.Status.ObservedGeneration == 0 && now.Status.ObservedGeneration != 0
+	},
 }
 
 // specChanged leaves out what is written in the status.

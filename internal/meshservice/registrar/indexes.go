@@ -16,7 +16,7 @@ import (
 
 // The indexes.
 const (
-	// byMesh is by the mesh.
+	// byMesh is by the mesh; of Services by the one that they name themselves, if any.
 	byMesh = "registrar/mesh"
 	// byTag is of Dataplanes, by the mesh and each tag of their inbounds.
 	byTag = "registrar/tag"
@@ -42,6 +42,7 @@ func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexe
 	}
 	if !r.IsUniversal() {
 		all = append(all,
+			index{&corev1.Service{}, byMesh, func(object client.Object) []string { return []string{generate.MeshNamed(object)} }},
 			index{&corev1.Service{}, bySelector, func(object client.Object) []string {
 				return onePair("", object.(*corev1.Service).Spec.Selector)
 			}},

@@ -3,15 +3,18 @@ package registrar
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
@@ -21,9 +24,13 @@ import (
 func (r *registrar) setupMeshes(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-meshes").WithOptions(options(1)).
 		For(&kumav1alpha1.Mesh{}).
-		Watches(&kumav1alpha1.MeshService{}, versions(r.meshLater), builder.WithPredicates(specChanged))
+		Watches(&kumav1alpha1.MeshService{}, versions(r.meshLater), builder.WithPredicates(predicate.Or[client.Object](specChanged, firstSeen)))
 	if r.IsUniversal() {
 		b = b.Watches(&kumav1alpha1.Dataplane{}, versions(r.meshLater), builder.WithPredicates(specChanged))
+	} else {
+		b = b.Watches(&corev1.Service{}, versions(r.meshOfServiceLater)).
+			WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
+				handler.TypedEnqueueRequestsFromMapFunc(r.everyMesh), namespaceChanged))
 	}
 	if err := b.Complete(calm{reconcile.Func(r.reconcileMesh)}); err != nil {
 		return fmt.Errorf("watch Meshes: %w", err)
@@ -41,16 +48,18 @@ func (r *registrar) reconcileMesh(ctx context.Context, request reconcile.Request
 	if err := r.client.List(ctx, &services, client.MatchingFields{byMesh: mesh.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, err
 	}
-	generated := 0
+	in := census{total: len(services.Items)}
 	for i := range services.Items {
 		if generate.Generated(&services.Items[i], r.Where) {
-			generated++
+			in.generated++
 		}
 	}
-	in := census{total: len(services.Items), generated: generated}
 	if mesh.Mode() != kumav1alpha1.ModeDisabled {
-		var err error
-		if in.blocked, in.nameless, err = r.troubles(ctx, mesh.Name, services.Items); err != nil {
+		compare := r.compareServices
+		if r.IsUniversal() {
+			compare = r.compareDataplanes
+		}
+		if err := compare(ctx, mesh.Name, &in); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -60,76 +69,90 @@ func (r *registrar) reconcileMesh(ctx context.Context, request reconcile.Request
 	})
 }
 
-// troubles are the Services whose MeshService somebody else has made, and the values of kuma.io/service that are no names.
-func (r *registrar) troubles(ctx context.Context, mesh string, services []kumav1alpha1.MeshService) (blocked, nameless []string, err error) {
-	if r.IsUniversal() {
-		var dataplanes kumav1alpha1.DataplaneList
-		if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, nil, err
-		}
-		for i := range dataplanes.Items {
-			for _, service := range generate.ServicesOf(&dataplanes.Items[i]) {
-				if !generate.IsName(service) {
-					nameless = append(nameless, service)
-				}
-			}
-		}
-		slices.Sort(nameless)
-		return nil, slices.Compact(nameless), nil
+// compareServices compares what the Services of a mesh ask for with what there is.
+func (r *registrar) compareServices(ctx context.Context, mesh string, in *census) error {
+	services, err := r.servicesIn(ctx, mesh)
+	if err != nil {
+		return err
 	}
-	for i := range services {
-		one := &services[i]
-		if generate.Generated(one, r.Where) {
+	for _, service := range services {
+		want, err := r.wantedOf(ctx, service)
+		if err != nil {
+			return err
+		}
+		for _, one := range want {
+			there := &kumav1alpha1.MeshService{}
+			if err := r.client.Get(ctx, client.ObjectKeyFromObject(one), there, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+				there = nil
+			} else if err != nil {
+				return err
+			}
+			in.compare(one, there, r.Where)
+		}
+	}
+	return nil
+}
+
+// servicesIn are the Services of a mesh, but those that go with their namespace.
+func (r *registrar) servicesIn(ctx context.Context, mesh string) ([]*corev1.Service, error) {
+	namespaces := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
+	if err := r.workloads.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var all []*corev1.Service
+	for i := range namespaces.Items {
+		namespace := &namespaces.Items[i]
+		if namespace.DeletionTimestamp != nil {
 			continue
 		}
-		var service corev1.Service
-		err := r.cache.Get(ctx, client.ObjectKeyFromObject(one), &service, client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, nil, err
+		// Those that say nothing are of the namespace's mesh; the others are known by what they say.
+		said := []string{mesh}
+		if generate.Injected(namespace) && generate.MeshOfWorkload(namespace, namespace) == mesh {
+			said = append(said, "")
 		}
-		namespace, err2 := r.namespace(ctx, one.Namespace)
-		if err2 != nil {
-			return nil, nil, err2
-		}
-		if err == nil && generate.InMesh(&service, namespace) && !generate.Headless(&service) {
-			blocked = append(blocked, one.Namespace+"/"+one.Name)
+		for _, word := range said {
+			var services corev1.ServiceList
+			err := r.cache.List(ctx, &services, client.InNamespace(namespace.Name), client.MatchingFields{byMesh: word}, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				return nil, err
+			}
+			for i := range services.Items {
+				all = append(all, &services.Items[i])
+			}
 		}
 	}
-	slices.Sort(blocked)
-	return blocked, nil, nil
+	return all, nil
 }
 
-// census is what MeshServices there are in a mesh.
-type census struct {
-	total, generated  int
-	blocked, nameless []string
-}
-
-func (c census) condition(mode kumav1alpha1.Mode) metav1.Condition {
-	condition := metav1.Condition{Type: kumav1alpha1.ConditionGenerated, Status: metav1.ConditionFalse}
-	switch {
-	case mode == kumav1alpha1.ModeDisabled && c.generated > 0:
-		condition.Reason = kumav1alpha1.ReasonDisabled
-		condition.Message = fmt.Sprintf("meshServices is Disabled: %s to be removed", count(c.generated, "generated MeshService"))
-	case mode == kumav1alpha1.ModeDisabled:
-		condition.Reason, condition.Message = kumav1alpha1.ReasonDisabled, "meshServices is Disabled: no MeshService is generated"
-	case len(c.blocked) > 0:
-		condition.Reason = kumav1alpha1.ReasonUnmanaged
-		condition.Message = fmt.Sprintf("%s that Fairlead did not make and leaves alone: %s; delete what should be generated",
-			count(len(c.blocked), "MeshService"), some(c.blocked))
-	case len(c.nameless) > 0:
-		condition.Reason = ReasonNoName
-		condition.Message = fmt.Sprintf("%s of kuma.io/service can be no name of a MeshService: %s; use at most 63 lower-case letters, digits and '-'",
-			count(len(c.nameless), "value"), some(c.nameless))
-	default:
-		condition.Status, condition.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonGenerated
-		condition.Message = fmt.Sprintf("%s, %d of them generated", count(c.total, "MeshService"), c.generated)
+// compareDataplanes compares what the Dataplanes of a mesh serve with what there is.
+func (r *registrar) compareDataplanes(ctx context.Context, mesh string, in *census) error {
+	var dataplanes kumav1alpha1.DataplaneList
+	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
+		return err
 	}
-	return condition
+	served := map[string]bool{}
+	for i := range dataplanes.Items {
+		for _, service := range generate.ServicesOf(&dataplanes.Items[i]) {
+			served[service] = true
+		}
+	}
+	for service := range served {
+		if !generate.IsName(service) {
+			in.nameless = append(in.nameless, service)
+			continue
+		}
+		there, name, free, err := r.universalName(ctx, service, mesh)
+		switch {
+		case err != nil:
+			return err
+		case !free:
+			in.blocked = append(in.blocked, service)
+		default:
+			in.compare(generate.UniversalService(name, service, mesh, nil, r.Where), there, r.Where)
+		}
+	}
+	return nil
 }
-
-// ReasonNoName is the reason of Generated where a value of kuma.io/service can be no name.
-const ReasonNoName = "NoName"
 
 // sayOfMesh writes what there is to say of a Mesh, if it differs from what is there. Others write in the same status: what
 // is written carries the version that was looked at.

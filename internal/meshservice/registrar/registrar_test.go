@@ -24,6 +24,9 @@ func TestCensus(t *testing.T) {
 		"generated":      {census{total: 3, generated: 2}, kumav1alpha1.ModeExclusive, "True Generated 3 MeshServices, 2 of them generated"},
 		"somebody's": {census{total: 3, generated: 2, blocked: []string{"shop/cart"}}, kumav1alpha1.ModeEverywhere,
 			"False Unmanaged 1 MeshService that Fairlead did not make and leaves alone: shop/cart; delete what should be generated"},
+		"generating": {census{total: 2, generated: 2, pending: []string{"shop/stock", "shop/cart"}}, kumav1alpha1.ModeEverywhere,
+			"False Generating 2 MeshServices still to be generated: shop/cart, shop/stock"},
+		"disabled meanwhile": {census{pending: []string{"shop/cart"}}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: no MeshService is generated"},
 		"no name": {census{nameless: strings.Split("a_a b_b c_c d_d e_e f_f g_g", " ")}, kumav1alpha1.ModeEverywhere,
 			"False NoName 7 values of kuma.io/service can be no name of a MeshService: a_a, b_b, c_c, d_d, e_e and 2 more; use at most 63 lower-case letters, digits and '-'"},
 	} {
@@ -31,6 +34,52 @@ func TestCensus(t *testing.T) {
 			got := c.census.condition(c.mode)
 			if text := string(got.Status) + " " + got.Reason + " " + got.Message; text != c.want {
 				t.Errorf("it says %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
+// What should be generated is there once it was made for the same, and has been given its addresses.
+func TestCompare(t *testing.T) {
+	where := generate.Where{Environment: generate.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
+	namespace := &metav1.ObjectMeta{Name: "shop", Labels: map[string]string{kumav1alpha1.LabelSidecarInjection: "enabled"}}
+	wanted := func(service string) *kumav1alpha1.MeshService {
+		return generate.MeshServicesOf(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: "shop"},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": service}, Ports: []corev1.ServicePort{{Port: 80}}},
+		}, namespace, nil, where)[0]
+	}
+	const pending, blocked = "pending", "blocked"
+	for name, c := range map[string]struct {
+		change func(*kumav1alpha1.MeshService)
+		want   string
+	}{
+		"there":           {func(*kumav1alpha1.MeshService) {}, ""},
+		"without address": {func(s *kumav1alpha1.MeshService) { s.Status.ObservedGeneration = 0 }, pending},
+		"on its way out":  {func(s *kumav1alpha1.MeshService) { s.DeletionTimestamp = &metav1.Time{} }, pending},
+		"in another mesh": {func(s *kumav1alpha1.MeshService) { s.Labels[kumav1alpha1.LabelMesh] = "other" }, pending},
+		"somebody's":      {func(s *kumav1alpha1.MeshService) { s.OwnerReferences = nil }, blocked},
+		"another's":       {func(s *kumav1alpha1.MeshService) { s.OwnerReferences[0].Name = "stock" }, blocked},
+		"not there":       {nil, pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var there *kumav1alpha1.MeshService
+			if c.change != nil {
+				there = wanted("cart")
+				generate.Sign(there)
+				there.Status.ObservedGeneration = 1
+				c.change(there)
+			}
+			var got, want census
+			got.compare(wanted("cart"), there, where)
+			switch c.want {
+			case pending:
+				want.pending = []string{"shop/cart"}
+			case blocked:
+				want.blocked = []string{"shop/cart"}
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(census{})); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

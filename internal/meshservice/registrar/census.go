@@ -1,0 +1,64 @@
+package registrar
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+)
+
+// ReasonNoName is the reason of Generated where a value of kuma.io/service can be no name.
+const ReasonNoName = "NoName"
+
+// census is what MeshServices there are in a mesh, and which should be there: those that are still to come, those whose name
+// somebody else's has, and those that can have no name.
+type census struct {
+	total, generated           int
+	pending, blocked, nameless []string
+}
+
+// compare a MeshService that should be generated with the one of its name. Nobody can call one before it was looked at, for
+// that gives it its addresses.
+func (c *census) compare(want, there *kumav1alpha1.MeshService, where generate.Where) {
+	name := want.Namespace + "/" + want.Name
+	switch {
+	case there == nil:
+		c.pending = append(c.pending, name)
+	case !generate.Generated(there, where) || !sameMaker(there, want):
+		c.blocked = append(c.blocked, name)
+	case there.DeletionTimestamp != nil || generate.MeshOf(there) != generate.MeshOf(want) || there.Status.ObservedGeneration == 0:
+		c.pending = append(c.pending, name)
+	}
+}
+
+func (c *census) condition(mode kumav1alpha1.Mode) metav1.Condition {
+	condition := metav1.Condition{Type: kumav1alpha1.ConditionGenerated, Status: metav1.ConditionFalse}
+	for _, names := range [][]string{c.pending, c.blocked, c.nameless} {
+		slices.Sort(names)
+	}
+	switch {
+	case mode == kumav1alpha1.ModeDisabled && c.generated > 0:
+		condition.Reason = kumav1alpha1.ReasonDisabled
+		condition.Message = fmt.Sprintf("meshServices is Disabled: %s to be removed", count(c.generated, "generated MeshService"))
+	case mode == kumav1alpha1.ModeDisabled:
+		condition.Reason, condition.Message = kumav1alpha1.ReasonDisabled, "meshServices is Disabled: no MeshService is generated"
+	case len(c.blocked) > 0:
+		condition.Reason = kumav1alpha1.ReasonUnmanaged
+		condition.Message = fmt.Sprintf("%s that Fairlead did not make and leaves alone: %s; delete what should be generated",
+			count(len(c.blocked), "MeshService"), some(c.blocked))
+	case len(c.nameless) > 0:
+		condition.Reason = ReasonNoName
+		condition.Message = fmt.Sprintf("%s of kuma.io/service can be no name of a MeshService: %s; use at most 63 lower-case letters, digits and '-'",
+			count(len(c.nameless), "value"), some(c.nameless))
+	case len(c.pending) > 0:
+		condition.Reason = kumav1alpha1.ReasonGenerating
+		condition.Message = fmt.Sprintf("%s still to be generated: %s", count(len(c.pending), "MeshService"), some(c.pending))
+	default:
+		condition.Status, condition.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonGenerated
+		condition.Message = fmt.Sprintf("%s, %d of them generated", count(c.total, "MeshService"), c.generated)
+	}
+	return condition
+}
