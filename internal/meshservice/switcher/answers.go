@@ -61,8 +61,8 @@ func requestFor(mesh string) reconcile.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Name: mesh}}
 }
 
-// comings ask for a look when an object of a mesh is new, belongs elsewhere or, if that matters, is gone.
-func comings(goings bool) handler.EventHandler {
+// comings ask for a look when an object of a mesh is new, belongs elsewhere or is gone.
+func comings() handler.EventHandler {
 	look := func(object client.Object, q queue) { q.AddAfter(requestFor(generate.MeshOf(object)), gatherConsumers) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { look(e.Object, q) },
@@ -74,10 +74,6 @@ func comings(goings bool) handler.EventHandler {
 				look(e.ObjectNew, q)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			if goings {
-				look(e.Object, q)
-			}
-		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { look(e.Object, q) },
 	}
 }

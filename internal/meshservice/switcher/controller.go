@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/switching"
 )
@@ -84,8 +83,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return log
 		}).
 		For(&kumav1alpha1.Mesh{}).
-		Watches(&kumav1alpha1.Dataplane{}, comings(true)).
-		Watches(&kumav1alpha1.MeshService{}, comings(false)).
+		Watches(&kumav1alpha1.Dataplane{}, comings()).
 		WatchesRawSource(source.Func(r.answers.listen)).
 		Complete(r)
 	if err != nil {
@@ -128,10 +126,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.answers.watch(mesh.Name, nil)
 		return ctrl.Result{}, nil
 	}
-	o, ok, err := r.observe(ctx, mesh)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+	o, ok := r.observe(mesh)
 	if !ok {
 		// Whoever has not been heard of yet must not be taken for not being there.
 		return ctrl.Result{RequeueAfter: sendPause}, nil
@@ -150,30 +145,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: after(d, now)}, nil
 }
 
-func (r *reconciler) observe(ctx context.Context, mesh *kumav1alpha1.Mesh) (o switching.Observed, ok bool, err error) {
+func (r *reconciler) observe(mesh *kumav1alpha1.Mesh) (o switching.Observed, ok bool) {
 	o = switching.Observed{Mesh: mesh, Serving: r.options.Serving, Timeout: r.options.Timeout}
 	if !o.Serving {
-		return o, true, nil
+		return o, true
 	}
 	if o.Sent, ok = r.options.Sent(mesh.Name); !ok {
-		return o, false, nil
+		return o, false
 	}
 	o.Proxies, o.Connection = r.options.Proxies.Proxies(mesh.Name), r.options.Connections.Connection
-	o.MeshServices, err = r.hasMeshServices(ctx, mesh.Name)
-	return o, true, err
-}
-
-func (r *reconciler) hasMeshServices(ctx context.Context, mesh string) (bool, error) {
-	var list kumav1alpha1.MeshServiceList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("list the MeshServices of Mesh %s: %w", mesh, err)
-	}
-	for i := range list.Items {
-		if generate.MeshOf(&list.Items[i]) == mesh {
-			return true, nil
-		}
-	}
-	return false, nil
+	return o, true
 }
 
 // write changes the record and the condition, and nothing else of the status, if they are still what was decided from.

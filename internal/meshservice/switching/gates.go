@@ -1,6 +1,9 @@
 package switching
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -14,6 +17,7 @@ var gates = []passage.Gate[*planner]{
 	unlessServed,
 	inAnotherMode,
 	untilInForce,
+	untilGenerated,
 	untilThereAreMeshServices,
 }
 
@@ -74,9 +78,22 @@ func untilInForce(p *planner) *passage.Reason {
 	return passage.Hold(kumav1alpha1.ReasonModeNotInForce, "waiting for spec.meshServices: %s to be in force", mode)
 }
 
+func untilGenerated(p *planner) *passage.Reason {
+	generated := meta.FindStatusCondition(p.Mesh.Status.Conditions, kumav1alpha1.ConditionGenerated)
+	switch {
+	case p.record.Revert:
+		return nil
+	case generated == nil || generated.ObservedGeneration != p.Mesh.Generation:
+		return passage.Hold(kumav1alpha1.ReasonNotGenerated, "waiting for the MeshServices of Mesh %s to be generated", p.Mesh.Name)
+	case generated.Status != metav1.ConditionTrue:
+		return passage.Hold(kumav1alpha1.ReasonNotGenerated, "waiting for the MeshServices of Mesh %s: %s", p.Mesh.Name, generated.Message)
+	}
+	return nil
+}
+
 func untilThereAreMeshServices(p *planner) *passage.Reason {
-	if p.record.Revert || p.MeshServices {
+	if count := p.Mesh.Status.MeshServices; p.record.Revert || count != nil && count.Total > 0 {
 		return nil
 	}
-	return passage.Hold(kumav1alpha1.ReasonNoMeshServices, "Mesh %s has no MeshServices yet: waiting for one to be generated or made", p.Mesh.Name)
+	return passage.Hold(kumav1alpha1.ReasonNoMeshServices, "Mesh %s has no MeshServices: waiting for something that asks for one, or for one to be made", p.Mesh.Name)
 }

@@ -27,8 +27,6 @@ type Observed struct {
 	Mesh *kumav1alpha1.Mesh
 	// Serving says that this process gives proxies their configuration.
 	Serving bool
-	// MeshServices says that the mesh has some.
-	MeshServices bool
 	// Proxies are those of the mesh, and Connection is how each of them stands.
 	Proxies    []model.Proxy
 	Connection func(model.ProxyID) model.Connection

@@ -157,7 +157,18 @@ func stories() map[string]story {
 				setMode(w.mesh, kumav1alpha1.ModeReachableBackendRefs)
 				w.mesh.Generation = 2
 			})
-			w.on(50, "it is in force", func() { setMode(w.mesh, kumav1alpha1.ModeReachableBackendRefs) })
+			w.on(50, "it is in force, and nothing is said of MeshServices", func() {
+				setMode(w.mesh, kumav1alpha1.ModeReachableBackendRefs)
+				w.mesh.Status.Conditions = nil
+			})
+			w.on(60, "one MeshService of three is generated", func() {
+				setGenerated(w.mesh, metav1.ConditionFalse, kumav1alpha1.ReasonGenerating, "2 MeshServices still to be generated: shop/a, shop/b")
+			})
+			w.on(70, "there is nothing to generate", func() {
+				setMode(w.mesh, kumav1alpha1.ModeReachableBackendRefs)
+				w.mesh.Status.MeshServices.Total = 0
+			})
+			w.on(80, "all are generated", func() { setMode(w.mesh, kumav1alpha1.ModeReachableBackendRefs) })
 		}},
 		"withdrawn": {"The annotation is removed halfway: what is switched stays so, and nothing more starts.", func(w *world) {
 			w.shop()

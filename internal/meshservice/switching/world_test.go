@@ -79,6 +79,14 @@ func makeMesh(mode kumav1alpha1.Mode) *kumav1alpha1.Mesh {
 func setMode(mesh *kumav1alpha1.Mesh, mode kumav1alpha1.Mode) {
 	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode}
 	mesh.Status.Mode, mesh.Status.ObservedGeneration = mode, mesh.Generation
+	mesh.Status.MeshServices = &kumav1alpha1.MeshServiceCount{Total: 3}
+	setGenerated(mesh, metav1.ConditionTrue, kumav1alpha1.ReasonGenerated, "3 MeshServices, 3 of them generated")
+}
+
+func setGenerated(mesh *kumav1alpha1.Mesh, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&mesh.Status.Conditions, metav1.Condition{
+		Type: kumav1alpha1.ConditionGenerated, Status: status, Reason: reason, Message: message, ObservedGeneration: mesh.Generation,
+	})
 }
 
 // deploy adds a consumer with proxies that are connected.
@@ -166,7 +174,7 @@ func (w *world) asks(second int, intent Intent) {
 
 func (w *world) observe() Observed {
 	o := Observed{
-		Mesh: w.mesh.DeepCopy(), Serving: w.serving, MeshServices: true, Sent: w.sent, Started: w.started, Timeout: timeout,
+		Mesh: w.mesh.DeepCopy(), Serving: w.serving, Sent: w.sent, Started: w.started, Timeout: timeout,
 		Connection: func(id model.ProxyID) model.Connection { return w.proxies[id.Name].connection },
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.proxies)) {

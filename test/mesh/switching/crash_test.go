@@ -96,14 +96,11 @@ func (p plot) tell(t testing.TB, admin client.Client, name string) faults.World 
 		t.Fatal(err)
 	}
 	mesh.Status.Mode, mesh.Status.ObservedGeneration, mesh.Status.Migration = mesh.Mode(), mesh.Generation, p.record.DeepCopy()
+	mesh.Status.MeshServices = &kumav1alpha1.MeshServiceCount{Total: 1}
+	meta.SetStatusCondition(&mesh.Status.Conditions, metav1.Condition{
+		Type: kumav1alpha1.ConditionGenerated, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonGenerated, ObservedGeneration: mesh.Generation,
+	})
 	if err := admin.Status().Update(t.Context(), mesh); err != nil {
-		t.Fatal(err)
-	}
-	service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: name, Labels: map[string]string{kumav1alpha1.LabelMesh: name},
-	}}
-	service.Spec.Ports = []kumav1alpha1.Port{{Port: 80}}
-	if err := admin.Create(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
 	key := client.ObjectKeyFromObject(mesh)
@@ -126,10 +123,8 @@ func (p plot) tell(t testing.TB, admin client.Client, name string) faults.World 
 			return ending(&now), err
 		},
 		Teardown: func() {
-			for _, object := range []client.Object{mesh, service} {
-				if err := admin.Delete(context.Background(), object); err != nil {
-					t.Error(err)
-				}
+			if err := admin.Delete(context.Background(), mesh); err != nil {
+				t.Error(err)
 			}
 		},
 	}
