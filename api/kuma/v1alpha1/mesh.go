@@ -97,7 +97,17 @@ type MeshServiceCount struct {
 	Total int32 `json:"total"`
 }
 
-// Mode is the mode in force: Disabled where nothing is said, and one spelling for what has two.
+// ModeInForce is the mode that proxies are configured by. Exclusive takes the tags away, and waits as Everywhere until the
+// status tells that all MeshServices are there.
+func (m *Mesh) ModeInForce() Mode {
+	mode := m.Mode()
+	if mode == ModeExclusive && (m.Status.Mode != ModeExclusive || m.Status.ObservedGeneration != m.Generation) {
+		return ModeEverywhere
+	}
+	return mode
+}
+
+// Mode is the mode that is asked for: Disabled where nothing is said, and one spelling for what has two.
 func (m *Mesh) Mode() Mode {
 	if m.Spec.MeshServices == nil {
 		return ModeDisabled

@@ -39,7 +39,7 @@ func (w *World) Explain(d *kumav1alpha1.Dataplane) Policies {
 	if w.Where.IsUniversal() {
 		id.Namespace = ""
 	}
-	engine := w.engine(model.Mode(w.Mesh.Mode()), w.meshServices, switching.Switched(w.Mesh))
+	engine := w.engine(w.Mesh, w.meshServices, switching.Switched(w.Mesh))
 	for _, e := range engine.Explain(id) {
 		told.Destinations = append(told.Destinations, Destination{
 			Name: e.Destination.Key.String(), Cluster: e.Destination.Key.Cluster(), Policies: append([]policy.Decision{}, e.Decisions...),

@@ -23,7 +23,7 @@ type Question struct {
 func Compare(w *World, q Question) (Forecast, error) {
 	mesh := w.Mesh.Name
 	f := Forecast{Mesh: mesh, From: model.Mode(w.Mesh.Mode()), To: q.Mode, Zone: w.Where.Zone, Notes: slices.Clone(w.notes)}
-	today := w.engine(f.From, w.meshServices, switching.Switched(w.Mesh))
+	today := w.engine(w.Mesh, w.meshServices, switching.Switched(w.Mesh))
 	switched := switching.Switched(w.Mesh)
 	var err error
 	if f.Switched, err = w.imagineSwitched(switched, today.Proxies(mesh), q); err != nil {
@@ -31,7 +31,7 @@ func Compare(w *World, q Question) (Forecast, error) {
 	}
 	services := w.servicesIn(q.Mode)
 	f.Made, f.Removed = namesBeyond(services, w.meshServices), namesBeyond(w.meshServices, services)
-	then := w.engine(q.Mode, services, switched)
+	then := w.engine(w.imagined(q.Mode), services, switched)
 	if f.Groups, f.Consumers, err = consumersOf(mesh, today, then); err != nil {
 		return Forecast{}, err
 	}
@@ -66,11 +66,17 @@ func (w *World) imagineSwitched(switched map[string]bool, proxies []model.Proxy,
 	return added, nil
 }
 
-// engine is the one that makes the configuration of proxies, with all that is known.
-func (w *World) engine(mode model.Mode, services []*kumav1alpha1.MeshService, switched map[string]bool) *snapshot.Engine {
-	e := snapshot.New(snapshot.Options{Zone: w.Where.Zone, Environment: w.Where.Environment, SystemNamespace: w.Where.SystemNamespace})
+// imagined is the mesh with a mode that is in force.
+func (w *World) imagined(mode model.Mode) *kumav1alpha1.Mesh {
 	mesh := w.Mesh.DeepCopy()
 	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.Mode(mode)}
+	mesh.Status.Mode, mesh.Status.ObservedGeneration = mesh.Mode(), mesh.Generation
+	return mesh
+}
+
+// engine is the one that makes the configuration of proxies, with all that is known.
+func (w *World) engine(mesh *kumav1alpha1.Mesh, services []*kumav1alpha1.MeshService, switched map[string]bool) *snapshot.Engine {
+	e := snapshot.New(snapshot.Options{Zone: w.Where.Zone, Environment: w.Where.Environment, SystemNamespace: w.Where.SystemNamespace})
 	e.Put(mesh)
 	e.SetTags(mesh.Name, w.tags)
 	e.SetSwitched(mesh.Name, switched)

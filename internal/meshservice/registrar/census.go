@@ -62,3 +62,16 @@ func (c *census) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	}
 	return condition
 }
+
+// inForce is the mode that a mesh may be in. Exclusive begins when all is generated, since it takes the tags away. It does not
+// end with the next Service, whose MeshService is still to come: that would give everybody their tags back.
+func (c *census) inForce(mesh *kumav1alpha1.Mesh) kumav1alpha1.Mode {
+	mode := mesh.Mode()
+	if mode != kumav1alpha1.ModeExclusive || len(c.pending)+len(c.blocked)+len(c.nameless) == 0 {
+		return mode
+	}
+	if mesh.Status.Mode == mode && (mesh.Status.ObservedGeneration == mesh.Generation || len(c.pending) == 0) {
+		return mode
+	}
+	return kumav1alpha1.ModeEverywhere
+}

@@ -63,8 +63,12 @@ func (r *registrar) reconcileMesh(ctx context.Context, request reconcile.Request
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{}, r.sayOfMesh(ctx, &mesh, in.condition(mesh.Mode()), func(status *kumav1alpha1.MeshStatus) {
-		status.ObservedGeneration, status.Mode = mesh.Generation, mesh.Mode()
+	condition, mode := in.condition(mesh.Mode()), in.inForce(&mesh)
+	if mode != mesh.Mode() {
+		condition.Message += fmt.Sprintf("; until then tags stay, as in %s", mode)
+	}
+	return reconcile.Result{}, r.sayOfMesh(ctx, &mesh, condition, func(status *kumav1alpha1.MeshStatus) {
+		status.ObservedGeneration, status.Mode = mesh.Generation, mode
 		status.MeshServices = &kumav1alpha1.MeshServiceCount{Total: int32(len(services.Items))}
 	})
 }

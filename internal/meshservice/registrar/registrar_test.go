@@ -39,6 +39,39 @@ func TestCensus(t *testing.T) {
 	}
 }
 
+// Tags are taken away when nothing is missing, and not given back for what is new.
+func TestInForce(t *testing.T) {
+	const exclusive, everywhere, backends = kumav1alpha1.ModeExclusive, kumav1alpha1.ModeEverywhere, kumav1alpha1.ModeReachableBackendRefs
+	missing, theirs, odd := census{pending: []string{"a"}}, census{blocked: []string{"a"}}, census{nameless: []string{"a_a"}}
+	for name, c := range map[string]struct {
+		census   census
+		asked    kumav1alpha1.Mode
+		was      kumav1alpha1.Mode
+		observed int64
+		want     kumav1alpha1.Mode
+	}{
+		"from nothing":              {missing, exclusive, "", 0, everywhere},
+		"while some are missing":    {missing, exclusive, everywhere, 2, everywhere},
+		"once all are there":        {census{}, exclusive, everywhere, 2, exclusive},
+		"with a new Service":        {missing, exclusive, exclusive, 2, exclusive},
+		"off and on again":          {missing, exclusive, exclusive, 1, everywhere},
+		"other edits":               {census{}, exclusive, exclusive, 1, exclusive},
+		"where somebody's is":       {theirs, exclusive, everywhere, 2, everywhere},
+		"where somebody's came":     {theirs, exclusive, exclusive, 1, exclusive},
+		"with what has no name":     {odd, exclusive, everywhere, 2, everywhere},
+		"modes that leave the tags": {missing, backends, exclusive, 1, backends},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: c.asked}
+			mesh.Status.Mode, mesh.Status.ObservedGeneration = c.was, c.observed
+			if got := c.census.inForce(mesh); got != c.want {
+				t.Errorf("%s is in force, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // What should be generated is there once it was made for the same, and has been given its addresses.
 func TestCompare(t *testing.T) {
 	where := generate.Where{Environment: generate.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}

@@ -31,7 +31,10 @@ func serviceName(i int) string { return fmt.Sprintf("service-%04d", i) }
 func serviceTag(i int) string { return model.KubernetesTag(serviceName(i), "shop", 80) }
 
 func (town town) mesh(mode kumav1alpha1.Mode) client.Object {
-	return &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: kumav1alpha1.MeshSpec{MeshServices: &kumav1alpha1.MeshServices{Mode: mode}}}
+	return &kumav1alpha1.Mesh{
+		ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: kumav1alpha1.MeshSpec{MeshServices: &kumav1alpha1.MeshServices{Mode: mode}},
+		Status: kumav1alpha1.MeshStatus{Mode: mode},
+	}
 }
 
 func (town town) instance(i, address int) client.Object {

@@ -51,6 +51,39 @@ func TestDisabledIsNothing(t *testing.T) {
 	}
 }
 
+// Tags stay until the status tells that all MeshServices of this very Exclusive are there.
+func TestExclusiveWaits(t *testing.T) {
+	s, objects := readWorld(t, "testdata/kubernetes-exclusive.in.yaml")
+	tagged := func(status kumav1alpha1.MeshStatus) bool {
+		all := slices.Clone(objects)
+		for i, obj := range all {
+			if mesh, is := obj.(*kumav1alpha1.Mesh); is {
+				mesh = mesh.DeepCopy()
+				mesh.Generation, mesh.Status = 2, status
+				all[i] = mesh
+			}
+		}
+		return slices.ContainsFunc(s.engine(all).Config(s.Proxies[0]).Of(resource.Cluster), func(r *resource.Resource) bool {
+			return s.Tags[r.Name] != ""
+		})
+	}
+	for name, c := range map[string]struct {
+		status kumav1alpha1.MeshStatus
+		tags   bool
+	}{
+		"nothing said": {kumav1alpha1.MeshStatus{}, true},
+		"generating":   {kumav1alpha1.MeshStatus{Mode: kumav1alpha1.ModeEverywhere, ObservedGeneration: 2}, true},
+		"before":       {kumav1alpha1.MeshStatus{Mode: kumav1alpha1.ModeExclusive, ObservedGeneration: 1}, true},
+		"generated":    {kumav1alpha1.MeshStatus{Mode: kumav1alpha1.ModeExclusive, ObservedGeneration: 2}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tagged(c.status); got != c.tags {
+				t.Errorf("there are tags: %t", got)
+			}
+		})
+	}
+}
+
 // What is found by indexes is what the rule says of each destination.
 func TestReachedIsWhatReachSays(t *testing.T) {
 	_, objects := readWorld(t, "testdata/multi-zone.in.yaml")

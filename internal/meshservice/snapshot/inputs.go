@@ -22,7 +22,7 @@ type meshInput struct {
 
 func readMesh(obj *kumav1alpha1.Mesh) *meshInput {
 	return &meshInput{
-		name: obj.Name, mode: model.Mode(obj.Mode()),
+		name: obj.Name, mode: model.Mode(obj.ModeInForce()),
 		localFirst: obj.Spec.Routing != nil && obj.Spec.Routing.LocalityAwareLoadBalancing,
 	}
 }

@@ -45,7 +45,7 @@ func (c chance) object() client.Object {
 		return &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: pick(c, "default", "other")}, Spec: kumav1alpha1.MeshSpec{
 			MeshServices: &kumav1alpha1.MeshServices{Mode: pick(c, kumav1alpha1.ModeDisabled, kumav1alpha1.ModeEverywhere, kumav1alpha1.ModeReachableBackendRefs, kumav1alpha1.ModeExclusive)},
 			Routing:      &kumav1alpha1.Routing{LocalityAwareLoadBalancing: c.IntN(2) == 0},
-		}}
+		}, Status: kumav1alpha1.MeshStatus{Mode: pick(c, kumav1alpha1.ModeEverywhere, kumav1alpha1.ModeExclusive)}}
 	case 1:
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: c.service(), Namespace: "shop"}, Spec: corev1.ServiceSpec{
 			ClusterIP: pick(c, "10.96.0.1", "10.96.0.2", "None"), Ports: []corev1.ServicePort{{Port: pick[int32](c, 80, 81)}},

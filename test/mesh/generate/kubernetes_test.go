@@ -117,6 +117,13 @@ func TestModes(t *testing.T) {
 	w.become(t, w.namespace, "byhand")
 	w.meshSays(t, kumav1alpha1.ModeDisabled, kumav1alpha1.ConditionGenerated, kumav1alpha1.ReasonDisabled)
 	w.dataplanes(t, "cart", 2, ready("cart_"+w.namespace+"_svc_80"))
+
+	// Nobody has to wait for what is in force.
+	w.turn(t, kumav1alpha1.ModeExclusive)
+	w.meshSays(t, kumav1alpha1.ModeExclusive, kumav1alpha1.ConditionGenerated, kumav1alpha1.ReasonGenerated)
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(cart), cart); err != nil || len(cart.Status.VIPs) == 0 {
+		t.Errorf("tags go before it is there (%v): %+v", err, cart.Status)
+	}
 }
 
 // What a pod reaches is what its annotation says, and stays so when that cannot be read.
