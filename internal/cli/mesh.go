@@ -66,6 +66,10 @@ func tellOfMesh(mesh *kumav1alpha1.Mesh) account {
 func adviceOnMesh(mesh *kumav1alpha1.Mesh, asked bool) []string {
 	command := func(verb, more string) string { return fmt.Sprintf("fairlead %s mesh %s%s", verb, mesh.Name, more) }
 	back := "To go back: " + command("migrate", " --revert")
+	if mode := mesh.Mode(); mode == kumav1alpha1.ModeEverywhere || mode == kumav1alpha1.ModeExclusive {
+		back = fmt.Sprintf("To go back: set spec.meshServices: %s, where those that are switched stay so, then %s",
+			kumav1alpha1.ModeReachableBackendRefs, command("migrate", " --revert"))
+	}
 	record := mesh.Status.Migration
 	switch {
 	case !asked && record == nil:
@@ -82,6 +86,8 @@ func adviceOnMesh(mesh *kumav1alpha1.Mesh, asked bool) []string {
 		return []string{"To start nothing more: " + command("pause", "")}
 	case record.Phase != string(passage.Completed):
 		return []string{"To start nothing more: " + command("pause", ""), back}
+	case mesh.Mode() == kumav1alpha1.ModeDisabled:
+		return []string{"To have it forgotten who is switched, which nothing looks at in mode Disabled: " + command("migrate", " --revert")}
 	case record.Revert || mesh.Mode() == kumav1alpha1.ModeExclusive:
 		return []string{back}
 	}
@@ -108,6 +114,9 @@ func (r *statusReport) headlineOfMesh() {
 		r.Headline = "what was asked for has not been taken up yet"
 	case condition != nil:
 		r.Headline = condition.Message
+		if r.Switching.Mode == kumav1alpha1.ModeDisabled && r.Switching.Switched > 0 {
+			r.Headline += "; that has no effect in mode Disabled, and has at once in mode ReachableBackendRefs"
+		}
 	}
 }
 

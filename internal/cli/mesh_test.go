@@ -135,11 +135,12 @@ func TestPrintMigration(t *testing.T) {
 		mesh   *kumav1alpha1.Mesh
 		intent switching.Intent
 	}{
-		"migrate all":     {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 2, Delay: metav1.Duration{Duration: time.Minute}}},
-		"migrate one":     {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Consumers: consumers[:1]}},
-		"migrate anew":    {half, switching.Intent{ID: "x", BatchSize: 1}},
-		"migrate back":    {half, switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
-		"migrate nothing": {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate all":       {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 2, Delay: metav1.Duration{Duration: time.Minute}}},
+		"migrate one":       {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Consumers: consumers[:1]}},
+		"migrate anew":      {half, switching.Intent{ID: "x", BatchSize: 1}},
+		"migrate back":      {half, switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate withdrawn": {aMesh(refs, &switching.Intent{ID: "y", BatchSize: 1}, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate nothing":   {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -109,7 +109,10 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 		return nil
 	}
 	question := "Switch them over?"
-	if m.intent.Revert {
+	switch {
+	case m.intent.Revert && withdraws(foreseen):
+		question = "Withdraw it?"
+	case m.intent.Revert:
 		question = "Let them go back?"
 	}
 	if agreed, err := m.sure.given(ctx, streams, question); err != nil {
@@ -125,7 +128,7 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 	if err := c.annotate(ctx, r, kumav1alpha1.AnnotationMigrate, text); err != nil {
 		return fmt.Errorf("migrate %s: %w", r, err)
 	}
-	fmt.Fprintf(streams.Out, "%s: the operator was asked to\nTo see how far it is: fairlead watch mesh %s --wait\n", r, mesh.Name)
+	fmt.Fprintf(streams.Out, "%s: the operator has been asked to do this\nTo see how far it is: fairlead watch mesh %s --wait\n", r, mesh.Name)
 	return nil
 }
 
@@ -182,18 +185,32 @@ func nothingToMigrate(intent switching.Intent, mesh *kumav1alpha1.Mesh, foreseen
 	if counts.Pending+counts.Running+counts.Failed > 0 {
 		return ""
 	}
+	before, err := switching.IntentOf(mesh)
 	if intent.Revert {
+		// One that waits, or that nobody can read, would still be followed one day.
+		if err != nil || before != nil && !before.Revert {
+			return ""
+		}
 		return "no consumer is switched"
 	}
-	before, err := switching.IntentOf(mesh)
 	if err == nil && before != nil && !before.Revert && len(before.Consumers) == 0 && counts.Done > 0 {
 		return fmt.Sprintf("%s switched already, and those to come will be", count(counts.Done, "consumer"))
 	}
 	return ""
 }
 
+// withdraws says whether nobody goes back, so that only what was asked for before is taken back.
+func withdraws(foreseen passage.Decision) bool {
+	counts := foreseen.Plan.Counts()
+	return counts.Pending+counts.Running+counts.Failed == 0
+}
+
 func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent switching.Intent, foreseen passage.Decision) {
 	counts := foreseen.Plan.Counts()
+	if intent.Revert && withdraws(foreseen) {
+		fmt.Fprintf(w, "No consumer of Mesh %s is switched; what was asked for before is withdrawn.\n\n", mesh.Name)
+		return
+	}
 	what := "to MeshServices"
 	if intent.Revert {
 		what = "back to kuma.io/service alone"
@@ -211,6 +228,9 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent switching.Inten
 		line += ", and those to come after them"
 	}
 	line += ". No pod restarts."
+	if mode := mesh.Mode(); intent.Revert && mode != kumav1alpha1.ModeReachableBackendRefs {
+		line += fmt.Sprintf(" Their calls stay as they are in mode %s, which does not look at who is switched.", mode)
+	}
 	if counts.Done > 0 {
 		line += fmt.Sprintf(" %s switched already.", count(counts.Done, "consumer"))
 	}

@@ -22,6 +22,9 @@ import (
 // again is how long it may take until the status of a Mesh tells of what has become of its proxies.
 const again = 10 * time.Second
 
+// soon is how long while they wait.
+const soon = time.Second
+
 // told is how many problems a status names.
 const told = 3
 
@@ -55,6 +58,9 @@ func (r *servedReporter) Reconcile(ctx context.Context, request reconcile.Reques
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return reconcile.Result{}, fmt.Errorf("report on Mesh %s: %w", mesh.Name, err)
 		}
+	}
+	if r.serving.on() && !r.ready(mesh.Name) {
+		return reconcile.Result{RequeueAfter: soon}, nil
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
