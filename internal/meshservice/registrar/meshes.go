@@ -168,8 +168,7 @@ func (r *registrar) sayOfMesh(ctx context.Context, mesh *kumav1alpha1.Mesh, cond
 	if generate.Same(mesh, now) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(mesh, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, now, patch, client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
+	if err := r.client.Status().Patch(ctx, now, locked(mesh), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Mesh %s: %w", mesh.Name, err)
 	}
 	return nil

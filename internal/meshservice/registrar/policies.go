@@ -191,7 +191,7 @@ func (r *registrar) sayOfPolicy(ctx context.Context, there client.Object, findin
 	if generate.Same(there, now) {
 		return nil
 	}
-	err := r.client.Status().Patch(ctx, now, client.MergeFrom(there), client.FieldOwner(FieldOwner))
+	err := r.client.Status().Patch(ctx, now, locked(there), client.FieldOwner(FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of %T %s: %w", now, client.ObjectKeyFromObject(now), err)
 	}

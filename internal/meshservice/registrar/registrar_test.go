@@ -1,13 +1,18 @@
 package registrar
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
@@ -180,6 +185,42 @@ func TestEssentials(t *testing.T) {
 	if text := kept.(*corev1.Pod).String(); strings.Contains(text, "long") {
 		t.Errorf("too much is kept: %s", text)
 	}
+}
+
+// What is told of a policy does not overwrite what somebody else has told meanwhile: it is looked at again.
+func TestSaysOfPolicyWithLock(t *testing.T) {
+	policy := &kumav1alpha1.MeshTimeout{ObjectMeta: metav1.ObjectMeta{Name: "cart", Namespace: "shop", ResourceVersion: "7"}}
+	sent := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "meshtimeouts"}, "cart", nil)}
+	r := &registrar{client: sent}
+	result, err := calm{reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, errors.Join(nil, r.sayOfPolicy(ctx, policy, nil))
+	})}.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Errorf("a conflict is %+v, %v", result, err)
+	}
+	if !strings.Contains(sent.data, `"resourceVersion":"7"`) {
+		t.Errorf("it would overwrite what is newer: %s", sent.data)
+	}
+}
+
+// patched keeps the patch of a status, and refuses it.
+type patched struct {
+	client.Client
+	data string
+	err  error
+}
+
+func (p *patched) Status() client.SubResourceWriter { return patchedStatus{of: p} }
+
+type patchedStatus struct {
+	client.SubResourceWriter
+	of *patched
+}
+
+func (p patchedStatus) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	data, err := patch.Data(object)
+	p.of.data = string(data)
+	return errors.Join(err, p.of.err)
 }
 
 // What was said is not said again, but of another object of that name.

@@ -133,8 +133,7 @@ func (s *statuses) writeStatus(ctx context.Context, there, now client.Object) er
 	if generate.Same(there, now) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{})
-	if err := s.client.Status().Patch(ctx, now, patch, client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
+	if err := s.client.Status().Patch(ctx, now, locked(there), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of %s: %w", called(now), err)
 	}
 	return nil

@@ -69,6 +69,11 @@ func (r *registrar) update(ctx context.Context, there, now client.Object) error 
 	return nil
 }
 
+// locked is a patch of what was looked at, and of nothing newer: it holds lists as a whole, in which others write too.
+func locked(there client.Object) client.Patch {
+	return client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{})
+}
+
 // remove deletes what was looked at, and nothing newer.
 func (r *registrar) remove(ctx context.Context, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
