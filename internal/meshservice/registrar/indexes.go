@@ -18,6 +18,8 @@ import (
 const (
 	// byMesh is by the mesh; of Services by the one that they name themselves, if any.
 	byMesh = "registrar/mesh"
+	// byProxy is of Dataplanes, by the name that their proxy has.
+	byProxy = "registrar/proxy"
 	// byTag is of Dataplanes, by the mesh and each tag of their inbounds.
 	byTag = "registrar/tag"
 	// bySelector is of Services and MeshServices, by one of the pairs that they select by.
@@ -36,6 +38,7 @@ func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexe
 	all := []index{
 		{&kumav1alpha1.Dataplane{}, byMesh, mesh},
 		{&kumav1alpha1.Dataplane{}, byTag, func(object client.Object) []string { return tagsOf(object.(*kumav1alpha1.Dataplane)) }},
+		{&kumav1alpha1.Dataplane{}, byProxy, r.proxyIndex},
 		{&kumav1alpha1.MeshService{}, byMesh, mesh},
 		{&kumav1alpha1.MeshService{}, bySelector, func(object client.Object) []string { return selectorOf(object.(*kumav1alpha1.MeshService)) }},
 		{&kumav1alpha1.MeshMultiZoneService{}, byMesh, mesh},
@@ -62,6 +65,10 @@ func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexe
 		}
 	}
 	return nil
+}
+
+func (r *registrar) proxyIndex(object client.Object) []string {
+	return []string{generate.ProxyOf(object.(*kumav1alpha1.Dataplane), r.Where).String()}
 }
 
 func pair(scope, name, value string) string { return scope + "|" + name + "=" + value }

@@ -19,7 +19,6 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // statuses writes what MeshServices and MeshMultiZoneServices have. What no two may have is given by one at a time.
@@ -155,21 +154,6 @@ func (s *statuses) wakeServed(ctx context.Context, object client.Object, q queue
 			q.AddAfter(request(&list.Items[i]), slowly)
 		}
 	}
-}
-
-// followConnections wakes the MeshServices of proxies that connect or leave.
-func (s *statuses) followConnections(ctx context.Context, q queue) error {
-	s.Connections.OnChange(func(id model.ProxyID) {
-		key := client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
-		if s.IsUniversal() {
-			key.Namespace = s.SystemNamespace
-		}
-		var dataplane kumav1alpha1.Dataplane
-		if err := s.cache.Get(ctx, key, &dataplane, client.UnsafeDisableDeepCopy); err == nil {
-			s.wakeServed(ctx, &dataplane, q)
-		}
-	})
-	return nil
 }
 
 // wakeWaiting wakes all that wait for something that may be free now. It is called for each of the two kinds by both.
