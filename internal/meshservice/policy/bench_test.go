@@ -41,7 +41,7 @@ func resolveAll(b *testing.B, policies []Policy, services, consumers, reachable 
 		destinations = append(destinations, tag(model.KubernetesTag(name, "shop", 80)), service(name, "shop", "east", 80, "80"))
 	}
 	started := processorTime(b)
-	set := Compile(policies)
+	set := Compile(policies, onKubernetes)
 	for i := range consumers {
 		p := cart()
 		p.ID.Name = fmt.Sprintf("consumer-%d", i)

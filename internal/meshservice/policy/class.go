@@ -25,6 +25,7 @@ func (s *Set) Class(p model.Proxy) *Class {
 		}
 	}
 	consider(s.others)
+	consider(s.byNamespace[p.ID.Namespace])
 	for i, tags := range p.Inbounds {
 		service := tags[kumav1alpha1.TagService]
 		again := slices.ContainsFunc(p.Inbounds[:i], func(t map[string]string) bool { return t[kumav1alpha1.TagService] == service })

@@ -45,7 +45,7 @@ func TestWhichProxiesAPolicyIsFor(t *testing.T) {
 			if c.ref != "" {
 				text += "\n  targetRef: " + c.ref
 			}
-			set := Compile(policiesIn(t, text))
+			set := Compile(policiesIn(t, text), onKubernetes)
 			if got := set.Resolve(set.Class(c.proxy), tag("any")).Timeout != nil; got != c.want {
 				t.Errorf("it is for it: %v", got)
 			}
@@ -58,7 +58,7 @@ func TestProxiesOfTheSamePoliciesShareAClass(t *testing.T) {
 		timeout("a", "1s", "{kind: Mesh}"),
 		timeout("b", "1s", "{kind: Mesh}")+"\n  targetRef: {kind: Dataplane, labels: {app: cart}}",
 		timeout("c", "1s", "{kind: Mesh}")+"\n  targetRef: {kind: MeshService, name: till}",
-	)))
+	)), onKubernetes)
 	other, till := cart(), cart()
 	other.ID.Name = "cart-2"
 	till.Inbounds = append(till.Inbounds, map[string]string{"kuma.io/service": "till"}, map[string]string{"kuma.io/service": "till"})
@@ -78,7 +78,7 @@ func TestProxiesOfTheSamePoliciesShareAClass(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	of := func(text string) string {
-		set := Compile(policiesIn(t, text))
+		set := Compile(policiesIn(t, text), onKubernetes)
 		return set.Resolve(set.Class(cart()), tag("any")).Fingerprint()
 	}
 	if of(timeout("a", "60s", "{kind: Mesh}")) != of(timeout("b", "1m", "{kind: MeshService, name: any}")) {

@@ -10,10 +10,14 @@ import (
 )
 
 // Explain is which entries apply to a destination and why, for proxies of that class, and also which could be thought to
-// and do not: those that were beaten, and those that name the same service otherwise. They are sorted by kind, and then in
+// and do not: those that were beaten, those that name the same service otherwise, and those of tenants. They are sorted by kind, and then in
 // the order in which they count.
 func (s *Set) Explain(c *Class, d model.Destination) []Decision {
 	decisions := slices.Clone(s.Resolve(c, d).Decisions)
+	counted := map[uint32]bool{}
+	for _, m := range c.matches(&d, nil) {
+		counted[m.id] = true
+	}
 	var others []match
 	for _, g := range c.groups {
 		look := func(entries []*entry) {
@@ -27,10 +31,24 @@ func (s *Set) Explain(c *Class, d model.Destination) []Decision {
 		if d.Key.Kind == model.Tag {
 			g.resources(standInOf(d.Key.Name), look)
 		}
+		if g.confined == nil {
+			continue
+		}
+		g.confined.candidates(&d, func(entries []*entry) {
+			for _, e := range entries {
+				if level := e.reference.level(&d); level != unrelated && !counted[e.id] {
+					others = append(others, match{e, level})
+				}
+			}
+		})
 	}
 	slices.SortFunc(others, func(a, b match) int { return cmp.Compare(a.id, b.id) })
-	for _, m := range slices.Compact(others) {
-		decisions = append(decisions, m.decide(false, m.reference.whyNot(&d)))
+	for _, m := range slices.CompactFunc(others, match.same) {
+		why := m.reference.whyNot(&d)
+		if m.level != unrelated {
+			why = m.whyConfined(s.system)
+		}
+		decisions = append(decisions, m.decide(false, why))
 	}
 	slices.SortStableFunc(decisions, func(a, b Decision) int { return cmp.Compare(a.Kind, b.Kind) })
 	return decisions
@@ -53,6 +71,8 @@ func standInOf(tag string) objectName {
 // whyNot tells why a reference to the same service is not for this destination; it is empty for a reference to others.
 func (r *reference) whyNot(d *model.Destination) string {
 	switch {
+	case r.only != "" && r.only != namespaceOf(d):
+		return ""
 	case d.Key.Kind == model.Tag:
 		if r.kind != model.MeshService || !r.agrees(standInOf(d.Key.Name)) {
 			return ""

@@ -62,7 +62,7 @@ func TestExplain(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := Compile(policiesIn(t, c.policies))
+			set := Compile(policiesIn(t, c.policies), onKubernetes)
 			var got []string
 			for _, d := range set.Explain(set.Class(cart()), c.to) {
 				got = append(got, fmt.Sprintf("%s %s %d %s: %s", d.Kind, d.Policy, d.Entry, map[bool]string{true: "yes", false: "no"}[d.Applies], d.Why))

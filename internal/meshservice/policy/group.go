@@ -15,9 +15,11 @@ type group struct {
 	byStandIn map[objectName][]*entry
 	// byName are those for a resource by its name as an object; the namespace is empty where none is written.
 	byName map[resourceName][]*entry
-	// byDisplayName are those with that label; byLabels those with others only.
+	// byDisplayName are those with that label; byLabels those with others only, by the namespace that they are for.
 	byDisplayName map[resourceName][]*entry
-	byLabels      []*entry
+	byLabels      map[string][]*entry
+	// confined are entries of tenants, which count for the proxies of others in part at most.
+	confined *group
 }
 
 type resourceName struct {
@@ -29,7 +31,7 @@ func newGroup(id uint32, selection selection) *group {
 	return &group{
 		id: id, selection: selection,
 		byTag: map[string][]*entry{}, byStandIn: map[objectName][]*entry{},
-		byName: map[resourceName][]*entry{}, byDisplayName: map[resourceName][]*entry{},
+		byName: map[resourceName][]*entry{}, byDisplayName: map[resourceName][]*entry{}, byLabels: map[string][]*entry{},
 	}
 }
 
@@ -47,7 +49,7 @@ func (g *group) add(e *entry) {
 		key := resourceName{kind: r.kind, name: displayName}
 		g.byDisplayName[key] = append(g.byDisplayName[key], e)
 	case r.labels != nil:
-		g.byLabels = append(g.byLabels, e)
+		g.byLabels[r.only] = append(g.byLabels[r.only], e)
 	default:
 		key := resourceName{kind: r.kind, namespace: r.namespace, name: r.name}
 		g.byName[key] = append(g.byName[key], e)
@@ -75,5 +77,8 @@ func (g *group) candidates(d *model.Destination, visit func([]*entry)) {
 	if displayName, found := labelOf(d, kumav1alpha1.LabelDisplayName); found {
 		visit(g.byDisplayName[resourceName{kind: d.Key.Kind, name: displayName}])
 	}
-	visit(g.byLabels)
+	visit(g.byLabels[""])
+	if d.Key.Namespace != "" {
+		visit(g.byLabels[d.Key.Namespace])
+	}
 }

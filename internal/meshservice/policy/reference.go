@@ -45,6 +45,8 @@ type reference struct {
 	// MeshService that stands for it.
 	section string
 	port    uint32
+	// only, if not empty, is the namespace of the resources that it is for.
+	only string
 	// standIn is the MeshService, in any zone, that stands for the tag.
 	standIn objectName
 }
@@ -113,7 +115,7 @@ func (r *reference) level(d *model.Destination) level {
 		return ofMesh
 	case r.kind == model.Tag:
 		return r.levelByTag(d)
-	case r.kind != d.Key.Kind || !r.means(d):
+	case r.kind != d.Key.Kind || r.only != "" && r.only != d.Key.Namespace || !r.means(d):
 		return unrelated
 	case !r.hasPort(d):
 		return unrelated

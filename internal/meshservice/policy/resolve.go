@@ -14,6 +14,9 @@ type match struct {
 	level level
 }
 
+// same says that both are of one entry.
+func (m match) same(other match) bool { return m.id == other.id }
+
 // Resolve is what policies say of a destination, for proxies of that class. What is said by the same entries is one value,
 // which must not be changed.
 func (s *Set) Resolve(c *Class, d model.Destination) *Effective {
@@ -53,5 +56,6 @@ func (c *Class) matches(d *model.Destination, matches []match) []match {
 		})
 	}
 	slices.SortFunc(matches, func(a, b match) int { return cmp.Or(cmp.Compare(b.level, a.level), cmp.Compare(a.id, b.id)) })
-	return slices.Compact(matches)
+	// An entry of a tenant is found twice by its own proxies.
+	return slices.CompactFunc(matches, match.same)
 }

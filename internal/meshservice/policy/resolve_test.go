@@ -104,7 +104,7 @@ func TestWhatATargetRefIsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, kind := range c.kinds {
 				text := "kind: " + kind + "\nmetadata: {name: it}\nspec: {to: [{targetRef: " + c.ref + ", " + confs[kind] + "}]}"
-				set := Compile(policiesIn(t, text))
+				set := Compile(policiesIn(t, text), onKubernetes)
 				got := set.Resolve(set.Class(cart()), c.to)
 				if applies := len(got.Decisions) == 1 && got.Decisions[0].Applies; applies != c.want {
 					t.Errorf("%s applies: %v, want %v: %+v", kind, applies, c.want, got.Decisions)
@@ -139,8 +139,8 @@ func TestResolve(t *testing.T) {
 		"the first name":  {together(timeout("b", "2s", whole), timeout("a", "1s", whole)), here, `{"timeout":{"connectionTimeout":"1s"}}`},
 		"the later entry": {said("MeshTimeout", "a", "{connectionTimeout: 1s}", whole) + "\n  - {targetRef: " + whole + ", default: {connectionTimeout: 2s}}", here, `{"timeout":{"connectionTimeout":"2s"}}`},
 		"the first namespace": {
-			together("kind: MeshTimeout\nmetadata: {name: a, namespace: z}\nspec: {to: [{targetRef: {kind: Mesh}, default: {connectionTimeout: 1s}}]}",
-				"kind: MeshTimeout\nmetadata: {name: a, namespace: b}\nspec: {to: [{targetRef: {kind: Mesh}, default: {connectionTimeout: 2s}}]}"),
+			together(timeout("a", "1s", legacy),
+				"kind: MeshTimeout\nmetadata: {name: a, namespace: kuma-demo}\nspec: {to: [{targetRef: "+legacy+", default: {connectionTimeout: 2s}}]}"),
 			here, `{"timeout":{"connectionTimeout":"2s"}}`,
 		},
 		"who is closer to the proxy, of the same destination": {
@@ -195,7 +195,7 @@ func TestResolve(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := Compile(policiesIn(t, c.policies))
+			set := Compile(policiesIn(t, c.policies), onKubernetes)
 			got, err := json.Marshal(set.Resolve(set.Class(cart()), c.to))
 			if err != nil {
 				t.Fatal(err)

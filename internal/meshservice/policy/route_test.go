@@ -41,7 +41,7 @@ func TestRulesOfRoutes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := Compile(policiesIn(t, c.policies))
+			set := Compile(policiesIn(t, c.policies), onKubernetes)
 			var got []string
 			if effective := set.Resolve(set.Class(cart()), tag("any")); effective.HTTPRoute != nil {
 				for _, rule := range effective.HTTPRoute.Rules {

@@ -12,6 +12,8 @@ import (
 type selection struct {
 	// none: it is for none that Fairlead serves.
 	none bool
+	// namespace is the only one whose proxies it is for, if there is one.
+	namespace string
 	// service is the kuma.io/service that an inbound has, and tags are others of the same inbound.
 	service string
 	tags    map[string]string
@@ -52,7 +54,7 @@ func selectionOf(p Policy) selection {
 
 // key is equal for selections of the same proxies.
 func (s selection) key() string {
-	text, err := json.Marshal([]any{s.none, s.service, s.tags, s.proxy.namespace, s.proxy.name, s.labels, s.dataplane})
+	text, err := json.Marshal([]any{s.none, s.namespace, s.service, s.tags, s.proxy.namespace, s.proxy.name, s.labels, s.dataplane})
 	if err != nil {
 		panic(err) // strings and maps of them always have a text
 	}
@@ -77,7 +79,7 @@ func (s selection) rank() int {
 }
 
 func (s selection) selects(p model.Proxy) bool {
-	if s.none {
+	if s.none || s.namespace != "" && s.namespace != p.ID.Namespace {
 		return false
 	}
 	if s.proxy.name != "" && (s.proxy.name != p.ID.Name || p.ID.Namespace != "" && s.proxy.namespace != p.ID.Namespace) {

@@ -4,6 +4,9 @@
 // Between equals it is the policy that is more specific about its proxies, then the one whose name, and then whose
 // namespace, comes first in the alphabet, and within a policy the later entry. What one leaves open the next one says,
 // field by field.
+//
+// On Kubernetes a policy outside the system namespace counts for the proxies of its own namespace, and for all others only
+// where it speaks of services of that namespace.
 package policy
 
 import (
@@ -12,6 +15,7 @@ import (
 	"sync"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
 )
 
 // Policy is one of any kind.
@@ -19,12 +23,15 @@ type Policy = kumav1alpha1.Policy
 
 // Set holds the policies of a mesh, indexed so that no question needs to look at all. It is safe for concurrent use.
 type Set struct {
-	// groups are policies that are for the same proxies.
-	groups []*group
-	// byService and byName are the groups for a value of kuma.io/service and for the name of a Dataplane; others are the rest.
-	byService map[string][]*group
-	byName    map[string][]*group
-	others    []*group
+	// byService and byName are the groups for a value of kuma.io/service and for the name of a Dataplane, byNamespace those
+	// for all else of a namespace; others are the rest.
+	byService   map[string][]*group
+	byName      map[string][]*group
+	byNamespace map[string][]*group
+	others      []*group
+	// selections are the groups by what they select, and system is the namespace whose policies count everywhere.
+	selections map[string]*group
+	system     string
 
 	mu         sync.RWMutex
 	classes    map[string]*Class
@@ -43,23 +50,21 @@ type entry struct {
 	conf      any
 }
 
-// Compile indexes the policies of one mesh. They must not be changed afterwards.
-func Compile(policies []Policy) *Set {
+// Compile indexes the policies of one mesh, as they count there. They must not be changed afterwards.
+func Compile(policies []Policy, where generate.Where) *Set {
 	s := &Set{
-		byService: map[string][]*group{}, byName: map[string][]*group{},
+		byService: map[string][]*group{}, byName: map[string][]*group{}, byNamespace: map[string][]*group{},
+		selections: map[string]*group{}, system: where.SystemNamespace,
 		classes: map[string]*Class{}, effectives: map[string]*Effective{},
 	}
-	selections := make(map[string]*group)
-	selecting := make(map[Policy]*group, len(policies))
+	// Of a tenant's policies, own are the groups for its proxies.
+	selecting, own := make(map[Policy]*group, len(policies)), map[Policy]*group{}
 	for _, p := range policies {
 		sel := selectionOf(p)
-		g := selections[sel.key()]
-		if g == nil {
-			g = newGroup(uint32(len(s.groups)), sel)
-			selections[sel.key()] = g
-			s.add(g)
+		selecting[p] = s.group(sel)
+		if sel.namespace = tenantOf(p, where); sel.namespace != "" {
+			own[p] = s.group(sel)
 		}
-		selecting[p] = g
 	}
 	ordered := slices.Clone(policies)
 	slices.SortStableFunc(ordered, func(a, b Policy) int {
@@ -73,23 +78,36 @@ func Compile(policies []Policy) *Set {
 	var id uint32
 	for _, p := range ordered {
 		for _, e := range slices.Backward(p.Entries()) {
-			selecting[p].add(&entry{
+			s.place(&entry{
 				id: id, kind: kindOf(p), policy: objectName{p.GetNamespace(), p.GetName()}, index: e.Index,
 				reference: referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)), conf: e.Default,
-			})
+			}, selecting[p], own[p], tenantOf(p, where))
 			id++
 		}
 	}
 	return s
 }
 
+// group is the one for a selection, made if it is the first.
+func (s *Set) group(sel selection) *group {
+	key := sel.key()
+	if g := s.selections[key]; g != nil {
+		return g
+	}
+	g := newGroup(uint32(len(s.selections)), sel)
+	s.selections[key] = g
+	s.add(g)
+	return g
+}
+
 func (s *Set) add(g *group) {
-	s.groups = append(s.groups, g)
 	switch sel := g.selection; {
 	case sel.service != "":
 		s.byService[sel.service] = append(s.byService[sel.service], g)
 	case sel.proxy.name != "":
 		s.byName[sel.proxy.name] = append(s.byName[sel.proxy.name], g)
+	case sel.namespace != "":
+		s.byNamespace[sel.namespace] = append(s.byNamespace[sel.namespace], g)
 	default:
 		s.others = append(s.others, g)
 	}

@@ -82,7 +82,7 @@ func newMesh(w *world, name string) *mesh {
 		labelled:     pairs[*claim]{},
 		multiZone:    newSelectors[*claim](),
 		destinations: newDestinations(),
-		set:          policy.Compile(nil),
+		set:          policy.Compile(nil, w.where),
 		reaches:      map[string]*reachSet{},
 		groups:       map[groupKey]*group{},
 		grouped:      map[model.ProxyID]*group{},

@@ -136,7 +136,7 @@ func (m *mesh) compile() {
 			}
 		}
 	}
-	m.set = policy.Compile(list)
+	m.set = policy.Compile(list, m.world.where)
 	affinity := slices.Sorted(slices.Values(keys.UnsortedList()))
 	m.previous = map[*destination]map[*policy.Class]*variant{}
 	for _, d := range m.destinations.all {

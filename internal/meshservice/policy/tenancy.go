@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"fmt"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds"
+)
+
+// tenantOf is the namespace that a policy has a say in, and only there: on Kubernetes, all but the system namespace are
+// written by tenants, of whom none may lead the calls of another. It is empty for a policy with a say everywhere.
+func tenantOf(p Policy, where generate.Where) string {
+	if where.IsUniversal() || p.GetNamespace() == where.SystemNamespace {
+		return ""
+	}
+	return p.GetNamespace()
+}
+
+// place puts an entry where the proxies that it is for look. One of a tenant is for its own proxies, and in part for all.
+func (s *Set) place(e *entry, all, own *group, tenant string) {
+	if tenant == "" {
+		all.add(e)
+		return
+	}
+	own.add(e)
+	if all.confined == nil {
+		all.confined = newGroup(all.id, all.selection)
+	}
+	all.confined.add(e)
+	if part, found := e.reference.within(tenant); found && leadsWithin(e.conf, tenant) {
+		public := *e
+		public.reference = part
+		all.add(&public)
+	}
+}
+
+// within is the part of a reference that is for services of a namespace, and whether there can be any.
+func (r reference) within(namespace string) (part reference, found bool) {
+	switch {
+	case r.unusable != "" || r.everything:
+		return r, false
+	case r.kind == model.Tag:
+		return r, r.standIn.namespace == namespace
+	case r.labels != nil:
+		found = r.agrees(objectName{namespace: namespace})
+	default:
+		found = r.namespace == namespace
+	}
+	r.only = namespace
+	return r, found
+}
+
+// leadsWithin says whether all that a route leads to is surely in a namespace. What is no route leads nowhere.
+func leadsWithin(conf any, namespace string) bool {
+	for _, refs := range backendsOf(conf) {
+		for _, ref := range refs {
+			if !isWithin(ref, namespace) {
+				return false
+			}
+		}
+	}
+	route, ok := conf.(*kumav1alpha1.MeshHTTPRouteTo)
+	if !ok {
+		return true
+	}
+	for _, rule := range route.Rules {
+		for _, written := range rule.Default.Filters {
+			filter, err := xds.ReadFilter(written)
+			// A rule with a filter that cannot be read is left out.
+			if err == nil && filter.RequestMirror != nil && !isWithin(filter.RequestMirror.BackendRef, namespace) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isWithin(ref kumav1alpha1.BackendRef, namespace string) bool {
+	r := backendOf(ref, namespace)
+	_, found := r.within(namespace)
+	if r.labels == nil || !found {
+		return found
+	}
+	return r.labels[kumav1alpha1.LabelNamespace] == namespace || r.labels[kumav1alpha1.LabelKubernetesNamespace] == namespace
+}
+
+// whyConfined tells why an entry of a tenant that is for the destination does not count for the proxies of others.
+func (m match) whyConfined(system string) string {
+	tenant, what := m.policy.namespace, "proxies and services only"
+	if _, found := m.reference.within(tenant); found && !leadsWithin(m.conf, tenant) {
+		what = "proxies only, since it leads out of it"
+	}
+	return fmt.Sprintf("%s; in namespace %s, it counts for its %s: move it to %s", m.why(), tenant, what, system)
+}
+
+// namespaceOf a destination is that of the service, in whatever zone.
+func namespaceOf(d *model.Destination) string {
+	if d.Key.Kind == model.Tag {
+		return standInOf(d.Key.Name).namespace
+	}
+	return d.Key.Namespace
+}
