@@ -84,7 +84,7 @@ func (s *stage) ingress(t testing.TB, address string, services ...string) *kumav
 		t.Fatal(err)
 	}
 	z := &kumav1alpha1.ZoneIngress{
-		ObjectMeta: metav1.ObjectMeta{Name: west},
+		ObjectMeta: metav1.ObjectMeta{Name: west + "-" + s.namespace, Namespace: system},
 		Spec: kumav1alpha1.ZoneIngressSpec{Zone: west, Networking: kumav1alpha1.ZoneIngressNetworking{
 			Address: host, Port: int32(port), AdvertisedAddress: host, AdvertisedPort: int32(port),
 		}},
@@ -95,6 +95,11 @@ func (s *stage) ingress(t testing.TB, address string, services ...string) *kumav
 			Tags: map[string]string{kumav1alpha1.TagService: s.tag(name), kumav1alpha1.TagZone: west},
 		})
 	}
+	t.Cleanup(func() {
+		if err := s.Delete(context.WithoutCancel(t.Context()), z); client.IgnoreNotFound(err) != nil {
+			t.Errorf("delete ZoneIngress %s: %v", z.Name, err)
+		}
+	})
 	return z
 }
 

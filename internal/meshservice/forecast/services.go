@@ -72,7 +72,7 @@ func (w *World) selectedBy(service *corev1.Service) []*corev1.Pod {
 func (w *World) wantedOfDataplanes() []*kumav1alpha1.MeshService {
 	serving := map[string][]*kumav1alpha1.Dataplane{}
 	for _, d := range w.dataplanes {
-		for _, service := range generate.ServicesOf(d) {
+		for _, service := range generate.ServicesOf(d, w.Where) {
 			serving[service] = append(serving[service], d)
 		}
 	}

@@ -15,7 +15,7 @@ func ProxyOf(dataplane *kumav1alpha1.Dataplane, where Where) model.ProxyID {
 }
 
 // Serves says whether a Dataplane is one of a MeshService's, and whether it takes traffic for it.
-func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane) (serves, healthy bool) {
+func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where Where) (serves, healthy bool) {
 	if MeshOf(service) != MeshOf(dataplane) {
 		return false, false
 	}
@@ -27,7 +27,8 @@ func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane
 	for i := range dataplane.Spec.Networking.Inbound {
 		inbound := &dataplane.Spec.Networking.Inbound[i]
 		state := inbound.InForce()
-		if state == kumav1alpha1.InboundIgnored || !has(inbound.Tags, selector.DataplaneTags) {
+		claims, _ := Overreach(dataplane, inbound.Tags, where)
+		if claims != "" || state == kumav1alpha1.InboundIgnored || !has(inbound.Tags, selector.DataplaneTags) {
 			continue
 		}
 		serves, healthy = true, healthy || state == kumav1alpha1.InboundReady

@@ -18,11 +18,12 @@ import (
 func IsName(service string) bool { return validation.IsDNS1123Label(service) == nil }
 
 // ServicesOf are the values of kuma.io/service that a Dataplane serves, sorted.
-func ServicesOf(dataplane *kumav1alpha1.Dataplane) []string {
+func ServicesOf(dataplane *kumav1alpha1.Dataplane, where Where) []string {
 	var all []string
 	for i := range dataplane.Spec.Networking.Inbound {
 		inbound := &dataplane.Spec.Networking.Inbound[i]
-		if service := inbound.Tags[kumav1alpha1.TagService]; service != "" && inbound.InForce() != kumav1alpha1.InboundIgnored {
+		claims, _ := Overreach(dataplane, inbound.Tags, where)
+		if service := inbound.Tags[kumav1alpha1.TagService]; service != "" && claims == "" && inbound.InForce() != kumav1alpha1.InboundIgnored {
 			all = append(all, service)
 		}
 	}

@@ -204,11 +204,11 @@ func TestServes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Name: "backend", Namespace: "kuma-system"}}
 			service.Spec.Selector = c.selector
-			if serves, healthy := Serves(service, c.dataplane); serves != c.serves || healthy != c.healthy {
+			if serves, healthy := Serves(service, c.dataplane, onKubernetes); serves != c.serves || healthy != c.healthy {
 				t.Errorf("serves %v, healthy %v", serves, healthy)
 			}
 			c.dataplane.Labels = map[string]string{kumav1alpha1.LabelMesh: "other"}
-			if serves, _ := Serves(service, c.dataplane); serves {
+			if serves, _ := Serves(service, c.dataplane, onKubernetes); serves {
 				t.Error("it serves one of another mesh")
 			}
 		})

@@ -136,7 +136,7 @@ func (r *registrar) compareDataplanes(ctx context.Context, mesh string, in *cens
 	}
 	served := map[string]bool{}
 	for i := range dataplanes.Items {
-		for _, service := range generate.ServicesOf(&dataplanes.Items[i]) {
+		for _, service := range generate.ServicesOf(&dataplanes.Items[i], r.Where) {
 			served[service] = true
 		}
 	}

@@ -103,7 +103,7 @@ func (s *statuses) serving(ctx context.Context, service *kumav1alpha1.MeshServic
 func (s *statuses) count(service *kumav1alpha1.MeshService, dataplanes []*kumav1alpha1.Dataplane) {
 	proxies := kumav1alpha1.DataplaneProxies{}
 	for _, dataplane := range dataplanes {
-		serves, healthy := generate.Serves(service, dataplane)
+		serves, healthy := generate.Serves(service, dataplane, s.Where)
 		if !serves {
 			continue
 		}

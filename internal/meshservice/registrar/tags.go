@@ -35,8 +35,8 @@ func TagsName(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
 func (r *registrar) setupTags(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-tags").WithOptions(options(1)).
 		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(specChanged)).
-		Watches(&kumav1alpha1.Dataplane{}, r.changes(tagsServed)).
-		Watches(&kumav1alpha1.ZoneIngress{}, r.changes(tagsBehind)).
+		Watches(&kumav1alpha1.Dataplane{}, r.changes(r.tagsServed)).
+		Watches(&kumav1alpha1.ZoneIngress{}, r.changes(r.tagsBehind)).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: generate.MeshOf(record)}}}
@@ -51,21 +51,21 @@ func (r *registrar) setupTags(mgr ctrl.Manager) error {
 // tag is a value of kuma.io/service in a mesh.
 type tag struct{ mesh, service string }
 
-func tagsServed(object client.Object) []tag {
+func (r *registrar) tagsServed(object client.Object) []tag {
 	dataplane, ok := object.(*kumav1alpha1.Dataplane)
 	if !ok {
 		return nil
 	}
 	var all []tag
-	for _, service := range generate.ServicesOf(dataplane) {
+	for _, service := range generate.ServicesOf(dataplane, r.Where) {
 		all = append(all, tag{generate.MeshOf(dataplane), service})
 	}
 	return all
 }
 
-func tagsBehind(object client.Object) []tag {
+func (r *registrar) tagsBehind(object client.Object) []tag {
 	ingress, ok := object.(*kumav1alpha1.ZoneIngress)
-	if !ok {
+	if !ok || !generate.Trusted(ingress, r.Where) {
 		return nil
 	}
 	var all []tag
@@ -112,7 +112,9 @@ func (r *registrar) recorded(ctx context.Context, t tag) bool {
 // served says whether a value is served by what is left.
 func (r *registrar) served(ctx context.Context, t tag) bool {
 	left, err := r.dataplanesWith(ctx, pair(t.mesh, kumav1alpha1.TagService, t.service))
-	return err == nil && len(left) > 0
+	return err == nil && slices.ContainsFunc(left, func(d *kumav1alpha1.Dataplane) bool {
+		return slices.Contains(generate.ServicesOf(d, r.Where), t.service)
+	})
 }
 
 // reconcileTags gives each value of kuma.io/service of a mesh its address.
@@ -158,10 +160,10 @@ func (r *registrar) tagsIn(ctx context.Context, mesh string) ([]string, error) {
 	}
 	var all []string
 	for i := range dataplanes.Items {
-		all = append(all, generate.ServicesOf(&dataplanes.Items[i])...)
+		all = append(all, generate.ServicesOf(&dataplanes.Items[i], r.Where)...)
 	}
 	for i := range ingresses.Items {
-		for _, t := range tagsBehind(&ingresses.Items[i]) {
+		for _, t := range r.tagsBehind(&ingresses.Items[i]) {
 			if t.mesh == mesh {
 				all = append(all, t.service)
 			}

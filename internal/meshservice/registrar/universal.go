@@ -24,7 +24,7 @@ const annotationUnused = "fairlead.dev/unused-since"
 // mesh: its request has the mesh where others have the namespace.
 func (r *registrar) setupUniversal(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-universal").WithOptions(options(atOnce)).
-		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(servedBy), builder.WithPredicates(specChanged)).
+		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servedBy), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.meant), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.servedIn), builder.WithPredicates(specChanged)).
 		Complete(calm{reconcile.Func(r.reconcileUniversal)})
@@ -38,13 +38,13 @@ func serviceIn(mesh, service string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: mesh, Name: service}}
 }
 
-func servedBy(_ context.Context, object client.Object) []reconcile.Request {
+func (r *registrar) servedBy(_ context.Context, object client.Object) []reconcile.Request {
 	dataplane, ok := object.(*kumav1alpha1.Dataplane)
 	if !ok {
 		return nil
 	}
 	var all []reconcile.Request
-	for _, service := range generate.ServicesOf(dataplane) {
+	for _, service := range generate.ServicesOf(dataplane, r.Where) {
 		all = append(all, serviceIn(generate.MeshOf(dataplane), service))
 	}
 	return all
@@ -75,7 +75,7 @@ func (r *registrar) servedIn(ctx context.Context, mesh client.Object) []reconcil
 	}
 	var all []reconcile.Request
 	for i := range dataplanes.Items {
-		all = append(all, servedBy(ctx, &dataplanes.Items[i])...)
+		all = append(all, r.servedBy(ctx, &dataplanes.Items[i])...)
 	}
 	for i := range services.Items {
 		all = append(all, serviceIn(mesh.GetName(), generate.IdentityOf(&services.Items[i], r.Where).Name))

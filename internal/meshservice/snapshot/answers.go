@@ -2,9 +2,11 @@ package snapshot
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
@@ -87,10 +89,14 @@ func (e *Engine) Problems(mesh string) []Problem {
 			}
 		}
 	}
-	if m.mode == model.Disabled {
-		// What was written for MeshServices beforehand waits for them.
-		slices.SortFunc(list, compareProblems)
-		return slices.Compact(list)
+	for _, d := range m.byObject {
+		list = append(list, d.problems...)
+	}
+	for _, i := range e.world.ignored {
+		list = append(list, Problem{
+			Object: kumav1alpha1.ZoneIngressKind + " " + i.name.String(), Field: "metadata.namespace",
+			Message: fmt.Sprintf("a ZoneIngress counts only in namespace %s: move it there, or remove it", e.where.SystemNamespace),
+		})
 	}
 	policies := slices.Collect(maps.Values(m.policies))
 	for _, f := range policy.Dangling(policies, m.sorted()) {

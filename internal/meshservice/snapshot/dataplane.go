@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,6 +22,8 @@ type dataplane struct {
 	created   time.Time
 	inbounds  []*inbound
 	outbounds []outbound
+	// problems are what of it does not count.
+	problems []Problem
 }
 
 // inbound is an instance that is called.
@@ -48,10 +51,18 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where generate.Where) *dataplane
 	}}
 	n := obj.Spec.Networking
 	d.outbounds = outboundsOf(n, id.Namespace)
-	for _, in := range n.Inbound {
+	for i, in := range n.Inbound {
 		// Policies know a proxy by the tags of an inbound that nobody calls, too.
 		d.proxy.Inbounds = append(d.proxy.Inbounds, in.Tags)
 		if in.InForce() == kumav1alpha1.InboundIgnored {
+			continue
+		}
+		if tag, namespace := generate.Overreach(obj, in.Tags, where); tag != "" {
+			d.problems = append(d.problems, Problem{
+				Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: fmt.Sprintf("spec.networking.inbound[%d].tags[%s]", i, tag),
+				Message: fmt.Sprintf("it claims a service of namespace %s, so that nobody calls the inbound: name one of namespace %s, or move the Dataplane to %s or %s",
+					namespace, d.object.Namespace, namespace, where.SystemNamespace),
+			})
 			continue
 		}
 		d.inbounds = append(d.inbounds, &inbound{

@@ -117,6 +117,8 @@ type ingress struct {
 	zone    string
 	address string
 	port    uint32
+	// ignored says that it is where it does not count.
+	ignored bool
 	// available are the instances behind it, by mesh and kuma.io/service, and what they speak.
 	available map[string]map[string]available
 }
@@ -133,6 +135,7 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where generate.Where) input {
 		zone:      obj.Spec.Zone,
 		address:   n.AdvertisedAddress,
 		port:      uint32(n.AdvertisedPort),
+		ignored:   !generate.Trusted(obj, where),
 		available: map[string]map[string]available{},
 	}
 	if i.address == "" {
@@ -166,6 +169,10 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where generate.Where) input {
 }
 
 func (i *ingress) enter(w *world) {
+	if i.ignored {
+		w.ignored[i.name] = i
+		return
+	}
 	if i.zone == "" {
 		return
 	}
@@ -186,6 +193,10 @@ func (i *ingress) enter(w *world) {
 }
 
 func (i *ingress) leave(w *world) {
+	if i.ignored {
+		delete(w.ignored, i.name)
+		return
+	}
 	if i.zone == "" {
 		return
 	}

@@ -23,6 +23,8 @@ type world struct {
 	// services are those of Kubernetes, and ingresses those of other zones: neither is of one mesh.
 	services  map[types.NamespacedName]*service
 	ingresses map[string]map[types.NamespacedName]*ingress
+	// ignored are ingresses that somebody else than the owner of the mesh wrote.
+	ignored map[types.NamespacedName]*ingress
 	// owners are the Services that have a ClusterIP.
 	owners map[string]sets.Set[types.NamespacedName]
 }
@@ -40,6 +42,7 @@ func newWorld(where generate.Where) *world {
 		inputs:    map[objectKey]input{},
 		services:  map[types.NamespacedName]*service{},
 		ingresses: map[string]map[types.NamespacedName]*ingress{},
+		ignored:   map[types.NamespacedName]*ingress{},
 		owners:    map[string]sets.Set[types.NamespacedName]{},
 	}
 }
