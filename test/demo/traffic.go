@@ -126,6 +126,10 @@ func (t *traffic) call(context.Context) error {
 func (t *traffic) answers(ctx context.Context, consumer string, zones []string) error {
 	caller := t.callers[consumer]
 	from := caller.Tally()
+	// The story stops where it happened, and not at its end.
+	if from.Failed > 0 {
+		return fmt.Errorf("calls of %s have failed: %s", consumer, from)
+	}
 	return launch.Attempt(ctx, 30*time.Second, func(context.Context) error {
 		tally := caller.Tally()
 		latest := tally.Since(from)
