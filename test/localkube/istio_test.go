@@ -30,7 +30,12 @@ func TestCharts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "charts")
 	first := succeed(t, "charts", "--dir", dir)
-	for _, version := range []string{"v1.24.0", "v1.26.0", "v1.31.0", "v1.31.1"} {
+	versions := []string{"v1.24.0", "v1.26.0", "v1.31.0"}
+	// A release that the module proxy has withdrawn is told, and left out.
+	if !strings.Contains(first.stdout, "charts of Istio v1.31.1 are left out") {
+		versions = append(versions, "v1.31.1")
+	}
+	for _, version := range versions {
 		for _, name := range []string{"base", "istiod", "default", "gateway"} {
 			path := filepath.Join(dir, version, name)
 			if _, err := os.Stat(filepath.Join(path, "values.yaml")); err != nil {
@@ -48,17 +53,17 @@ func TestCharts(t *testing.T) {
 	if err := os.WriteFile(mark, []byte("changed: true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "v1.31.1")); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, "v1.31.0")); err != nil {
 		t.Fatal(err)
 	}
 	succeed(t, "charts", "--dir", dir)
 	if data, err := os.ReadFile(mark); err != nil || string(data) != "changed: true\n" {
 		t.Errorf("a chart that was there was written again: %q, %v", data, err)
 	}
-	loadChart(t, filepath.Join(dir, "v1.31.1", "istiod"))
+	loadChart(t, filepath.Join(dir, "v1.31.0", "istiod"))
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 4 {
-		t.Errorf("left are %v, %v, want four versions", entries, err)
+	if err != nil || len(entries) != len(versions) {
+		t.Errorf("left are %v, %v, want %v", entries, err, versions)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // releases that the module proxy serves whole. Istio's tags are not versions
@@ -29,13 +30,29 @@ var charts = map[string]string{
 	"gateway": "gateway",
 }
 
-// Write leaves every chart as DIR/<version>/<chart>, each whole or not at all.
+// errNotServed is the module proxy's word that it has no such version, now or ever: trying again does not help.
+var errNotServed = errors.New("the module proxy does not serve them")
+
+// Write leaves every chart as DIR/<version>/<chart>, each whole or not at all. A release that the module proxy has
+// withdrawn is left out, and told: the others are of use without it.
 func Write(ctx context.Context, dir string, progress func(string)) error {
+	var refused error
+	written := 0
 	for _, r := range releases {
-		if err := writeRelease(ctx, filepath.Join(dir, r.version), r.module); err != nil {
+		err := writeRelease(ctx, filepath.Join(dir, r.version), r.module)
+		switch {
+		case errors.Is(err, errNotServed):
+			refused = fmt.Errorf("charts of Istio %s: %w", r.version, err)
+			progress(fmt.Sprintf("charts of Istio %s are left out: %v", r.version, err))
+		case err != nil:
 			return fmt.Errorf("charts of Istio %s: %w", r.version, err)
+		default:
+			written++
+			progress(fmt.Sprintf("charts of Istio %s in %s", r.version, filepath.Join(dir, r.version)))
 		}
-		progress(fmt.Sprintf("charts of Istio %s in %s", r.version, filepath.Join(dir, r.version)))
+	}
+	if written == 0 {
+		return refused
 	}
 	return nil
 }
@@ -83,6 +100,16 @@ func makeWritable(root string) error {
 	})
 }
 
+// refusal tells a final word of the module proxy from trouble on the way to it.
+func refusal(text string) error {
+	for _, final := range []string{"403 Forbidden", "404 Not Found", "410 Gone"} {
+		if strings.Contains(text, final) {
+			return fmt.Errorf("%w (%s)", errNotServed, final)
+		}
+	}
+	return errors.New(text)
+}
+
 func moduleDir(ctx context.Context, version string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", "istio.io/istio@"+version)
 	cmd.Dir = os.TempDir() // outside any module, whose own requirements do not matter here
@@ -95,7 +122,7 @@ func moduleDir(ctx context.Context, version string) (string, error) {
 		return "", errors.Join(err, jsonErr)
 	}
 	if module.Error != "" {
-		return "", errors.New(module.Error)
+		return "", refusal(module.Error)
 	}
 	return module.Dir, err
 }
