@@ -74,7 +74,8 @@ type MeshHTTPRouteTo struct {
 	// +optional
 	Hostnames []string `json:"hostnames,omitempty"`
 
-	// Which requests go where. The first that matches counts.
+	// Which requests go where. The closest match counts, wherever it stands: an exact path before a pattern, a longer prefix
+	// before a shorter one.
 	// +listType=atomic
 	// +optional
 	Rules []HTTPRule `json:"rules,omitempty"`

@@ -31,8 +31,6 @@ const (
 	InjectionEnabled = "enabled"
 	// OriginZone is the value of LabelOrigin on what this zone made.
 	OriginZone = "zone"
-	// OriginGlobal is the value of LabelOrigin on what was synced from elsewhere.
-	OriginGlobal = "global"
 )
 
 // Tags of a Dataplane's inbounds.
