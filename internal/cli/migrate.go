@@ -141,7 +141,7 @@ func (c *cluster) consumersOf(ctx context.Context, mesh string, where generate.W
 	names := []string{}
 	for i := range list.Items {
 		if dataplane := &list.Items[i]; generate.MeshOf(dataplane) == mesh {
-			names = append(names, switching.ConsumerOf(dataplane, where))
+			names = append(names, generate.ConsumerIn(dataplane, where))
 		}
 	}
 	slices.Sort(names)

@@ -1,9 +1,12 @@
 package generate
 
 import (
+	"cmp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
 // Between says whether an owner of pods is itself made by another: who that is has to be looked up.
@@ -22,6 +25,14 @@ func ConsumerOf(pod metav1.Object, ownersOwner *metav1.OwnerReference) string {
 		owner = ownersOwner
 	}
 	return owner.Kind + "/" + owner.Name
+}
+
+// ConsumerIn is the workload that a Dataplane is part of, as namespace/Kind/name; in universal the Dataplane itself.
+func ConsumerIn(dataplane *kumav1alpha1.Dataplane, where Where) string {
+	if where.IsUniversal() {
+		return dataplane.Name
+	}
+	return dataplane.Namespace + "/" + cmp.Or(dataplane.Annotations[kumav1alpha1.AnnotationConsumer], kumav1alpha1.DataplaneKind+"/"+dataplane.Name)
 }
 
 // nameOf is the name of a consumer.

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -44,7 +43,7 @@ func readMeshService(obj *kumav1alpha1.MeshService, where generate.Where) input 
 		c.ref = ref.Name
 	}
 	c.address(obj.Status.Addresses, obj.Status.VIPs)
-	c.labels = believed(obj.Labels, c.id)
+	c.labels = generate.LabelsOf(obj, where)
 	return c
 }
 
@@ -58,7 +57,7 @@ func readMultiZone(obj *kumav1alpha1.MeshMultiZoneService, where generate.Where)
 		c.ports = append(c.ports, kumav1alpha1.Port{Port: port.Port, Name: port.Name, AppProtocol: port.AppProtocol})
 	}
 	c.address(obj.Status.Addresses, obj.Status.VIPs)
-	c.labels = believed(obj.Labels, c.id)
+	c.labels = generate.LabelsOf(obj, where)
 	c.id.Zone = ""
 	return c
 }
@@ -70,25 +69,6 @@ func (c *claim) address(addresses []kumav1alpha1.Address, vips []kumav1alpha1.VI
 	for _, v := range vips {
 		c.vips = append(c.vips, v.IP)
 	}
-}
-
-// believed are labels that say of a resource who it is, whoever wrote them.
-func believed(labels map[string]string, id generate.Identity) map[string]string {
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	for label, value := range map[string]string{
-		kumav1alpha1.LabelDisplayName: id.Name, kumav1alpha1.LabelZone: id.Zone,
-		kumav1alpha1.LabelNamespace: id.Namespace, kumav1alpha1.LabelKubernetesNamespace: id.Namespace,
-	} {
-		if value == "" {
-			delete(labels, label)
-		} else {
-			labels[label] = value
-		}
-	}
-	return labels
 }
 
 func (c *claim) key(port uint32) model.Key {

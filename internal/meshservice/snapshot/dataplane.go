@@ -47,7 +47,7 @@ func (i *inbound) serves(target intstr.IntOrString) bool {
 func readDataplane(obj *kumav1alpha1.Dataplane, where generate.Where) *dataplane {
 	id := generate.ProxyOf(obj, where)
 	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time, proxy: model.Proxy{
-		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: consumerOf(obj, where),
+		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: generate.ConsumerIn(obj, where),
 	}}
 	n := obj.Spec.Networking
 	d.outbounds = outboundsOf(n, id.Namespace)
@@ -76,14 +76,6 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where generate.Where) *dataplane
 		})
 	}
 	return d
-}
-
-// consumerOf is the workload that a Dataplane is part of.
-func consumerOf(obj *kumav1alpha1.Dataplane, where generate.Where) string {
-	if where.IsUniversal() {
-		return obj.Name
-	}
-	return obj.Namespace + "/" + cmp.Or(obj.Annotations[kumav1alpha1.AnnotationConsumer], kumav1alpha1.DataplaneKind+"/"+obj.Name)
 }
 
 // reachOf is what a Dataplane says that it calls. A name without a namespace is of its own.

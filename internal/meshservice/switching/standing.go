@@ -1,14 +1,12 @@
 package switching
 
 import (
-	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -58,12 +56,4 @@ func Foresee(mesh *kumav1alpha1.Mesh, intent Intent, consumers []string, now tim
 // Hindrance is why the mode of a mesh leaves nothing to do for an intent; nil if it does not.
 func Hindrance(mesh *kumav1alpha1.Mesh, intent Intent) *passage.Reason {
 	return modeHold(mesh, intent.Revert)
-}
-
-// ConsumerOf is the workload that a Dataplane is part of.
-func ConsumerOf(dataplane *kumav1alpha1.Dataplane, where generate.Where) string {
-	if where.IsUniversal() {
-		return dataplane.Name
-	}
-	return dataplane.Namespace + "/" + cmp.Or(dataplane.Annotations[kumav1alpha1.AnnotationConsumer], kumav1alpha1.DataplaneKind+"/"+dataplane.Name)
 }
