@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	jose "github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -173,6 +175,13 @@ func TestIdentity(t *testing.T) {
 		refusedWith(t, s.knock(t, cart, trusting, token(cart, "somebody-else")), codes.Unauthenticated)
 		refusedWith(t, s.knock(t, cart, trusting), codes.Unauthenticated)
 		refusedWith(t, s.knock(t, cart, trusting, grpc.WithPerRPCCredentials(bearer("nonsense"))), codes.Unauthenticated)
+		until := func(end time.Time) grpc.DialOption {
+			return grpc.WithPerRPCCredentials(bearer(s.ending(t, s.token(t, cart, audience), end)))
+		}
+		if err := s.knock(t, cart, trusting, until(time.Now().Add(time.Hour))); err != nil {
+			t.Errorf("its own, with another end: %v", err)
+		}
+		refusedWith(t, s.knock(t, cart, trusting, until(time.Now().Add(-time.Hour))), codes.Unauthenticated)
 	})
 
 	t.Run("by certificate", func(t *testing.T) {
@@ -222,4 +231,35 @@ func (s *stage) token(t testing.TB, id model.ProxyID, audience string) string {
 		t.Fatal(err)
 	}
 	return request.Status.Token
+}
+
+// ending is a token with another end, signed again with the cluster's own key: the API server issues none for less than ten
+// minutes.
+func (s *stage) ending(t testing.TB, token string, end time.Time) string {
+	t.Helper()
+	key, err := keyutil.PrivateKeyFromFile(filepath.Join(s.Dir, "pki", "service-accounts.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := map[string]any{}
+	if err := parsed.UnsafeClaimsWithoutVerification(&claims); err != nil {
+		t.Fatal(err)
+	}
+	claims["exp"] = end.Unix()
+	claims["iat"] = end.Add(-time.Hour).Unix()
+	claims["nbf"] = claims["iat"]
+	signing := jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: parsed.Headers[0].KeyID}}
+	signer, err := jose.NewSigner(signing, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := jwt.Signed(signer).Claims(claims).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
 }

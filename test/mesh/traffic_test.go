@@ -44,9 +44,8 @@ func (s *stage) bootstrap(id model.ProxyID) callers.Bootstrap {
 	return callers.Bootstrap{Server: s.world.address, Node: id.String()}
 }
 
-// calls has a consumer call a target on and on, once it is served: how long a new mesh takes to be is not what is tested.
-// From then on every call counts.
-func (s *stage) calls(t testing.TB, consumer, target string) *callers.Caller {
+// served runs a consumer and waits until a target answers it: how long a new mesh takes to be is not what is tested.
+func (s *stage) served(t testing.TB, consumer, target string) callers.Bootstrap {
 	t.Helper()
 	bootstrap := s.bootstrap(s.runs(t, deployment(consumer, 0)))
 	first, err := callers.Dial(target, bootstrap)
@@ -58,7 +57,13 @@ func (s *stage) calls(t testing.TB, consumer, target string) *callers.Caller {
 		_, err := callers.Zone(ctx, first)
 		return err
 	})
-	c, err := callers.Start(target, bootstrap, rate)
+	return bootstrap
+}
+
+// calls has a consumer call a target on and on, once it is served. From then on every call counts.
+func (s *stage) calls(t testing.TB, consumer, target string) *callers.Caller {
+	t.Helper()
+	c, err := callers.Start(target, s.served(t, consumer, target), rate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +72,7 @@ func (s *stage) calls(t testing.TB, consumer, target string) *callers.Caller {
 }
 
 // answeredBy waits until so many calls in a row are answered in these zones, each of them, and in no other.
-func answeredBy(t testing.TB, c *callers.Caller, zones ...string) {
+func answeredBy(t testing.TB, c interface{ Tally() callers.Tally }, zones ...string) {
 	t.Helper()
 	const enough = rate
 	from := c.Tally()
