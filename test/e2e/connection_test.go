@@ -245,7 +245,7 @@ func TestWithoutCRDs(t *testing.T) {
 	admin := administrator(t, c.Config())
 
 	p := startOperator(t, c.Kubeconfig(), "--install-crds=false")
-	line := p.logged(t, 20*time.Second, "find the kinds of passage revision failed, will be tried again")
+	line := p.logged(t, time.Minute, "find the kinds of passage revision failed, will be tried again")
 	if !strings.Contains(fmt.Sprint(line["err"]), "install the CRDs with `fairlead crds install`") {
 		t.Errorf("the log does not say what to do: %v", line)
 	}

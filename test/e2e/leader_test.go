@@ -107,7 +107,7 @@ func serverGoesAway(t *testing.T, c *cluster.Cluster) {
 	says := func(p *process, path string, want int, text string) {
 		t.Helper()
 		address := p.address(t, "health probes")
-		eventually(t, 20*time.Second, func(context.Context) error {
+		eventually(t, time.Minute, func(context.Context) error {
 			if code, body := probe(t, address, path); code != want || !strings.Contains(body, text) {
 				return fmt.Errorf("%s says %d: %s", path, code, body)
 			}

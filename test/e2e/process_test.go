@@ -174,12 +174,12 @@ func matches(line map[string]any, attributes []string) bool {
 
 func (p *process) ready(t testing.TB) {
 	t.Helper()
-	p.logged(t, 20*time.Second, "ready")
+	p.logged(t, time.Minute, "ready")
 }
 
 func (p *process) leading(t testing.TB) {
 	t.Helper()
-	p.logged(t, 20*time.Second, "leading")
+	p.logged(t, time.Minute, "leading")
 }
 
 // address of one of the operator's servers.

@@ -138,7 +138,7 @@ func (i *installation) forget(t testing.TB) {
 func (i *installation) letGo(t testing.TB) {
 	t.Helper()
 	unprotected := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		var left []error
 		for _, kind := range []string{v1.IstioRevisionTagKind, v1.IstioRevisionKind} {
 			list := &metav1.PartialObjectMetadataList{}

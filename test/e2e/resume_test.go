@@ -79,7 +79,7 @@ func TestRestartWritesNothing(t *testing.T) {
 func lookedAtAll(t testing.TB, p *process, controller string, atLeast int) {
 	t.Helper()
 	address := p.address(t, "insecure metrics")
-	eventually(t, 20*time.Second, func(context.Context) error {
+	eventually(t, time.Minute, func(context.Context) error {
 		_, metrics := probe(t, address, "/metrics")
 		queued := sample(t, metrics, "workqueue_adds_total", controller)
 		looked := sample(t, metrics, "controller_runtime_reconcile_total", controller)
@@ -229,7 +229,7 @@ func undisturbed(t testing.TB, config *rest.Config, until func(context.Context) 
 	ended := make(chan error, 1)
 	run := runOperator(t)
 	go func() { ended <- run(ctx, config) }()
-	eventually(t, 20*time.Second, until)
+	eventually(t, time.Minute, until)
 	stop()
 	if err := <-ended; err != nil {
 		t.Fatal(err)

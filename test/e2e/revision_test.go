@@ -209,7 +209,7 @@ func TestRefusedByTheServer(t *testing.T) {
 	create(t, w.Client, makeIstio(name, "v1.24.0"))
 
 	var istio v1.Istio
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		return isReported(ctx, w, name, "Refused", &istio)
 	})
 	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
@@ -254,7 +254,7 @@ func refuseRevisions(t testing.TB, c client.Client, name string) {
 		},
 	})
 	// A policy takes a moment to be in force.
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, time.Minute, func(ctx context.Context) error {
 		probe := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.IstioRevisionSpec{Version: "v1.24.0", Namespace: "istio-system"}}
 		err := c.Create(ctx, probe, client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
