@@ -4,11 +4,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
 // entryFor is the entry for a MeshService that says the same, or nil where that is nothing. It tells the
 // finding which.
-func (p writtenPolicy) entryFor(s section, said *yaml.Node, f *Finding) *yaml.Node {
+func (p writtenPolicy) entryFor(s successor.Section, said *yaml.Node, f *Finding) *yaml.Node {
 	conf, ok := copyOf(said)
 	if !ok {
 		f.Why = "it is written with references that lead too far: write it out, or add the entry yourself"
@@ -34,13 +35,13 @@ func (p writtenPolicy) entryFor(s section, said *yaml.Node, f *Finding) *yaml.No
 		conf = mapping("localityAwareness", mapping("localZone", local))
 		what = "an entry with localZone, which is all that a MeshService gets,"
 	}
-	f.Action, f.Why = Added, what+" for section "+s.port+" of MeshService "+s.name
+	f.Action, f.Why = Added, what+" for section "+s.Port+" of MeshService "+s.Name
 
-	labels := mapping(kumav1alpha1.LabelDisplayName, text(s.name))
-	if s.namespace != "" {
-		labels.Content = append(labels.Content, text(kumav1alpha1.LabelNamespace), text(s.namespace))
+	labels := mapping(kumav1alpha1.LabelDisplayName, text(s.Name))
+	if s.Namespace != "" {
+		labels.Content = append(labels.Content, text(kumav1alpha1.LabelNamespace), text(s.Namespace))
 	}
-	quoted := text(s.port)
+	quoted := text(s.Port)
 	quoted.Style = yaml.DoubleQuotedStyle
 	target := mapping("kind", text(kumav1alpha1.MeshServiceKind))
 	target.Content = append(target.Content, text("labels"), labels, text("sectionName"), quoted)

@@ -5,6 +5,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
 // Finding is something that a person has to look at, and what to do about it.
@@ -18,16 +19,23 @@ type Finding struct {
 	New bool `json:"new,omitempty"`
 }
 
-// routesToLookAt are those that name values of the tag: unlike other policies they stay with it.
+// routesToLookAt are those that name values of the tag, with nothing beside it for the MeshService: unlike other policies they
+// stay with it.
 func routesToLookAt(policies []kumav1alpha1.Policy, mode model.Mode) []Finding {
 	found := []Finding{}
 	if mode == model.Disabled {
 		return found
 	}
 	for _, p := range policies {
-		for _, e := range p.Entries() {
+		entries := p.Entries()
+		refs := make([]successor.Ref, len(entries))
+		for i, e := range entries {
+			refs[i] = successor.OfTarget(e.TargetRef)
+		}
+		mended := successor.Mended(refs, 0, true)
+		for i, e := range entries {
 			kind, backends := routing(e)
-			if kind == "" {
+			if kind == "" || mended[i] {
 				continue
 			}
 			look := func(field, tag string) {
@@ -38,27 +46,17 @@ func routesToLookAt(policies []kumav1alpha1.Policy, mode model.Mode) []Finding {
 				}
 				found = append(found, f)
 			}
-			if r := e.TargetRef; r.Labels == nil && r.SectionName == nil && meansTag(r.Kind, r.Name, r.Namespace) {
-				look(fmt.Sprintf("spec.to[%d].targetRef", e.Index), r.Name)
+			if refs[i].Old() {
+				look(fmt.Sprintf("spec.to[%d].targetRef", e.Index), e.TargetRef.Name)
 			}
 			for _, b := range backends {
-				if r := b.ref; r.Labels == nil && r.SectionName == nil && r.Port == nil && meansTag(r.Kind, r.Name, r.Namespace) {
-					look(fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", e.Index, b.rule, b.index), r.Name)
+				if successor.OfBackend(b.ref).Old() {
+					look(fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", e.Index, b.rule, b.index), b.ref.Name)
 				}
 			}
 		}
 	}
 	return found
-}
-
-// meansTag says whether a reference that has neither labels nor a port is to a tag. With a namespace it is to an object, unless no
-// object can have that name.
-func meansTag(kind, name, namespace string) bool {
-	if kind != kumav1alpha1.MeshServiceKind && kind != kumav1alpha1.MeshServiceSubsetKind {
-		return false
-	}
-	_, _, _, kubernetes := model.ParseKubernetesTag(name)
-	return kubernetes || (name != "" && namespace == "")
 }
 
 type backend struct {

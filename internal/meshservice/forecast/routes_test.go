@@ -33,6 +33,21 @@ func TestRoutesToLookAt(t *testing.T) {
 		"for a tag, while nothing changes": {
 			http(`{to: [{targetRef: {kind: MeshService, name: demo-app_kuma-demo_svc_5000}}]}`), model.Disabled, nil,
 		},
+		"for a tag, and for its MeshService": {
+			http(`{to: [{targetRef: {kind: MeshService, name: a_shop_svc_80}, rules: [{default: {backendRefs: [{kind: MeshService, name: a_shop_svc_80}]}}]},
+				{targetRef: {kind: MeshService, labels: {kuma.io/display-name: a, kuma.io/namespace: shop}, sectionName: 80}}]}`),
+			model.Exclusive, nil,
+		},
+		"for a MeshService that sends to a tag": {
+			http(`{to: [{targetRef: {kind: MeshService, name: a_shop_svc_80}},
+				{targetRef: {kind: MeshService, labels: {kuma.io/display-name: a, kuma.io/namespace: shop}, sectionName: 80},
+				rules: [{default: {backendRefs: [{kind: MeshService, name: a_shop_svc_80}]}}]}]}`),
+			model.Everywhere, []string{"spec.to[1].rules[0].default.backendRefs[0]"},
+		},
+		"for a tag, and for all zones": {
+			http(`{to: [{targetRef: {kind: MeshService, name: a_shop_svc_80}}, {targetRef: {kind: MeshMultiZoneService, name: a}}]}`),
+			model.Everywhere, nil,
+		},
 		"for a section": {
 			http(`{to: [{targetRef: {kind: MeshService, name: demo-app, sectionName: 5000}}]}`), model.Everywhere, nil,
 		},
