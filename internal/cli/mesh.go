@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,11 +23,14 @@ import (
 
 // meshStatus is how far the consumers of a Mesh are.
 type meshStatus struct {
-	// Mode that is asked for.
-	Mode kumav1alpha1.Mode `json:"mode"`
+	// Mode that is asked for, and the one that proxies are configured by.
+	Mode    kumav1alpha1.Mode `json:"mode"`
+	InForce kumav1alpha1.Mode `json:"inForce"`
 	// Asked says that somebody wants consumers to be switched, or back.
 	Asked  bool `json:"asked"`
 	Revert bool `json:"revert,omitempty"`
+	// followed says that the operator has seen that.
+	followed bool
 	// Switched and Total count consumers.
 	Switched  int32                           `json:"switched"`
 	Total     int32                           `json:"total"`
@@ -47,7 +51,11 @@ func tellOfMesh(mesh *kumav1alpha1.Mesh) account {
 	standing := switching.StandingOf(mesh)
 	told := account{
 		Plan: standing.Plan, Batching: standing.Batching, Conditions: mesh.Status.Conditions,
-		Switching: &meshStatus{Mode: mesh.Mode(), Asked: standing.Asked, Consumers: []kumav1alpha1.MigratedConsumer{}},
+		Generation: mesh.Generation, ObservedGeneration: mesh.Status.ObservedGeneration,
+		Switching: &meshStatus{
+			Mode: mesh.Mode(), InForce: mesh.ModeInForce(), Asked: standing.Asked, followed: standing.Followed,
+			Consumers: []kumav1alpha1.MigratedConsumer{},
+		},
 	}
 	if record := mesh.Status.Migration; record != nil {
 		s := told.Switching
@@ -110,8 +118,8 @@ func (r *statusReport) headlineOfMesh() {
 	switch {
 	case !r.Switching.Asked && len(r.Switching.Consumers) == 0:
 		r.Headline = "nobody has asked for its consumers to be switched over"
-	case !r.Reported:
-		r.Headline = "what was asked for has not been taken up yet"
+	case !r.Switching.followed:
+		r.State, r.Headline = passage.InProgress, "what was asked for has not been taken up yet"
 	case condition != nil:
 		r.Headline = condition.Message
 		if r.Switching.Mode == kumav1alpha1.ModeDisabled && r.Switching.Switched > 0 {
@@ -125,7 +133,7 @@ func printSwitching(w io.Writer, format output, r statusReport) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nMode:       %s\n", s.Mode)
+	fmt.Fprintf(w, "\nMode:       %s\n", s.mode())
 	if s.Total > 0 {
 		fmt.Fprintf(w, "Switched:   %d of %s\n", s.Switched, count(int(s.Total), "consumer"))
 	}
@@ -177,15 +185,23 @@ func unsettledFirst(consumers []kumav1alpha1.MigratedConsumer) []kumav1alpha1.Mi
 	return sorted
 }
 
-// besides are the conditions that the headline does not tell of.
-func besides(conditions []metav1.Condition, told string) []metav1.Condition {
-	others := []metav1.Condition{}
-	for _, c := range conditions {
-		if c.Type != told {
-			others = append(others, c)
+// mode in words, with the one in force where that is another.
+func (s *meshStatus) mode() string {
+	if s.InForce == s.Mode {
+		return string(s.Mode)
+	}
+	return fmt.Sprintf("%s, for now as %s: see the condition %s", s.Mode, s.InForce, kumav1alpha1.ConditionGenerated)
+}
+
+// briefly tells of conditions what the headline does not.
+func briefly(conditions []metav1.Condition, headline string) []metav1.Condition {
+	rows := slices.Clone(conditions)
+	for i := range rows {
+		if message := rows[i].Message; message != "" && strings.HasPrefix(headline, message) {
+			rows[i].Message = "see above"
 		}
 	}
-	return others
+	return rows
 }
 
 // followMesh keeps a copy of one Mesh.

@@ -28,8 +28,12 @@ func aMesh(mode kumav1alpha1.Mode, intent *switching.Intent, record *kumav1alpha
 	}
 	mesh.Status.Migration = record
 	if reason != "" {
+		status := metav1.ConditionFalse
+		if reason == kumav1alpha1.ReasonSwitched || reason == kumav1alpha1.ReasonReverted {
+			status = metav1.ConditionTrue
+		}
 		mesh.Status.Conditions = []metav1.Condition{
-			{Type: kumav1alpha1.ConditionConsumersSwitched, Status: "False", Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)},
+			{Type: kumav1alpha1.ConditionConsumersSwitched, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)},
 			{Type: kumav1alpha1.ConditionServed, Status: "True", Reason: "Served", Message: "12 proxies are connected", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))},
 		}
 	}
@@ -72,10 +76,20 @@ func TestStatusOfMesh(t *testing.T) {
 	paused := aMesh(refs, all, aRecord("Held", aConsumer("cart", switched, 1, ""), aConsumer("pay", waiting, 0, "")), "Paused",
 		"1 of 2 consumers switched, batch 1 of 2: paused by the annotation fairlead.dev/paused; go on with `fairlead resume mesh default`")
 	paused.Annotations[fairlead.AnnotationPaused] = "true"
+	early := aMesh(kumav1alpha1.ModeExclusive, nil, nil, "", "")
+	early.Generation, early.Status.ObservedGeneration, early.Status.Mode = 2, 2, kumav1alpha1.ModeEverywhere
+	early.Status.Conditions = []metav1.Condition{{
+		Type: kumav1alpha1.ConditionGenerated, Status: "False", Reason: kumav1alpha1.ReasonGenerating, LastTransitionTime: metav1.NewTime(now),
+		Message: "1 MeshService still to be generated: shop/pay; until then tags stay, as in Everywhere",
+	}}
+	edited := aMesh(refs, nil, nil, "", "")
+	edited.Generation, edited.Status.ObservedGeneration = 2, 1
 	cases := map[string]struct {
 		mesh *kumav1alpha1.Mesh
 		code int
 	}{
+		"early":    {early, exitOK},
+		"edited":   {edited, exitUnfinished},
 		"disabled": {aMesh(kumav1alpha1.ModeDisabled, nil, nil, "", ""), exitOK},
 		"ready":    {aMesh(refs, nil, nil, "", ""), exitOK},
 		"unseen":   {aMesh(refs, all, nil, "", ""), exitUnfinished},

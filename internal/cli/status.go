@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -145,7 +144,7 @@ func printStatus(w io.Writer, format output, r statusReport) {
 	}
 	if r.Switching != nil {
 		printSwitching(w, format, r)
-		r.Conditions = besides(r.Conditions, kumav1alpha1.ConditionConsumersSwitched)
+		r.Conditions = briefly(r.Conditions, r.Headline)
 		printConditions(w, format, r)
 		return
 	}
