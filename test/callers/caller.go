@@ -98,12 +98,15 @@ func Start(target string, bootstrap Bootstrap, rate int) (*Caller, error) {
 	c.running.Go(func() {
 		ticker := time.NewTicker(time.Second / time.Duration(rate))
 		defer ticker.Stop()
-		for {
+		for began, made := time.Now(), 0; ; {
 			select {
 			case <-ctx.Done():
 				return
-			case <-ticker.C:
-				c.running.Go(func() { c.call(ctx) })
+			case now := <-ticker.C:
+				// A busy machine skips ticks, and the calls of those are made up for.
+				for due := int(now.Sub(began).Seconds() * float64(rate)); made < due; made++ {
+					c.running.Go(func() { c.call(ctx) })
+				}
 			}
 		}
 	})

@@ -16,10 +16,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/test/chart"
@@ -32,6 +34,7 @@ func main() {
 	fast := flag.Bool("fast", false, "tell the same story without the pauses that are there for people")
 	story := flag.String("story", "migration", "which one: migration, rollout, adoption or mesh")
 	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
 	if err := run(ctx, *story, *fast); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)

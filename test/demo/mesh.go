@@ -78,9 +78,9 @@ func meshActs(d *demo) ([]act, error) {
 		{"What would MeshServices change? Nothing is written to find out", []scene{
 			ofMesh(unfinished, "plan", "--mode", "Everywhere"),
 		}},
-		{"Policies that were written for the tag get an entry for the MeshService beside it; routes are for a person", []scene{
+		{"Policies that were written for the tag get an entry for the MeshService beside it; the route gets one by hand", []scene{
 			converted,
-			kubectl("apply", "-f", d.path("policies.yaml")),
+			kubectl("apply", "-f", d.path("policies.yaml"), "-f", meshSamples+"route.yaml"),
 		}},
 		{"MeshServices are made, and nobody is sent to one who does not ask for it", append(setMode("ReachableBackendRefs"),
 			kubectl("wait", "meshservice/backend", "-n", "shop", "--for=create", "--timeout=60s"),
