@@ -136,7 +136,7 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	where := p.options.where()
 	engine := snapshot.New(snapshot.Options{Zone: where.Zone, Environment: where.Environment, SystemNamespace: where.SystemNamespace})
 	store := ads.NewStore()
-	if err := registrar.Setup(mgr, registrar.Options{Where: where, Connections: store, Grace: p.options.Grace}); err != nil {
+	if err := registrar.Setup(mgr, registrar.Options{Where: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
 		return fmt.Errorf("keep MeshServices: %w", err)
 	}
 	fed := feed.New(mgr.GetCache(), engine, store, where, mgr.GetLogger())

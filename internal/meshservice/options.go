@@ -19,6 +19,8 @@ type Options struct {
 	Zone string
 	// Namespace is where synced resources, and what belongs to no namespace of the user's, are.
 	Namespace string
+	// Ranges are what addresses are taken from.
+	Ranges generate.Ranges
 	// Grace is how long a generated MeshService outlives the Dataplanes that it was generated from.
 	Grace time.Duration
 	// SwitchTimeout is how long a proxy may take to acknowledge that it was switched.
@@ -31,7 +33,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Environment: generate.Kubernetes, Zone: "default", Namespace: "kuma-system",
-		Grace: time.Minute, SwitchTimeout: time.Minute,
+		Ranges: generate.Ranges{}.OrDefaults(), Grace: time.Minute, SwitchTimeout: time.Minute,
 	}
 }
 
@@ -41,6 +43,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"kubernetes makes Dataplanes of pods and MeshServices of Services, universal makes MeshServices of Dataplanes")
 	flags.StringVar(&o.Zone, "mesh-zone", o.Zone, "zone of the proxies that are served")
 	flags.StringVar(&o.Namespace, "mesh-namespace", o.Namespace, "namespace of what is synced from other zones")
+	flags.TextVar(&o.Ranges.Services, "mesh-service-cidr", o.Ranges.Services,
+		"IPv4 range of the addresses of MeshServices and MeshMultiZoneServices that Kubernetes gives none")
+	flags.TextVar(&o.Ranges.Tags, "mesh-tag-cidr", o.Ranges.Tags, "IPv4 range of the addresses of values of kuma.io/service")
 	flags.DurationVar(&o.Grace, "mesh-service-grace", o.Grace,
 		"how long a MeshService outlives the last Dataplane that it was generated from, in universal")
 	flags.DurationVar(&o.SwitchTimeout, "mesh-switch-timeout", o.SwitchTimeout,
@@ -62,7 +67,7 @@ func (o Options) Validate() error {
 		identity = errors.New("--mesh-environment universal needs --mesh-client-ca-file: its proxies have no service account whose token could tell who they are")
 	}
 	return errors.Join(environment, times, identity, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.Namespace),
-		o.Serving.validate())
+		validateRanges(o.Ranges), o.Serving.validate())
 }
 
 // Zone and namespace are parts of names that have other parts.

@@ -1,9 +1,16 @@
 package meshservice
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
 )
+
+func ranges(services, tags string) generate.Ranges {
+	return generate.Ranges{Services: netip.MustParsePrefix(services), Tags: netip.MustParsePrefix(tags)}
+}
 
 func TestOptions(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -24,6 +31,12 @@ func TestOptions(t *testing.T) {
 		"universal, with tokens": {func(o *Options) {
 			o.Environment, o.Serving = "universal", ServingOptions{BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
 		}, "needs --mesh-client-ca-file"},
+		"other ranges":          {func(o *Options) { o.Ranges = ranges("10.1.0.0/30", "10.1.0.4/30") }, ""},
+		"an IPv6 range":         {func(o *Options) { o.Ranges = ranges("fd00::/64", "240.0.0.0/8") }, "--mesh-service-cidr fd00::/64 is not an IPv4 range"},
+		"no range":              {func(o *Options) { o.Ranges.Tags = netip.Prefix{} }, "--mesh-tag-cidr"},
+		"not the first address": {func(o *Options) { o.Ranges = ranges("241.0.0.0/8", "240.1.2.3/8") }, "--mesh-tag-cidr 240.1.2.3/8 does not begin at its first address: write 240.0.0.0/8"},
+		"ranges that overlap":   {func(o *Options) { o.Ranges = ranges("241.0.0.0/8", "240.0.0.0/4") }, "--mesh-service-cidr 241.0.0.0/8 and --mesh-tag-cidr 240.0.0.0/4 overlap"},
+		"a range of loopback":   {func(o *Options) { o.Ranges = ranges("127.1.0.0/16", "240.0.0.0/8") }, "--mesh-service-cidr 127.1.0.0/16 is of the loopback interface"},
 		"a certificate for :5678": {func(o *Options) {
 			o.Serving = ServingOptions{BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
 		}, ""},

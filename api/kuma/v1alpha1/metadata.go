@@ -63,6 +63,8 @@ const (
 	AnnotationZone = "fairlead.dev/zone"
 	// AnnotationEnvironment is, beside it, whether services come from Services or from Dataplanes.
 	AnnotationEnvironment = "fairlead.dev/environment"
+	// AnnotationServiceCIDR is, beside them, the range that MeshServices have their addresses from.
+	AnnotationServiceCIDR = "fairlead.dev/service-cidr"
 )
 
 // Conditions of the resources in this group.

@@ -72,7 +72,7 @@ func (w *World) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []str
 		return nil
 	}
 	key := fmt.Sprintf("%T %s", s, client.ObjectKeyFromObject(s))
-	ip, found := generate.Pick(generate.Ranges{}.OrDefaults().Services, key, func(a netip.Addr) bool { return taken[a.String()] })
+	ip, found := generate.Pick(w.ranges.Services, key, func(a netip.Addr) bool { return taken[a.String()] })
 	if !found {
 		return nil
 	}

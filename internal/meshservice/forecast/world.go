@@ -3,6 +3,7 @@ package forecast
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,8 +21,9 @@ const (
 
 // World is all that the operator sees of a mesh.
 type World struct {
-	Where generate.Where
-	Mesh  *kumav1alpha1.Mesh
+	Where  generate.Where
+	Mesh   *kumav1alpha1.Mesh
+	ranges generate.Ranges
 	// tags are the addresses of the values of kuma.io/service.
 	tags         map[string]string
 	meshServices []*kumav1alpha1.MeshService
@@ -50,6 +52,10 @@ func NewWorld(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where generate.Wh
 	}
 	w.Where.Zone = cmp.Or(where.Zone, tags.Annotations[kumav1alpha1.AnnotationZone])
 	w.Where.Environment = cmp.Or(where.Environment, tags.Annotations[kumav1alpha1.AnnotationEnvironment], generate.Kubernetes)
+	w.ranges = generate.Ranges{}.OrDefaults()
+	if services, err := netip.ParsePrefix(tags.Annotations[kumav1alpha1.AnnotationServiceCIDR]); err == nil && services.Addr().Is4() {
+		w.ranges.Services = services
+	}
 	w.Where.SystemNamespace = cmp.Or(where.SystemNamespace, defaultNamespace)
 	if w.Where.Zone == "" {
 		w.Where.Zone = defaultZone

@@ -128,7 +128,7 @@ func (r *registrar) allocate(ctx context.Context, object client.Object) error {
 	}
 	*a.vips = nil
 	condition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonRangeExhausted,
-		fmt.Sprintf("%s is exhausted: give a wider range, or remove what is not used", r.Ranges.Services))
+		fmt.Sprintf("%s is exhausted: give the operator a wider --mesh-service-cidr (chart: mesh.serviceCIDR), or remove what is not used", r.Ranges.Services))
 	return nil
 }
 

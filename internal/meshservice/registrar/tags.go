@@ -196,6 +196,7 @@ func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *
 	}
 	// Who plans without being the operator must reckon with the same.
 	now.Annotations[kumav1alpha1.AnnotationZone], now.Annotations[kumav1alpha1.AnnotationEnvironment] = r.Zone, r.Environment
+	now.Annotations[kumav1alpha1.AnnotationServiceCIDR] = r.Ranges.Services.String()
 	delete(now.Annotations, annotationGone)
 	if len(tags.Gone) > 0 {
 		text, err := json.Marshal(tags.Gone)
@@ -219,7 +220,7 @@ func addressedTags(outcome generate.Outcome, ranges generate.Ranges) metav1.Cond
 	case len(outcome.Without) > 0:
 		return metav1.Condition{
 			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: kumav1alpha1.ReasonRangeExhausted,
-			Message: fmt.Sprintf("%s is exhausted: %s of kuma.io/service without an address: %s; give a wider range, or remove what is not used",
+			Message: fmt.Sprintf("%s is exhausted: %s of kuma.io/service without an address: %s; give the operator a wider --mesh-tag-cidr (chart: mesh.tagCIDR), or remove what is not used",
 				ranges.Tags, count(len(outcome.Without), "value"), some(outcome.Without)),
 		}
 	case len(outcome.Unfit) > 0:
