@@ -257,6 +257,12 @@ func TestChartRefusesValues(t *testing.T) {
 		"no request at all":      {map[string]any{"members": map[string]any{"qps": 0}}, "qps"},
 		"an unknown certificate": {certificateFrom("vault", ""), "source"},
 		"a Secret without name":  {certificateFrom("secret", ""), "secretName"},
+		"a mesh of machines":     {meshValues(map[string]any{"environment": "vm"}), "environment"},
+		"a zone with a dot":      {meshValues(map[string]any{"zone": "a.b"}), "zone"},
+		"a range of IPv6":        {meshValues(map[string]any{"serviceCIDR": "fd00::/64"}), "serviceCIDR"},
+		"half a range":           {meshValues(map[string]any{"tagCIDR": "240.0.0.0"}), "tagCIDR"},
+		"proxies without TLS":    {meshValues(map[string]any{"serving": map[string]any{"enabled": true}}), "certificateSecret"},
+		"proxies without tokens": {meshValues(map[string]any{"environment": "universal", "serving": serving(nil)}), "clientCAConfigMap"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
