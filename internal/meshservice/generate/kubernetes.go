@@ -114,6 +114,15 @@ func podServiceName(service, pod string) string {
 	return name + end
 }
 
+// HeadlessOf is the headless Service that a MeshService was generated for a pod of, by its name in the same namespace; empty for
+// any other.
+func HeadlessOf(service *kumav1alpha1.MeshService, where Where) string {
+	if where.IsUniversal() || service.Spec.Selector.DataplaneRef == nil || !Generated(service, where) {
+		return ""
+	}
+	return metav1.GetControllerOf(service).Name
+}
+
 // Generated says whether a MeshService was made by this zone: only those are changed, and removed when they are not wanted
 // any more. The label alone does not tell, for it is synced to other zones.
 func Generated(service *kumav1alpha1.MeshService, where Where) bool {

@@ -121,10 +121,18 @@ func TestHeadless(t *testing.T) {
 	got := MeshServicesOf(service, injected(), []*corev1.Pod{makePod("redis-0", "redis"), makePod("redis-1", "redis"), without, elsewhere}, onKubernetes)
 	var names []string
 	for _, one := range got {
-		names = append(names, one.Name+" "+one.Spec.Selector.DataplaneRef.Name)
+		names = append(names, one.Name+" "+one.Spec.Selector.DataplaneRef.Name+" of "+HeadlessOf(one, onKubernetes))
 	}
-	if diff := cmp.Diff([]string{"redis-0-e8af5216 redis-0", "redis-1-087b42a3 redis-1"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"redis-0-e8af5216 redis-0 of redis", "redis-1-087b42a3 redis-1 of redis"}, names); diff != "" {
 		t.Error(diff)
+	}
+	theirs := got[0].DeepCopy()
+	theirs.OwnerReferences = nil
+	whole := MeshServicesOf(makeService("cart", tcp("", 80, intstr.FromInt32(80))), injected(), nil, onKubernetes)[0]
+	for _, other := range []*kumav1alpha1.MeshService{theirs, whole} {
+		if of := HeadlessOf(other, onKubernetes); of != "" {
+			t.Errorf("%s is taken for a pod of %s", other.Name, of)
+		}
 	}
 }
 

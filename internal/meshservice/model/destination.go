@@ -1,5 +1,11 @@
 package model
 
+import (
+	"maps"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
 // Protocol is what is spoken with a destination.
 type Protocol string
 
@@ -45,4 +51,12 @@ type Endpoint struct {
 	Tags map[string]string
 	// Ready says that it can be called.
 	Ready bool
+}
+
+// Whole is the port of the headless Service of that name, of which the destination is one pod.
+func (d Destination) Whole(service string) Destination {
+	d.Key.Name, d.Name = service, service
+	d.Labels = maps.Clone(d.Labels)
+	d.Labels[kumav1alpha1.LabelDisplayName] = service
+	return d
 }

@@ -145,7 +145,11 @@ func (r *registrar) destinationsOf(ctx context.Context, mesh string) (all []mode
 	}
 	for i := range services.Items {
 		for _, port := range services.Items[i].Spec.Ports {
-			all = append(all, r.destination(model.MeshService, &services.Items[i], port))
+			one := r.destination(model.MeshService, &services.Items[i], port)
+			all = append(all, one)
+			if headless := generate.HeadlessOf(&services.Items[i], r.Where); headless != "" {
+				all = append(all, one.Whole(headless))
+			}
 		}
 	}
 	var multiZone kumav1alpha1.MeshMultiZoneServiceList

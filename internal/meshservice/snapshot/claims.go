@@ -27,6 +27,8 @@ type claim struct {
 	// selector is by tags of inbounds, or by labels of MeshServices; of a MeshService ref may be instead.
 	selector map[string]string
 	ref      string
+	// headless is the Service of whose pods it is one, if any.
+	headless string
 	// instances are how many are known to be behind it, and unavailable says that there are none, in another zone.
 	instances   uint32
 	unavailable bool
@@ -42,6 +44,7 @@ func readMeshService(obj *kumav1alpha1.MeshService, where generate.Where) input 
 	if ref := obj.Spec.Selector.DataplaneRef; ref != nil {
 		c.ref = ref.Name
 	}
+	c.headless = generate.HeadlessOf(obj, where)
 	c.address(obj.Status.Addresses, obj.Status.VIPs)
 	c.labels = generate.LabelsOf(obj, where)
 	return c
@@ -101,6 +104,9 @@ func (c *claim) enter(w *world) {
 	for _, port := range c.ports {
 		key := c.key(uint32(port.Port))
 		m.claims[key] = append(m.claims[key], c)
+		if c.headless != "" {
+			insert(m.headless, c.whole(key), c)
+		}
 	}
 	insert(m.byIdentity, types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}, c)
 	for _, ip := range c.vips {
@@ -129,6 +135,9 @@ func (c *claim) leave(w *world) {
 		m.claims[key] = slices.DeleteFunc(m.claims[key], func(other *claim) bool { return other == c })
 		if len(m.claims[key]) == 0 {
 			delete(m.claims, key)
+		}
+		if c.headless != "" {
+			remove(m.headless, c.whole(key), c)
 		}
 	}
 	remove(m.byIdentity, types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}, c)

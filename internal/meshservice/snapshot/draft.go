@@ -19,7 +19,7 @@ func (m *mesh) draft(key model.Key) *draft {
 	}
 	claims := m.claims[key]
 	if len(claims) == 0 {
-		return nil
+		return m.draftHeadless(key)
 	}
 	first := slices.MinFunc(claims, compareClaims)
 	d := m.draftClaim(first, key)

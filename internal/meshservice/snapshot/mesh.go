@@ -29,7 +29,9 @@ type mesh struct {
 	// remote are the ways to a tag's instances in other zones.
 	remote map[string]map[*ingress]available
 
-	claims      map[model.Key][]*claim
+	claims map[model.Key][]*claim
+	// headless are Services whose pods are called one by one, as a whole.
+	headless    map[model.Key]sets.Set[*claim]
 	byIdentity  map[types.NamespacedName]sets.Set[*claim]
 	byVIP       map[string]sets.Set[*claim]
 	byZone      map[string]sets.Set[*claim]
@@ -74,6 +76,7 @@ func newMesh(w *world, name string) *mesh {
 		inbounds:     pairs[*inbound]{},
 		remote:       map[string]map[*ingress]available{},
 		claims:       map[model.Key][]*claim{},
+		headless:     map[model.Key]sets.Set[*claim]{},
 		byIdentity:   map[types.NamespacedName]sets.Set[*claim]{},
 		byVIP:        map[string]sets.Set[*claim]{},
 		byZone:       map[string]sets.Set[*claim]{},
@@ -138,7 +141,11 @@ func (m *mesh) setSwitched(consumers map[string]bool) {
 // touch the destinations that a claim says it is, and those made of them.
 func (m *mesh) touch(c *claim) {
 	for _, port := range c.ports {
-		m.dirty.keys.Insert(c.key(uint32(port.Port)))
+		key := c.key(uint32(port.Port))
+		m.dirty.keys.Insert(key)
+		if c.headless != "" {
+			m.dirty.keys.Insert(c.whole(key))
+		}
 	}
 	if c.kind == model.MeshService {
 		m.multiZone.visit(c.labels, m.touch)

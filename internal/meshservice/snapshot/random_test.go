@@ -91,6 +91,13 @@ func (c chance) meshService() client.Object {
 	s.Spec.Selector.DataplaneTags = map[string]string{"app": c.service()}
 	if c.IntN(5) == 0 {
 		s.Spec.Selector = kumav1alpha1.MeshServiceSelector{DataplaneRef: &kumav1alpha1.DataplaneRef{Name: pick(c, "p1", "p2")}}
+		if c.IntN(2) == 0 {
+			if s.Labels == nil {
+				s.Labels = map[string]string{}
+			}
+			s.Labels[kumav1alpha1.LabelManagedBy] = kumav1alpha1.ManagedBy
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: c.service(), Controller: ptr.To(true)}}
+		}
 	}
 	s.Status.VIPs = []kumav1alpha1.VIP{{IP: pick(c, "10.96.0.1", "241.0.0.1")}}
 	s.Status.Addresses = []kumav1alpha1.Address{{Hostname: pick(c, "a.local", "b.local", "a.shop.svc.cluster.local")}}
@@ -240,7 +247,7 @@ func sizes(m *mesh) []int {
 		return nil
 	}
 	all := []int{
-		len(m.proxies), len(m.namesakes), len(m.byObject), len(m.inbounds), len(m.remote), len(m.claims), len(m.byIdentity), len(m.byVIP), len(m.byZone),
+		len(m.proxies), len(m.namesakes), len(m.byObject), len(m.inbounds), len(m.remote), len(m.claims), len(m.headless), len(m.byIdentity), len(m.byVIP), len(m.byZone),
 		len(m.byDataplane), len(m.selectors.by), len(m.selectors.unnarrowed), len(m.labelled), len(m.multiZone.by), len(m.multiZone.unnarrowed),
 		len(m.destinations.all), len(m.destinations.byName), len(m.destinations.byDisplayName), len(m.reaches), len(m.groups), len(m.grouped), len(m.policies),
 	}
