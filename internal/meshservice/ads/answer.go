@@ -35,16 +35,18 @@ type wholeWatch struct {
 	to      chan cache.Response
 }
 
-// Clusters and listeners are sent all at once, and those left out are gone. Of the others only what has changed is sent.
+// Clusters and listeners are sent all at once, and those left out are gone. Of the others only what has changed is sent, but for
+// the first answer, which a client that has returned waits for.
 func (w *wholeWatch) answer(t resource.Type, p *page, next list, version string) (func() bool, list) {
-	sent := next
-	switch whole := t == resource.Cluster || t == resource.Listener; {
+	sent, whole := next, t == resource.Cluster || t == resource.Listener
+	switch {
 	case whole && p.greeted && next.same(p.known):
 		return nil, nil
-	case !whole:
-		if sent = next.without(p.known); len(sent) == 0 {
-			return nil, nil
-		}
+	case !whole && p.greeted:
+		sent = next.without(p.known)
+	}
+	if !whole && len(sent) == 0 {
+		return nil, nil
 	}
 	bodies := make([]*anypb.Any, len(sent))
 	for i, r := range sent {

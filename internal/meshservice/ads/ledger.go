@@ -36,6 +36,9 @@ type ledger struct {
 	moved time.Time
 	// introducing is since when a client without a proxy is held back.
 	introducing time.Time
+	// past is the stream that a client without a proxy returned from, and returned when it did.
+	past     *parting
+	returned time.Time
 	// leads looks into listeners and routes.
 	leads *leads
 }

@@ -35,6 +35,8 @@ type page struct {
 	all, selected list
 	// known is what the proxy has if it takes all that was sent, acked what it said that it has taken.
 	known, acked list
+	// version is that of what was last acknowledged.
+	version string
 	// greeted says that something was sent, answered that something was acknowledged.
 	greeted, answered bool
 	flights           []flight
@@ -130,7 +132,7 @@ func (p *page) landed(nonce, against, version string) bool {
 		p.retarget(version)
 		return true
 	}
-	p.acked, p.answered = f.after, true
+	p.acked, p.answered, p.version = f.after, true, f.version
 	if p.refusal != nil {
 		p.acked = p.acked.without(p.refusal.of)
 	}

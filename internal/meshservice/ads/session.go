@@ -64,9 +64,13 @@ func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Sub
 		if t == resource.Listener && !p.subscribed {
 			s.ledger.restored = request.GetVersionInfo() != ""
 		}
+		first := !p.subscribed
 		p.recall()
 		s.ledger.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()), s.proxy.config.Version(t), time.Now())
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
+		if first {
+			s.restore(t, request.GetVersionInfo())
+		}
 		return &wholeWatch{request, to}
 	})
 }
@@ -124,9 +128,10 @@ func (s *session) advance() {
 	s.stop()
 	now, config := time.Now(), s.proxy.config
 	arranged := s.ledger.arrange(config, now)
-	again := arranged.again
+	returning, end := s.ledger.returns(now)
+	again := earliest(arranged.again, end)
 	for _, t := range resource.Types() {
-		if s.watches[t] == nil {
+		if leads := t == resource.Listener || t == resource.Route; s.watches[t] == nil || leads && returning {
 			continue
 		}
 		p := &s.ledger.pages[t]

@@ -38,6 +38,8 @@ type proxy struct {
 	mu       sync.Mutex
 	config   *resource.Config
 	sessions []*session
+	// partings are streams that have ended, the last one last.
+	partings []parting
 	gone     bool
 }
 
@@ -219,6 +221,7 @@ func (s *Store) leave(one *session) {
 	p := one.proxy
 	p.mu.Lock()
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == one })
+	p.remember(&one.ledger)
 	one.stop()
 	p.mu.Unlock()
 	s.changed(p.id)

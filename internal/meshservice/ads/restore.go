@@ -1,0 +1,124 @@
+package ads
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/xds"
+)
+
+// maxPartings bounds how many streams of a proxy are remembered after they have ended.
+const maxPartings = 8
+
+// parting is what a client had when its stream ended, by type, and the version that it says so by when it returns.
+type parting [4]struct {
+	version string
+	acked   list
+	// unsaid are answers on which it gave no word any more.
+	unsaid []flight
+}
+
+// parting is what a client has by now. One with a proxy is not remembered: it says itself when it can be led elsewhere.
+func (l *ledger) parting() (parting, bool) {
+	var p parting
+	if clusters := &l.pages[resource.Cluster]; !clusters.subscribed || clusters.wildcard {
+		return p, false
+	}
+	for _, t := range resource.Types() {
+		p[t].version, p[t].acked, p[t].unsaid = l.pages[t].version, l.pages[t].acked, l.pages[t].flights
+	}
+	return p, true
+}
+
+// had is what the client had of a type under a version, and whether that is known. Where its last word was lost there may be
+// several; the oldest is the safest, since from there it is led through everything that came later.
+func (p *parting) had(t resource.Type, version string) (list, bool) {
+	if p[t].version == version {
+		return p[t].acked, true
+	}
+	for _, f := range p[t].unsaid {
+		if f.version == version && f.nonce != "" {
+			return f.after, true
+		}
+	}
+	return nil, false
+}
+
+// remember a stream that has ended.
+func (p *proxy) remember(l *ledger) {
+	if one, worth := l.parting(); worth {
+		p.partings = append(p.partings[max(0, len(p.partings)+1-maxPartings):], one)
+	}
+}
+
+// recognize finds the stream that a client returns from: the last one in which it was sent that version, and one of the
+// resources it asks for. That stream may not be known to have ended yet.
+func (p *proxy) recognize(of *session, t resource.Type, version string, asks func(string) bool) *parting {
+	found := slices.Clone(p.partings)
+	for _, other := range p.sessions {
+		if one, worth := other.ledger.parting(); worth && other != of {
+			found = append(found, one)
+		}
+	}
+	for i := range slices.Backward(found) {
+		if had, known := found[i].had(t, version); known && len(had.keep(asks)) > 0 {
+			return &found[i]
+		}
+	}
+	return nil
+}
+
+// restore what a client has of a type from an earlier stream, which it names a version of.
+func (s *session) restore(t resource.Type, version string) {
+	l, page := &s.ledger, &s.ledger.pages[t]
+	if version == "" || page.wildcard {
+		return
+	}
+	if l.past == nil {
+		if l.past = s.proxy.recognize(s, t, version, page.asks); l.past != nil {
+			l.returned = time.Now()
+		}
+	}
+	if l.past != nil {
+		if had, known := l.past.had(t, version); known {
+			page.known = had.keep(page.asks)
+			page.acked = page.known
+		}
+	}
+	if t == resource.Cluster {
+		page.known = page.known.with(standIns(page, s.proxy.config))
+		page.acked = page.known
+	}
+}
+
+// standIns are for clusters that a client still calls, and nobody knows any more. An answer without them would take them away
+// before the client is led elsewhere, and their endpoints it has.
+func standIns(page *page, config *resource.Config) list {
+	var all list
+	for name := range page.names {
+		if page.known.find(name) != nil || config.Find(resource.Cluster, name) != nil {
+			continue
+		}
+		cluster, err := xds.Cluster(name, model.GRPC, xds.Settings{})
+		if r, err := xds.Seal(name, cluster, err); err == nil {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, byName)
+	return all
+}
+
+// returns says that a client which was recognized is still telling what it has, so that it is not known yet where it may be led.
+func (l *ledger) returns(now time.Time) (bool, time.Time) {
+	if l.past == nil {
+		return false, time.Time{}
+	}
+	for _, t := range resource.Types() {
+		if end := l.returned.Add(l.pace.Patience); len(l.past[t].acked) > 0 && !l.pages[t].subscribed && now.Before(end) {
+			return true, end
+		}
+	}
+	return false, time.Time{}
+}

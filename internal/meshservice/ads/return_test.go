@@ -1,0 +1,202 @@
+package ads
+
+import (
+	"context"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/test/callers"
+)
+
+// serving is a server that can be stopped, and be started again where it was.
+type serving struct {
+	t       testing.TB
+	address string
+	stop    func()
+}
+
+func (s *serving) start(store *Store) {
+	s.t.Helper()
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.address = listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	options := Options{Store: store, Identify: Insecure{}, Namespaced: true, Log: testr.NewWithInterface(s.t, testr.Options{})}
+	go func() { done <- NewServer(options).Serve(ctx, listener, insecure.NewCredentials()) }()
+	s.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Errorf("the server ended with %v", err)
+		}
+	}
+}
+
+// A client of gRPC loses its control plane, and finds it again with another configuration, in which the cluster that it calls
+// is no more.
+func TestNoCallFailsWhenAClientReturns(t *testing.T) {
+	for name, routes := range map[string][2]string{
+		"by other routes":       {tag, service},
+		"by routes that change": {target, target},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			east, west := echo(t, "127.0.0.2:0", "east"), echo(t, "127.0.0.3:0", "west")
+			returnTo(t,
+				callers.Leads(target, routes[0], tag, map[string][]*net.TCPAddr{tag: {east.Address(), west.Address()}}),
+				callers.Leads(target, routes[1], service, map[string][]*net.TCPAddr{service: {east.Address()}}))
+		})
+	}
+}
+
+func returnTo(t *testing.T, both, local *resource.Config) {
+	store := NewStore()
+	store.Set(cart, both)
+	server := &serving{t: t, address: "127.0.0.1:0"}
+	server.start(store)
+	caller, err := callers.Start(target, callers.Bootstrap{Server: server.address, Node: cart.String()}, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := func(what string, enough func(callers.Tally) bool) {
+		t.Helper()
+		from := caller.Tally()
+		eventually(t, what, func() bool { return enough(caller.Tally().Since(from)) })
+	}
+	for range 2 {
+		for _, next := range []*resource.Config{local, both} {
+			eventually(t, "an acknowledgement", func() bool { return store.Connection(cart).Current })
+			until("calls", func(now callers.Tally) bool { return now.Total() > 20 })
+			server.stop()
+			store.Set(cart, next)
+			server.start(store)
+		}
+	}
+	eventually(t, "the last acknowledgement", func() bool { return store.Connection(cart).Current })
+	until("calls to both zones again", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
+	end := caller.Stop()
+	t.Log(end)
+	if end.Failed > 0 {
+		t.Error("calls have failed")
+	}
+	if refusal := store.Connection(cart).Refusal; refusal != "" {
+		t.Error(refusal)
+	}
+	server.stop()
+}
+
+// returning is a client that was led to the tag, on a stream of its own, under another configuration by now.
+func returning(config *resource.Config, past ...*play) *session {
+	p := &proxy{id: cart, config: config}
+	for _, one := range past {
+		p.remember(&one.ledger)
+	}
+	s := &session{proxy: p, ledger: ledger{pace: DefaultPace(), leads: newLeads()}}
+	p.sessions = append(p.sessions, s)
+	return s
+}
+
+func (s *session) tells(t resource.Type, version string, names ...string) {
+	asked := map[string]struct{}{}
+	for _, name := range names {
+		asked[name] = struct{}{}
+	}
+	s.ledger.pages[t].subscribe(false, asked)
+	s.restore(t, version)
+}
+
+func TestReturn(t *testing.T) {
+	from := callers.Leads(target, tag, tag, map[string][]*net.TCPAddr{tag: nil})
+	to := callers.Leads(target, service, service, map[string][]*net.TCPAddr{service: nil})
+	tellsAll := func(s *session, version func(resource.Type) string) {
+		for of, name := range map[resource.Type]string{resource.Listener: target, resource.Route: tag, resource.Cluster: tag, resource.Endpoint: tag} {
+			s.tells(of, version(of), name)
+		}
+	}
+	offered := func(s *session, of resource.Type) list {
+		now := time.Now()
+		next, _ := s.ledger.offer(of, to, s.ledger.arrange(to, now), now)
+		return next
+	}
+	t.Run("it is introduced from where it was", func(t *testing.T) {
+		s := returning(to, client(from, tag, tag))
+		tellsAll(s, from.Version)
+		if waits, _ := s.ledger.returns(time.Now()); waits {
+			t.Error("it has told all that it has, and is not answered")
+		}
+		if got := s.ledger.leads.of(offered(s, resource.Listener)[0]).routes; got != tag {
+			t.Errorf("it is led by %s", got)
+		}
+		routes := s.ledger.leads.of(offered(s, resource.Route).find(tag))
+		if !slices.Equal(routes.clusters, []string{tag}) || !slices.Equal(routes.guests, []string{service}) {
+			t.Errorf("it is led to %v, with an introduction to %v", routes.clusters, routes.guests)
+		}
+		if got := offered(s, resource.Cluster).find(tag); got == nil || !equal(got, from.Find(resource.Cluster, tag)) {
+			t.Errorf("of the cluster that it calls is left %v", got)
+		}
+	})
+	t.Run("it is not led before it has told all", func(t *testing.T) {
+		s := returning(to, client(from, tag, tag))
+		s.tells(resource.Listener, from.Version(resource.Listener), target)
+		waits, until := s.ledger.returns(s.ledger.returned)
+		if !waits || until.Sub(s.ledger.returned) != s.ledger.pace.Patience {
+			t.Errorf("it waits: %v, until %s", waits, until)
+		}
+		if waits, _ := s.ledger.returns(until); waits {
+			t.Error("it waits for ever")
+		}
+	})
+	t.Run("the stream is not known to have ended", func(t *testing.T) {
+		s := returning(to)
+		s.proxy.sessions = append(s.proxy.sessions, &session{proxy: s.proxy, ledger: client(from, tag, tag).ledger})
+		tellsAll(s, from.Version)
+		if got := s.ledger.leads.of(offered(s, resource.Listener)[0]).routes; got != tag {
+			t.Errorf("it is led by %s", got)
+		}
+	})
+	t.Run("its last word was lost", func(t *testing.T) {
+		before := client(from, tag, tag)
+		before.become(to)
+		before.now = before.now.Add(time.Hour)
+		before.send(resource.Cluster)
+		s := returning(to, before)
+		s.tells(resource.Cluster, to.Version(resource.Cluster), tag)
+		if got := offered(s, resource.Cluster).find(tag); got == nil || !equal(got, from.Find(resource.Cluster, tag)) {
+			t.Errorf("of the cluster that it calls is left %v", got)
+		}
+	})
+	t.Run("nobody knows it", func(t *testing.T) {
+		s := returning(to)
+		tellsAll(s, from.Version)
+		if got := offered(s, resource.Cluster); got.find(tag) == nil {
+			t.Errorf("the cluster that it calls is taken away: %v", got)
+		}
+		if waits, _ := s.ledger.returns(time.Now()); waits {
+			t.Error("it waits for nothing")
+		}
+	})
+	t.Run("it is new", func(t *testing.T) {
+		s := returning(to, client(from, tag, tag))
+		tellsAll(s, func(resource.Type) string { return "" })
+		if got := offered(s, resource.Cluster); len(got) > 0 {
+			t.Errorf("it is given %v", got)
+		}
+		if got := s.ledger.leads.of(offered(s, resource.Listener)[0]).routes; got != service {
+			t.Errorf("it is led by %s", got)
+		}
+	})
+	t.Run("few are remembered", func(t *testing.T) {
+		s := returning(to, slices.Repeat([]*play{client(from, tag, tag)}, 3*maxPartings)...)
+		if got := len(s.proxy.partings); got != maxPartings {
+			t.Errorf("%d are", got)
+		}
+	})
+}
