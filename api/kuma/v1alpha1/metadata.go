@@ -77,7 +77,8 @@ const (
 	ConditionAddressed = "Addressed"
 	// ConditionVIPs tells whether a service has the virtual addresses that it needs.
 	ConditionVIPs = "VIPs"
-	// ConditionResolved tells whether a policy refers to something that exists.
+	// ConditionResolved tells whether a policy refers to something that exists, and of a MeshService that its selector is met
+	// by more than it may select.
 	ConditionResolved = "Resolved"
 	// ConditionConsumersSwitched tells how far the consumers of a Mesh have been switched over.
 	ConditionConsumersSwitched = "ConsumersSwitched"
@@ -118,6 +119,7 @@ const (
 const (
 	ReasonResolved        = "Resolved"
 	ReasonRefersToNothing = "RefersToNothing"
+	ReasonOtherNamespaces = "OtherNamespaces"
 )
 
 // Reasons of ConsumersSwitched.

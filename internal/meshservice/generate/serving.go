@@ -16,6 +16,18 @@ func ProxyOf(dataplane *kumav1alpha1.Dataplane, where Where) model.ProxyID {
 
 // Serves says whether a Dataplane is one of a MeshService's, and whether it takes traffic for it.
 func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where Where) (serves, healthy bool) {
+	confined := ConfinedTo(service, where)
+	return selects(service, dataplane, where, func(home string) bool { return confined == "" || home == confined })
+}
+
+// Foreign says whether a Dataplane would be one of a MeshService's if it were not of another namespace.
+func Foreign(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where Where) bool {
+	confined := ConfinedTo(service, where)
+	foreign, _ := selects(service, dataplane, where, func(home string) bool { return confined != "" && home != confined })
+	return foreign
+}
+
+func selects(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where Where, of func(home string) bool) (serves, healthy bool) {
 	if MeshOf(service) != MeshOf(dataplane) {
 		return false, false
 	}
@@ -28,7 +40,7 @@ func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane
 		inbound := &dataplane.Spec.Networking.Inbound[i]
 		state := inbound.InForce()
 		claims, _ := Overreach(dataplane, inbound.Tags, where)
-		if claims != "" || state == kumav1alpha1.InboundIgnored || !has(inbound.Tags, selector.DataplaneTags) {
+		if claims != "" || state == kumav1alpha1.InboundIgnored || !has(inbound.Tags, selector.DataplaneTags) || !of(HomeOf(dataplane.Namespace, inbound.Tags)) {
 			continue
 		}
 		serves, healthy = true, healthy || state == kumav1alpha1.InboundReady

@@ -1,6 +1,9 @@
 package generate
 
 import (
+	"fmt"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -29,4 +32,30 @@ func Overreach(dataplane metav1.Object, tags map[string]string, where Where) (ta
 		return kumav1alpha1.LabelKubernetesNamespace, namespace
 	}
 	return "", ""
+}
+
+// ConfinedTo is the namespace whose instances alone a MeshService may select, or a tenant could name the instances of another and
+// give them a name of his own. It is empty for one that may select all.
+func ConfinedTo(service metav1.Object, where Where) string {
+	if Trusted(service, where) {
+		return ""
+	}
+	return service.GetNamespace()
+}
+
+// HomeOf is the namespace that an inbound is of: that of its Dataplane, or the one that its tags name if they do not overreach.
+func HomeOf(namespace string, tags map[string]string) string {
+	if named := tags[kumav1alpha1.LabelKubernetesNamespace]; named != "" {
+		return named
+	}
+	if _, named, _, kubernetes := model.ParseKubernetesTag(tags[kumav1alpha1.TagService]); kubernetes {
+		return named
+	}
+	return namespace
+}
+
+// LeftOut tells of Dataplanes that a MeshService has the tags of and may not select, and what to do.
+func LeftOut(dataplanes []string, where Where) string {
+	return fmt.Sprintf("its selector is also met by %d of other namespaces, such as Dataplane %s, which it does not lead to: select by what only its own have, or move it to namespace %s",
+		len(dataplanes), slices.Min(dataplanes), where.SystemNamespace)
 }

@@ -102,7 +102,11 @@ func (s *statuses) serving(ctx context.Context, service *kumav1alpha1.MeshServic
 // count tells how many proxies there are, and whether their ports agree.
 func (s *statuses) count(service *kumav1alpha1.MeshService, dataplanes []*kumav1alpha1.Dataplane) {
 	proxies := kumav1alpha1.DataplaneProxies{}
+	var foreign []string
 	for _, dataplane := range dataplanes {
+		if generate.Foreign(service, dataplane, s.Where) {
+			foreign = append(foreign, client.ObjectKeyFromObject(dataplane).String())
+		}
 		serves, healthy := generate.Serves(service, dataplane, s.Where)
 		if !serves {
 			continue
@@ -116,6 +120,11 @@ func (s *statuses) count(service *kumav1alpha1.MeshService, dataplanes []*kumav1
 		}
 	}
 	service.Status.DataplaneProxies = proxies
+	if len(foreign) > 0 {
+		condition(service, kumav1alpha1.ConditionResolved, metav1.ConditionFalse, kumav1alpha1.ReasonOtherNamespaces, generate.LeftOut(foreign, s.Where))
+	} else {
+		meta.RemoveStatusCondition(&service.Status.Conditions, kumav1alpha1.ConditionResolved)
+	}
 	if !s.IsUniversal() || !generate.Generated(service, s.Where) {
 		meta.RemoveStatusCondition(&service.Status.Conditions, kumav1alpha1.ConditionPortsAgree)
 		return

@@ -27,6 +27,8 @@ type claim struct {
 	// selector is by tags of inbounds, or by labels of MeshServices; of a MeshService ref may be instead.
 	selector map[string]string
 	ref      string
+	// confined is the namespace whose inbounds alone it may select, if any.
+	confined string
 	// headless is the Service of whose pods it is one, if any.
 	headless string
 	// instances are how many are known to be behind it, and unavailable says that there are none, in another zone.
@@ -44,7 +46,7 @@ func readMeshService(obj *kumav1alpha1.MeshService, where generate.Where) input 
 	if ref := obj.Spec.Selector.DataplaneRef; ref != nil {
 		c.ref = ref.Name
 	}
-	c.headless = generate.HeadlessOf(obj, where)
+	c.confined, c.headless = generate.ConfinedTo(obj, where), generate.HeadlessOf(obj, where)
 	c.address(obj.Status.Addresses, obj.Status.VIPs)
 	c.labels = generate.LabelsOf(obj, where)
 	return c

@@ -7,8 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
@@ -122,12 +124,21 @@ func (m *mesh) addService(d *draft, c *claim, port *kumav1alpha1.Port) model.Pro
 		target = intstr.FromInt32(port.Port)
 	}
 	var seen model.Protocol
+	foreign := sets.New[string]()
 	m.eachInbound(c, func(in *inbound) {
-		if in.serves(target) {
+		switch {
+		case c.confined != "" && generate.HomeOf(in.of.Namespace, in.endpoint.Tags) != c.confined:
+			foreign.Insert(in.of.Namespace + "/" + in.of.Name)
+		case in.serves(target):
 			seen = common(seen, in.protocol)
 			d.addLocal(in)
 		}
 	})
+	if len(foreign) > 0 {
+		d.problems = append(d.problems, Problem{
+			Object: c.String(), Field: "spec.selector.dataplaneTags", Message: generate.LeftOut(foreign.UnsortedList(), m.world.where),
+		})
+	}
 	return cmp.Or(spoken, seen)
 }
 
