@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/xds"
 )
 
 // sight is what a proxy makes of its configuration: whom it can call, and who answers.
@@ -187,6 +188,9 @@ func managed(dialled string, manager *hcmv3.HttpConnectionManager) listener {
 }
 
 func tcpClusters(tcp *tcpv3.TcpProxy) []string {
+	if tcp.GetCluster() == xds.Nowhere {
+		return nil
+	}
 	clusters := []string{tcp.GetCluster()}
 	for _, weighted := range tcp.GetWeightedClusters().GetClusters() {
 		clusters = append(clusters, weighted.GetName())

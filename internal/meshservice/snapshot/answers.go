@@ -84,6 +84,10 @@ func (e *Engine) Problems(mesh string) []Problem {
 	for _, d := range m.destinations.all {
 		list = append(list, d.problems...)
 		for _, v := range d.variants {
+			// One that no proxy is sent any more is kept for a while.
+			if len(v.problems) == 0 || !d.isSent(v) {
+				continue
+			}
 			for _, problems := range v.problems {
 				list = slices.AppendSeq(list, maps.Values(problems))
 			}

@@ -48,6 +48,13 @@ func (d *destination) eachGroup(visit func(*group)) {
 	}
 }
 
+// isSent says whether any proxy is sent a variant.
+func (d *destination) isSent(v *variant) bool {
+	sent := false
+	d.eachGroup(func(g *group) { sent = sent || d.byClass[g.class] == v })
+	return sent
+}
+
 func (d *destination) forget() {
 	d.variants, d.byClass = map[string]*variant{}, map[*policy.Class]*variant{}
 }

@@ -24,7 +24,9 @@ func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
 		}
 	case e.TCPRoute != nil && len(e.TCPRoute.BackendRefs) > 0:
 		v.routed = true
-		v.shares = m.shares(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace)
+		if v.shares = m.shares(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace); len(v.shares) == 0 {
+			v.report(resource.Route, d.cluster+" backends", m.nobody(d, kumav1alpha1.MeshTCPRouteKind, "connections"))
+		}
 	}
 	v.route = v.seal(d, resource.Route, d.cluster)(xds.Routes(d.cluster, d.Protocol, rules, v.shares, v.settings))
 }
@@ -53,13 +55,23 @@ func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (xd
 		rule.Filters = append(rule.Filters, filter)
 	}
 	if len(from.BackendRefs) > 0 {
-		rule.Shares = m.shares(v, from.BackendRefs, from.Namespace)
+		if rule.Shares = m.shares(v, from.BackendRefs, from.Namespace); len(rule.Shares) == 0 {
+			v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), m.nobody(d, kumav1alpha1.MeshHTTPRouteKind, "requests"))
+		}
 	}
 	if err := rule.Check(); err != nil {
 		report(err)
 		return rule, false
 	}
 	return rule, true
+}
+
+// nobody is the problem with a route none of whose backends can be used in the mode of the mesh.
+func (m *mesh) nobody(d *destination, kind, what string) Problem {
+	return Problem{
+		Object: d.object, Field: "backendRefs of the " + kind + " for it",
+		Message: fmt.Sprintf("none of them can be used in mode %s: correct them; until then %s are refused", m.mode, what),
+	}
 }
 
 // shares of the backends that there are. Policies whose backends are not there are told so with all else that refers to nothing.

@@ -33,6 +33,10 @@ func (p Place) Name() string {
 	return "outbound:" + net.JoinHostPort(p.Address, strconv.Itoa(int(p.Port)))
 }
 
+// Nowhere is the cluster of connections that lead to none: there is no such cluster, nor can a service have that name, so that a
+// proxy closes them and counts them as without a route.
+const Nowhere = "fairlead.dev/nowhere"
+
 // HTTPOutbound is the listener for requests that are sent to a place; routes are looked up by name.
 func HTTPOutbound(at Place, routes string, s Settings) (*listenerv3.Listener, error) {
 	m, err := manager(routes, s)
@@ -42,12 +46,16 @@ func HTTPOutbound(at Place, routes string, s Settings) (*listenerv3.Listener, er
 	return outbound(at, "envoy.filters.network.http_connection_manager", m)
 }
 
-// TCPOutbound is the listener for connections to a place.
+// TCPOutbound is the listener for connections to a place. Without shares they are refused; without a listener they would go on
+// past the proxy.
 func TCPOutbound(at Place, stats string, shares []Share, s Settings) (*listenerv3.Listener, error) {
 	filter := &tcpv3.TcpProxy{StatPrefix: stats, IdleTimeout: duration(s.timeout().IdleTimeout)}
-	if shares = weighted(shares); len(shares) == 1 {
+	switch shares = weighted(shares); len(shares) {
+	case 0:
+		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: Nowhere}
+	case 1:
 		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: shares[0].Cluster}
-	} else {
+	default:
 		several := &tcpv3.TcpProxy_WeightedCluster{}
 		for _, share := range shares {
 			several.Clusters = append(several.Clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: share.Cluster, Weight: share.Weight})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -94,18 +95,28 @@ func TestSealRefuses(t *testing.T) {
 		"a listener for port 70000": func() (Message, error) {
 			return HTTPOutbound(Place{Address: "10.0.0.1", Port: 70000}, "backend", Settings{})
 		},
-		"a listener to nowhere": func() (Message, error) {
-			return TCPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", nil, Settings{})
-		},
-		"a listener to what gets nothing": func() (Message, error) {
-			return TCPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", []Share{{"backend", 0}}, Settings{})
-		},
 		"endpoints without a cluster": func() (Message, error) { return Endpoints("", nil, 0), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			message, err := build()
 			if _, err := Seal("it", message, err); err == nil || !strings.HasPrefix(err.Error(), "it is not valid: ") {
 				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// Connections that lead to nobody are refused, by a listener that a proxy accepts.
+func TestNowhere(t *testing.T) {
+	for name, shares := range map[string][]Share{"no shares": nil, "what gets nothing": {{"backend", 0}}} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := TCPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", shares, Settings{})
+			if _, err := Seal("it", listener, err); err != nil {
+				t.Fatal(err)
+			}
+			var filter tcpv3.TcpProxy
+			if err := listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(&filter); err != nil || filter.GetCluster() != Nowhere {
+				t.Errorf("they go to %q: %v", filter.GetCluster(), err)
 			}
 		})
 	}
