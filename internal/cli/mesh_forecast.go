@@ -226,7 +226,7 @@ func zones(s *forecast.Side) string {
 
 func policyLines(changes []forecast.PolicyChange) []string {
 	words := map[forecast.Effect]string{
-		forecast.Stops: "- %s stops to apply to %s%s: it %s", forecast.Starts: "+ %s starts to apply to %s%s: it %s",
+		forecast.Stops: "- %s stops applying to %s%s: it %s", forecast.Starts: "+ %s starts applying to %s%s: it %s",
 		forecast.Shrinks: "~ %s applies to %s%s in part: it %s", forecast.Grows: "~ %s applies to %s%s as a whole again: it %s",
 	}
 	var lines []string

@@ -24,7 +24,7 @@ const (
 	Starts  Effect = "starts"
 )
 
-// PolicyChange is an entry of a policy that stops or starts to apply to what a consumer calls.
+// PolicyChange is an entry of a policy that stops or starts applying to what a consumer calls.
 type PolicyChange struct {
 	Kind   string `json:"kind"`
 	Policy string `json:"policy"`
@@ -85,7 +85,7 @@ func (r rulings) why(e entry, clusters []string) string {
 	return ""
 }
 
-// differ tells which entries stop or start to apply when clusters take the place of others.
+// differ tells which entries stop or start applying when clusters take the place of others.
 func differ(before, after rulings, from, to, calls []string) []PolicyChange {
 	var changes []PolicyChange
 	was, is := before.applying(from), after.applying(to)
@@ -111,7 +111,7 @@ func differ(before, after rulings, from, to, calls []string) []PolicyChange {
 	return changes
 }
 
-// comparePolicies tells which entries stop or start to apply: to a call that leads elsewhere, to a destination that stays, and to
+// comparePolicies tells which entries stop or start applying: to a call that leads elsewhere, to a destination that stays, and to
 // anything at all.
 func comparePolicies(changes []Change, before, after rulings) []PolicyChange {
 	var found []PolicyChange

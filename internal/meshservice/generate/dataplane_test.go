@@ -203,7 +203,7 @@ func TestReachableBackends(t *testing.T) {
 		"an unknown field":       {"ref: []", nil, `unknown field "ref"`},
 		"an unknown field in it": {"refs: [{kind: MeshService, nam: redis}]", nil, `unknown field "nam"`},
 		"no kind":                {"refs: [{name: redis}]", nil, `refs[0].kind ""`},
-		"another kind":           {"refs: [{kind: Service, name: redis}]", nil, `refs[0].kind "Service" cannot be reached: write one of MeshService, MeshMultiZoneService`},
+		"another kind":           {"refs: [{kind: Service, name: redis}]", nil, `refs[0].kind "Service" cannot be reached: write MeshService or MeshMultiZoneService`},
 		"no name":                {"refs: [{kind: MeshService}]", nil, "refs[0].name is missing"},
 		"name and labels":        {"refs: [{kind: MeshService, name: a, labels: {}}]", nil, "write one of the two"},
 		"namespace and labels":   {"refs: [{kind: MeshService, namespace: a, labels: {}}]", nil, "select it by the label kuma.io/namespace"},

@@ -27,8 +27,8 @@ func ReachableServices(text string) []string {
 	return all
 }
 
-// reachableKinds are those that can be reached.
-var reachableKinds = []string{kumav1alpha1.MeshServiceKind, kumav1alpha1.MeshMultiZoneServiceKind, "MeshExternalService"}
+// reachableKinds are those that can be reached. A MeshExternalService may be written, too, though Fairlead knows none.
+var reachableKinds = []string{kumav1alpha1.MeshServiceKind, kumav1alpha1.MeshMultiZoneServiceKind}
 
 // ReachableBackends reads the annotation that lists backends: YAML, as Kuma writes it with refs, as a list or as one of them.
 func ReachableBackends(text string) ([]kumav1alpha1.ReachableBackendRef, error) {
@@ -83,8 +83,8 @@ func decodeStrictly(body []byte, into any) error {
 
 func checkBackend(ref *kumav1alpha1.ReachableBackendRef) error {
 	switch {
-	case !slices.Contains(reachableKinds, ref.Kind):
-		return fmt.Errorf("kind %q cannot be reached: write one of %s", ref.Kind, strings.Join(reachableKinds, ", "))
+	case ref.Kind != kumav1alpha1.MeshExternalServiceKind && !slices.Contains(reachableKinds, ref.Kind):
+		return fmt.Errorf("kind %q cannot be reached: write %s", ref.Kind, strings.Join(reachableKinds, " or "))
 	case ref.Name == "" && ref.Labels == nil:
 		return fmt.Errorf("name is missing: write the name of a %s, or labels: {} for all of them", ref.Kind)
 	case ref.Name != "" && ref.Labels != nil:
