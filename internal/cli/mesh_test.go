@@ -29,7 +29,7 @@ func aMesh(mode kumav1alpha1.Mode, intent *switching.Intent, record *kumav1alpha
 	mesh.Status.Migration = record
 	if reason != "" {
 		status := metav1.ConditionFalse
-		if reason == kumav1alpha1.ReasonSwitched || reason == kumav1alpha1.ReasonReverted {
+		if reason == kumav1alpha1.ReasonSwitched {
 			status = metav1.ConditionTrue
 		}
 		mesh.Status.Conditions = []metav1.Condition{
@@ -186,6 +186,33 @@ func TestKnownConsumers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			if err := known(c.intent, mesh, consumers); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestEndOfWatch(t *testing.T) {
+	timeout := exitError{code: exitUnfinished, message: "timeout"}
+	underway := aMesh(kumav1alpha1.ModeReachableBackendRefs, &switching.Intent{ID: "one"},
+		aRecord("InProgress", aConsumer("cart", kumav1alpha1.ConsumerSwitching, 1, "")), "Switching", "0 of 1 consumer switched")
+	unseen := aMesh(kumav1alpha1.ModeReachableBackendRefs, &switching.Intent{ID: "one"}, nil, "", "")
+	cases := map[string]struct {
+		mesh  *kumav1alpha1.Mesh
+		ended error
+		want  string
+	}{
+		"by a person":    {underway, nil, ""},
+		"underway":       {underway, timeout, "timeout; if nothing moves, see whether the operator runs"},
+		"not even begun": {unseen, timeout, "timeout; the operator has not reported on the latest spec yet: is it running?"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := newStatusReport(tellOfMesh(c.mesh), now).whereItStands(c.ended); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

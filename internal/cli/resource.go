@@ -172,6 +172,10 @@ func (c *cluster) resolve(kind, name string) (resource, error) {
 	if err != nil {
 		return resource{}, fmt.Errorf("look up resource type %q: %w", kind, err)
 	}
+	if mapping.GroupVersionKind.GroupKind() == dataplanes {
+		return resource{}, usageErrorf("no passage starts from a Dataplane: which policies apply to what it calls, "+
+			"`fairlead status dataplane %s -n NAMESPACE --policies` tells", name)
+	}
 	if _, ok := starters()[mapping.GroupVersionKind.GroupKind()]; !ok {
 		var known []string
 		for gk := range maps.Keys(starters()) {

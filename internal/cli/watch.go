@@ -105,11 +105,11 @@ func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) er
 			return exitError{code: exitFailed, message: report.Workloads.Reason.Message}
 		}
 		if !pause(ctx, drawAtMost) {
-			return interrupted(ctx, nil, wait)
+			return report.whereItStands(interrupted(ctx, nil, wait))
 		}
 		select {
 		case <-ctx.Done():
-			return interrupted(ctx, nil, wait)
+			return report.whereItStands(interrupted(ctx, nil, wait))
 		case <-look.changed:
 		case <-time.After(drawAtLeast):
 		}
@@ -142,6 +142,20 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
+}
+
+// whereItStands adds to how a watch ended what may keep things from moving.
+func (r statusReport) whereItStands(ended error) error {
+	var exit exitError
+	switch {
+	case !errors.As(ended, &exit):
+		return ended
+	case !r.Reported:
+		exit.message += "; the operator has not reported on the latest spec yet: is it running?"
+	case r.Switching != nil && r.State == passage.InProgress:
+		exit.message += "; if nothing moves, see whether the operator runs"
+	}
+	return exit
 }
 
 // interrupted is how a watch ends that was told to, or ran out of time.
