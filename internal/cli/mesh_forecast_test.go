@@ -160,3 +160,20 @@ func TestManyChanges(t *testing.T) {
 		}
 	}
 }
+
+func TestPoliciesOfDataplaneThatReachesNothing(t *testing.T) {
+	world := meshWorld(t, "kubernetes", model.Everywhere)
+	dataplane := &kumav1alpha1.Dataplane{}
+	dataplane.Name, dataplane.Namespace = "lost-1", "shop"
+	dataplane.Annotations = map[string]string{kumav1alpha1.AnnotationConsumer: "Deployment/lost"}
+	dataplane.Spec.Networking.TransparentProxying = &kumav1alpha1.TransparentProxying{
+		ReachableServices: []string{"none"},
+		ReachableBackendRefs: &kumav1alpha1.BackendRefs{Items: []kumav1alpha1.ReachableBackendRef{
+			{Kind: kumav1alpha1.MeshServiceKind, Name: "ledger"}, {Kind: kumav1alpha1.MeshServiceKind, Name: "ledgr"},
+		}},
+	}
+	world.Add(dataplane)
+	var out bytes.Buffer
+	printPolicies(&out, outputText, world.Explain(dataplane))
+	meshGolden(t, "policies lost", out.Bytes())
+}

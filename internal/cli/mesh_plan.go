@@ -84,7 +84,7 @@ func (c *cluster) planMesh(ctx context.Context, r resource, m meshQuestion) (acc
 	}
 	f, err := forecast.Compare(world, q)
 	if unknown := (forecast.UnknownConsumerError{}); errors.As(err, &unknown) {
-		return account{}, usageErrorf("%v", err)
+		return account{}, usageErrorf("%v; give --consumer some of %s", err, someOf(unknown.Known))
 	}
 	if err != nil {
 		return account{}, err

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"fmt"
+	"slices"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -10,11 +11,15 @@ import (
 )
 
 // UnknownConsumerError is about a consumer that a mesh does not have.
-type UnknownConsumerError struct{ Mesh, Consumer string }
+type UnknownConsumerError struct {
+	Mesh, Consumer string
+	// Known are those that it has.
+	Known []string
+}
 
-// Error names the consumer, and how one is written.
+// Error names the consumer.
 func (e UnknownConsumerError) Error() string {
-	return fmt.Sprintf("there is no consumer %s in Mesh %s: one is written as namespace/Kind/name, such as shop/Deployment/cart", e.Consumer, e.Mesh)
+	return fmt.Sprintf("no Dataplane of Mesh %s is part of %s", e.Mesh, e.Consumer)
 }
 
 // Policies are those that were looked at for what a proxy calls.
@@ -35,11 +40,14 @@ type Destination struct {
 // Explain tells which policies apply today to what a Dataplane calls, and why others do not.
 func (w *World) Explain(d *kumav1alpha1.Dataplane) Policies {
 	id := model.ProxyID{Mesh: w.Mesh.Name, Namespace: d.Namespace, Name: d.Name}
-	told := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: w.notes}
+	told := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: slices.Clone(w.notes)}
 	if w.Where.IsUniversal() {
 		id.Namespace = ""
 	}
 	engine := w.engine(w.Mesh, w.meshServices, switching.Switched(w.Mesh))
+	for _, p := range engine.ReachProblems(id) {
+		told.Notes = append(told.Notes, fmt.Sprintf("%s: %s: %s.", p.Object, p.Field, p.Message))
+	}
 	for _, e := range engine.Explain(id) {
 		told.Destinations = append(told.Destinations, Destination{
 			Name: e.Destination.Key.String(), Cluster: e.Destination.Key.Cluster(), Policies: append([]policy.Decision{}, e.Decisions...),

@@ -39,7 +39,7 @@ func Compare(w *World, q Question) (Forecast, error) {
 		f.Notes = append(f.Notes, "The mode alone switches no consumer over: --switched shows what becomes of all that are, and --consumer of one.")
 	}
 	f.Routes = routesToLookAt(w.policies, q.Mode)
-	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh))
+	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)
 	return f, nil
 }
 
@@ -56,7 +56,7 @@ func (w *World) imagineSwitched(switched map[string]bool, proxies []model.Proxy,
 	var added []string
 	for _, name := range wanted {
 		if !known[name] {
-			return nil, UnknownConsumerError{Mesh: w.Mesh.Name, Consumer: name}
+			return nil, UnknownConsumerError{Mesh: w.Mesh.Name, Consumer: name, Known: slices.Sorted(maps.Keys(known))}
 		}
 		if !switched[name] {
 			switched[name] = true

@@ -21,6 +21,8 @@ type Finding struct {
 	// Problem and Remedy are for people.
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy"`
+	// Generated says that what is missing is a MeshService, or of them: while none are generated, it may be yet to come.
+	Generated bool `json:"generated,omitempty"`
 }
 
 // String is the finding in one line.
@@ -41,6 +43,7 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 			findings = append(findings, Finding{
 				Kind: kindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(), Entry: entry,
 				Field: strings.TrimSuffix(path+"."+field, "."), Problem: problem, Remedy: remedy,
+				Generated: r.unusable == "" && r.kind != model.Tag,
 			})
 		}
 		for _, e := range p.Entries() {

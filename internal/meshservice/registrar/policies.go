@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -64,6 +65,7 @@ func (r *registrar) setupPolicies(mgr ctrl.Manager) error {
 	changed := versions(r.meshLater)
 	ours := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-policies").WithOptions(options(1)).
+		Watches(&kumav1alpha1.Mesh{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kumav1alpha1.MeshService{}, changed, ours).
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, changed, ours).
 		WatchesRawSource(source.Kind(r.workloads, client.Object(&corev1.ConfigMap{}), changed))
@@ -93,10 +95,14 @@ func (r *registrar) reconcilePolicies(ctx context.Context, request reconcile.Req
 			resolve = append(resolve, p)
 		}
 	}
-	findings := map[string][]string{}
+	mode, _, err := r.modeOf(ctx, mesh)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	findings := map[string][]policy.Finding{}
 	for _, f := range policy.Dangling(resolve, destinations) {
 		key := f.Kind + " " + f.Policy
-		findings[key] = append(findings[key], fmt.Sprintf("%s: %s; %s", f.Field, f.Problem, f.Remedy))
+		findings[key] = append(findings[key], f)
 	}
 	var errs []error
 	for _, p := range policies {
@@ -104,7 +110,8 @@ func (r *registrar) reconcilePolicies(ctx context.Context, request reconcile.Req
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		errs = append(errs, r.sayOfPolicy(ctx, p, findings[kind.Kind+" "+client.ObjectKeyFromObject(p).String()]))
+		resolved := resolvedOf(findings[kind.Kind+" "+client.ObjectKeyFromObject(p).String()], mode)
+		errs = append(errs, r.sayOfPolicy(ctx, p, resolved))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
 }
@@ -178,19 +185,35 @@ func (r *registrar) destination(kind model.Kind, object client.Object, port kuma
 	}
 }
 
+// resolvedOf says whether a policy refers to something. In a mesh that is Disabled, what is for MeshServices waits for them.
+func resolvedOf(findings []policy.Finding, mode kumav1alpha1.Mode) metav1.Condition {
+	var wrong, waiting []string
+	for _, f := range findings {
+		if mode == kumav1alpha1.ModeDisabled && f.Generated {
+			waiting = append(waiting, f.Field)
+		} else {
+			wrong = append(wrong, fmt.Sprintf("%s: %s; %s", f.Field, f.Problem, f.Remedy))
+		}
+	}
+	c := metav1.Condition{Type: kumav1alpha1.ConditionResolved, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonResolved}
+	switch {
+	case len(wrong) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, kumav1alpha1.ReasonRefersToNothing, bounded(strings.Join(wrong, "\n"))
+	case len(waiting) > 0:
+		c.Status, c.Reason = metav1.ConditionUnknown, kumav1alpha1.ReasonDisabled
+		c.Message = bounded("no MeshService yet, since the mesh is Disabled: " + strings.Join(waiting, ", "))
+	default:
+		c.Message = "all that it refers to is there"
+	}
+	return c
+}
+
 // sayOfPolicy writes whether a policy refers to something.
-func (r *registrar) sayOfPolicy(ctx context.Context, there client.Object, findings []string) error {
+func (r *registrar) sayOfPolicy(ctx context.Context, there client.Object, resolved metav1.Condition) error {
 	now := there.DeepCopyObject().(client.Object)
 	status := statusOf(now)
 	status.ObservedGeneration = there.GetGeneration()
-	resolved := metav1.Condition{
-		Type: kumav1alpha1.ConditionResolved, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonResolved,
-		Message: "all that it refers to is there", ObservedGeneration: there.GetGeneration(),
-	}
-	if len(findings) > 0 {
-		resolved.Status, resolved.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonRefersToNothing
-		resolved.Message = bounded(strings.Join(findings, "\n"))
-	}
+	resolved.ObservedGeneration = there.GetGeneration()
 	meta.SetStatusCondition(&status.Conditions, resolved)
 	if generate.Same(there, now) {
 		return nil

@@ -193,7 +193,7 @@ func TestSaysOfPolicyWithLock(t *testing.T) {
 	sent := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "meshtimeouts"}, "cart", nil)}
 	r := &registrar{client: sent}
 	result, err := calm{reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, errors.Join(nil, r.sayOfPolicy(ctx, policy, nil))
+		return reconcile.Result{}, errors.Join(nil, r.sayOfPolicy(ctx, policy, resolvedOf(nil, kumav1alpha1.ModeEverywhere)))
 	})}.Reconcile(t.Context(), reconcile.Request{})
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("a conflict is %+v, %v", result, err)

@@ -94,7 +94,7 @@ func (e *Engine) Problems(mesh string) []Problem {
 		}
 	}
 	for _, d := range m.byObject {
-		list = append(list, d.problems...)
+		list = append(append(list, d.problems...), d.malformed...)
 	}
 	for _, i := range e.world.ignored {
 		list = append(list, Problem{
@@ -104,7 +104,17 @@ func (e *Engine) Problems(mesh string) []Problem {
 	}
 	policies := slices.Collect(maps.Values(m.policies))
 	for _, f := range policy.Dangling(policies, m.sorted()) {
+		if m.mode == model.Disabled && f.Generated {
+			// What was written for MeshServices beforehand waits for them.
+			continue
+		}
 		list = append(list, Problem{Object: f.Kind + " " + f.Policy, Field: f.Field, Message: f.Problem + ": " + f.Remedy})
+	}
+	for _, p := range policies {
+		list = append(list, m.idle(p)...)
+	}
+	for _, d := range m.proxies {
+		list = append(list, m.reachesNothing(d)...)
 	}
 	slices.SortFunc(list, compareProblems)
 	return slices.Compact(list)

@@ -24,6 +24,8 @@ type dataplane struct {
 	outbounds []outbound
 	// problems are what of it does not count.
 	problems []Problem
+	// malformed is what it says of its reach that cannot be read.
+	malformed []Problem
 }
 
 // inbound is an instance that is called.
@@ -50,6 +52,12 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where generate.Where) *dataplane
 		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: generate.ConsumerIn(obj, where),
 	}}
 	n := obj.Spec.Networking
+	if t := n.TransparentProxying; t != nil && t.ReachableBackendRefs != nil && t.ReachableBackendRefs.Malformed != "" {
+		d.malformed = []Problem{{
+			Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: "spec.networking.transparentProxying.reachableBackendRefs",
+			Message: "it cannot be read, and counts as a list of none: a reference has kind, name or labels, and may have namespace and port",
+		}}
+	}
 	d.outbounds = outboundsOf(n, id.Namespace)
 	for i, in := range n.Inbound {
 		// Policies know a proxy by the tags of an inbound that nobody calls, too.
