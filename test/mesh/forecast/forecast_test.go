@@ -102,7 +102,7 @@ func TestPlanChangesNothing(t *testing.T) {
 		"plan seen from elsewhere": {"plan mesh default --mode Everywhere --mesh-zone north", 3, "seen from zone north"},
 		"plan of no mesh":          {"plan mesh moon --mode Everywhere", 1, "mesh.kuma.io/moon does not exist"},
 		"plan of no mode":          {"plan mesh default --mode Sometimes", 2, "--mode Sometimes is none of"},
-		"plan of nobody":           {"plan mesh default --consumer shop/Deployment/none", 2, "there is no consumer shop/Deployment/none in Mesh default"},
+		"plan of nobody":           {"plan mesh default --consumer shop/Deployment/none", 2, "no Dataplane of Mesh default is part of shop/Deployment/none; give --consumer some of"},
 		"a manifest":               {"plan mesh default -f mesh.yaml", 2, "a Mesh is planned with --mode"},
 		"policies":                 {"status dataplane cart-1 -n shop --policies", 0, "MeshHTTPRoute shop/canary"},
 		"policies for programs":    {"status dataplane/cart-1 -n shop --policies -o json", 0, `"applies": true`},
