@@ -150,7 +150,7 @@ func TestReachableBackends(t *testing.T) {
 	reaches(1)
 	annotate("refs: [{kind: MeshServices, labels: {}}]")
 	note := w.told(t, w.namespace, "Pod", name, "MalformedReachableBackends")
-	if !strings.Contains(note, "refs[0].kind") || !strings.Contains(note, "write one of MeshService") {
+	if !strings.Contains(note, "refs[0].kind") || !strings.Contains(note, "write MeshService or MeshMultiZoneService") {
 		t.Errorf("it was told %q", note)
 	}
 	reaches(1)
