@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -56,20 +55,17 @@ func (w *World) address(services []*kumav1alpha1.MeshService) {
 	}
 }
 
-// vipsOf are the addresses of a MeshService: those of its Service, that of its one pod, or a free one.
+// vipsOf are the addresses of a MeshService: those that Kubernetes gives it, or a free one.
 func (w *World) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
-	if owner := metav1.GetControllerOf(s); owner != nil {
-		for _, service := range w.services {
-			if service.Namespace == s.Namespace && service.Name == owner.Name && !generate.Headless(service) {
-				return slices.DeleteFunc(slices.Clone(service.Spec.ClusterIPs), func(ip string) bool { return !isAddress(ip) })
-			}
+	if name := generate.ServiceBehind(s, w.Where); name != "" {
+		behind := find(w.services, s.Namespace, name)
+		var named *kumav1alpha1.Dataplane
+		if ref := s.Spec.Selector.DataplaneRef; ref != nil {
+			named = find(w.dataplanes, s.Namespace, ref.Name)
 		}
-		for _, d := range w.dataplanes {
-			if ref := s.Spec.Selector.DataplaneRef; ref != nil && ref.Name == d.Name && d.Namespace == s.Namespace && isAddress(d.Spec.Networking.Address) {
-				return []string{d.Spec.Networking.Address}
-			}
+		if addresses, own := generate.OwnAddresses(s, behind, named, w.Where); own {
+			return addresses
 		}
-		return nil
 	}
 	key := fmt.Sprintf("%T %s", s, client.ObjectKeyFromObject(s))
 	ip, found := generate.Pick(w.ranges.Services, key, func(a netip.Addr) bool { return taken[a.String()] })
@@ -79,7 +75,12 @@ func (w *World) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []str
 	return []string{ip.String()}
 }
 
-func isAddress(text string) bool {
-	_, err := netip.ParseAddr(text)
-	return err == nil
+// find the object of that name, or nil.
+func find[T client.Object](among []T, namespace, name string) T {
+	i := slices.IndexFunc(among, func(o T) bool { return o.GetNamespace() == namespace && o.GetName() == name })
+	if i < 0 {
+		var none T
+		return none
+	}
+	return among[i]
 }

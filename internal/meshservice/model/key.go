@@ -94,3 +94,10 @@ func ParseKubernetesTag(tag string) (name, namespace string, port uint32, ok boo
 	}
 	return parts[0], parts[1], uint32(number), true
 }
+
+// NamesTag says whether the name in a reference to a MeshService, of which neither section nor port is told, is the value of a
+// tag. With a namespace it is an object's, unless no object can have that name.
+func NamesTag(name string, namespaced bool) bool {
+	_, _, _, kubernetes := ParseKubernetesTag(name)
+	return kubernetes || name != "" && !namespaced
+}

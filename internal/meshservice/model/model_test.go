@@ -115,3 +115,21 @@ func TestReach(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesTag(t *testing.T) {
+	for name, c := range map[string]struct {
+		written    string
+		namespaced bool
+		want       bool
+	}{
+		"of Kubernetes":                  {"demo-app_kuma-demo_svc_5000", false, true},
+		"of Kubernetes, and a namespace": {"demo-app_kuma-demo_svc_5000", true, true},
+		"of universal":                   {"backend", false, true},
+		"of an object":                   {"backend", true, false},
+		"none":                           {"", false, false},
+	} {
+		if got := NamesTag(c.written, c.namespaced); got != c.want {
+			t.Errorf("%s: that it names a tag is %t", name, got)
+		}
+	}
+}

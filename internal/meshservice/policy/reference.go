@@ -81,13 +81,12 @@ func referenceOf(ref kumav1alpha1.ToTargetRef, namespace string, route bool) ref
 
 // readTag finds out whether a name is the value of a tag.
 func (r *reference) readTag() {
-	// No object has a name like a tag of Kubernetes, so that it is a tag's whatever else is written.
-	name, space, port, kubernetes := model.ParseKubernetesTag(r.name)
-	switch {
-	case kubernetes:
-		r.kind, r.standIn, r.port = model.Tag, objectName{space, name}, port
-	case !r.namespaceWritten:
-		r.kind, r.standIn = model.Tag, objectName{name: r.name}
+	if !model.NamesTag(r.name, r.namespaceWritten) {
+		return
+	}
+	r.kind, r.standIn = model.Tag, objectName{name: r.name}
+	if name, space, port, kubernetes := model.ParseKubernetesTag(r.name); kubernetes {
+		r.standIn, r.port = objectName{space, name}, port
 	}
 }
 

@@ -212,36 +212,32 @@ func called(object client.Object) string {
 	return kind + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// clusterIPs are the addresses that Kubernetes itself gives to a service of this zone: that of its Service or, where there is
-// none, of its one pod. Without any, it has one of the range.
-func (r *registrar) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, of bool, err error) {
-	if r.IsUniversal() || !generate.IdentityOf(service, r.Where).Local {
+// clusterIPs are the addresses that Kubernetes itself gives to a service of this zone, and whether it does.
+func (r *registrar) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, own bool, err error) {
+	name := generate.ServiceBehind(service, r.Where)
+	if name == "" {
 		return nil, false, nil
 	}
-	name := service.Name
-	if owner := metav1.GetControllerOf(service); owner != nil && generate.Generated(service, r.Where) {
-		name = owner.Name
+	behind, err := found(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: name}, &corev1.Service{})
+	if err != nil {
+		return nil, false, err
 	}
-	var from corev1.Service
-	if err := r.cache.Get(ctx, client.ObjectKey{Namespace: service.Namespace, Name: name}, &from, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, generate.Generated(service, r.Where), client.IgnoreNotFound(err)
-	}
-	if !generate.Headless(&from) {
-		for _, address := range from.Spec.ClusterIPs {
-			if _, err := netip.ParseAddr(address); err == nil {
-				addresses = append(addresses, address)
-			}
+	var named *kumav1alpha1.Dataplane
+	if ref := service.Spec.Selector.DataplaneRef; ref != nil && behind != nil && generate.Headless(behind) {
+		if named, err = found(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
+			return nil, false, err
 		}
-		return addresses, len(addresses) > 0 || generate.Generated(service, r.Where), nil
 	}
-	ref := service.Spec.Selector.DataplaneRef
-	if ref == nil {
-		return nil, false, nil
+	addresses, own = generate.OwnAddresses(service, behind, named, r.Where)
+	return addresses, own, nil
+}
+
+// found is an object, or nil if there is none of that name.
+func found[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
+	err := reader.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		var none T
+		return none, client.IgnoreNotFound(err)
 	}
-	var dataplane kumav1alpha1.Dataplane
-	err = r.cache.Get(ctx, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &dataplane, client.UnsafeDisableDeepCopy)
-	if err == nil && dataplane.Spec.Networking.Address != "" {
-		addresses = []string{dataplane.Spec.Networking.Address}
-	}
-	return addresses, true, client.IgnoreNotFound(err)
+	return object, nil
 }

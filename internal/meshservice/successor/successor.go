@@ -41,16 +41,15 @@ func OfBackend(r kumav1alpha1.BackendRef) Ref {
 	return ref
 }
 
-// Old says whether a reference means a tag, or may. With a namespace it is to an object, unless no object can have that name.
+// Old says whether a reference means a tag, or may.
 func (r Ref) Old() bool {
 	if r.Kind == kumav1alpha1.MeshServiceSubsetKind {
 		return true
 	}
-	if r.Kind != kumav1alpha1.MeshServiceKind || r.Name == "" || r.SectionName != "" || r.Port != "" || r.Labels != nil {
+	if r.Kind != kumav1alpha1.MeshServiceKind || r.SectionName != "" || r.Port != "" || r.Labels != nil {
 		return false
 	}
-	_, _, _, kubernetes := model.ParseKubernetesTag(r.Name)
-	return kubernetes || r.Namespace == ""
+	return model.NamesTag(r.Name, r.Namespace != "")
 }
 
 // Successor is the section that stands for the tag, or why it is not known; perhaps its port only is not. A tag that does not
