@@ -66,7 +66,7 @@ func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Sub
 		}
 		first := !p.subscribed
 		p.recall()
-		s.ledger.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()), s.proxy.config.Version(t), time.Now())
+		s.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()))
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
 		if first {
 			s.restore(t, request.GetVersionInfo())
@@ -86,7 +86,7 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 				s.ledger.restored = len(p.known) > 0
 			}
 		}
-		s.ledger.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()), s.proxy.config.Version(t), time.Now())
+		s.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()))
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
 		if !first {
 			// Who asks again for what it has wants to be sent it again.
@@ -95,6 +95,14 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 		}
 		return &deltaWatch{request, to}
 	})
+}
+
+// landed takes the proxy's word on an answer, and counts one against it.
+func (s *session) landed(t resource.Type, nonce, against string) {
+	if against != "" {
+		refusals.WithLabelValues(s.proxy.id.Mesh).Inc()
+	}
+	s.ledger.landed(t, nonce, against, s.proxy.config.Version(t), time.Now())
 }
 
 // watch takes the word of a request, and leaves it to be answered.

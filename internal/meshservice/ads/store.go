@@ -213,6 +213,9 @@ func (s *Store) join(id model.ProxyID, one *session) error {
 	}
 	one.proxy = p
 	p.sessions = append(p.sessions, one)
+	if len(p.sessions) == 1 {
+		connectedProxies.WithLabelValues(id.Mesh).Inc()
+	}
 	return nil
 }
 
@@ -220,8 +223,12 @@ func (s *Store) join(id model.ProxyID, one *session) error {
 func (s *Store) leave(one *session) {
 	p := one.proxy
 	p.mu.Lock()
+	before := len(p.sessions)
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == one })
 	p.remember(&one.ledger)
+	if before > 0 && len(p.sessions) == 0 {
+		connectedProxies.WithLabelValues(p.id.Mesh).Dec()
+	}
 	one.stop()
 	p.mu.Unlock()
 	s.changed(p.id)

@@ -120,10 +120,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	mesh := &kumav1alpha1.Mesh{}
 	if err := r.client.Get(ctx, request.NamespacedName, mesh); err != nil {
 		r.answers.watch(request.Name, nil)
+		unmeasure(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if _, asked := mesh.Annotations[kumav1alpha1.AnnotationMigrate]; !asked && mesh.Status.Migration == nil || !mesh.DeletionTimestamp.IsZero() {
 		r.answers.watch(mesh.Name, nil)
+		unmeasure(mesh.Name)
 		return ctrl.Result{}, nil
 	}
 	o, ok := r.observe(mesh)
@@ -142,6 +144,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	measure(mesh.Name, d.Record)
 	return ctrl.Result{RequeueAfter: after(d, now)}, nil
 }
 
