@@ -40,8 +40,7 @@ func TestResumesAfterACrash(t *testing.T) {
 				tc.before(boats)
 				return h.installation(tc.opts, makeCRD(boats).Schema(2).Field("crew").Obj(), makeCRD(crews).Schema(1).Obj())
 			}}
-			faults.CrashAtEveryWrite(t, scenario)
-			faults.DisturbEveryWrite(t, scenario, faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
+			faults.DisturbEveryWrite(t, scenario, faults.CutBefore(), faults.CutAfter(), faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
 		})
 	}
 }

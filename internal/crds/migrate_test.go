@@ -280,8 +280,7 @@ func TestMigrationResumesAfterACrash(t *testing.T) {
 		h.seed(boats, "heron", "egret")
 		return h.migration(boats, hook)
 	}}
-	faults.CrashAtEveryWrite(t, scenario)
-	faults.DisturbEveryWrite(t, scenario, faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
+	faults.DisturbEveryWrite(t, scenario, faults.CutBefore(), faults.CutAfter(), faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
 }
 
 // migration is a world in which a CRD gets another version, and its objects with it.

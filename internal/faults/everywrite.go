@@ -24,6 +24,19 @@ func CrashAtEveryWrite(t testing.TB, s Scenario) {
 // runs must end in the same state.
 func DisturbEveryWrite(t testing.TB, s Scenario, actions ...Action) {
 	t.Helper()
+	DisturbWrites(t, s, func(k int, writes Log) []Action {
+		if s.Pick != nil && !s.Pick(k, writes) {
+			return nil
+		}
+		return actions
+	})
+}
+
+// DisturbWrites is DisturbEveryWrite with a choice of actions for each write, so
+// that a story that takes long is told undisturbed but once. The k-th write is
+// writes[k-1].
+func DisturbWrites(t testing.TB, s Scenario, choose func(k int, writes Log) []Action) {
+	t.Helper()
 	s = s.withDefaults()
 
 	plain := s.tell(t, nil)
@@ -39,10 +52,7 @@ func DisturbEveryWrite(t testing.TB, s Scenario, actions ...Action) {
 	}
 
 	for k := 1; k <= writes; k++ {
-		if s.Pick != nil && !s.Pick(k, plain.lives[0]) {
-			continue
-		}
-		for _, action := range actions {
+		for _, action := range choose(k, plain.lives[0]) {
 			title := fmt.Sprintf("%s write %d of %d", action, k, writes)
 			run := s.tell(t, &Rule{Match: s.Counted, Nth: k, Action: action})
 			if run.err != nil {

@@ -1,20 +1,22 @@
 package faults
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestSample(t *testing.T) {
-	wrote := func(resources ...string) Log {
-		var log Log
-		for _, resource := range resources {
-			log = append(log, Entry{Request: Request{Verb: "patch", Resource: schema.GroupVersionResource{Version: "v1", Resource: resource}}})
-		}
-		return log
+func wrote(resources ...string) Log {
+	var log Log
+	for _, resource := range resources {
+		log = append(log, Entry{Request: Request{Verb: "patch", Resource: schema.GroupVersionResource{Version: "v1", Resource: resource}}})
 	}
+	return log
+}
+
+func TestSample(t *testing.T) {
 	tests := map[string]struct {
 		full   string
 		nth    int
@@ -41,5 +43,44 @@ func TestSample(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAt(t *testing.T) {
+	writes := wrote("pods", "secrets", "pods", "secrets", "secrets")
+	writes[2].Verb = "delete"
+	tests := map[string]struct {
+		at   []string
+		want []int
+	}{
+		"of a kind, from the first":             {at: []string{"secrets 1"}, want: []int{2}},
+		"of a kind, from the last":              {at: []string{"secrets -2"}, want: []int{4}},
+		"of a verb":                             {at: []string{"delete 1"}, want: []int{3}},
+		"of all":                                {at: []string{"write 1", "write -1"}, want: []int{1, 5}},
+		"by two names, for an action of either": {at: []string{"delete -1", "pods 2"}, want: []int{3, 3}},
+	}
+	choose := func(t testing.TB, at ...string) (chosen []int) {
+		actions := map[string][]Action{}
+		for _, name := range at {
+			actions[name] = []Action{Conflict()}
+		}
+		pick := At(t, actions)
+		for k := range len(writes) {
+			for range pick(k+1, writes) {
+				chosen = append(chosen, k+1)
+			}
+		}
+		return chosen
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, choose(t, tc.at...)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	heard := listen(t, func(t testing.TB) { choose(t, "secrets 1", "secrets 4") })
+	if !strings.Contains(heard, `there is no write ["secrets 4"] among`) {
+		t.Errorf("heard: %s", heard)
 	}
 }

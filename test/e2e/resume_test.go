@@ -139,12 +139,12 @@ func TestDisturbedWrites(t *testing.T) {
 		Config: c.Config(),
 		Setup:  func(t testing.TB) faults.World { return threeIstios(t, admin, c.Config()) },
 	}
-	t.Run("killed", func(t *testing.T) {
-		faults.DisturbEveryWrite(t, scenario, faults.Kills()...)
-	})
-	t.Run("answered as by a busy or broken API server", func(t *testing.T) {
-		scenario.Pick = faults.Sample(3, faults.To("istiorevisions.sailoperator.io"))
-		faults.DisturbEveryWrite(t, scenario, faults.InternalError(), faults.Conflict())
+	busyOrBroken := faults.Sample(3, faults.To("istiorevisions.sailoperator.io"))
+	faults.DisturbWrites(t, scenario, func(k int, writes faults.Log) []faults.Action {
+		if busyOrBroken(k, writes) {
+			return append(faults.Kills(), faults.InternalError(), faults.Conflict())
+		}
+		return faults.Kills()
 	})
 }
 

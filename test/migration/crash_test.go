@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -36,43 +35,25 @@ func disturbedWrites(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	scenario := faults.Scenario{Config: config, Setup: s.play, Counted: ofMigration, Timeout: patience}
-	full := os.Getenv("FAIRLEAD_TESTS") == "full"
-	t.Run("killed", func(t *testing.T) {
-		scenario.Pick = func(k int, writes faults.Log) bool { return full || turningPoint(k, writes) }
-		// To be killed before a write is, to what comes after, the same as to be killed after the one before it.
-		faults.DisturbEveryWrite(t, scenario, faults.CutAfter())
+	// To be killed before a write is, to what comes after, the same as to be killed after the one before it.
+	killed := faults.CutAfter()
+	refused := []faults.Action{faults.Conflict(), faults.TooManyRequests(time.Second)}
+	choose := faults.At(t, map[string][]faults.Action{
+		"write 1":            {killed},
+		"deployments.apps 1": {killed}, // the first that moves
+		"deployments.apps 3": refused,
+		"deployments.apps 5": {killed}, // the mark of the one that failed
+		"write -2":           {killed},
 	})
-	t.Run("refused", func(t *testing.T) {
-		actions := []faults.Action{faults.Conflict(), faults.TooManyRequests(time.Second)}
-		if full {
-			actions = append(actions, faults.InternalError())
-		}
-		scenario.Pick = func(k int, writes faults.Log) bool {
-			return full && k%3 == 0 || !full && nth(k, writes) == "deployments.apps 3"
-		}
-		faults.DisturbEveryWrite(t, scenario, actions...)
-	})
-}
-
-// turningPoint picks a write at which much changes: the first and almost the last one, the first Deployment that moves,
-// and the one that is marked as failed.
-func turningPoint(k int, writes faults.Log) bool {
-	switch nth(k, writes) {
-	case "deployments.apps 1", "deployments.apps 5":
-		return true
-	}
-	return k == 1 || k == len(writes)-1
-}
-
-// nth is the kind of a write, and which of its kind it is.
-func nth(k int, writes faults.Log) string {
-	kind, n := writes[k-1].Request.Kind(), 0
-	for _, entry := range writes[:k] {
-		if entry.Request.Kind() == kind {
-			n++
+	if faults.Full() {
+		choose = func(k int, _ faults.Log) []faults.Action {
+			if k%3 == 0 {
+				return append([]faults.Action{killed, faults.InternalError()}, refused...)
+			}
+			return []faults.Action{killed}
 		}
 	}
-	return fmt.Sprintf("%s %d", kind, n)
+	faults.DisturbWrites(t, scenario, choose)
 }
 
 // ofMigration matches what a migration writes. The status of an Istio has another author, who is killed with it.

@@ -1,7 +1,6 @@
 package revision_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/fairlead/fairlead/internal/faults"
@@ -32,25 +31,32 @@ func TestCrashWhileUpgrading(t *testing.T) {
 			return s.play(t)
 		},
 		Counted: func(r faults.Request) bool { return faults.Write(r) && s.upgrading.Load() },
-	})
+	}, "delete 1")
 }
 
-// disturb tells a story again and again, each time with another of its writes disturbed: with few of them, or with many
-// in full, which takes minutes and is for `make e2e-full`.
-func disturb(t *testing.T, scenario faults.Scenario) {
-	every := func(nth, inFull int) func(int, faults.Log) bool {
-		if os.Getenv("FAIRLEAD_TESTS") == "full" {
-			nth = inFull
-		}
-		return func(k int, _ faults.Log) bool { return k%nth == 0 }
+// disturb tells a story again and again, each time with another of its writes disturbed: with some at which much changes,
+// or with many in full, which takes minutes and is for `make e2e-full`.
+func disturb(t *testing.T, scenario faults.Scenario, turns ...string) {
+	t.Helper()
+	// To be killed before a write is, to what comes after, the same as to be killed after the one before it.
+	killed := faults.CutAfter()
+	actions := map[string][]faults.Action{
+		// Helm's record is there and nothing else, some of the objects are, the last record says that all of them are.
+		"secrets 1":          {killed},
+		"deployments.apps 1": {killed, faults.InternalError()},
+		"secrets -1":         {killed, faults.Conflict()},
 	}
-	t.Run("killed", func(t *testing.T) {
-		scenario.Pick = every(7, 1)
-		// To be killed before a write is, to what comes after, the same as to be killed after the one before it.
-		faults.DisturbEveryWrite(t, scenario, faults.CutAfter())
-	})
-	t.Run("refused", func(t *testing.T) {
-		scenario.Pick = every(17, 4)
-		faults.DisturbEveryWrite(t, scenario, faults.Conflict(), faults.InternalError())
-	})
+	for _, turn := range turns {
+		actions[turn] = append(actions[turn], killed)
+	}
+	choose := faults.At(t, actions)
+	if faults.Full() {
+		choose = func(k int, _ faults.Log) []faults.Action {
+			if k%4 == 0 {
+				return []faults.Action{killed, faults.Conflict(), faults.InternalError()}
+			}
+			return []faults.Action{killed}
+		}
+	}
+	faults.DisturbWrites(t, scenario, choose)
 }

@@ -53,9 +53,13 @@ func TestUpgradeOfIstiodResumes(t *testing.T) {
 // disturb kills the process of a scenario at each of its writes, and refuses a sample of them; in full, each of them.
 func disturb(t *testing.T, scenario faults.Scenario, refusals ...faults.Action) {
 	t.Helper()
-	faults.DisturbEveryWrite(t, scenario, faults.Kills()...)
-	scenario.Pick = faults.Sample(4, toRecord)
-	faults.DisturbEveryWrite(t, scenario, refusals...)
+	refused := faults.Sample(4, toRecord)
+	faults.DisturbWrites(t, scenario, func(k int, writes faults.Log) []faults.Action {
+		if refused(k, writes) {
+			return append(faults.Kills(), refusals...)
+		}
+		return faults.Kills()
+	})
 }
 
 // toRecord matches writes of Helm's records.
