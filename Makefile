@@ -17,6 +17,10 @@ KUBE_LDFLAGS = -s -w \
 
 GO_TOOL := go tool -modfile=tools/go.mod
 # Builds, tests and checks use the same flags, so that Go compiles Kubernetes once for all of them.
+# Kustomize can load plugins, which nobody here does: a program that can has to keep all that a plugin might call. And
+# what tells the commit is not the same after the next one, so that every test that runs localkube would run again.
+override GOFLAGS += -buildvcs=false -tags=kustomize_disable_go_plugin_support
+export GOFLAGS
 
 # Each a module of its own, so that Kubernetes, Istio and cert-manager stay out of Fairlead's dependencies.
 MODULES := . localkube localkube/istiod test/certmanager
