@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -194,7 +195,12 @@ func (w *webhooks) needed(kind client.Object, scheme *runtime.Scheme) (bool, err
 	if err != nil {
 		return false, err
 	}
-	named, err := crds.Named(w.converted...)
+	// To read the CRDs takes long, and this is asked for every kind there is.
+	alike := slices.DeleteFunc(slices.Clone(w.converted), func(name string) bool { return !strings.HasSuffix(name, "."+gvk.Group) })
+	if len(alike) == 0 {
+		return false, nil
+	}
+	named, err := crds.Named(alike...)
 	if err != nil {
 		return false, err
 	}
