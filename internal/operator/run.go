@@ -95,7 +95,8 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(restConfig, options, scheme, felt, log)
+	life := newLifetime(ctx)
+	mgr, err := newManager(life, restConfig, options, scheme, felt, log)
 	if err != nil {
 		return err
 	}
@@ -129,6 +130,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	}
 	err = mgr.Add(syncedRunnable(func() {
 		ready.synced.Store(true)
+		life.goesOn(ctx)
 		getReady()
 	}))
 	if err != nil {
@@ -141,7 +143,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 		case <-ctx.Done():
 		}
 	}()
-	return start(ctx, mgr, ready, felt)
+	return start(ctx, mgr, life, ready, felt)
 }
 
 // setUp prepares the passages and their caches. When some of these need the webhooks, it returns all that the others
@@ -178,37 +180,15 @@ func setUp(ctx context.Context, mgr ctrl.Manager, scheme *runtime.Scheme, option
 	return early, nil
 }
 
-// start runs the manager. A manager that is told to stop while its caches cannot sync, because a permission is missing,
-// waits for them for ever; it holds no lease and has started nothing, so it is left behind.
-func start(ctx context.Context, mgr ctrl.Manager, ready *readiness, felt *pulse) error {
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	select {
-	case err := <-ended:
-		if err == nil {
-			return nil
-		}
-		// The manager only says that it does not lead any more.
-		if lost := felt.lost(time.Now()); lost != nil {
-			return lost
-		}
-		return fmt.Errorf("run the passages: %w", err)
-	case <-ctx.Done():
-	}
-	if !ready.synced.Load() {
-		return nil
-	}
-	return <-ended
-}
-
-func newManager(restConfig *rest.Config, options Options, scheme *runtime.Scheme, felt *pulse, log logr.Logger) (ctrl.Manager, error) {
+func newManager(life lifetime, restConfig *rest.Config, options Options, scheme *runtime.Scheme, felt *pulse, log logr.Logger) (ctrl.Manager, error) {
 	lock, err := newLock(restConfig, options, felt, log)
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme: scheme,
-		Logger: log,
+		Scheme:      scheme,
+		Logger:      log,
+		BaseContext: func() context.Context { return life.base },
 		// A kind that no passage declared is refused, never cached by accident: one stray Get of a Secret would
 		// otherwise hold every Secret of the cluster in memory.
 		Cache: cache.Options{ReaderFailOnMissingInformer: true},
