@@ -97,11 +97,14 @@ type MeshServiceCount struct {
 	Total int32 `json:"total"`
 }
 
-// ModeInForce is the mode that proxies are configured by. Exclusive takes the tags away, and waits as Everywhere until the
-// status tells that all MeshServices are there.
+// ModeInForce is the mode that proxies are configured by. A mesh leaves Disabled, and gets to Exclusive, which takes the tags
+// away, when the status tells so: what proxies are led to has to be there.
 func (m *Mesh) ModeInForce() Mode {
-	mode := m.Mode()
-	if mode == ModeExclusive && (m.Status.Mode != ModeExclusive || m.Status.ObservedGeneration != m.Generation) {
+	mode, was := m.Mode(), m.Status.Mode
+	switch {
+	case mode != ModeDisabled && was == ModeDisabled:
+		return ModeDisabled
+	case mode == ModeExclusive && (was != ModeExclusive || m.Status.ObservedGeneration != m.Generation):
 		return ModeEverywhere
 	}
 	return mode

@@ -3,6 +3,7 @@ package registrar
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -63,15 +64,43 @@ func (c *census) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	return condition
 }
 
-// inForce is the mode that a mesh may be in. Exclusive begins when all is generated, since it takes the tags away. It does not
-// end with the next Service, whose MeshService is still to come: that would give everybody their tags back.
-func (c *census) inForce(mesh *kumav1alpha1.Mesh) kumav1alpha1.Mode {
-	mode := mesh.Mode()
+// inForce is the mode that a mesh may be in. It leaves Disabled when all is generated, so that proxies are told once and not of
+// one MeshService after the other, or when no more come. Exclusive begins when nothing lacks at all, since it takes the tags
+// away. It does not end with the next Service, whose MeshService is still to come: that would give everybody their tags back.
+func (c *census) inForce(mesh *kumav1alpha1.Mesh, stalled bool) kumav1alpha1.Mode {
+	mode, was := mesh.Mode(), mesh.Status.Mode
+	if mode != kumav1alpha1.ModeDisabled && was == kumav1alpha1.ModeDisabled && len(c.pending) > 0 && !stalled {
+		return kumav1alpha1.ModeDisabled
+	}
 	if mode != kumav1alpha1.ModeExclusive || len(c.pending)+len(c.blocked)+len(c.nameless) == 0 {
 		return mode
 	}
-	if mesh.Status.Mode == mode && (mesh.Status.ObservedGeneration == mesh.Generation || len(c.pending) == 0) {
+	if was == mode && (mesh.Status.ObservedGeneration == mesh.Generation || len(c.pending) == 0) {
 		return mode
 	}
 	return kumav1alpha1.ModeEverywhere
+}
+
+// forNext is how long a mesh that leaves Disabled waits for the next MeshService, if not all can be made.
+const forNext = 10 * time.Second
+
+// waits are the meshes that leave Disabled: how many MeshServices each lacks, and since when so many.
+type waits map[string]wait
+
+type wait struct {
+	lacking int
+	since   time.Time
+}
+
+// stalled says whether no MeshService has come for a while, and when to look again if it may come to that.
+func (w waits) stalled(mesh string, lacking int, now time.Time) (stalled bool, again time.Duration) {
+	if lacking == 0 {
+		delete(w, mesh)
+		return false, 0
+	}
+	if w[mesh].lacking != lacking {
+		w[mesh] = wait{lacking, now}
+	}
+	left := forNext - now.Sub(w[mesh].since)
+	return left <= 0, max(left, 0)
 }

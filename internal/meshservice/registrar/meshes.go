@@ -42,6 +42,7 @@ func (r *registrar) setupMeshes(mgr ctrl.Manager) error {
 func (r *registrar) reconcileMesh(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil || mesh.DeletionTimestamp != nil {
+		delete(r.waits, request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var services kumav1alpha1.MeshServiceList
@@ -63,11 +64,12 @@ func (r *registrar) reconcileMesh(ctx context.Context, request reconcile.Request
 			return reconcile.Result{}, err
 		}
 	}
-	condition, mode := in.condition(mesh.Mode()), in.inForce(&mesh)
+	stalled, again := r.waits.stalled(mesh.Name, len(in.pending), r.now())
+	condition, mode := in.condition(mesh.Mode()), in.inForce(&mesh, stalled)
 	if mode != mesh.Mode() {
 		condition.Message += fmt.Sprintf("; until then tags stay, as in %s", mode)
 	}
-	return reconcile.Result{}, r.sayOfMesh(ctx, &mesh, condition, func(status *kumav1alpha1.MeshStatus) {
+	return reconcile.Result{RequeueAfter: again}, r.sayOfMesh(ctx, &mesh, condition, func(status *kumav1alpha1.MeshStatus) {
 		status.ObservedGeneration, status.Mode = mesh.Generation, mode
 		status.MeshServices = &kumav1alpha1.MeshServiceCount{Total: int32(len(services.Items))}
 	})

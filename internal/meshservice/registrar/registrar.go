@@ -56,6 +56,8 @@ type registrar struct {
 	recorder events.EventRecorder
 	now      func() time.Time
 	said     *memory
+	// waits is for the one that looks after Meshes.
+	waits waits
 }
 
 // Setup adds the controllers to the manager.
@@ -63,7 +65,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	options.Ranges = options.Ranges.OrDefaults()
 	ctx := context.Background()
 	r := &registrar{
-		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now, said: newMemory(),
+		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now, said: newMemory(), waits: waits{},
 		recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	var err error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,8 @@ func TestCensus(t *testing.T) {
 
 // Tags are taken away when nothing is missing, and not given back for what is new.
 func TestInForce(t *testing.T) {
-	const exclusive, everywhere, backends = kumav1alpha1.ModeExclusive, kumav1alpha1.ModeEverywhere, kumav1alpha1.ModeReachableBackendRefs
+	const disabled, exclusive = kumav1alpha1.ModeDisabled, kumav1alpha1.ModeExclusive
+	const everywhere, backends = kumav1alpha1.ModeEverywhere, kumav1alpha1.ModeReachableBackendRefs
 	missing, theirs, odd := census{pending: []string{"a"}}, census{blocked: []string{"a"}}, census{nameless: []string{"a_a"}}
 	for name, c := range map[string]struct {
 		census   census
@@ -65,15 +67,59 @@ func TestInForce(t *testing.T) {
 		"where somebody's came":     {theirs, exclusive, exclusive, 1, exclusive},
 		"with what has no name":     {odd, exclusive, everywhere, 2, everywhere},
 		"modes that leave the tags": {missing, backends, exclusive, 1, backends},
+		"out of Disabled":           {missing, backends, disabled, 1, disabled},
+		"out of Disabled, far":      {missing, exclusive, disabled, 1, disabled},
+		"out of it with all":        {census{}, backends, disabled, 1, backends},
+		"out of it with somebody's": {theirs, exclusive, disabled, 1, everywhere},
+		"back to Disabled":          {missing, disabled, everywhere, 1, disabled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 			mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: c.asked}
 			mesh.Status.Mode, mesh.Status.ObservedGeneration = c.was, c.observed
-			if got := c.census.inForce(mesh); got != c.want {
+			got := c.census.inForce(mesh, false)
+			if got != c.want {
 				t.Errorf("%s is in force, want %s", got, c.want)
 			}
+			mesh.Status.Mode, mesh.Status.ObservedGeneration = got, mesh.Generation
+			if read := mesh.ModeInForce(); read != got {
+				t.Errorf("%s is in force, and read as %s", got, read)
+			}
 		})
+	}
+	t.Run("out of Disabled, with one that never comes", func(t *testing.T) {
+		mesh := &kumav1alpha1.Mesh{Spec: kumav1alpha1.MeshSpec{MeshServices: &kumav1alpha1.MeshServices{Mode: backends}}}
+		mesh.Status.Mode = disabled
+		if got := missing.inForce(mesh, true); got != backends {
+			t.Errorf("%s is in force, want %s", got, backends)
+		}
+	})
+}
+
+// A mesh waits as long as MeshServices come, and no longer.
+func TestWaits(t *testing.T) {
+	w, now := waits{}, time.Unix(0, 0)
+	for _, step := range []struct {
+		after   time.Duration
+		lacking int
+		stalled bool
+		again   time.Duration
+	}{
+		{0, 3, false, forNext},
+		{forNext - 1, 3, false, 1},
+		{1, 2, false, forNext},
+		{forNext, 2, true, 0},
+		{time.Hour, 2, true, 0},
+		{time.Hour, 0, false, 0},
+		{time.Hour, 2, false, forNext},
+	} {
+		now = now.Add(step.after)
+		if stalled, again := w.stalled("default", step.lacking, now); stalled != step.stalled || again != step.again {
+			t.Errorf("at %s, lacking %d: %v, again in %s", now.UTC(), step.lacking, stalled, again)
+		}
+	}
+	if len(w) != 1 {
+		t.Errorf("%v are remembered", w)
 	}
 }
 
