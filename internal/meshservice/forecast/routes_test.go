@@ -62,8 +62,8 @@ func TestRoutesToLookAt(t *testing.T) {
 			model.ReachableBackendRefs, []string{"spec.to[0].rules[1].default.backendRefs[1]"},
 		},
 		"of connections": {
-			parsed(t, &kumav1alpha1.MeshTCPRoute{}, `{to: [{targetRef: {kind: MeshService, name: backend}, rules: [{default: {backendRefs: [{kind: MeshServiceSubset, name: b, tags: {v: "1"}}]}}]}]}`),
-			model.Exclusive, []string{"spec.to[0].targetRef", "spec.to[0].rules[0].default.backendRefs[0]"},
+			parsed(t, &kumav1alpha1.MeshTCPRoute{}, `{to: [{targetRef: {kind: MeshService, name: backend}, rules: [{default: {backendRefs: [{kind: MeshServiceSubset, name: b, tags: {v: "1"}}, {kind: MeshService, name: c_shop_svc_80}]}}]}]}`),
+			model.Exclusive, []string{"spec.to[0].targetRef", "spec.to[0].rules[0].default.backendRefs[1]"},
 		},
 		"what is no route": {
 			parsed(t, &kumav1alpha1.MeshTimeout{}, `{to: [{targetRef: {kind: MeshService, name: backend}}]}`), model.Exclusive, nil,

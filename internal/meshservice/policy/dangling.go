@@ -21,7 +21,7 @@ type Finding struct {
 	// Problem and Remedy are for people.
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy"`
-	// Generated says that what is missing is a MeshService, or of them: while none are generated, it may be yet to come.
+	// Generated says that what is missing is a MeshService: while none are generated, it may be yet to come.
 	Generated bool `json:"generated,omitempty"`
 }
 
@@ -43,7 +43,7 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 			findings = append(findings, Finding{
 				Kind: kindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(), Entry: entry,
 				Field: strings.TrimSuffix(path+"."+field, "."), Problem: problem, Remedy: remedy,
-				Generated: r.unusable == "" && r.kind != model.Tag,
+				Generated: r.unusable == "" && r.kind == model.MeshService,
 			})
 		}
 		for _, e := range p.Entries() {

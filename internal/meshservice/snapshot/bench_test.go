@@ -138,8 +138,8 @@ func kept() uint64 {
 
 // costs of a town, and the bytes that are kept for a consumer.
 type costs struct {
-	build, endpoint, policy, mode cost
-	consumer                      uint64
+	build, endpoint, policy, mode, problems cost
+	consumer                                uint64
 }
 
 func (town town) measure() costs {
@@ -181,6 +181,13 @@ func (town town) measure() costs {
 	}
 	c.policy = put(town.policy(1, 99))
 	c.mode = put(town.mesh(kumav1alpha1.ModeExclusive))
+	all := measured(func() int {
+		for range times {
+			e.Problems("default")
+		}
+		return 0
+	})
+	c.problems = cost{time: all.time / times, allocated: all.allocated / times}
 	return c
 }
 
@@ -202,7 +209,7 @@ func BenchmarkEngine(b *testing.B) {
 			for _, row := range []struct {
 				what string
 				cost cost
-			}{{"full build", c.build}, {"one endpoint", c.endpoint}, {"one policy", c.policy}, {"one mode", c.mode}} {
+			}{{"full build", c.build}, {"one endpoint", c.endpoint}, {"one policy", c.policy}, {"one mode", c.mode}, {"its problems", c.problems}} {
 				b.Logf("%-13s %s", row.what, row.cost)
 			}
 		})
@@ -219,6 +226,10 @@ func BenchmarkEngine(b *testing.B) {
 	}
 	if share := float64(listed.endpoint.time) / float64(listed.build.time); share > 0.01 {
 		b.Errorf("one endpoint costs %.2f %% of a full build, more than 1 %%", share*100)
+	}
+	// They are looked for at every change, while others wait.
+	if share := float64(listed.problems.time) / float64(listed.build.time); share > 0.1 {
+		b.Errorf("to tell problems costs %.2f %% of a full build, more than 10 %%", share*100)
 	}
 	if listed.consumer > 75<<10 {
 		b.Errorf("%d bytes are kept for a consumer, more than 75 KiB", listed.consumer)

@@ -12,15 +12,18 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
-// idle are the entries of a route that are for tags alone, where nobody calls those.
+// idle are the entries of a route that are for tags alone, and the tags that others lead to, where nobody calls those.
 func (m *mesh) idle(p kumav1alpha1.Policy) []Problem {
 	if m.mode != model.Exclusive {
 		return nil
 	}
 	var list []Problem
 	for _, s := range successor.StaysIn(p) {
-		if !s.Backend {
+		switch {
+		case !s.Backend:
 			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "it has no effect: " + s.Why(m.mode) + "; " + s.Remedy()})
+		case !s.OfTag:
+			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "nothing is sent there: " + s.Why(m.mode) + "; " + s.Remedy()})
 		}
 	}
 	return list
@@ -29,13 +32,15 @@ func (m *mesh) idle(p kumav1alpha1.Policy) []Problem {
 // reachesNothing are the references of a proxy that mean nothing that is there. All proxies of a consumer have the same, so that
 // it is the consumer's.
 func (m *mesh) reachesNothing(d *dataplane) []Problem {
-	if m.mode == model.Disabled {
+	g := m.grouped[d.proxy.ID]
+	if m.mode == model.Disabled || g == nil || !d.proxy.Reach.RefsSet {
 		return nil
 	}
 	var list []Problem
-	for i, ref := range d.proxy.Reach.Refs {
+	for _, i := range g.set.unmet {
+		ref := g.set.reach.Refs[i]
 		// All of a kind may be none.
-		if ref.Kind == kumav1alpha1.MeshExternalServiceKind || ref.Labels != nil && len(ref.Labels) == 0 || len(m.selected(ref)) > 0 {
+		if ref.Kind == kumav1alpha1.MeshExternalServiceKind || ref.Labels != nil && len(ref.Labels) == 0 {
 			continue
 		}
 		message := fmt.Sprintf("there is no %s, so that nothing is reached by it: correct it, or remove it", refText(ref))

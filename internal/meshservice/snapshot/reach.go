@@ -15,7 +15,9 @@ type reachSet struct {
 	key          string
 	reach        model.Reach
 	destinations []*destination
-	groups       sets.Set[*group]
+	// unmet are the references that mean nothing that is there.
+	unmet  []int
+	groups sets.Set[*group]
 }
 
 // reachOf is the set of a proxy, made if it is the first of its kind.
@@ -63,7 +65,8 @@ func (m *mesh) reachAgain(c changes) {
 
 // fill a set with what it reaches.
 func (m *mesh) fill(s *reachSet) {
-	now := m.reached(s.reach)
+	now, unmet := m.reached(s.reach)
+	s.unmet = unmet
 	if slices.Equal(s.destinations, now) {
 		return
 	}
@@ -79,10 +82,10 @@ func (m *mesh) fill(s *reachSet) {
 	}
 }
 
-// reached are the destinations of a reach, in order. It is what Reach.Reaches says, without asking it of each.
-func (m *mesh) reached(r model.Reach) []*destination {
+// reached are the destinations of a reach, in order, and which of its references mean none. It is what Reach.Reaches says,
+// without asking it of each.
+func (m *mesh) reached(r model.Reach) (list []*destination, unmet []int) {
 	m.destinations.sort()
-	var list []*destination
 	if m.mode != model.Exclusive {
 		if !r.ServicesSet || slices.Contains(r.Services, "*") {
 			list = append(list, m.destinations.tags...)
@@ -97,14 +100,18 @@ func (m *mesh) reached(r model.Reach) []*destination {
 	switch {
 	case m.mode == model.Disabled:
 	case r.RefsSet:
-		for _, ref := range r.Refs {
-			list = append(list, m.selected(ref)...)
+		for i, ref := range r.Refs {
+			found := m.selected(ref)
+			if len(found) == 0 {
+				unmet = append(unmet, i)
+			}
+			list = append(list, found...)
 		}
 	case !r.ServicesSet && (m.mode == model.Everywhere || m.mode == model.Exclusive):
 		list = append(list, m.destinations.resources...)
 	}
 	slices.SortFunc(list, compareDestinations)
-	return slices.Clip(slices.Compact(list))
+	return slices.Clip(slices.Compact(list)), unmet
 }
 
 // selected are the destinations that a reference means.

@@ -24,8 +24,8 @@ func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
 		}
 	case e.TCPRoute != nil && len(e.TCPRoute.BackendRefs) > 0:
 		v.routed = true
-		if v.shares = m.shares(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace); len(v.shares) == 0 {
-			v.report(resource.Route, d.cluster+" backends", m.nobody(d, kumav1alpha1.MeshTCPRouteKind, "connections"))
+		if v.shares = m.shares(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace); !xds.Lead(v.shares) {
+			v.report(resource.Route, d.cluster+" backends", m.nobody(d, kumav1alpha1.MeshTCPRouteKind))
 		}
 	}
 	v.route = v.seal(d, resource.Route, d.cluster)(xds.Routes(d.cluster, d.Protocol, rules, v.shares, v.settings))
@@ -55,8 +55,8 @@ func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (xd
 		rule.Filters = append(rule.Filters, filter)
 	}
 	if len(from.BackendRefs) > 0 {
-		if rule.Shares = m.shares(v, from.BackendRefs, from.Namespace); len(rule.Shares) == 0 {
-			v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), m.nobody(d, kumav1alpha1.MeshHTTPRouteKind, "requests"))
+		if rule.Shares = m.shares(v, from.BackendRefs, from.Namespace); !xds.Lead(rule.Shares) {
+			v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), m.nobody(d, kumav1alpha1.MeshHTTPRouteKind))
 		}
 	}
 	if err := rule.Check(); err != nil {
@@ -66,11 +66,15 @@ func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (xd
 	return rule, true
 }
 
-// nobody is the problem with a route none of whose backends can be used in the mode of the mesh.
-func (m *mesh) nobody(d *destination, kind, what string) Problem {
+// nobody is the problem with a route that leads to none of its backends in the mode of the mesh.
+func (m *mesh) nobody(d *destination, kind string) Problem {
+	what := "connections"
+	if d.Protocol.HasRequests() {
+		what = "requests"
+	}
 	return Problem{
 		Object: d.object, Field: "backendRefs of the " + kind + " for it",
-		Message: fmt.Sprintf("none of them can be used in mode %s: correct them; until then %s are refused", m.mode, what),
+		Message: fmt.Sprintf("none of them with a weight can be used in mode %s: correct them; until then %s are refused", m.mode, what),
 	}
 }
 

@@ -13,8 +13,8 @@ type Stay struct {
 	// Route is its kind and namespace/name, and Field the path to the reference.
 	Route, Field string
 	Tag          string
-	// Backend says that it is where the route sends, and not what it is for.
-	Backend bool
+	// Backend says that it is where the route sends, and not what it is for; OfTag, that it is for a tag.
+	Backend, OfTag bool
 }
 
 // Why says what is the matter with it in a mode.
@@ -51,13 +51,14 @@ func StaysIn(p kumav1alpha1.Policy) []Stay {
 			continue
 		}
 		route := fmt.Sprintf("%s %s/%s", kind, p.GetNamespace(), p.GetName())
-		if refs[i].Old() {
-			found = append(found, Stay{Route: route, Field: fmt.Sprintf("spec.to[%d].targetRef", e.Index), Tag: e.TargetRef.Name})
+		ofTag := refs[i].ofTag()
+		if ofTag {
+			found = append(found, Stay{Route: route, Field: fmt.Sprintf("spec.to[%d].targetRef", e.Index), Tag: e.TargetRef.Name, OfTag: true})
 		}
 		for _, b := range backends {
-			if OfBackend(b.ref).Old() {
+			if OfBackend(b.ref).ofTag() {
 				field := fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", e.Index, b.rule, b.index)
-				found = append(found, Stay{Route: route, Field: field, Tag: b.ref.Name, Backend: true})
+				found = append(found, Stay{Route: route, Field: field, Tag: b.ref.Name, Backend: true, OfTag: ofTag})
 			}
 		}
 	}

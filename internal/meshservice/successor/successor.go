@@ -3,6 +3,7 @@
 package successor
 
 import (
+	"cmp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -52,6 +53,9 @@ func (r Ref) Old() bool {
 	return model.NamesTag(r.Name, r.Namespace != "")
 }
 
+// ofTag says whether a reference is followed to a tag. Subsets of one are not followed at all.
+func (r Ref) ofTag() bool { return r.Old() && r.Kind != kumav1alpha1.MeshServiceSubsetKind }
+
 // Successor is the section that stands for the tag, or why it is not known; perhaps its port only is not. A tag that does not
 // tell its port has the one given, if that is not zero.
 func (r Ref) Successor(port uint16) (s Section, why string) {
@@ -93,7 +97,8 @@ func Mended(refs []Ref, port uint16, route bool) []bool {
 			there[wanted]--
 			mended[i] = true
 		case i+1 < len(refs):
-			mended[i] = wanted.Name != "" && refs[i+1].succeeds(r, wanted) || route && refs[i+1].Kind == kumav1alpha1.MeshMultiZoneServiceKind
+			next := refs[i+1]
+			mended[i] = wanted.Name != "" && (next.succeeds(r, wanted) || route && next.ofAllZones(wanted.Name))
 		}
 	}
 	return mended
@@ -116,6 +121,11 @@ func (r Ref) section() (s Section, ok bool) {
 	}
 	s.Port = r.SectionName
 	return s, s.Name != ""
+}
+
+// ofAllZones says whether a reference is to the MeshMultiZoneService of a name.
+func (r Ref) ofAllZones(name string) bool {
+	return r.Kind == kumav1alpha1.MeshMultiZoneServiceKind && cmp.Or(r.Name, r.Labels[kumav1alpha1.LabelDisplayName]) == name
 }
 
 // succeeds says whether a reference, next to an old one, is to the same MeshService by the name of a port, or by a port that

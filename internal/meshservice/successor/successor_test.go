@@ -31,6 +31,7 @@ func TestMended(t *testing.T) {
 		"the port by its name, elsewhere":        {[]string{byName, tag}, 0, true, []bool{false, false}},
 		"another port":                           {[]string{tag, otherPort}, 0, true, []bool{false, false}},
 		"a route for all zones":                  {[]string{tag, multiZone}, 0, true, []bool{true, false}},
+		"a route for another of all zones":       {[]string{tag, "{kind: MeshMultiZoneService, name: cart}"}, 0, true, []bool{false, false}},
 		"all zones, where MeshServices count":    {[]string{tag, multiZone}, 0, false, []bool{false, false}},
 		"a tag without a port":                   {[]string{universal, ofMachine}, 0, true, []bool{true, false}},
 		"a tag without a port, which is another": {[]string{ofMachine, universal}, 80, true, []bool{false, false}},

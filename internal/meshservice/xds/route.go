@@ -85,6 +85,9 @@ func (r Rule) routes(protocol model.Protocol, s Settings) ([]*routev3.Route, err
 	return list, nil
 }
 
+// Lead says whether shares lead anywhere.
+func Lead(shares []Share) bool { return len(weighted(shares)) > 0 }
+
 // weighted are the shares that get anything.
 func weighted(shares []Share) []Share {
 	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Weight == 0 })
