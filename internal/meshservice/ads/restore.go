@@ -9,8 +9,9 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds"
 )
 
-// maxPartings bounds how many streams of a proxy are remembered after they have ended.
-const maxPartings = 8
+// sparePartings are how many streams of a proxy are remembered beyond those that it has had at once: a process with many
+// targets loses all of its streams together, and some of those that return may end before they have told anything.
+const sparePartings = 8
 
 // parting is what a client had when its stream ended, by type, and the version that it says so by when it returns.
 type parting [4]struct {
@@ -27,7 +28,7 @@ func (l *ledger) parting() (parting, bool) {
 		return p, false
 	}
 	for _, t := range resource.Types() {
-		p[t].version, p[t].acked, p[t].unsaid = l.pages[t].version, l.pages[t].acked, l.pages[t].flights
+		p[t].version, p[t].acked, p[t].unsaid = l.pages[t].version, l.pages[t].acked, slices.Clone(l.pages[t].flights)
 	}
 	return p, true
 }
@@ -49,7 +50,8 @@ func (p *parting) had(t resource.Type, version string) (list, bool) {
 // remember a stream that has ended.
 func (p *proxy) remember(l *ledger) {
 	if one, worth := l.parting(); worth {
-		p.partings = append(p.partings[max(0, len(p.partings)+1-maxPartings):], one)
+		p.partings = append(p.partings, one)
+		p.partings = slices.Delete(p.partings, 0, max(0, len(p.partings)-p.most-sparePartings))
 	}
 }
 
@@ -64,7 +66,8 @@ func (p *proxy) recognize(of *session, t resource.Type, version string, asks fun
 	}
 	for i := range slices.Backward(found) {
 		if had, known := found[i].had(t, version); known && len(had.keep(asks)) > 0 {
-			return &found[i]
+			one := found[i]
+			return &one
 		}
 	}
 	return nil
@@ -76,7 +79,7 @@ func (s *session) restore(t resource.Type, version string) {
 	if version == "" || page.wildcard {
 		return
 	}
-	if l.past == nil {
+	if l.returned.IsZero() {
 		if l.past = s.proxy.recognize(s, t, version, page.asks); l.past != nil {
 			l.returned = time.Now()
 		}
@@ -111,14 +114,22 @@ func standIns(page *page, config *resource.Config) list {
 }
 
 // returns says that a client which was recognized is still telling what it has, so that it is not known yet where it may be led.
+// Once it has told all, or had the time to, nothing of the past is needed.
 func (l *ledger) returns(now time.Time) (bool, time.Time) {
 	if l.past == nil {
 		return false, time.Time{}
 	}
+	waits, told, end := false, true, l.returned.Add(l.pace.Patience)
 	for _, t := range resource.Types() {
-		if end := l.returned.Add(l.pace.Patience); len(l.past[t].acked) > 0 && !l.pages[t].subscribed && now.Before(end) {
-			return true, end
+		if !l.pages[t].subscribed {
+			waits, told = waits || len(l.past[t].acked) > 0, false
 		}
+	}
+	switch {
+	case told || !now.Before(end):
+		l.past = nil
+	case waits:
+		return true, end
 	}
 	return false, time.Time{}
 }

@@ -193,10 +193,70 @@ func TestReturn(t *testing.T) {
 			t.Errorf("it is led by %s", got)
 		}
 	})
-	t.Run("few are remembered", func(t *testing.T) {
-		s := returning(to, slices.Repeat([]*play{client(from, tag, tag)}, 3*maxPartings)...)
-		if got := len(s.proxy.partings); got != maxPartings {
+	t.Run("few are remembered of one that has few", func(t *testing.T) {
+		s := returning(to, slices.Repeat([]*play{client(from, tag, tag)}, 100)...)
+		if got := len(s.proxy.partings); got != sparePartings {
 			t.Errorf("%d are", got)
 		}
 	})
+	t.Run("all are remembered of a process with many targets", func(t *testing.T) {
+		s := returning(to)
+		s.proxy.most = maxStreams
+		s.proxy.remember(&client(from, tag, tag).ledger)
+		other := client(to, service, service)
+		for range maxStreams - 1 {
+			s.proxy.remember(&other.ledger)
+		}
+		tellsAll(s, from.Version)
+		if got := s.ledger.leads.of(offered(s, resource.Listener)[0]).routes; got != tag {
+			t.Errorf("the first of them is led by %s", got)
+		}
+	})
+	t.Run("it goes on after another was taken for it", func(t *testing.T) {
+		alive := client(from, tag, tag)
+		for range 2 {
+			alive.become(to)
+			alive.send(resource.Route)
+			alive.become(from)
+			alive.send(resource.Route)
+		}
+		one, _ := alive.parting()
+		alive.ack(resource.Route)
+		if had, known := one.had(resource.Route, to.Version(resource.Route)); !known {
+			t.Errorf("what was sent to it is forgotten, and %v left", had)
+		}
+	})
+	t.Run("what it had is let go", func(t *testing.T) {
+		s := returning(to, client(from, tag, tag))
+		tellsAll(s, from.Version)
+		s.ledger.returns(time.Now())
+		if s.ledger.past != nil {
+			t.Error("it is kept although all is told")
+		}
+		s.ledger.pages[resource.Route] = page{}
+		s.tells(resource.Route, from.Version(resource.Route), tag)
+		if s.ledger.past != nil {
+			t.Error("it returns twice")
+		}
+	})
+}
+
+// A proxy is counted with the most streams that it has had at once.
+func TestMostStreams(t *testing.T) {
+	store := NewStore()
+	store.Set(cart, resource.NewConfig(nil))
+	var all []*session
+	for range 3 {
+		one := &session{store: store}
+		if err := store.join(cart, one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	for _, one := range all {
+		store.leave(one)
+	}
+	if got := store.find(cart).most; got != 3 {
+		t.Errorf("%d", got)
+	}
 }

@@ -38,6 +38,8 @@ type proxy struct {
 	mu       sync.Mutex
 	config   *resource.Config
 	sessions []*session
+	// most is how many of them there have been at once.
+	most int
 	// partings are streams that have ended, the last one last.
 	partings []parting
 	gone     bool
@@ -213,6 +215,7 @@ func (s *Store) join(id model.ProxyID, one *session) error {
 	}
 	one.proxy = p
 	p.sessions = append(p.sessions, one)
+	p.most = max(p.most, len(p.sessions))
 	if len(p.sessions) == 1 {
 		connectedProxies.WithLabelValues(id.Mesh).Inc()
 	}
