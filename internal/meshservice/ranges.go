@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 )
@@ -24,8 +25,20 @@ func validateRange(flag string, r netip.Prefix) error {
 		return fmt.Errorf("%s %s is not an IPv4 range: give one such as 241.0.0.0/8", flag, r)
 	case r.Masked() != r:
 		return fmt.Errorf("%s %s does not begin at its first address: write %s", flag, r, r.Masked())
-	case r.Addr().IsLoopback() || r.Addr().IsMulticast():
-		return fmt.Errorf("%s %s is of the loopback interface or of multicast, where no service can be called: give one such as 241.0.0.0/8", flag, r)
+	}
+	if unfit := unfitOf(r); len(unfit) > 0 {
+		return fmt.Errorf("%s %s has addresses of %s, where no service can be called: give one such as 241.0.0.0/8", flag, r, strings.Join(unfit, ", "))
 	}
 	return nil
+}
+
+// unfitOf are the ranges that one shares addresses with, and that are of no host, of the loopback interface or of multicast.
+func unfitOf(r netip.Prefix) []string {
+	var unfit []string
+	for _, reserved := range []string{"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4"} {
+		if r.Overlaps(netip.MustParsePrefix(reserved)) {
+			unfit = append(unfit, reserved)
+		}
+	}
+	return unfit
 }
