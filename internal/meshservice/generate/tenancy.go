@@ -54,8 +54,17 @@ func HomeOf(namespace string, tags map[string]string) string {
 	return namespace
 }
 
-// LeftOut tells of Dataplanes that a MeshService has the tags of and may not select, and what to do.
+// LeftOut tells the owner of the mesh of Dataplanes that a MeshService has the tags of and may not select, and what to do.
 func LeftOut(dataplanes []string, where Where) string {
-	return fmt.Sprintf("its selector is also met by %d of other namespaces, such as Dataplane %s, which it does not lead to: select by what only its own have, or move it to namespace %s",
-		len(dataplanes), slices.Min(dataplanes), where.SystemNamespace)
+	return fmt.Sprintf("its selector is also met by %d of other namespaces, such as Dataplane %s, which it does not lead to: %s",
+		len(dataplanes), slices.Min(dataplanes), within(where))
+}
+
+// LeavesOut tells the owner of such a MeshService the same, but not whose they are nor how many: that is no business of his.
+func LeavesOut(where Where) string {
+	return "instances of other namespaces have the tags of its selector, and it does not lead to them: " + within(where)
+}
+
+func within(where Where) string {
+	return "select by what only its own have, or move it to namespace " + where.SystemNamespace
 }

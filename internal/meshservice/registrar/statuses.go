@@ -102,11 +102,9 @@ func (s *statuses) serving(ctx context.Context, service *kumav1alpha1.MeshServic
 // count tells how many proxies there are, and whether their ports agree.
 func (s *statuses) count(service *kumav1alpha1.MeshService, dataplanes []*kumav1alpha1.Dataplane) {
 	proxies := kumav1alpha1.DataplaneProxies{}
-	var foreign []string
+	others := false
 	for _, dataplane := range dataplanes {
-		if generate.Foreign(service, dataplane, s.Where) {
-			foreign = append(foreign, client.ObjectKeyFromObject(dataplane).String())
-		}
+		others = others || generate.Foreign(service, dataplane, s.Where)
 		serves, healthy := generate.Serves(service, dataplane, s.Where)
 		if !serves {
 			continue
@@ -120,8 +118,8 @@ func (s *statuses) count(service *kumav1alpha1.MeshService, dataplanes []*kumav1
 		}
 	}
 	service.Status.DataplaneProxies = proxies
-	if len(foreign) > 0 {
-		condition(service, kumav1alpha1.ConditionResolved, metav1.ConditionFalse, kumav1alpha1.ReasonOtherNamespaces, generate.LeftOut(foreign, s.Where))
+	if others {
+		condition(service, kumav1alpha1.ConditionResolved, metav1.ConditionFalse, kumav1alpha1.ReasonOtherNamespaces, generate.LeavesOut(s.Where))
 	} else {
 		meta.RemoveStatusCondition(&service.Status.Conditions, kumav1alpha1.ConditionResolved)
 	}
