@@ -103,17 +103,21 @@ func (l *ledger) keeps(config *resource.Config, now time.Time) bool {
 	return !open
 }
 
-// landed takes the proxy's word on an answer.
-func (l *ledger) landed(t resource.Type, nonce, against, version string, now time.Time) {
+// landed takes the proxy's word on an answer, and says whether there was such an answer.
+func (l *ledger) landed(t resource.Type, nonce, against, version string, now time.Time) bool {
 	p := &l.pages[t]
 	before := p.acked
-	if !p.landed(nonce, against, version) || against != "" {
-		return
+	if !p.landed(nonce, against, version) {
+		return false
+	}
+	if against != "" {
+		return true
 	}
 	met := (t == resource.Cluster || t == resource.Endpoint) && len(p.acked.strangers(before)) > 0
 	if met || (t == resource.Route && !l.introducing.IsZero()) {
 		l.introduced = now
 	}
+	return true
 }
 
 // push notes an answer that is about to be sent. A proxy that gets another version of a cluster waits for its endpoints

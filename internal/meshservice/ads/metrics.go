@@ -17,3 +17,9 @@ var (
 )
 
 func init() { metrics.Registry.MustRegister(connectedProxies, refusals) }
+
+// unmeasure forgets a mesh.
+func unmeasure(mesh string) {
+	connectedProxies.DeleteLabelValues(mesh)
+	refusals.DeleteLabelValues(mesh)
+}

@@ -99,10 +99,9 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 
 // landed takes the proxy's word on an answer, and counts one against it.
 func (s *session) landed(t resource.Type, nonce, against string) {
-	if against != "" {
+	if s.ledger.landed(t, nonce, against, s.proxy.config.Version(t), time.Now()) && against != "" && !s.proxy.gone {
 		refusals.WithLabelValues(s.proxy.id.Mesh).Inc()
 	}
-	s.ledger.landed(t, nonce, against, s.proxy.config.Version(t), time.Now())
 }
 
 // watch takes the word of a request, and leaves it to be answered.

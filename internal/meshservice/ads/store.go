@@ -24,8 +24,10 @@ type Store struct {
 	pace  Pace
 	leads *leads
 
-	mu        sync.RWMutex
-	proxies   map[model.ProxyID]*proxy
+	mu      sync.RWMutex
+	proxies map[model.ProxyID]*proxy
+	// members is how many proxies a mesh has.
+	members   map[string]int
 	listeners []func(model.ProxyID)
 	// news is closed, and another put in its place, when a proxy becomes known.
 	news chan struct{}
@@ -50,7 +52,7 @@ func NewStore() *Store { return NewStoreAt(DefaultPace()) }
 
 // NewStoreAt makes one that changes configurations at another pace.
 func NewStoreAt(pace Pace) *Store {
-	return &Store{pace: pace, leads: newLeads(), proxies: map[model.ProxyID]*proxy{}, news: make(chan struct{})}
+	return &Store{pace: pace, leads: newLeads(), proxies: map[model.ProxyID]*proxy{}, members: map[string]int{}, news: make(chan struct{})}
 }
 
 // Set gives a proxy another configuration. It waits for nobody; none at all forgets the proxy.
@@ -63,6 +65,7 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	p := s.proxies[id]
 	if p == nil {
 		s.proxies[id] = &proxy{id: id, config: config}
+		s.members[id.Mesh]++
 		close(s.news)
 		s.news = make(chan struct{})
 		s.mu.Unlock()
@@ -88,20 +91,37 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	}
 }
 
-// Forget closes the streams of a proxy that is no more.
+// Forget closes the streams of a proxy that is no more. With the last one of a mesh goes what was measured of it.
 func (s *Store) Forget(id model.ProxyID) {
 	s.mu.Lock()
 	p := s.proxies[id]
-	delete(s.proxies, id)
-	s.mu.Unlock()
 	if p == nil {
+		s.mu.Unlock()
 		return
 	}
+	delete(s.proxies, id)
+	s.members[id.Mesh]--
+	s.mu.Unlock()
+	p.forget()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.members[id.Mesh] == 0 {
+		delete(s.members, id.Mesh)
+		unmeasure(id.Mesh)
+	}
+}
+
+// forget is for good: from now on nothing of the proxy is measured.
+func (p *proxy) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true
+	if len(p.sessions) > 0 {
+		connectedProxies.WithLabelValues(p.id.Mesh).Dec()
+	}
 	for _, session := range p.sessions {
-		session.end(status.Errorf(codes.Unavailable, "Dataplane %s of mesh %s is gone", name(id), id.Mesh))
+		session.end(status.Errorf(codes.Unavailable, "Dataplane %s of mesh %s is gone", name(p.id), p.id.Mesh))
 	}
 }
 
@@ -229,7 +249,7 @@ func (s *Store) leave(one *session) {
 	before := len(p.sessions)
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == one })
 	p.remember(&one.ledger)
-	if before > 0 && len(p.sessions) == 0 {
+	if before > 0 && len(p.sessions) == 0 && !p.gone {
 		connectedProxies.WithLabelValues(p.id.Mesh).Dec()
 	}
 	one.stop()
