@@ -137,10 +137,11 @@ func printSwitching(w io.Writer, format output, r statusReport) {
 	if s.Total > 0 {
 		fmt.Fprintf(w, "Switched:   %d of %s\n", s.Switched, count(int(s.Total), "consumer"))
 	}
-	if r.Batches > 0 {
+	// Batches are those of what was asked for before, until that is followed.
+	if r.Batches > 0 && s.followed {
 		fmt.Fprintf(w, "Batch:      %d of %d\n", r.Batch, r.Batches)
 	}
-	if r.Progress.Total > 0 {
+	if r.Progress.Total > 0 && s.followed {
 		fmt.Fprintf(w, "%s\n", bar(r.Progress))
 	}
 	shown, more := s.Consumers, 0

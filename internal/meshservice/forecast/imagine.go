@@ -38,6 +38,9 @@ func Compare(w *World, q Question) (Forecast, error) {
 	if q.Mode == model.ReachableBackendRefs && len(q.Consumers) == 0 && !q.Everybody {
 		f.Notes = append(f.Notes, "The mode alone switches no consumer over: --switched shows what becomes of all that are, and --consumer of one.")
 	}
+	if q.Mode == model.Disabled && len(f.Switched) > 0 {
+		f.Notes = append(f.Notes, "There is nothing to switch over to in Disabled: give --mode "+string(model.ReachableBackendRefs)+" as well.")
+	}
 	f.Routes = routesToLookAt(w.policies, q.Mode)
 	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)
 	return f, nil

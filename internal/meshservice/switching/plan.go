@@ -83,6 +83,11 @@ func Decide(o Observed, now time.Time) Decision {
 		plan.Hold = passage.FirstHold(p, gates...)
 	}
 	d := passage.Next(plan, batchingOf(p.record), now)
+	if rested := p.rested(); len(d.Start) > 0 && now.Before(rested) {
+		d.Start, d.Outcome, d.LookAgain = nil, passage.Held, rested
+		d.Reason = passage.Hold(passage.CodeBatchDelay, "batch 1 follows at %s, %s after the last consumer was switched",
+			rested.UTC().Format(time.RFC3339), batchingOf(p.record).Delay)
+	}
 	if absent := p.reconnecting(d.Start); len(absent) > 0 {
 		d.Start = nil
 		d.Reason = passage.Hold(codeReconnecting, "waiting for %s to connect again, until %s",
@@ -230,6 +235,28 @@ func (p *planner) open(steps []passage.Step) {
 		}
 		p.unsent = true
 	}
+}
+
+// rested is when what was switched last, for whoever asked before, has been left alone for the delay: to ask once more does not
+// cut it short.
+func (p *planner) rested() time.Time {
+	delay, last := batchingOf(p.record).Delay, time.Time{}
+	if p.record.Revert || delay == 0 {
+		return last
+	}
+	for i := range p.record.Consumers {
+		c := &p.record.Consumers[i]
+		if c.Batch > 0 {
+			return time.Time{} // batches of this intent have opened, and follow one another
+		}
+		if c.Switched && c.Finished != nil && c.Finished.After(last) {
+			last = c.Finished.Time
+		}
+	}
+	if last.IsZero() {
+		return last
+	}
+	return last.Add(delay)
 }
 
 // settledIn is when proxies have had time to find this process.

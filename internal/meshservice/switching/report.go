@@ -193,7 +193,7 @@ func (p *planner) news(d passage.Decision) []News {
 		}
 	}
 	if ended > 0 && running == 0 && !failed[ended] {
-		news = append(news, News{false, newsSettled, fmt.Sprintf("all proxies of the batch have acknowledged: %s", p.progress(d, p.plan().Counts()))})
+		news = append(news, News{false, newsSettled, fmt.Sprintf("the batch has settled: %s", p.progress(d, p.plan().Counts()))})
 	}
 	if len(opened) > 0 {
 		news = append(news, News{false, newsOpened, fmt.Sprintf("batch %d of %d: %s", d.Batch, d.Batches, few(opened))})

@@ -131,6 +131,11 @@ func stories() map[string]story {
 			w.asks(0, twos)
 			w.asks(35, Intent{ID: "two", BatchSize: 3})
 		}},
+		"asked-twice": {"Somebody repeats the command while the next batch waits. It does not come sooner for that.", func(w *world) {
+			w.shop()
+			w.asks(0, twos)
+			w.asks(15, Intent{ID: "two", BatchSize: twos.BatchSize, Delay: twos.Delay})
+		}},
 		"named-consumers": {"Only some are named, one of which does not exist; they go back by name, too.", func(w *world) {
 			w.shop()
 			w.asks(0, Intent{ID: "one", BatchSize: 2, Consumers: []string{"shop/Deployment/a", "shop/Deployment/b", "shop/Deployment/typo"}})
