@@ -4,7 +4,7 @@
 set -euo pipefail
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-go test -timeout 20m "$@" 2>&1 | tee "$log" && exit
+go test -timeout 60m "$@" 2>&1 | tee "$log" && exit
 printf '\nThese failed:\n'
 grep -E '^ *--- FAIL|^FAIL.+|^panic:' "$log" || true
 exit 1
