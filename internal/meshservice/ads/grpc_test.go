@@ -29,20 +29,47 @@ func TestNoCallFailsWhenItIsLedElsewhere(t *testing.T) {
 	}
 }
 
+// calls are those of a client of gRPC, 50 a second, none of which may fail.
+type calls struct {
+	*callers.Caller
+	t     testing.TB
+	store *Store
+}
+
+func startCalls(t testing.TB, store *Store, server string) calls {
+	t.Helper()
+	caller, err := callers.Start(target, callers.Bootstrap{Server: server, Node: cart.String()}, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return calls{caller, t, store}
+}
+
+// until waits for enough of those from now on.
+func (c calls) until(what string, enough func(callers.Tally) bool) {
+	c.t.Helper()
+	from := c.Tally()
+	eventually(c.t, what, func() bool { return enough(c.Tally().Since(from)) })
+}
+
+func (c calls) end() {
+	c.t.Helper()
+	end := c.Stop()
+	c.t.Log(end)
+	if end.Failed > 0 {
+		c.t.Error("calls have failed")
+	}
+	if refusal := c.store.Connection(cart).Refusal; refusal != "" {
+		c.t.Error(refusal)
+	}
+}
+
 func callThrough(t *testing.T, both, local *resource.Config) {
 	t.Parallel()
 	store := NewStore()
 	store.Set(cart, both)
-	caller, err := callers.Start(target, callers.Bootstrap{Server: serve(t, Options{Store: store}, nil), Node: cart.String()}, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
-	until := func(what string, enough func(callers.Tally) bool) {
-		t.Helper()
-		from := caller.Tally()
-		eventually(t, what, func() bool { return enough(caller.Tally().Since(from)) })
-	}
-	until("calls to both zones", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
+	caller := startCalls(t, store, serve(t, Options{Store: store}, nil))
+	caller.until("calls to both zones", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
 	calls := 300
 	if faults.Full() {
 		calls = 1500
@@ -50,23 +77,16 @@ func callThrough(t *testing.T, both, local *resource.Config) {
 	for caller.Tally().Total() < calls {
 		store.Set(cart, local)
 		eventually(t, "the acknowledgement of the switch", func() bool { return store.Connection(cart).Current })
-		until("calls that all stay in the zone", func(now callers.Tally) bool { return now.Answered["west"] <= 50 && now.Answered["east"] > 100 })
+		caller.until("calls that all stay in the zone", func(now callers.Tally) bool { return now.Answered["west"] <= 50 && now.Answered["east"] > 100 })
 		before := caller.Tally()
-		until("calls", func(now callers.Tally) bool { return now.Total() > 20 })
+		caller.until("calls", func(now callers.Tally) bool { return now.Total() > 20 })
 		if after := caller.Tally().Since(before); after.Answered["west"] > 0 {
 			t.Fatalf("after the switch: %s", after)
 		}
 		store.Set(cart, both)
 		eventually(t, "the acknowledgement of the way back", func() bool { return store.Connection(cart).Current })
-		until("calls to both zones again", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
+		caller.until("calls to both zones again", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
 	}
-	end := caller.Stop()
-	t.Log(end)
-	if end.Failed > 0 {
-		t.Error("calls have failed")
-	}
-	if refusal := store.Connection(cart).Refusal; refusal != "" {
-		t.Error(refusal)
-	}
+	caller.end()
 	eventually(t, "the end of the connection", func() bool { return !store.Connection(cart).Connected })
 }

@@ -62,34 +62,19 @@ func returnTo(t *testing.T, both, local *resource.Config) {
 	store.Set(cart, both)
 	server := &serving{t: t, address: "127.0.0.1:0"}
 	server.start(store)
-	caller, err := callers.Start(target, callers.Bootstrap{Server: server.address, Node: cart.String()}, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
-	until := func(what string, enough func(callers.Tally) bool) {
-		t.Helper()
-		from := caller.Tally()
-		eventually(t, what, func() bool { return enough(caller.Tally().Since(from)) })
-	}
+	caller := startCalls(t, store, server.address)
 	for range 2 {
 		for _, next := range []*resource.Config{local, both} {
 			eventually(t, "an acknowledgement", func() bool { return store.Connection(cart).Current })
-			until("calls", func(now callers.Tally) bool { return now.Total() > 20 })
+			caller.until("calls", func(now callers.Tally) bool { return now.Total() > 20 })
 			server.stop()
 			store.Set(cart, next)
 			server.start(store)
 		}
 	}
 	eventually(t, "the last acknowledgement", func() bool { return store.Connection(cart).Current })
-	until("calls to both zones again", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
-	end := caller.Stop()
-	t.Log(end)
-	if end.Failed > 0 {
-		t.Error("calls have failed")
-	}
-	if refusal := store.Connection(cart).Refusal; refusal != "" {
-		t.Error(refusal)
-	}
+	caller.until("calls to both zones again", func(now callers.Tally) bool { return now.Answered["east"] > 10 && now.Answered["west"] > 10 })
+	caller.end()
 	server.stop()
 }
 
