@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +22,7 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // yard is the namespace that the commands are tried in.
@@ -61,7 +61,7 @@ func newConsole(t *testing.T) *console {
 
 func (c *console) soon(t *testing.T, try func(context.Context) error) {
 	t.Helper()
-	if err := launch.Attempt(t.Context(), time.Minute, try); err != nil {
+	if err := wait.Try(t.Context(), try); err != nil {
 		t.Fatal(err)
 	}
 }

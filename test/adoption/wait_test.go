@@ -20,7 +20,7 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func eventually(t testing.TB, try func(context.Context) error) {
@@ -30,7 +30,7 @@ func eventually(t testing.TB, try func(context.Context) error) {
 
 func within(t testing.TB, limit time.Duration, try func(context.Context) error) {
 	t.Helper()
-	if err := launch.Attempt(t.Context(), limit, try); err != nil {
+	if err := wait.Try(t.Context(), try); err != nil {
 		t.Fatal(err)
 	}
 }

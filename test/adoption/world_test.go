@@ -21,6 +21,7 @@ import (
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const patience = time.Minute
@@ -95,7 +96,7 @@ func begin(t testing.TB, hub *cluster.Cluster, members map[string]*cluster.Clust
 		}
 	}
 	for name := range members {
-		if err := launch.Attempt(t.Context(), patience, w.ready(name, metav1.ConditionTrue, "its API server answers")); err != nil {
+		if err := wait.Try(t.Context(), w.ready(name, metav1.ConditionTrue, "its API server answers")); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +115,7 @@ func (w *world) operate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return launch.Attempt(ctx, patience, func(context.Context) error {
+	return wait.Try(ctx, func(context.Context) error {
 		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
 			return errors.Join(w.operator.Alive(), errors.New("the operator is not ready"))
 		}

@@ -25,6 +25,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // DirVariable names the environment variable of a cluster to reuse.
@@ -191,9 +193,11 @@ func up(dir string, options Options) (*Cluster, error) {
 	if options.Nodes > 0 {
 		args = append(args, "--nodes", strconv.Itoa(options.Nodes))
 	}
+	began := time.Now()
 	if _, err := Localkube(args...); err != nil {
 		return nil, err
 	}
+	wait.ClusterStarted(time.Since(began))
 	c, err := open(dir)
 	if err != nil {
 		return nil, err
@@ -222,7 +226,7 @@ func Localkube(args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var output bytes.Buffer

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/test/callers"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const (
@@ -75,7 +74,7 @@ func (t *traffic) run(ctx context.Context, d *demo) error {
 		return err
 	}
 	addresses := map[string]string{"backend": t.zones[east].Address().IP.String(), "cart": "127.0.0.4", "checkout": "127.0.0.5"}
-	err = launch.Attempt(ctx, time.Minute, func(ctx context.Context) error {
+	err = wait.Try(ctx, func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := c.List(ctx, &pods, client.InNamespace("shop")); err != nil {
 			return err
@@ -130,7 +129,7 @@ func (t *traffic) answers(ctx context.Context, consumer string, zones []string) 
 	if from.Failed > 0 {
 		return fmt.Errorf("calls of %s have failed: %s", consumer, from)
 	}
-	return launch.Attempt(ctx, 30*time.Second, func(context.Context) error {
+	return wait.Try(ctx, func(context.Context) error {
 		tally := caller.Tally()
 		latest := tally.Since(from)
 		if latest.Total() < rate {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // Result is what a command printed and how it ended.
@@ -24,7 +24,7 @@ func Command(t testing.TB, c *cluster.Cluster, args ...string) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, append(args, "--kubeconfig", c.Kubeconfig())...)

@@ -13,11 +13,12 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func eventually(t testing.TB, try func(context.Context) error) {
 	t.Helper()
-	if err := launch.Attempt(t.Context(), patience, try); err != nil {
+	if err := wait.Try(t.Context(), try); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const (
@@ -106,7 +107,7 @@ func (w *world) operate(ctx context.Context, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	return launch.Attempt(ctx, patience, func(context.Context) error {
+	return wait.Try(ctx, func(context.Context) error {
 		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
 			return errors.Join(w.operator.Alive(), errors.New("the operator is not ready"))
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // disturbedWrites moves ten workloads again and again, each time with another write of the operator disturbed: some of
@@ -200,7 +200,7 @@ func (s *shuttle) clear(t testing.TB) {
 	for _, b := range s.all {
 		err := errors.Join(
 			s.Delete(context.Background(), b.d, client.PropagationPolicy(metav1.DeletePropagationForeground)),
-			launch.Attempt(context.Background(), patience, func(ctx context.Context) error {
+			wait.Try(context.Background(), func(ctx context.Context) error {
 				err := s.Get(ctx, client.ObjectKeyFromObject(b.d), &appsv1.Deployment{})
 				if err == nil {
 					return fmt.Errorf("Deployment %s is still there", b.d.Name)

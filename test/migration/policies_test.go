@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +12,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/chart"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // Two policies of the API server itself: one plays the injector where no istiod runs, the other makes pods sick.
@@ -49,7 +48,7 @@ func (w *world) installPolicies(ctx context.Context) error {
 		return err
 	}
 	// The API server takes a moment to heed new policies.
-	return launch.Attempt(ctx, 30*time.Second, func(ctx context.Context) error {
+	return wait.Try(ctx, func(ctx context.Context) error {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: probe.Name, Name: "probe", Labels: map[string]string{labelSickOn: "some"}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},

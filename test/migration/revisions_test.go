@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // named is held by the test that has the Istio called default.
@@ -28,7 +28,7 @@ func ofDefault(t *testing.T) *world {
 	named.Lock()
 	t.Cleanup(func() {
 		defer named.Unlock()
-		if err := launch.Attempt(context.Background(), patience, w.clearDefault); err != nil {
+		if err := wait.Try(context.Background(), w.clearDefault); err != nil {
 			t.Error(err)
 		}
 	})

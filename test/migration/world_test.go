@@ -18,6 +18,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // system is the namespace of all control planes.
@@ -105,7 +106,7 @@ func (w *world) operate(charts, scratch string) error {
 	if err != nil {
 		return err
 	}
-	return launch.Attempt(context.Background(), time.Minute, func(ctx context.Context) error {
+	return wait.Try(context.Background(), func(ctx context.Context) error {
 		var waiting error
 		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
 			waiting = errors.New("the operator is not ready")
@@ -130,7 +131,7 @@ func (w *world) anchor() error {
 	if err := w.Create(ctx, anchor); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create the anchor: %w", err)
 	}
-	return launch.Attempt(ctx, 2*time.Minute, func(ctx context.Context) error {
+	return wait.Try(ctx, func(ctx context.Context) error {
 		if err := w.Get(ctx, client.ObjectKeyFromObject(anchor), anchor); err != nil {
 			return err
 		}

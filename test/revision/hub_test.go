@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // hubNamespace is there for control planes on a hub.
@@ -122,7 +123,7 @@ func (w *world) undisturbed(t testing.TB, until func(context.Context) error) {
 	ended := make(chan error, 1)
 	run := inProcess(t)
 	go func() { ended <- run(ctx, w.Config()) }()
-	err := launch.Attempt(ctx, time.Minute, until)
+	err := wait.Try(ctx, until)
 	stop()
 	if err := errors.Join(err, <-ended); err != nil {
 		t.Fatal(err)

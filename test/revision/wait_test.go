@@ -16,7 +16,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/chart"
 	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // patience is how long a test waits for anything that has to happen.
@@ -25,7 +25,7 @@ const patience = 3 * time.Minute
 // eventually tries until it works; it fails the test with the last error when the time is up.
 func eventually(t testing.TB, try func(context.Context) error) {
 	t.Helper()
-	if err := launch.Attempt(t.Context(), patience, try); err != nil {
+	if err := wait.Try(t.Context(), try); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -67,7 +67,7 @@ func (w *world) removeAfter(t testing.TB, object client.Object) {
 		if _, lingers := object.(*corev1.Namespace); lingers {
 			return
 		}
-		if err := launch.Attempt(context.Background(), patience, func(ctx context.Context) error { return w.isGone(ctx, object) }); err != nil {
+		if err := wait.Try(context.Background(), func(ctx context.Context) error { return w.isGone(ctx, object) }); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // world is a cluster with an operator at work, as its administrator sees it.
@@ -82,7 +83,7 @@ func start(c *cluster.Cluster, charts, scratch string, flags ...string) (*world,
 		return nil, err
 	}
 	w.operator = &process{running}
-	return w, launch.Attempt(ctx, 30*time.Second, func(ctx context.Context) error {
+	return w, wait.Try(ctx, func(ctx context.Context) error {
 		return errors.Join(
 			w.operator.Alive(),
 			w.List(ctx, &v1.IstioList{}), w.List(ctx, &v1.IstioRevisionList{}), w.List(ctx, &v1.IstioRevisionTagList{}),

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // patience is how long a test waits for anything that has to happen.
@@ -24,7 +24,7 @@ const patience = 2 * time.Minute
 // eventually tries until it works; it fails the test with the last error when the time is up.
 func eventually(t testing.TB, try func(context.Context) error) {
 	t.Helper()
-	if err := launch.Attempt(t.Context(), patience, try); err != nil {
+	if err := wait.Try(t.Context(), try); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/environmentd"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // world is a cluster as its administrator sees it, and all environmentds in it.
@@ -104,7 +105,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 			return nil, fmt.Errorf("create CRD %s: %w", crd.Name, err)
 		}
 	}
-	return w, launch.Attempt(ctx, time.Minute, func(ctx context.Context) error { return w.List(ctx, &v1alpha2.MaterializeList{}) })
+	return w, wait.Try(ctx, func(ctx context.Context) error { return w.List(ctx, &v1alpha2.MaterializeList{}) })
 }
 
 // enter gives a cluster what the operator may do.

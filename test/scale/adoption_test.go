@@ -20,6 +20,7 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // What taking over may cost.
@@ -32,7 +33,6 @@ const (
 	adoptionNamespace   = "shop"
 	annotationAborted   = "fairlead.dev/aborted"
 	adoptionParallel    = 8
-	adoptionTakesAtMost = 10 * time.Minute
 )
 
 // fleet is a hub, and clusters that have joined it.
@@ -100,7 +100,7 @@ func (f *fleet) start(b *testing.B) {
 	}
 	f.operator.ShowTo(b)
 	b.Cleanup(f.operator.Kill)
-	err = launch.Attempt(b.Context(), time.Minute, func(ctx context.Context) error {
+	err = wait.Try(b.Context(), func(ctx context.Context) error {
 		if err := f.operator.Alive(); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (f *fleet) policy() *policyv1alpha1.PropagationPolicy {
 // applied waits until the policy says so of all.
 func (f *fleet) applied(b *testing.B, count int) {
 	b.Helper()
-	err := launch.Attempt(b.Context(), adoptionTakesAtMost, func(ctx context.Context) error {
+	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		p := f.policy()
 		if err := f.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err
@@ -229,7 +229,7 @@ func (f *fleet) giveBack(b *testing.B) time.Duration {
 	if err := f.Patch(b.Context(), p, client.MergeFrom(before)); err != nil {
 		b.Fatal(err)
 	}
-	err := launch.Attempt(b.Context(), adoptionTakesAtMost, func(ctx context.Context) error {
+	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err
 		}
@@ -313,7 +313,7 @@ func (s *site) state(b *testing.B) string {
 // running waits until all Deployments of a cluster have their pod.
 func (s *site) running(b *testing.B) {
 	b.Helper()
-	err := launch.Attempt(b.Context(), adoptionTakesAtMost, func(ctx context.Context) error {
+	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		var all appsv1.DeploymentList
 		if err := s.List(ctx, &all, client.InNamespace(adoptionNamespace)); err != nil {
 			return err
@@ -484,7 +484,7 @@ func (f *fleet) startOver(b *testing.B, count int) {
 func (f *fleet) looked(b *testing.B, works int) {
 	b.Helper()
 	last, quiet := -1.0, 0
-	err := launch.Attempt(b.Context(), adoptionTakesAtMost, func(ctx context.Context) error {
+	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		p, err := operatorPage(ctx, f.address)
 		if err != nil {
 			return err

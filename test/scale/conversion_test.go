@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const (
@@ -79,7 +79,7 @@ func (h *hub) forget(b *testing.B) {
 	if err := h.Patch(b.Context(), crd, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 		b.Fatal(err)
 	}
-	err := launch.Attempt(b.Context(), time.Minute, func(ctx context.Context) error {
+	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		table, err := h.listing("v1alpha1", "limit=1").SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(ctx)
 		if err == nil && !strings.Contains(string(table), "Tide") {
 			err = errors.New("the CRD is still the one that was")
@@ -90,7 +90,7 @@ func (h *hub) forget(b *testing.B) {
 		b.Fatal(err)
 	}
 	began := time.Now()
-	err = launch.Attempt(b.Context(), 2*time.Minute, func(ctx context.Context) error {
+	err = wait.Try(b.Context(), func(ctx context.Context) error {
 		for _, version := range []string{"v1alpha2", "v1alpha1"} {
 			if _, err := h.listing(version, "").DoRaw(ctx); err != nil {
 				return err

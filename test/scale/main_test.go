@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -20,6 +21,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if os.Getenv(wait.Variable) == "" {
+		os.Setenv(wait.Variable, "4") // what is measured here is large
 	}
 	os.Exit(cluster.Run(m))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/registrar"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const (
@@ -222,7 +223,7 @@ func told(b *testing.B, proxies []*lightProxy, mode kumav1alpha1.Mode, began tim
 
 func try(b *testing.B, what func(context.Context) error) {
 	b.Helper()
-	if err := launch.Attempt(b.Context(), 2*time.Minute, what); err != nil {
+	if err := wait.Try(b.Context(), what); err != nil {
 		b.Fatal(err)
 	}
 }

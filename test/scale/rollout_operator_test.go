@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/environmentd"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // hub is a cluster where nothing runs, for Materializes, and where an operator finds it.
@@ -73,7 +73,7 @@ func (h *hub) operator(b *testing.B, flags ...string) *launch.Process {
 // served waits until Materializes can be listed.
 func (h *hub) served(b *testing.B, p *launch.Process) {
 	b.Helper()
-	err := launch.Attempt(b.Context(), time.Minute, func(ctx context.Context) error {
+	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		if err := p.Alive(); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const (
@@ -84,7 +85,7 @@ func (h *hub) rollOut(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	err := launch.Attempt(b.Context(), 10*time.Minute, func(ctx context.Context) error {
+	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		if err := h.ready(ctx); err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func (h *hub) looked(b *testing.B, p *launch.Process, began time.Time) (time.Dur
 	var took time.Duration
 	var reconciles float64
 	var own page
-	err := launch.Attempt(b.Context(), 2*time.Minute, func(ctx context.Context) error {
+	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		if err := p.Alive(); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha1"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // What people wrote into requestRollout to have a rollout, before Fairlead came.
@@ -130,7 +130,7 @@ func (l legacy) leave(ctx context.Context, e *environment) error {
 	if l.asked {
 		next.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/leader/promote", http.NoBody))
 	}
-	return launch.Attempt(ctx, patience, func(ctx context.Context) (err error) {
+	return wait.Try(ctx, func(ctx context.Context) (err error) {
 		if e.before, err = e.running(ctx); err == nil && len(e.before) != 2*len(l.images) {
 			err = fmt.Errorf("of %d generations, %v run", len(l.images), e.before)
 		}

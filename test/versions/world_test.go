@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/environmentd"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const (
@@ -102,7 +103,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 		return nil, fmt.Errorf("take over the CRD: %w", err)
 	}
 	w.operator = w.begin()
-	return w, launch.Attempt(ctx, patience, func(ctx context.Context) error {
+	return w, wait.Try(ctx, func(ctx context.Context) error {
 		return errors.Join(w.operator.alive(), w.served(ctx), w.migrated(ctx))
 	})
 }
@@ -120,7 +121,7 @@ func (w *world) installOlder(ctx context.Context) error {
 	if err := w.Create(ctx, crd, client.FieldOwner("another-operator")); err != nil {
 		return fmt.Errorf("create CRD %s as it was before Fairlead, which takes a cluster without it: unset %s: %w", crdName, cluster.DirVariable, err)
 	}
-	return launch.Attempt(ctx, patience, func(ctx context.Context) error { return w.List(ctx, &v1alpha1.MaterializeList{}) })
+	return wait.Try(ctx, func(ctx context.Context) error { return w.List(ctx, &v1alpha1.MaterializeList{}) })
 }
 
 // served tells whether both versions are.
@@ -158,7 +159,7 @@ func (w *world) run(ctx context.Context, log *launch.Log) error {
 // eventually tries until it works; it fails the test with the last error when the time is up.
 func eventually(t testing.TB, try func(context.Context) error) {
 	t.Helper()
-	if err := launch.Attempt(t.Context(), patience, try); err != nil {
+	if err := wait.Try(t.Context(), try); err != nil {
 		t.Fatal(err)
 	}
 }

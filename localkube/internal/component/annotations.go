@@ -24,11 +24,11 @@ func AnnotationChecks() []Check {
 			Message:    fmt.Sprintf("annotation %s must be %s", annotation, wanted),
 		}
 	}
-	const duration = "a duration, like 10s or 1m30s"
+	const duration = "held, or a duration, like 10s or 1m30s"
 	return []Check{
-		value(ReadyAfter, durationPattern+"|^never$", "never, or "+duration),
-		value(CrashAfter, durationPattern, duration),
-		value(TerminateAfter, durationPattern, duration),
+		value(ReadyAfter, durationPattern+"|^held$|^never$", "never, "+duration),
+		value(CrashAfter, durationPattern+"|^held$", duration),
+		value(TerminateAfter, durationPattern+"|^held$", duration),
 		{
 			Expression: fmt.Sprintf("variables.annotations.all(name, !name.startsWith('%s') || name in ['%s', '%s', '%s'])",
 				annotationPrefix, ReadyAfter, CrashAfter, TerminateAfter),

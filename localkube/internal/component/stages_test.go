@@ -20,12 +20,21 @@ func TestStages(t *testing.T) {
 		pod   *corev1.Pod
 		stage string // none when empty
 		delay time.Duration
+		exact bool
 	}{
 		"new pod runs at once":                    {pod: pod(scheduled), stage: "pod-run"},
 		"running pod is left alone":               {pod: pod(running, ready)},
 		"ready never":                             {pod: pod(running, annotated(ReadyAfter, "never"))},
 		"ready after a while":                     {pod: pod(running, annotated(ReadyAfter, "10s")), stage: "pod-ready-after", delay: 10 * time.Second},
 		"a change of the pod begins nothing anew": {pod: pod(running, annotated(ReadyAfter, "10s"), startedAgo(6*time.Second)), stage: "pod-ready-after", delay: 4 * time.Second},
+		"held, not ready":                         {pod: pod(running, annotated(ReadyAfter, "held"), startedAgo(time.Hour))},
+		"held, no crash":                          {pod: pod(running, ready, annotated(CrashAfter, "held"), startedAgo(time.Hour))},
+		"held, not ready, but crashes":            {pod: pod(running, annotated(ReadyAfter, "held"), annotated(CrashAfter, "5s")), stage: "pod-crash-after", delay: 5 * time.Second},
+		"held, not gone":                          {pod: pod(running, ready, annotated(TerminateAfter, "held"), deletedAgo(time.Minute))},
+		"released, ready at once":                 {pod: pod(running, annotated(ReadyAfter, "0s")), stage: "pod-ready-after", exact: true},
+		"released, ready, crash held":             {pod: pod(running, annotated(ReadyAfter, "0s"), annotated(CrashAfter, "held")), stage: "pod-ready-after", exact: true},
+		"released, crash at once":                 {pod: pod(running, ready, annotated(CrashAfter, "0s")), stage: "pod-crash-after", exact: true},
+		"released, gone at once":                  {pod: pod(running, ready, annotated(TerminateAfter, "0s"), deletedAgo(0)), stage: "pod-terminate-after", exact: true},
 		"ready once":                              {pod: pod(running, ready, annotated(ReadyAfter, "10s"))},
 		"crash after a while":                     {pod: pod(running, ready, annotated(CrashAfter, "1m30s")), stage: "pod-crash-after", delay: 90 * time.Second},
 		"crash once":                              {pod: pod(running, crashed, annotated(CrashAfter, "1s"))},
@@ -64,7 +73,7 @@ func TestStages(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The time that a pod carries is cut to its second: never early, at most one late.
-			if delay < test.delay-100*time.Millisecond || delay > test.delay+time.Second {
+			if delay < test.delay-100*time.Millisecond || delay > test.delay+time.Second || test.exact && delay != test.delay {
 				t.Errorf("played after %s, want %s", delay, test.delay)
 			}
 		})

@@ -30,7 +30,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/registrar"
 	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const patience = time.Minute
@@ -188,7 +188,7 @@ func (w *world) turn(t testing.TB, mode kumav1alpha1.Mode) {
 
 func eventually(t testing.TB, try func(context.Context) error) {
 	t.Helper()
-	if err := launch.Attempt(t.Context(), patience, try); err != nil {
+	if err := wait.Try(t.Context(), try); err != nil {
 		t.Fatal(err)
 	}
 }
