@@ -36,7 +36,7 @@ type Options struct {
 	Charts charts.Options
 	// Members are the limits of what is asked of the clusters that have joined.
 	Members adoption.Limits
-	// Rollout says where environmentd is found.
+	// Rollout says where environmentd is found, and how long a request to it may take.
 	Rollout rollout.Options
 	// Mesh says what part of a mesh this is the control plane of.
 	Mesh meshservice.Options
@@ -60,6 +60,7 @@ func DefaultOptions() Options {
 		LogLevel:               "info",
 		Webhook:                defaultWebhookOptions(),
 		Members:                adoption.DefaultLimits(),
+		Rollout:                rollout.DefaultOptions(),
 		Mesh:                   meshservice.DefaultOptions(),
 	}
 }

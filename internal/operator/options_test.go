@@ -41,6 +41,8 @@ func TestValidate(t *testing.T) {
 		"an environmentd elsewhere":            {"--environmentd-url=http://127.0.0.1:{{.Generation}}", ""},
 		"an environmentd of no known field":    {"--environmentd-url=http://{{.Port}}", "--environmentd-url has .Name, .Namespace, .ResourceID and .Generation only"},
 		"an environmentd that is no template":  {"--environmentd-url=http://{{.Name", "is not a Go template"},
+		"an environmentd that is slow":         {"--environmentd-timeout=1m", ""},
+		"an environmentd without time":         {"--environmentd-timeout=-1s", "--environmentd-timeout -1s is negative"},
 		"an environmentd that is no URL":       {"--environmentd-url={{.Name}}:6878", "which is not http://HOST or https://HOST"},
 		"everything that is wrong is told":     {"--log-format=xml --passages=x", "unknown passage"},
 	}

@@ -33,12 +33,8 @@ func (s LeaderStatus) known() bool {
 	return false
 }
 
-const (
-	// requestTimeout is short: whoever waits for one that hangs does nothing for other environments meanwhile.
-	requestTimeout = 3 * time.Second
-	// longestAnswer is more than any answer that makes sense.
-	longestAnswer = 64 << 10
-)
+// longestAnswer is more than any answer that makes sense.
+const longestAnswer = 64 << 10
 
 // environmentds asks environmentd, over HTTP, what it is about and to take over.
 type environmentds struct {
@@ -51,13 +47,17 @@ func newEnvironmentds(options Options) (*environmentds, error) {
 	if err != nil {
 		return nil, err
 	}
+	timeout := options.EnvironmentdTimeout
+	if timeout == 0 {
+		timeout = DefaultEnvironmentdTimeout
+	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	// Inside the cluster there is nothing in between, and a connection that is kept could outlive the pod behind it.
 	transport.Proxy, transport.DisableKeepAlives = nil, true
 	return &environmentds{
 		url: t,
 		http: &http.Client{
-			Timeout: requestTimeout, Transport: transport,
+			Timeout: timeout, Transport: transport,
 			// An answer counts only if it is environmentd's own.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -137,12 +137,12 @@ func (e *environmentds) ask(ctx context.Context, method string, at Address, path
 	}
 	response, err := e.http.Do(request)
 	if err != nil {
-		return 0, nil, silent(err)
+		return 0, nil, silent(err, e.http.Timeout)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
 	if err != nil {
-		return 0, nil, silent(err)
+		return 0, nil, silent(err, e.http.Timeout)
 	}
 	return response.StatusCode, body, nil
 }
@@ -153,8 +153,8 @@ func strange(path string, code int) error {
 
 // silent puts into words why there is no answer: the same ones each time, for they end up in a status. What Go says has
 // addresses and ports in it that are others with every attempt.
-func silent(err error) error {
-	var timeout net.Error
+func silent(err error, timeout time.Duration) error {
+	var network net.Error
 	var dns *net.DNSError
 	why := "the connection fails"
 	switch {
@@ -164,8 +164,8 @@ func silent(err error) error {
 		why = "the connection is refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		why = "the connection breaks"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		why = fmt.Sprintf("nothing is heard within %s", requestTimeout)
+	case errors.As(err, &network) && network.Timeout():
+		why = fmt.Sprintf("nothing is heard within %s", timeout)
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		why = "what it says is not HTTP"
 	}

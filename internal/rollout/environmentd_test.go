@@ -16,13 +16,13 @@ import (
 
 var second = Address{Name: "mz", Namespace: "shop", ResourceID: "a1b2c3d4e5", Generation: 2}
 
-func clientOf(t *testing.T, url string) *environmentds {
+// clientOf is one that waits for as long as it takes, unless it has a timeout.
+func clientOf(t *testing.T, url string, timeout ...time.Duration) *environmentds {
 	t.Helper()
-	e, err := newEnvironmentds(Options{EnvironmentdURL: url})
+	e, err := newEnvironmentds(Options{EnvironmentdURL: url, EnvironmentdTimeout: append(timeout, time.Hour)[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.http.Timeout = time.Second
 	return e
 }
 
@@ -39,11 +39,6 @@ func TestLeaderAPI(t *testing.T) {
 		"catching up": {
 			manner: environmentd.Manner{CatchesUp: true},
 			status: "Initializing", promote: "environmentd refuses: cannot be promoted before it is ready", ends: environmentd.Initializing,
-		},
-		"slow": {
-			manner: environmentd.Manner{Slow: 10 * time.Second},
-			status: "environmentd does not answer: nothing is heard within 3s", promote: "environmentd does not answer: nothing is heard within 3s",
-			ends: environmentd.ReadyToPromote,
 		},
 		"refusing": {
 			manner: environmentd.Manner{Refuses: "not on a Friday"},
@@ -88,6 +83,35 @@ func TestLeaderAPI(t *testing.T) {
 				t.Errorf("ends as %s, want %s", e.Status(), c.ends)
 			}
 		})
+	}
+}
+
+// TestNoAnswerInTime: a request that is not answered in time has an error that tells how long that is.
+func TestNoAnswerInTime(t *testing.T) {
+	const want = "environmentd does not answer: nothing is heard within 50ms"
+	fleet := environmentd.Start()
+	defer fleet.Close()
+	client := clientOf(t, fleet.URL(), 50*time.Millisecond)
+	fleet.Of("shop/mz/2").Behave(environmentd.Manner{Holds: "status"})
+	if _, err := client.Status(t.Context(), second); text("", err) != want {
+		t.Errorf("status: %v", err)
+	}
+	fleet.Of("shop/mz/2").Behave(environmentd.Manner{Holds: "promote"})
+	if err := client.Promote(t.Context(), second); text("", err) != want {
+		t.Errorf("promote: %v", err)
+	}
+	if got := fleet.Of("shop/mz/2").Status(); got != environmentd.ReadyToPromote {
+		t.Errorf("it is %s", got)
+	}
+}
+
+func TestDefaultTimeout(t *testing.T) {
+	e, err := newEnvironmentds(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.http.Timeout != DefaultEnvironmentdTimeout {
+		t.Errorf("the timeout is %s", e.http.Timeout)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -12,11 +13,19 @@ import (
 // DefaultEnvironmentdURL is where the environmentd of a generation answers inside the cluster.
 const DefaultEnvironmentdURL = "http://mz{{.ResourceID}}-environmentd-{{.Generation}}.{{.Namespace}}.svc.cluster.local:6878"
 
-// Options say where environmentd is found.
+// DefaultEnvironmentdTimeout is short: a worker that waits for an environmentd reconciles no other environment meanwhile.
+const DefaultEnvironmentdTimeout = 3 * time.Second
+
+// Options say where environmentd is found, and how long a request to it may take.
 type Options struct {
 	// EnvironmentdURL is a Go template over the fields of Address; empty means DefaultEnvironmentdURL.
 	EnvironmentdURL string
+	// EnvironmentdTimeout of a request; 0 means DefaultEnvironmentdTimeout.
+	EnvironmentdTimeout time.Duration
 }
+
+// DefaultOptions are those of an operator inside the cluster.
+func DefaultOptions() Options { return Options{EnvironmentdTimeout: DefaultEnvironmentdTimeout} }
 
 // Address is what tells the environmentd of one generation from all others.
 type Address struct {
@@ -31,10 +40,15 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.EnvironmentdURL, "environmentd-url", o.EnvironmentdURL,
 		"where the environmentd of a generation answers: a Go template over .Name .Namespace .ResourceID .Generation\n"+
 			"(default "+DefaultEnvironmentdURL+")")
+	flags.DurationVar(&o.EnvironmentdTimeout, "environmentd-timeout", o.EnvironmentdTimeout,
+		"how long a request to an environmentd may take before it fails, and is tried again later")
 }
 
 // Validate refuses options that cannot work, each with its remedy.
 func (o Options) Validate() error {
+	if o.EnvironmentdTimeout < 0 {
+		return fmt.Errorf("--environmentd-timeout %s is negative", o.EnvironmentdTimeout)
+	}
 	t, err := o.template()
 	if err != nil {
 		return err

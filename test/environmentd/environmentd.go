@@ -3,6 +3,7 @@
 package environmentd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -22,8 +23,11 @@ const (
 
 // Manner is how an environmentd treats who asks it.
 type Manner struct {
-	// Slow is how long it thinks before it does what it is asked to.
-	Slow time.Duration
+	// Holds requests of this kind, "status", "promote" or "skip-catchup", until its manner changes, and does nothing about
+	// them before that.
+	Holds string
+	// Withholds the answer to requests of this kind until its manner changes, after it has done what it was asked to.
+	Withholds string
 	// Refuses to be promoted, with these words.
 	Refuses string
 	// Resets connections instead of answering, after it has done what it was asked to.
@@ -46,6 +50,9 @@ type Environmentd struct {
 	manner Manner
 	status string
 	asked  []string
+	// changed is closed when the manner changes. held are the requests that wait for that, by kind.
+	changed chan struct{}
+	held    map[string]int
 	// began is when it was first asked.
 	began time.Time
 }
@@ -55,6 +62,10 @@ func (e *Environmentd) Behave(m Manner) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.manner = m
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
+	}
 	if e.status == Promoting && !m.Lingers {
 		e.status = IsLeader
 	}
@@ -92,6 +103,40 @@ func (e *Environmentd) Asked() []string {
 	return append([]string(nil), e.asked...)
 }
 
+// Holding is how many requests of a kind it holds, or withholds the answer to, at present.
+func (e *Environmentd) Holding(kind string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.held[kind]
+}
+
+// hold waits while its manner holds requests of a kind, and tells whether the caller is still there.
+func (e *Environmentd) hold(ctx context.Context, kind string, by func(Manner) string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for by(e.manner) == kind {
+		if e.held == nil {
+			e.held = map[string]int{}
+		}
+		if e.changed == nil {
+			e.changed = make(chan struct{})
+		}
+		changed := e.changed
+		e.held[kind]++
+		e.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		e.mu.Lock()
+		e.held[kind]--
+		if ctx.Err() != nil {
+			return false
+		}
+	}
+	return true
+}
+
 func (e *Environmentd) current() string {
 	switch {
 	case e.status != "":
@@ -103,12 +148,8 @@ func (e *Environmentd) current() string {
 }
 
 func (e *Environmentd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e.mu.Lock()
-	slow := e.manner.Slow
-	e.mu.Unlock()
-	select {
-	case <-time.After(slow):
-	case <-r.Context().Done():
+	kind := strings.TrimPrefix(r.URL.Path, "/api/leader/")
+	if !e.hold(r.Context(), kind, func(m Manner) string { return m.Holds }) {
 		return
 	}
 	e.mu.Lock()
@@ -118,6 +159,9 @@ func (e *Environmentd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	code, body := e.answer(r.Method, r.URL.Path)
 	e.mu.Unlock()
+	if !e.hold(r.Context(), kind, func(m Manner) string { return m.Withholds }) {
+		return
+	}
 	switch {
 	case manner.Resets:
 		reset(w)
