@@ -10,8 +10,8 @@ LDFLAGS := -s -w \
 	-X github.com/fairlead/fairlead/internal/version.Commit=$(COMMIT)
 
 # Kubernetes takes its version from the linker; without one, Helm and kubectl take it for a pre-release.
-KUBE_VERSION = $(shell cd localkube && go list -m -f '{{.Version}}' k8s.io/kubernetes)
-KUBE_LDFLAGS = -s -w \
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2; exit}' localkube/go.mod)
+KUBE_LDFLAGS := -s -w \
 	-X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION) \
 	-X k8s.io/client-go/pkg/version.gitVersion=$(KUBE_VERSION)
 
@@ -22,11 +22,23 @@ GO_TOOL := go tool -modfile=tools/go.mod
 override GOFLAGS += -buildvcs=false -tags=kustomize_disable_go_plugin_support
 export GOFLAGS
 
+# There is memory enough to collect garbage more rarely, which takes a tenth off what compilers and clusters need of the
+# processor.
+build localkube programs unit test e2e e2e-full race flake lint verify: export GOGC ?= 400
+
 # Each a module of its own, so that Kubernetes, Istio and cert-manager stay out of Fairlead's dependencies.
 MODULES := . localkube localkube/istiod test/certmanager
 
-# The packages of localkube that do not link all of Kubernetes, so that they are quick to test and to check.
-LOCALKUBE_LIGHT := ./internal/charts ./internal/clusterdir ./internal/component ./internal/egress ./internal/pki ./internal/supervisor
+BUILD := go run ./hack/build
+FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
+LOCALKUBE := bin/localkube localkube -ldflags "$(KUBE_LDFLAGS)" . -- bin/localkube-istiod localkube/istiod -ldflags "-s -w" .
+
+# go vet is part of `make lint`. What keeps a test waiting for ever, test/wait ends long before the timeout does.
+TEST := go run ./hack/test
+TEST_FLAGS := -vet=off -timeout 90m
+UNIT := $(TEST_FLAGS) ./api/... ./internal/... ./hack/... -- -C localkube $(TEST_FLAGS) ./internal/...
+# A test whose name begins so is part of `make test`; all others on a cluster are part of `make e2e`.
+STORY := '^TestStory'
 
 ##@ Use
 
@@ -36,58 +48,92 @@ help: ## Show the targets
 
 .PHONY: build
 build: ## Build bin/fairlead
-	@mkdir -p bin
-	hack/build.sh bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
+	@$(BUILD) -title Fairlead -- $(FAIRLEAD)
 
 .PHONY: localkube
 localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minutes)
-	@mkdir -p bin
-	@test -x bin/localkube || echo "building Kubernetes and Istio from their Go modules: about 10 minutes on 2 cores, once"
-	hack/build.sh bin/localkube localkube -ldflags "$(KUBE_LDFLAGS)" .
-	hack/build.sh bin/localkube-istiod localkube/istiod -ldflags "-s -w" .
+	@$(BUILD) -title "Kubernetes and Istio" -- $(LOCALKUBE)
+	@test -d bin/charts || bin/localkube charts --dir bin/charts
+
+.PHONY: programs
+programs:
+	@test -x bin/localkube || echo "building Fairlead, and Kubernetes and Istio to try it on, from their Go modules: about 15 minutes on 2 cores, once"
+	@$(BUILD) -title "Fairlead, Kubernetes and Istio" -- $(FAIRLEAD) -- $(LOCALKUBE)
 	@test -d bin/charts || bin/localkube charts --dir bin/charts
 
 .PHONY: demo
-demo: build localkube ## See Fairlead at work on a Kubernetes of its own
+demo: programs ## See Fairlead at work on a Kubernetes of its own
 	@go build -o bin/demo ./test/demo
 	@bin/demo
 
 .PHONY: demo-rollout
-demo-rollout: build localkube ## See Fairlead roll an environment of Materialize out
+demo-rollout: programs ## See Fairlead roll an environment of Materialize out
 	@go build -o bin/demo ./test/demo
 	@bin/demo --story rollout
 
 .PHONY: demo-adoption
-demo-adoption: build localkube ## See Fairlead take over what runs in two clusters
+demo-adoption: programs ## See Fairlead take over what runs in two clusters
 	@go build -o bin/demo ./test/demo
 	@bin/demo --story adoption
 
 .PHONY: demo-mesh
-demo-mesh: build localkube ## See Fairlead take a mesh to MeshServices while it is called
+demo-mesh: programs ## See Fairlead take a mesh to MeshServices while it is called
 	@go build -o bin/demo ./test/demo
 	@bin/demo --story mesh
 
 ##@ Develop
 
 .PHONY: test
-test: build localkube verify lint ## Run everything whose code, binaries or files have changed: lint, unit tests, tests against localkube
-	cd localkube && go test $(LOCALKUBE_LIGHT)
-	hack/test.sh ./...
+test: programs ## Unit tests, and the main stories of every passage on real clusters
+	@$(TEST) -- $(UNIT) -- $(TEST_FLAGS) -run $(STORY) ./test/...
 
 .PHONY: unit
-unit: ## Run only the tests that need no cluster
-	go test ./api/... ./internal/passage ./internal/revision/istio ./internal/revision/controlplane \
-		./internal/revision/tag ./internal/revision/upkeep ./internal/migration/... ./internal/rollout/... \
-		./internal/version ./internal/cli ./internal/operator
+unit: ## Unit tests: no cluster
+	@$(TEST) -- $(UNIT)
+
+.PHONY: e2e
+e2e: programs ## All other behaviour on real clusters
+	@$(TEST) -- $(TEST_FLAGS) -skip $(STORY) ./test/...
 
 .PHONY: e2e-full
-e2e-full: build localkube ## Run also the tests that take many minutes: a crash at every write, and cert-manager built from its module
-	FAIRLEAD_TESTS=full go test -count=1 -p 1 -timeout 40m ./test/e2e ./test/revision ./test/migration ./test/rollout ./test/certs ./test/adoption ./test/mesh/...
+e2e-full: programs ## Everything on real clusters: also a crash at every write, cert-manager and Node
+	@FAIRLEAD_TESTS=full $(TEST) -- $(TEST_FLAGS) ./test/...
+
+RACE_LOGS := $(CURDIR)/bin/logs/race
+
+.PHONY: race
+race: race-unit programs ## Unit tests and main stories under the race detector, which needs a C compiler
+	@command -v $$(go env CC) >/dev/null || exit 0; \
+		$(BUILD) -title "Fairlead with the race detector" -- bin/race/fairlead . -race -ldflags "$(LDFLAGS)" ./cmd/fairlead; \
+		rm -rf $(RACE_LOGS); mkdir -p $(RACE_LOGS); \
+		FAIRLEAD_BIN=$(CURDIR)/bin/race GORACE="log_path=$(RACE_LOGS)/report" $(TEST) -- $(TEST_FLAGS) -run $(STORY) ./test/... || failed=1; \
+		if [ -n "$$(ls $(RACE_LOGS))" ]; then cat $(RACE_LOGS)/*; echo "the operator has data races: $(RACE_LOGS)"; exit 1; fi; \
+		exit $${failed:-0}
+
+.PHONY: race-unit
+race-unit:
+	@if command -v $$(go env CC) >/dev/null; then CGO_ENABLED=1 $(TEST) -- $(TEST_FLAGS) -race ./api/... ./internal/...; \
+		else echo "skipped: the race detector needs a C compiler, and there is no $$(go env CC)"; fi
+
+PKG ?= ./test/...
+COUNT ?= 5
+LOAD ?= 8
+
+.PHONY: flake
+flake: programs ## Run the packages PKG COUNT times while LOAD busy loops take the processor
+	@$(TEST) -repeat $(COUNT) -load $(LOAD) -- $(TEST_FLAGS) $(PKG)
+
+.PHONY: slowest
+slowest: programs ## Run the packages PKG and report where their time goes, wall and processor
+	@$(TEST) -report -- $(TEST_FLAGS) $(PKG)
 
 .PHONY: bench
-bench: build localkube ## Measure
+bench: programs ## Measure
 	go test -run '^$$' -bench . -benchmem ./internal/...
 	go test -run '^$$' -bench . -timeout 60m ./test/scale
+
+# To analyse a package is to analyse all that it imports: those that hold all of Kubernetes are left out.
+LOCALKUBE_LINT := go list -f '{{if not (or (eq .Name "main") (eq .Name "program"))}}{{.ImportPath}}{{end}}' ./...
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck
@@ -95,8 +141,7 @@ lint: ## gofmt, go vet and staticcheck
 		test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet ./...
 	$(GO_TOOL) staticcheck ./...
-	cd localkube/istiod && go vet ./...
-	cd localkube && go vet ./... && go tool -modfile=../tools/go.mod staticcheck $(LOCALKUBE_LIGHT)
+	cd localkube && packages=$$($(LOCALKUBE_LINT)) && go vet $$packages && go tool -modfile=../tools/go.mod staticcheck $$packages
 
 .PHONY: generate
 generate: generated ## Regenerate deepcopy, CRDs, RBAC and golden files

@@ -240,8 +240,17 @@ func Localkube(args ...string) (string, error) {
 // programs are what a program runs in turn.
 var programs = map[string][]string{"localkube": {"localkube-istiod"}}
 
+// BinVariable names the environment variable of a directory whose programs are used instead of those in bin, such as an
+// operator built with the race detector.
+const BinVariable = "FAIRLEAD_BIN"
+
 // Binary is the path of a program that make put into bin.
 func Binary(name string) (string, error) {
+	if dir := os.Getenv(BinVariable); dir != "" {
+		if path := filepath.Join(dir, name); isFile(path) {
+			return path, nil
+		}
+	}
 	root, err := Root()
 	if err != nil {
 		return "", err
@@ -255,6 +264,11 @@ func Binary(name string) (string, error) {
 		return "", fmt.Errorf("%w: `make build localkube` builds it", err)
 	}
 	return path, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // LookAt looks at all files below paths of the repository. Go runs a test again when a file has changed that it looked at,

@@ -4,9 +4,12 @@ package launch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -41,16 +44,29 @@ func Operator(scratch string, flags ...string) (*Process, error) {
 	return p, nil
 }
 
+// passedOn are variables of the test that its programs get as well: how often to collect garbage, where to report races.
+var passedOn = []string{"PATH", "GOGC", "GORACE"}
+
 // environment is one into which nothing leaks that the machine has configured.
 func environment(home string) []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	environment := []string{"HOME=" + home}
+	for _, name := range passedOn {
+		if value, set := os.LookupEnv(name); set {
+			environment = append(environment, name+"="+value)
+		}
+	}
+	return environment
 }
 
-// Alive is an error with the whole log when the operator has ended.
+// lastLines of the log are enough to see why an operator ended.
+const lastLines = 20
+
+// Alive is an error with the end of the log when the operator has ended.
 func (p *Process) Alive() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("the operator ended with %d:\n%s", p.cmd.ProcessState.ExitCode(), p.Log.Since(0))
+		lines := strings.Split(strings.TrimSpace(p.Log.Since(0)), "\n")
+		return fmt.Errorf("the operator ended with %d:\n%s", p.cmd.ProcessState.ExitCode(), strings.Join(lines[max(0, len(lines)-lastLines):], "\n"))
 	default:
 		return nil
 	}
@@ -65,14 +81,40 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// ShowTo shows the log of the test's time if the test fails.
+// ShowTo keeps the log of the test's time if the test fails.
 func (p *Process) ShowTo(t testing.TB) {
 	began := p.Log.Len()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the operator's log in the time of this test:\n%s", p.Log.Since(began))
+			KeepLog(t, "operator", p.Log.Since(began))
 		}
 	})
+}
+
+// KeepLog writes what a program logged during a test that failed into a file below bin/logs, and tells the test which.
+func KeepLog(t testing.TB, program, text string) {
+	t.Helper()
+	root, err := cluster.Root()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	dir := filepath.Join(root, "bin", "logs", filepath.Base(os.Args[0]))
+	name := strings.ReplaceAll(t.Name(), "/", "_")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Error(err)
+		return
+	}
+	file, err := os.CreateTemp(dir, name+"-*."+program+".log")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, err = file.WriteString(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Error(err)
+	}
+	t.Logf("log of the %s during this test: %s", program, file.Name())
 }
 
 // Log is text that is still being written.

@@ -1,0 +1,219 @@
+// Command build builds programs and shows how far it is, on one line that moves.
+//
+//	build -title "Kubernetes and Istio" -- OUTPUT MODULE [FLAGS] PACKAGE [-- OUTPUT MODULE [FLAGS] PACKAGE]...
+//
+// What go prints goes to bin/logs/build.log, and is shown if a build fails. A program that did not change keeps its time,
+// by which go test tells whether the tests that run it have to run again.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fairlead/fairlead/hack/internal/arguments"
+)
+
+func main() {
+	title := flag.String("title", "", "what is built, for the progress line")
+	flag.Parse()
+	if err := run(*title, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(title string, args []string) error {
+	builds, err := parse(args)
+	if err != nil {
+		return err
+	}
+	log, err := openLog()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+
+	line := newLine(os.Stdout, isTerminal(os.Stdout), title)
+	defer line.end()
+	if err := line.while(func() error { return load(builds, log, line.downloaded) }); err != nil {
+		return show(log, err)
+	}
+	line.begin(newProgress(builds))
+	for _, b := range builds {
+		if err := line.build(b, log); err != nil {
+			return show(log, fmt.Errorf("build %s: %w", b.output, err))
+		}
+	}
+	return nil
+}
+
+// build is one program: a package of a module, and where it goes.
+type build struct {
+	output   string
+	module   string
+	flags    []string
+	pkg      string
+	packages []pkg // that have to be compiled
+}
+
+// pkg is what has to be compiled, and how large its source is.
+type pkg struct {
+	path  string
+	bytes int64
+}
+
+func parse(args []string) ([]*build, error) {
+	var builds []*build
+	for _, words := range arguments.Split(args) {
+		if len(words) < 3 {
+			return nil, fmt.Errorf("%q: want OUTPUT MODULE [FLAGS] PACKAGE", words)
+		}
+		output, err := filepath.Abs(words[0])
+		if err != nil {
+			return nil, err
+		}
+		last := len(words) - 1
+		builds = append(builds, &build{output: output, module: words[1], flags: words[2:last], pkg: words[last]})
+	}
+	if len(builds) == 0 {
+		return nil, errors.New("nothing to build")
+	}
+	return builds, nil
+}
+
+// load finds out what has to be compiled for all builds side by side, which downloads their modules.
+func load(builds []*build, log io.Writer, downloaded func()) error {
+	var wait sync.WaitGroup
+	errs := make([]error, len(builds))
+	for i, b := range builds {
+		wait.Go(func() {
+			if err := b.load(log, downloaded); err != nil {
+				errs[i] = fmt.Errorf("load the packages of %s: %w", b.output, err)
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+func (b *build) load(log io.Writer, downloaded func()) error {
+	// Without flags of the linker: they do not count for whether a package has to be compiled.
+	var stdout bytes.Buffer
+	err := goCommand(b.module, &stdout, log, func(line string) {
+		if strings.HasPrefix(line, "go: downloading ") {
+			downloaded()
+		}
+	}, "list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,Stale", b.pkg)
+	if err != nil {
+		return err
+	}
+	for decoder := json.NewDecoder(&stdout); ; {
+		var listed struct {
+			ImportPath, Dir   string
+			GoFiles, CgoFiles []string
+			Stale             bool
+		}
+		if err := decoder.Decode(&listed); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if !listed.Stale {
+			continue
+		}
+		p := pkg{path: listed.ImportPath}
+		for _, name := range append(listed.GoFiles, listed.CgoFiles...) {
+			if info, err := os.Stat(filepath.Join(listed.Dir, name)); err == nil {
+				p.bytes += info.Size()
+			}
+		}
+		b.packages = append(b.packages, p)
+	}
+}
+
+func (b *build) build(log io.Writer, compiled func(path string)) error {
+	before := buildID(b.output)
+	info, statErr := os.Stat(b.output)
+	args := append([]string{"build", "-v", "-o", b.output}, b.flags...)
+	if err := goCommand(b.module, log, log, compiled, append(args, b.pkg)...); err != nil {
+		return err
+	}
+	if before != "" && statErr == nil && before == buildID(b.output) {
+		return os.Chtimes(b.output, time.Time{}, info.ModTime())
+	}
+	return nil
+}
+
+func buildID(program string) string {
+	id, err := exec.Command("go", "tool", "buildid", program).Output()
+	if err != nil {
+		return ""
+	}
+	return string(id)
+}
+
+// goCommand runs go in a directory, and hands on every line that it prints to stderr.
+func goCommand(dir string, stdout, log io.Writer, line func(string), args ...string) error {
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Stdout = dir, stdout
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		line(lines.Text())
+		fmt.Fprintln(log, lines.Text())
+	}
+	return cmd.Wait()
+}
+
+// logFile holds what go printed. Several builds write to it at once.
+type logFile struct {
+	mu sync.Mutex
+	*os.File
+}
+
+func openLog() (*logFile, error) {
+	path := filepath.Join("bin", "logs", "build.log")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.Create(path)
+	return &logFile{File: file}, err
+}
+
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.File.Write(p)
+}
+
+// show adds to an error what go said about it, without the names of what it compiled and downloaded.
+func show(log *logFile, err error) error {
+	text, readErr := os.ReadFile(log.Name())
+	if readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	var said []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		if strings.Contains(line, " ") && !strings.HasPrefix(line, "go: downloading ") {
+			said = append(said, line)
+		}
+	}
+	return fmt.Errorf("%w\n%s\nthe whole log: %s", err, strings.Join(said[max(0, len(said)-50):], "\n"), log.Name())
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// progress is how much of the work is done. Packages differ in size, so what is left is told by the size of their source.
+type progress struct {
+	waiting     map[string]int64 // sizes of the packages of the current build that are not compiled yet
+	done, total int64            // in bytes
+	count, all  int              // in packages
+	compiledNow int              // without those that were found compiled after all
+}
+
+func newProgress(builds []*build) *progress {
+	p := &progress{}
+	for _, b := range builds {
+		p.all += len(b.packages)
+		for _, one := range b.packages {
+			p.total += one.bytes
+		}
+	}
+	return p
+}
+
+func (p *progress) begin(b *build) {
+	p.waiting = map[string]int64{}
+	for _, one := range b.packages {
+		p.waiting[one.path] = one.bytes
+	}
+}
+
+// compiled counts a package that the compiler has begun with.
+func (p *progress) compiled(path string) {
+	p.compiledNow++
+	p.finish(path)
+}
+
+func (p *progress) finish(path string) {
+	size, waiting := p.waiting[path]
+	if !waiting {
+		return
+	}
+	delete(p.waiting, path)
+	p.count++
+	p.done += size
+}
+
+// end of a build: what it did not have to compile, an earlier one has compiled.
+func (p *progress) end() {
+	for path := range p.waiting {
+		p.finish(path)
+	}
+}
+
+// left is how long the rest takes at the pace so far, once there is a pace to speak of.
+func (p *progress) left(elapsed time.Duration) (time.Duration, bool) {
+	if p.total == 0 || p.done*20 < p.total {
+		return 0, false
+	}
+	return time.Duration(float64(elapsed) * float64(max(0, p.total-p.done)) / float64(p.done)), true
+}
+
+func (p *progress) text(title string, elapsed time.Duration) string {
+	text := fmt.Sprintf("compiling %s: %s of %s packages", title, thousands(p.count), thousands(p.all))
+	if left, known := p.left(elapsed); known {
+		text += ", " + about(left) + " left"
+	}
+	return text
+}
+
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+func about(d time.Duration) string {
+	if d < 50*time.Second {
+		return "less than a minute"
+	}
+	return fmt.Sprintf("about %d min", int((d + 30*time.Second).Minutes()))
+}
+
+// How often the line moves on a terminal, and how often a new one is written elsewhere.
+const (
+	moveEvery  = 500 * time.Millisecond
+	writeEvery = 30 * time.Second
+)
+
+// worthTelling is how many packages are more than a moment's work.
+const worthTelling = 50
+
+// line is the one that moves; where there is no terminal, lines now and then.
+type line struct {
+	out       io.Writer
+	terminal  bool
+	title     string
+	mu        sync.Mutex
+	modules   int
+	work      *progress
+	began     time.Time
+	lastWrite time.Time
+	last      string
+}
+
+func newLine(out io.Writer, terminal bool, title string) *line {
+	return &line{out: out, terminal: terminal, title: title, began: time.Now(), lastWrite: time.Now()}
+}
+
+func (l *line) downloaded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.modules++
+}
+
+func (l *line) begin(work *progress) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.work, l.began = work, time.Now()
+	l.draw(true)
+}
+
+// build runs one build of the work.
+func (l *line) build(b *build, log *logFile) error {
+	l.mu.Lock()
+	l.work.begin(b)
+	l.mu.Unlock()
+	err := l.while(func() error { return b.build(log, l.compiled) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.work.end()
+	return err
+}
+
+func (l *line) compiled(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.work.compiled(path)
+}
+
+// while keeps the line moving until the work is done.
+func (l *line) while(work func() error) error {
+	done := make(chan error)
+	go func() { done <- work() }()
+	tick := time.NewTicker(moveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			l.mu.Lock()
+			l.draw(false)
+			l.mu.Unlock()
+		}
+	}
+}
+
+func (l *line) draw(now bool) {
+	text := ""
+	switch {
+	case l.work != nil && l.work.all > worthTelling:
+		text = l.work.text(l.title, time.Since(l.began))
+	case l.work == nil && l.modules > 0:
+		text = fmt.Sprintf("downloading the modules of %s: %s so far", l.title, thousands(l.modules))
+	default:
+		return
+	}
+	if l.terminal {
+		fmt.Fprintf(l.out, "\r%s%s", text, strings.Repeat(" ", max(0, len(l.last)-len(text))))
+		l.last = text
+		return
+	}
+	if now || time.Since(l.lastWrite) >= writeEvery {
+		fmt.Fprintln(l.out, text)
+		l.lastWrite = time.Now()
+	}
+}
+
+// end leaves a line that tells what was done, if anything was.
+func (l *line) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.terminal && l.last != "" {
+		fmt.Fprintf(l.out, "\r%s\r", strings.Repeat(" ", len(l.last)))
+	}
+	if l.work != nil && l.work.compiledNow > worthTelling {
+		fmt.Fprintf(l.out, "compiled %s: %s packages in %s\n", l.title, thousands(l.work.compiledNow), time.Since(l.began).Round(time.Second))
+	}
+}
+
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

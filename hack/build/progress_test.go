@@ -1,0 +1,43 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestProgress(t *testing.T) {
+	first := &build{packages: []pkg{{"small", 10}, {"large", 4000}, {"both", 990}}}
+	second := &build{packages: []pkg{{"both", 990}, {"other", 3010}}}
+	p := newProgress([]*build{first, second})
+	check := func(want string) {
+		t.Helper()
+		if got := p.text("it", time.Minute); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+	p.begin(first)
+	check("compiling it: 0 of 5 packages")
+	p.compiled("small")
+	check("compiling it: 1 of 5 packages") // too early to tell
+	p.compiled("both")
+	check("compiling it: 2 of 5 packages, about 8 min left")
+	p.compiled("large")
+	p.end()
+	check("compiling it: 3 of 5 packages, less than a minute left")
+	p.begin(second)
+	p.compiled("other")
+	p.compiled("not one of these")
+	p.end()
+	check("compiling it: 5 of 5 packages, less than a minute left")
+	if p.compiledNow != 5 {
+		t.Errorf("%d were compiled", p.compiledNow)
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1204: "1,204", 1234567: "1,234,567"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d is written %s, want %s", n, got, want)
+		}
+	}
+}

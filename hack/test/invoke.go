@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// event is a line of `go test -json`.
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of the output of a build
+	Test        string
+	Elapsed     float64
+	Output      string
+	FailedBuild string
+}
+
+// goTest runs go test once, and adds what becomes of its packages to the results.
+func goTest(args []string, o options, all *results) error {
+	command := []string{"test", "-json"}
+	if len(args) > 1 && args[0] == "-C" {
+		command, args = []string{"-C", args[1], "test", "-json"}, args[2:]
+	}
+	if o.report || o.repeat > 1 {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		command = append(command, "-count=1", "-exec", self+" "+measureArgument)
+	}
+	cmd := exec.Command("go", append(command, args...)...)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if !strings.HasPrefix(lines.Text(), "{") || json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Println(lines.Text())
+			continue
+		}
+		all.add(e)
+	}
+	err = errors.Join(lines.Err(), cmd.Wait())
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && all.failed() > 0 {
+		return nil // what failed has been told
+	}
+	return err
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }

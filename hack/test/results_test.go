@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// events are what go test -json prints of three packages: one is green, one has a red subtest, and one does not compile.
+const events = `
+{"Action":"start","Package":"github.com/fairlead/fairlead/internal/green"}
+{"Action":"output","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA","Output":"a line of its own\n"}
+{"Action":"pass","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA/one","Elapsed":0.1}
+{"Action":"skip","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA/two","Elapsed":0}
+{"Action":"pass","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA","Elapsed":0.1}
+{"Action":"output","Package":"github.com/fairlead/fairlead/internal/green","Output":"processor time: 1.5s\n"}
+{"Action":"pass","Package":"github.com/fairlead/fairlead/internal/green","Elapsed":0.2}
+{"Action":"output","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB/one","Output":"=== RUN   TestB/one\n"}
+{"Action":"output","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB/one","Output":"    b_test.go:7: it is red\n"}
+{"Action":"fail","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB/one","Elapsed":2}
+{"Action":"fail","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB","Elapsed":2}
+{"Action":"pass","Package":"github.com/fairlead/fairlead/test/red","Test":"TestC","Elapsed":1}
+{"Action":"fail","Package":"github.com/fairlead/fairlead/test/red","Elapsed":3}
+{"ImportPath":"github.com/fairlead/fairlead/test/broken","Action":"build-output","Output":"broken.go:1: undefined: x\n"}
+{"Action":"fail","Package":"github.com/fairlead/fairlead/test/broken","Elapsed":0,"FailedBuild":"github.com/fairlead/fairlead/test/broken"}
+{"Action":"skip","Package":"github.com/fairlead/fairlead/api/none","Elapsed":0}
+`
+
+func TestResults(t *testing.T) {
+	logs := t.TempDir()
+	var printed strings.Builder
+	all := newResults(&printed, logs)
+	for line := range strings.Lines(strings.TrimSpace(events)) {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		all.add(e)
+	}
+	all.writeTotal(&printed, 5*time.Second)
+	want := `ok    internal/green                                 0.2s  1 passed, 1 skipped
+FAIL  test/red                                       3.0s  1 passed, 1 failed
+
+    TestB/one
+        b_test.go:7: it is red
+    everything that test/red printed: LOGS/test-red.log
+
+FAIL  test/broken                                    0.0s  0 passed, 1 failed
+    broken.go:1: undefined: x
+    everything that test/broken printed: LOGS/test-broken.log
+
+
+failed: test/broken, test/red
+
+in 5s:
+2 passed, 2 failed, 1 skipped
+`
+	if diff := cmp.Diff(want, strings.ReplaceAll(printed.String(), logs, "LOGS")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if text, err := os.ReadFile(filepath.Join(logs, "internal-green.log")); err != nil || string(text) != "a line of its own\n" {
+		t.Errorf("log is %q, %v", text, err)
+	}
+	if got := all.ended[0].cpu; got != 1500*time.Millisecond {
+		t.Errorf("processor time is %s", got)
+	}
+}
