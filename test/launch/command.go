@@ -1,11 +1,11 @@
 package launch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/wait"
@@ -20,19 +20,47 @@ type Result struct {
 // Command runs a command as the administrator of a cluster.
 func Command(t testing.TB, c *cluster.Cluster, args ...string) Result {
 	t.Helper()
+	return Begin(t, c, args...).Wait()
+}
+
+// Running is a command that was begun, and what it has printed so far.
+type Running struct {
+	Stdout, Stderr *Log
+
+	t     testing.TB
+	cmd   *exec.Cmd
+	end   context.CancelFunc
+	ended chan error
+}
+
+// Begin starts a command as the administrator of a cluster. It ends with the test, if not before.
+func Begin(t testing.TB, c *cluster.Cluster, args ...string) *Running {
+	t.Helper()
 	binary, err := cluster.Binary("fairlead")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
-	defer cancel()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary, append(args, "--kubeconfig", c.Kubeconfig())...)
-	cmd.Env = environment(t.TempDir())
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+	ctx, end := context.WithCancel(t.Context())
+	r := &Running{Stdout: &Log{}, Stderr: &Log{}, t: t, end: end, ended: make(chan error, 1)}
+	r.cmd = exec.CommandContext(ctx, binary, append(args, "--kubeconfig", c.Kubeconfig())...)
+	r.cmd.Env = environment(t.TempDir())
+	r.cmd.Stdout, r.cmd.Stderr = r.Stdout, r.Stderr
+	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return Result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	go func() { r.ended <- r.cmd.Wait() }()
+	return r
+}
+
+// Wait is how the command ended. It kills one that never does.
+func (r *Running) Wait() Result {
+	r.t.Helper()
+	defer r.end()
+	late := time.AfterFunc(wait.Deadline(), r.end)
+	defer late.Stop()
+	var exit *exec.ExitError
+	if err := <-r.ended; err != nil && !errors.As(err, &exit) {
+		r.t.Fatal(err)
+	}
+	return Result{r.cmd.ProcessState.ExitCode(), r.Stdout.Since(0), r.Stderr.Since(0)}
 }
