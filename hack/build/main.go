@@ -108,13 +108,14 @@ func load(builds []*build, log io.Writer, downloaded func()) error {
 }
 
 func (b *build) load(log io.Writer, downloaded func()) error {
-	// Without flags of the linker: they do not count for whether a package has to be compiled.
 	var stdout bytes.Buffer
-	err := goCommand(b.module, &stdout, log, func(line string) {
+	count := func(line string) {
 		if strings.HasPrefix(line, "go: downloading ") {
 			downloaded()
 		}
-	}, "list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,Stale", b.pkg)
+	}
+	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,Stale"}, b.flags...)
+	err := goCommand(b.module, &stdout, log, count, append(args, b.pkg)...)
 	if err != nil {
 		return err
 	}
