@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Names of the CRDs to install; nil stands for all.
 	Names []string
+	// CRDs, if set, are installed instead of Fairlead's own.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// TakeOver adopts CRDs that someone else has installed.
 	TakeOver bool
 	// Webhook converts the objects of CRDs whose versions differ; nil is none
@@ -43,14 +45,10 @@ type Result struct {
 // are served. It writes only what differs. CRDs that cannot be installed do not
 // hold up the others: the results tell of all, the error joins what went wrong.
 func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, error) {
-	crds, err := Named(opts.Names...)
+	crds, err := choose(opts.CRDs, opts.Names)
 	if err != nil {
 		return nil, err
 	}
-	return install(ctx, cfg, crds, opts)
-}
-
-func install(ctx context.Context, cfg *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition, opts Options) ([]Result, error) {
 	if opts.Timeout == 0 {
 		opts.Timeout = time.Minute
 	}

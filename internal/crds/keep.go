@@ -20,6 +20,8 @@ import (
 type KeepOptions struct {
 	// Names of the CRDs.
 	Names []string
+	// CRDs, if set, are kept instead of Fairlead's own.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Every is how often they are looked at, beside whenever trust changes.
 	Every time.Duration
 	// Elected, if set, is closed when this process leads: it then takes the conversion over from another that serves,
@@ -31,14 +33,10 @@ type KeepOptions struct {
 // Keep lets the CRDs' conversion follow the webhook, and whom the API server trusts follow its certificate, until the
 // context ends. It writes only what has changed.
 func (w *Webhook) Keep(ctx context.Context, cfg *rest.Config, opts KeepOptions) error {
-	wanted, err := Named(opts.Names...)
+	wanted, err := choose(opts.CRDs, opts.Names)
 	if err != nil {
 		return err
 	}
-	return w.keep(ctx, cfg, wanted, opts)
-}
-
-func (w *Webhook) keep(ctx context.Context, cfg *rest.Config, wanted []*apiextensionsv1.CustomResourceDefinition, opts KeepOptions) error {
 	if opts.Every == 0 {
 		opts.Every = 10 * time.Second
 	}

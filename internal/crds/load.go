@@ -60,6 +60,14 @@ func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error)
 	return crds, nil
 }
 
+// choose returns the given CRDs or, if there are none, those of Fairlead's with these names.
+func choose(given []*apiextensionsv1.CustomResourceDefinition, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	if given != nil {
+		return given, nil
+	}
+	return Named(names...)
+}
+
 // Print writes Fairlead's CRDs as YAML documents that kubectl can apply. Without a webhook, those of several versions
 // serve only the one that is stored.
 func Print(w io.Writer, webhook *Webhook) error {

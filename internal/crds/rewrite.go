@@ -25,7 +25,7 @@ func (m *migrator) rewriteAll(ctx context.Context, crd *apiextensionsv1.CustomRe
 	resource := m.objects.Resource(schema.GroupVersionResource{
 		Group: crd.Spec.Group, Version: progress.To, Resource: crd.Spec.Names.Plural,
 	})
-	options := metav1.ListOptions{Limit: m.opts.pageSize}
+	options := metav1.ListOptions{Limit: m.opts.PageSize}
 	for {
 		page, err := m.page(ctx, resource, options)
 		if next, expired := expiredToken(err); expired {

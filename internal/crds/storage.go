@@ -20,15 +20,17 @@ import (
 type MigrateOptions struct {
 	// Names of the CRDs; nil stands for all of Fairlead's.
 	Names []string
+	// CRDs, if set, are those whose objects are migrated, instead of Fairlead's own.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Rate is how many objects are rewritten in a second at most.
 	Rate float32
 	// Progress, if set, hears of it after every page, and at the end.
 	Progress func(Migration)
 	// Refused, if set, hears of every object that could not be rewritten, and why.
 	Refused func(object string, err error)
-	Log     logr.Logger
-
-	pageSize int64
+	// PageSize is how many objects are listed at a time. The default is 500.
+	PageSize int64
+	Log      logr.Logger
 }
 
 const (
@@ -60,18 +62,10 @@ var ErrLeftBehind = errors.New("objects are still stored in an older version")
 // forget the older versions. It starts from the beginning each time: an object that is stored right already costs a
 // request and no write.
 func Migrate(ctx context.Context, cfg *rest.Config, opts MigrateOptions) ([]Migration, error) {
-	crds, err := Named(opts.Names...)
+	crds, err := choose(opts.CRDs, opts.Names)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, len(crds))
-	for _, crd := range crds {
-		names = append(names, crd.Name)
-	}
-	return migrate(ctx, cfg, names, opts)
-}
-
-func migrate(ctx context.Context, cfg *rest.Config, names []string, opts MigrateOptions) ([]Migration, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1 // the rewriting has a limit of its own
 	client, err := apiextensions.NewForConfig(cfg)
@@ -85,8 +79,8 @@ func migrate(ctx context.Context, cfg *rest.Config, names []string, opts Migrate
 	if opts.Rate == 0 {
 		opts.Rate = defaultRate
 	}
-	if opts.pageSize == 0 {
-		opts.pageSize = defaultPageSize
+	if opts.PageSize == 0 {
+		opts.PageSize = defaultPageSize
 	}
 	if opts.Progress == nil {
 		opts.Progress = func(Migration) {}
@@ -100,7 +94,8 @@ func migrate(ctx context.Context, cfg *rest.Config, names []string, opts Migrate
 	}
 	var all []Migration
 	var errs []error
-	for _, name := range names {
+	for _, crd := range crds {
+		name := crd.Name
 		migration, err := m.migrate(ctx, name)
 		if apierrors.IsNotFound(err) && len(opts.Names) == 0 {
 			continue // nobody has asked for it
