@@ -4,99 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/fairlead/fairlead/test/cluster"
 )
 
-func TestMain(m *testing.M) {
-	// Processes that are cut off complain a lot.
-	klog.SetLogger(logr.Discard())
-	ctrl.SetLogger(logr.Discard())
-	cluster.Parallel(6)
-	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
-}
-
-func TestCrashAtEveryWrite(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		restaurant restaurant
-		// what must be heard; nothing about a waiter who does it right
-		complaints []string
-	}{
-		"resumable": {
-			restaurant: restaurant{version: waiter.resumable, dishes: 2, mostDishes: 2},
-		},
-		"counts what it does before it notes that it has": {
-			restaurant: restaurant{version: waiter.countsBeforeNoting, dishes: 1},
-			complaints: []string{
-				"cut after write 1 of 2: the end state differs (-undisturbed +disturbed):",
-				"cut before write 2 of 2: the end state differs (-undisturbed +disturbed):",
-				"never sent, the process was cut off here",
-				"201, but the process was cut off before it heard",
-			},
-		},
-		"makes what it cannot find again": {
-			restaurant: restaurant{version: waiter.forgetsNames, dishes: 1},
-			complaints: []string{"cut after write 1 of 2: the end state differs", "Secret NS/dish-* #2"},
-		},
-		"notes what it has not done yet": {
-			restaurant: restaurant{version: waiter.notesTooEarly, dishes: 1, timeout: 3 * time.Second},
-			complaints: []string{"cut after write 1 of 2: started again: the end state was not reached in time: 0 of 1 dishes are there"},
-		},
-		"writes although there is nothing to do": {
-			restaurant: restaurant{version: waiter.notesTooEarly, dishes: 1, ignoresNotes: true},
-			complaints: []string{"started again with nothing left to do, the process wrote:\n  1  patch configmaps"},
-		},
-		"never comes to rest": {
-			restaurant: restaurant{version: waiter.restless, dishes: 1, ignoresNotes: true, timeout: 3 * time.Second},
-			complaints: []string{"undisturbed run: the end state was reached, but the process does not come to rest"},
-		},
-		"breaks the invariant on its way": {
-			restaurant: restaurant{version: waiter.resumable, dishes: 2, mostDishes: 1},
-			complaints: []string{"undisturbed run: invariant broken: 2 dishes on one table"},
-		},
-	}
-	c := cluster.Shared(t)
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			heard := listen(t, func(t testing.TB) { CrashAtEveryWrite(t, tc.restaurant.scenario(t, c)) })
-			for _, complaint := range tc.complaints {
-				if !strings.Contains(heard, complaint) {
-					t.Errorf("not reported: %s\nheard: %s", complaint, heard)
-				}
-			}
-			if len(tc.complaints) == 0 && heard != "" {
-				t.Errorf("blamed without cause: %s", heard)
-			}
-		})
-	}
-}
-
-func TestDisturbEveryWrite(t *testing.T) {
-	t.Parallel()
-	r := restaurant{version: waiter.resumable, dishes: 2}
-	DisturbEveryWrite(t, r.scenario(t, cluster.Shared(t)),
-		Conflict(), TooManyRequests(0), InternalError(), Delay(100*time.Millisecond))
-}
-
-// What does not depend on a cluster: how worlds and processes are handled.
+// How runs and processes are handled, against a server in memory and with a clock that need not be waited for.
 func TestEveryWriteHandlesProcesses(t *testing.T) {
-	t.Parallel()
 	write := func(ctx context.Context, cfg *rest.Config) error {
 		clients, err := kubernetes.NewForConfig(cfg)
 		if err != nil {
@@ -105,73 +29,112 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 		_, err = clients.CoreV1().ConfigMaps("shop").Update(ctx, cart(), metav1.UpdateOptions{})
 		return err
 	}
+	settled := func(int) error { return nil }
 	tests := map[string]struct {
 		run        func(context.Context, *rest.Config) error
+		settled    func(world int) error
 		pick       func(int, Log) bool
 		worlds     int
 		complaints string
 	}{
 		"one that ends when its work is done": {
-			run: write, worlds: 3,
+			run: write, settled: settled, worlds: 3,
 		},
 		"one of whose two writes only the second is picked": {
 			run: func(ctx context.Context, cfg *rest.Config) error {
 				return errors.Join(write(ctx, cfg), write(ctx, cfg))
 			},
-			pick:   func(k int, writes Log) bool { return k == 2 && len(writes) == 2 && writes[k-1].Name == cart().Name },
-			worlds: 3,
+			settled: settled,
+			pick:    func(k int, writes Log) bool { return k == 2 && len(writes) == 2 && writes[k-1].Name == cart().Name },
+			worlds:  3,
 		},
 		"one that writes nothing": {
 			run:        func(context.Context, *rest.Config) error { return nil },
+			settled:    settled,
 			worlds:     1,
 			complaints: "the undisturbed run wrote nothing",
 		},
 		"one that only the first time has something to write": {
-			run: once(write), worlds: 3,
+			run: once(write), settled: settled, worlds: 3,
 			complaints: "cut before write 1 of 1: nothing was disturbed",
 		},
 		"one that fails without being disturbed": {
 			run:        func(context.Context, *rest.Config) error { return errors.New("no bread") },
+			settled:    settled,
 			worlds:     1,
 			complaints: "undisturbed run: the process ended: no bread",
 		},
 		"one that does not stop": {
 			run: func(ctx context.Context, cfg *rest.Config) error {
 				write(ctx, cfg)
-				select {}
+				time.Sleep(time.Hour)
+				return nil
 			},
+			settled:    settled,
 			worlds:     1,
 			complaints: "undisturbed run: the process did not stop when its context ended",
+		},
+		"one that never comes to rest": {
+			run: func(ctx context.Context, cfg *rest.Config) error {
+				for ctx.Err() == nil {
+					write(ctx, cfg)
+					time.Sleep(20 * time.Millisecond)
+				}
+				return nil
+			},
+			settled:    settled,
+			worlds:     1,
+			complaints: "undisturbed run: the end state was reached, but the process does not come to rest",
+		},
+		"one that does not get there after a crash": {
+			run: write,
+			settled: func(world int) error {
+				if world > 1 {
+					return errors.New("no bread")
+				}
+				return nil
+			},
+			worlds:     3,
+			complaints: "cut before write 1 of 1: started again: the end state was not reached in time: no bread",
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var made, removed int
-			s := Scenario{
-				Config: &rest.Config{Host: newServer(t).URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
-				Setup: func(testing.TB) World {
-					made++
-					return World{
-						Run:      tc.run,
-						Settled:  func(context.Context) error { return nil },
-						Snapshot: func(context.Context) (map[string]string, error) { return nil, nil },
-						Teardown: func() { removed++ },
-					}
-				},
-				Pick:          tc.pick,
-				RestartWrites: true,
-				Timeout:       time.Second,
-			}
-			heard := listen(t, func(t testing.TB) { CrashAtEveryWrite(t, s) })
-			if tc.complaints == "" && heard != "" || !strings.Contains(heard, tc.complaints) {
-				t.Errorf("heard %q, want %q", heard, tc.complaints)
-			}
-			if made != tc.worlds || removed != tc.worlds {
-				t.Errorf("%d worlds made and %d removed, want %d", made, removed, tc.worlds)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var made, removed int
+				s := Scenario{
+					Config: &rest.Config{Host: "http://memory", Transport: &server{}, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+					Setup: func(testing.TB) World {
+						made++
+						return World{
+							Run:      tc.run,
+							Settled:  func(context.Context) error { return tc.settled(made) },
+							Snapshot: func(context.Context) (map[string]string, error) { return nil, nil },
+							Teardown: func() { removed++ },
+						}
+					},
+					Pick:          tc.pick,
+					RestartWrites: true,
+					Timeout:       10 * time.Second,
+				}
+				heard := listen(t, func(t testing.TB) { CrashAtEveryWrite(t, s) })
+				time.Sleep(2 * time.Hour) // until the last process has ended
+				if tc.complaints == "" && heard != "" || !strings.Contains(heard, tc.complaints) {
+					t.Errorf("heard %q, want %q", heard, tc.complaints)
+				}
+				if made != tc.worlds || removed != tc.worlds {
+					t.Errorf("%d worlds made and %d removed, want %d", made, removed, tc.worlds)
+				}
+			})
 		})
 	}
+}
+
+// RoundTrip answers without a network.
+func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
+	recorder := httptest.NewRecorder()
+	s.serve(recorder, req)
+	return recorder.Result(), nil
 }
 
 // once is a process that works in its first life, and has nothing to do in any later one.

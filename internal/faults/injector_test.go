@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // server stands for the far end of the line. It says yes to everything and
@@ -174,15 +176,14 @@ func TestCutSeversWatches(t *testing.T) {
 	}
 	defer w.Stop()
 	in.Cut()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	late := time.After(wait.Deadline())
 	for {
 		select {
 		case _, open := <-w.ResultChan():
 			if !open {
 				return
 			}
-		case <-ctx.Done():
+		case <-late:
 			t.Fatal("the watch is still open")
 		}
 	}
@@ -203,9 +204,9 @@ func TestWriteUnderWayArrivesDespiteTheCut(t *testing.T) {
 
 	in.Cut()
 	kill()
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := in.Drain(short); err == nil {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := in.Drain(ended); err == nil {
 		t.Error("drained while a write is under way")
 	}
 	close(s.hold)
@@ -238,43 +239,60 @@ func TestCutAmongConcurrentWrites(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	t.Run("holds back, then lets go", func(t *testing.T) {
-		in := New(Rule{Match: Write, Action: Delay(100 * time.Millisecond)})
-		begin := time.Now()
-		if _, err := newServer(t).configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begin); took < 100*time.Millisecond {
-			t.Errorf("took %s", took)
-		}
-	})
-	t.Run("ends with the caller's patience", func(t *testing.T) {
-		in := New(Rule{Match: Write, Action: Delay(time.Hour)})
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		_, err := newServer(t).configMaps(t, in).Update(ctx, cart(), metav1.UpdateOptions{})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("ends with the process", func(t *testing.T) {
-		in := New(Rule{Match: Write, Action: Delay(time.Hour)})
-		time.AfterFunc(50*time.Millisecond, in.Cut)
-		_, err := newServer(t).configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{})
-		if !errors.Is(err, ErrCut) {
-			t.Errorf("got %v", err)
-		}
-	})
+	in := New(Rule{Match: Write, Action: Delay(20 * time.Millisecond)})
+	begin := time.Now()
+	if _, err := newServer(t).configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took < 20*time.Millisecond {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestHold(t *testing.T) {
+	tests := map[string]struct {
+		release func(until chan struct{}, in *Injector, cancel func())
+		want    error
+		arrived int
+	}{
+		"until it is released":   {func(until chan struct{}, _ *Injector, _ func()) { close(until) }, nil, 1},
+		"until the caller stops": {func(_ chan struct{}, _ *Injector, cancel func()) { cancel() }, context.Canceled, 0},
+		"until the process ends": {func(_ chan struct{}, in *Injector, _ func()) { in.Cut() }, ErrCut, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, until := newServer(t), make(chan struct{})
+			in := New(Rule{Match: Write, Action: Hold(until)})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			result := make(chan error, 1)
+			go func() {
+				_, err := s.configMaps(t, in).Update(ctx, cart(), metav1.UpdateOptions{})
+				result <- err
+			}()
+			eventually(t, "the write to be held", func() bool { return in.Log().Count(Write) == 1 })
+			if arrived := s.seen(); len(arrived) > 0 {
+				t.Errorf("the server got %v", arrived)
+			}
+			tc.release(until, in, cancel)
+			if err := <-result; !errors.Is(err, tc.want) {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if arrived := s.seen(); len(arrived) != tc.arrived {
+				t.Errorf("the server got %v", arrived)
+			}
+		})
+	}
 }
 
 func TestRulesCompose(t *testing.T) {
 	in := New(
-		Rule{Match: Write, Action: Delay(50 * time.Millisecond)},
+		Rule{Match: Write, Action: Delay(20 * time.Millisecond)},
 		Rule{Match: Write, Nth: 1, Action: Conflict()},
 	)
 	begin := time.Now()
 	_, err := newServer(t).configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{})
-	if !apierrors.IsConflict(err) || time.Since(begin) < 50*time.Millisecond {
+	if !apierrors.IsConflict(err) || time.Since(begin) < 20*time.Millisecond {
 		t.Errorf("want a delayed conflict, got %v after %s", err, time.Since(begin))
 	}
 }
@@ -298,15 +316,10 @@ func TestCounts(t *testing.T) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s", what)
+	wait.Until(t, func(context.Context) error {
+		if !is() {
+			return errors.New("waited for " + what)
 		}
-	}
+		return nil
+	})
 }

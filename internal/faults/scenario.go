@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // Scenario is a story that can be told again and again, each time in a fresh
@@ -27,7 +29,7 @@ type Scenario struct {
 	// to do, to write. Unless set, that is a failure.
 	RestartWrites bool
 	// Timeout bounds every wait: for the end state, and for the process to stop
-	// when it is told to. The default is 2 min.
+	// when it is told to. The default is wait.Deadline.
 	Timeout time.Duration
 	// Quiet is how long the process must have been silent for its end state to
 	// be taken as final. The default is 300 ms.
@@ -58,7 +60,7 @@ func (s Scenario) withDefaults() Scenario {
 		s.Counted = Write
 	}
 	if s.Timeout == 0 {
-		s.Timeout = 2 * time.Minute
+		s.Timeout = wait.Deadline()
 	}
 	if s.Quiet == 0 {
 		s.Quiet = 300 * time.Millisecond

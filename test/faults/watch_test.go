@@ -1,7 +1,8 @@
-package faults
+package faults_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // An informer must not miss anything, however its watch is disturbed.
@@ -21,7 +24,7 @@ func TestInformerSurvives(t *testing.T) {
 	const json, protobuf = "application/json", "application/vnd.kubernetes.protobuf"
 	tests := map[string]struct {
 		contentType string
-		rules       []Rule
+		rules       []faults.Rule
 		watches     int32 // that the informer needs at least
 	}{
 		"nothing": {
@@ -29,39 +32,39 @@ func TestInformerSurvives(t *testing.T) {
 		},
 		"a watch that is dropped in every phase": {
 			contentType: json, watches: 4,
-			rules: []Rule{
-				{Match: Watch, Nth: 1, Action: DropWatch(1)},
-				{Match: Watch, Nth: 2, Action: DropWatch(1)},
-				{Match: Watch, Nth: 3, Action: DropWatch(2)},
+			rules: []faults.Rule{
+				{Match: faults.Watch, Nth: 1, Action: faults.DropWatch(1)},
+				{Match: faults.Watch, Nth: 2, Action: faults.DropWatch(1)},
+				{Match: faults.Watch, Nth: 3, Action: faults.DropWatch(2)},
 			},
 		},
 		"the same in protobuf": {
 			contentType: protobuf, watches: 4,
-			rules: []Rule{
-				{Match: Watch, Nth: 1, Action: DropWatch(1)},
-				{Match: Watch, Nth: 2, Action: DropWatch(1)},
-				{Match: Watch, Nth: 3, Action: DropWatch(2)},
+			rules: []faults.Rule{
+				{Match: faults.Watch, Nth: 1, Action: faults.DropWatch(1)},
+				{Match: faults.Watch, Nth: 2, Action: faults.DropWatch(1)},
+				{Match: faults.Watch, Nth: 3, Action: faults.DropWatch(2)},
 			},
 		},
 		"a watch that does not last": {
 			contentType: json, watches: 3,
-			rules: []Rule{
-				{Match: Watch, Nth: 1, Action: DropWatchAfter(20 * time.Millisecond)},
-				{Match: Watch, Nth: 2, Action: DropWatchAfter(20 * time.Millisecond)},
+			rules: []faults.Rule{
+				{Match: faults.Watch, Nth: 1, Action: faults.DropWatchAfter(20 * time.Millisecond)},
+				{Match: faults.Watch, Nth: 2, Action: faults.DropWatchAfter(20 * time.Millisecond)},
 			},
 		},
 		"a watch that cannot be resumed": {
 			contentType: json, watches: 3,
-			rules: []Rule{
-				{Match: Watch, Nth: 1, Action: DropWatch(2)},
-				{Match: Watch, Nth: 2, Action: Expired()},
+			rules: []faults.Rule{
+				{Match: faults.Watch, Nth: 1, Action: faults.DropWatch(2)},
+				{Match: faults.Watch, Nth: 2, Action: faults.Expired()},
 			},
 		},
 		"a watch that is refused": {
 			contentType: json, watches: 3,
-			rules: []Rule{
-				{Match: Watch, Nth: 1, Action: TooManyRequests(time.Second)},
-				{Match: Watch, Nth: 2, Action: InternalError()},
+			rules: []faults.Rule{
+				{Match: faults.Watch, Nth: 1, Action: faults.TooManyRequests(time.Second)},
+				{Match: faults.Watch, Nth: 2, Action: faults.InternalError()},
 			},
 		},
 	}
@@ -75,13 +78,13 @@ func TestInformerSurvives(t *testing.T) {
 			t.Parallel()
 			namespace := c.Namespace(t)
 			var watches atomic.Int32
-			count := Rule{Match: func(r Request) bool {
-				if Watch(r) {
+			count := faults.Rule{Match: func(r faults.Request) bool {
+				if faults.Watch(r) {
 					watches.Add(1)
 				}
 				return false
 			}}
-			in := New(append(tc.rules, count)...)
+			in := faults.New(append(tc.rules, count)...)
 			cfg := rest.CopyConfig(c.Config())
 			cfg.ContentType = tc.contentType
 			clients, err := kubernetes.NewForConfig(in.Config(cfg))
@@ -100,13 +103,18 @@ func TestInformerSurvives(t *testing.T) {
 				if _, err := admin.CoreV1().Secrets(namespace).Create(t.Context(), dish, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the informer to know of "+name, func() bool {
+				wait.Until(t, func(context.Context) error {
 					_, err := lister.Secrets(namespace).Get(name)
-					return err == nil
+					return err
 				})
 			}
 			create("soup")
-			eventually(t, "the disturbance to have happened", func() bool { return watches.Load() >= tc.watches })
+			wait.Until(t, func(context.Context) error {
+				if n := watches.Load(); n < tc.watches {
+					return fmt.Errorf("the informer has opened %d watches, want %d", n, tc.watches)
+				}
+				return nil
+			})
 			create("cake")
 		})
 	}

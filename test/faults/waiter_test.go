@@ -1,11 +1,10 @@
-package faults
+package faults_test
 
 import (
 	"context"
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
@@ -85,13 +85,6 @@ func (w waiter) notesTooEarly(ctx context.Context, order *corev1.ConfigMap) (ctr
 	return ctrl.Result{}, w.bring(ctx, "soup")
 }
 
-func (w waiter) restless(ctx context.Context, order *corev1.ConfigMap) (ctrl.Result, error) {
-	if err := w.bring(ctx, "soup"); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, w.served(ctx, order)
-}
-
 func (w waiter) bring(ctx context.Context, dish string) error {
 	secret := corev1ac.Secret(dish, w.namespace).WithStringData(map[string]string{"taste": "good"})
 	return w.Apply(ctx, secret, client.FieldOwner("waiter"), client.ForceOwnership)
@@ -139,16 +132,16 @@ type restaurant struct {
 	dishes       int  // that make the end state
 	ignoresNotes bool // serves again what has been served
 	mostDishes   int  // as the invariant allows; 0 is any number
-	timeout      time.Duration
+	undisturbed  bool // what there is to see, a run without any crash shows
 }
 
-func (r restaurant) scenario(t testing.TB, c *cluster.Cluster) Scenario {
+func (r restaurant) scenario(t testing.TB, c *cluster.Cluster) faults.Scenario {
 	t.Helper()
 	admin, err := client.New(c.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	setup := func(t testing.TB) World {
+	setup := func(t testing.TB) faults.World {
 		namespace := c.Namespace(t)
 		order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "order", Labels: map[string]string{"of": "test"}}}
 		if err := admin.Create(t.Context(), order); err != nil {
@@ -159,7 +152,7 @@ func (r restaurant) scenario(t testing.TB, c *cluster.Cluster) Scenario {
 			err := admin.List(ctx, &list, client.InNamespace(namespace))
 			return len(list.Items), err
 		}
-		return World{
+		return faults.World{
 			Run: func(ctx context.Context, cfg *rest.Config) error {
 				return r.version.run(ctx, cfg, namespace, !r.ignoresNotes)
 			},
@@ -176,7 +169,7 @@ func (r restaurant) scenario(t testing.TB, c *cluster.Cluster) Scenario {
 				return nil
 			},
 			Snapshot: func(ctx context.Context) (map[string]string, error) {
-				secrets := Dump{
+				secrets := faults.Dump{
 					Kinds: []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Secret")},
 					In:    []client.ListOption{client.InNamespace(namespace)},
 					Names: map[string]string{namespace: "NS"},
@@ -191,5 +184,9 @@ func (r restaurant) scenario(t testing.TB, c *cluster.Cluster) Scenario {
 			},
 		}
 	}
-	return Scenario{Config: c.Config(), Setup: setup, Timeout: r.timeout}
+	scenario := faults.Scenario{Config: c.Config(), Setup: setup}
+	if r.undisturbed {
+		scenario.Pick = func(int, faults.Log) bool { return false }
+	}
+	return scenario
 }
