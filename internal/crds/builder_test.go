@@ -98,11 +98,6 @@ func (b *crdBuilder) Bundle(bundle string) *crdBuilder {
 	return b
 }
 
-func (b *crdBuilder) ShortName(name string) *crdBuilder {
-	b.crd.Spec.Names.ShortNames = []string{name}
-	return b
-}
-
 func (b *crdBuilder) Label(key, value string) *crdBuilder {
 	b.crd.Labels[key] = value
 	return b

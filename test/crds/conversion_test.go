@@ -1,4 +1,4 @@
-package crds
+package crds_test
 
 import (
 	"encoding/json"
@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/crds"
 )
 
 // convertBoats keeps in v2's crew what v1 calls mate.
@@ -56,12 +58,12 @@ func convertBoats(w http.ResponseWriter, r *http.Request) {
 }
 
 // shipyard is a webhook that converts boats.
-func shipyard(t testing.TB) *Webhook {
+func shipyard(t testing.TB) *crds.Webhook {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(convertBoats))
 	t.Cleanup(server.Close)
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return &Webhook{URL: server.URL, Trust: Trusted(bundle)}
+	return &crds.Webhook{URL: server.URL, Trust: crds.Trusted(bundle)}
 }
 
 // firstBoats are as the first Fairlead had them: with a mate and one version.
@@ -75,9 +77,9 @@ func nextBoats(plural string) *crdBuilder {
 }
 
 // seed makes boats that are stored as v1.
-func (h *harbour) seed(plural string, names ...string) map[string]*unstructured.Unstructured {
+func (h *hub) seed(plural string, names ...string) map[string]*unstructured.Unstructured {
 	h.t.Helper()
-	h.install(firstBoats(plural).Obj(), Options{}).is(Created, "")
+	h.install(firstBoats(plural).Obj(), crds.Options{}).is(crds.Created, "")
 	boats := map[string]*unstructured.Unstructured{}
 	for _, name := range names {
 		boat := newBoat(plural, name)
@@ -88,13 +90,13 @@ func (h *harbour) seed(plural string, names ...string) map[string]*unstructured.
 	return boats
 }
 
-func (h *harbour) boatAs(version, plural, name string) (*unstructured.Unstructured, error) {
+func (h *hub) boatAs(version, plural, name string) (*unstructured.Unstructured, error) {
 	boat := newBoat(plural, name)
 	boat.SetGroupVersionKind(schema.GroupVersionKind{Group: "harbour.test", Version: version, Kind: kindOf(plural)})
 	return boat, h.Get(h.t.Context(), client.ObjectKeyFromObject(boat), boat)
 }
 
-func (h *harbour) sails(version, plural, name, field, want string) {
+func (h *hub) sails(version, plural, name, field, want string) {
 	h.t.Helper()
 	var got string
 	h.eventually(version+" of "+name+" to have the "+field+" "+want, func() bool {
@@ -109,23 +111,23 @@ func (h *harbour) sails(version, plural, name, field, want string) {
 
 func TestUpgradeToSeveralVersions(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
 	h.seed(boats, "heron")
 	want := nextBoats(boats).Obj()
 
-	refused := h.install(want, Options{})
-	if refused.result.Outcome != NeedsWebhook || refused.err == nil || !strings.Contains(refused.err.Error(), "--webhook-service") {
+	refused := h.install(want, crds.Options{})
+	if refused.result.Outcome != crds.NeedsWebhook || refused.err == nil || !strings.Contains(refused.err.Error(), "--webhook-service") {
 		t.Errorf("without a webhook: %+v, %v", refused.result, refused.err)
 	}
 	if live := h.get(want.Name); len(live.Spec.Versions) != 1 {
 		t.Error("it was not left as it was")
 	}
 
-	h.install(want, Options{Webhook: shipyard(t)}).is(Updated, "from schema version 1 to 2")
+	h.install(want, crds.Options{Webhook: shipyard(t)}).is(crds.Updated, "from schema version 1 to 2")
 	h.sails("v2", boats, "heron", "crew", "mate of heron")
 	h.sails("v1", boats, "heron", "mate", "mate of heron")
-	h.install(want, Options{}).is(Unchanged, "")
+	h.install(want, crds.Options{}).is(crds.Unchanged, "")
 	if strategy := h.get(want.Name).Spec.Conversion.Strategy; strategy != apiextensionsv1.WebhookConverter {
 		t.Errorf("an install that knows of no webhook left the strategy %s", strategy)
 	}
@@ -133,87 +135,88 @@ func TestUpgradeToSeveralVersions(t *testing.T) {
 
 func TestNewCRDOfSeveralVersions(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats, crews := h.fresh("boats"), h.fresh("crews")
 
-	h.install(nextBoats(boats).Obj(), Options{}).is(Created, "")
+	h.install(nextBoats(boats).Obj(), crds.Options{}).is(crds.Created, "")
 	if live := h.get(boats + ".harbour.test"); live.Spec.Versions[0].Served || live.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Error("v1 is served although nobody converts it")
 	}
-	h.install(nextBoats(boats).Obj(), Options{}).is(Unchanged, "")
+	h.install(nextBoats(boats).Obj(), crds.Options{}).is(crds.Unchanged, "")
 	hook := shipyard(t)
-	h.install(nextBoats(boats).Obj(), Options{Webhook: hook}).is(Repaired, "it differed from schema version 2")
-	h.install(nextBoats(crews).Obj(), Options{Webhook: hook}).is(Created, "")
+	h.install(nextBoats(boats).Obj(), crds.Options{Webhook: hook}).is(crds.Repaired, "it differed from schema version 2")
+	h.install(nextBoats(crews).Obj(), crds.Options{Webhook: hook}).is(crds.Created, "")
 	for _, plural := range []string{boats, crews} {
 		live := h.get(plural + ".harbour.test")
 		if !live.Spec.Versions[0].Served || live.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
 			t.Errorf("%s: v1 is not served although it can be converted", plural)
 		}
-		h.install(nextBoats(plural).Obj(), Options{Webhook: hook}).is(Unchanged, "")
+		h.install(nextBoats(plural).Obj(), crds.Options{Webhook: hook}).is(crds.Unchanged, "")
 	}
 }
 
 func TestTakeOverWithObjectsOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
 	theirs := firstBoats(boats).Obj()
 	theirs.Annotations = nil
 	if err := h.Create(t.Context(), theirs, client.FieldOwner("orchestrator")); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually("the CRD to be established", func() bool { ok, _ := established(h.get(theirs.Name)); return ok })
+	h.eventually("the CRD to be established", func() bool { return established(h.get(theirs.Name)) == nil })
 	boat := newBoat(boats, "heron")
 	unstructured.SetNestedField(boat.Object, "bosun", "spec", "mate")
 	h.eventually("a boat to be accepted", func() bool { return h.Create(t.Context(), boat) == nil })
 	want := nextBoats(boats).Obj()
 
-	h.install(want, Options{TakeOver: true}).is(TakenOver, "it was managed by orchestrator; the operator brings its new schema, "+
+	h.install(want, crds.Options{TakeOver: true}).is(crds.TakenOver, "it was managed by orchestrator; the operator brings its new schema, "+
 		"because objects are stored as v1, and only a webhook converts them to v2")
 	if live := h.get(want.Name); len(live.Spec.Versions) != 1 {
 		t.Error("its schema was changed too")
 	}
-	h.install(want, Options{Webhook: shipyard(t)}).is(Updated, "from schema version 0 to 2")
+	h.install(want, crds.Options{Webhook: shipyard(t)}).is(crds.Updated, "from schema version 0 to 2")
 	h.sails("v2", boats, "heron", "crew", "bosun")
 }
 
 func TestConversionFollowsTheOperator(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
 	h.seed(boats, "heron")
 	want := nextBoats(boats).Obj()
 	first, second := shipyard(t), shipyard(t)
 	at := func() string { return *h.get(want.Name).Spec.Conversion.Webhook.ClientConfig.URL }
 
-	h.install(want, Options{Webhook: first}).is(Updated, "from schema version 1 to 2")
-	h.install(want, Options{Webhook: second}).is(Unchanged, "")
-	if at() != first.URL+ConversionPath {
+	h.install(want, crds.Options{Webhook: first}).is(crds.Updated, "from schema version 1 to 2")
+	h.install(want, crds.Options{Webhook: second}).is(crds.Unchanged, "")
+	if at() != first.URL+crds.ConversionPath {
 		t.Error("one that does not lead took the conversion from one that serves")
 	}
 	elected := make(chan struct{})
 	var leading atomic.Bool
 	second.Leading = leading.Load
 	go func() {
-		_ = second.keep(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{want},
-			KeepOptions{Every: time.Hour, Elected: elected, Log: logr.Discard()})
+		_ = second.Keep(t.Context(), h.cfg, crds.KeepOptions{
+			CRDs: []*apiextensionsv1.CustomResourceDefinition{want}, Every: time.Hour, Elected: elected, Log: logr.Discard(),
+		})
 	}()
 	leading.Store(true)
 	close(elected)
-	h.eventually("the one that leads to take the conversion", func() bool { return at() == second.URL+ConversionPath })
+	h.eventually("the one that leads to take the conversion", func() bool { return at() == second.URL+crds.ConversionPath })
 	h.sails("v2", boats, "heron", "crew", "mate of heron")
 
 	byService := *first
 	byService.Service = &apiextensionsv1.ServiceReference{Namespace: "default", Name: "kubernetes"}
-	h.install(want, Options{Webhook: &byService}).is(Repaired, "it differed from schema version 2")
-	h.install(want, Options{Webhook: first}).is(Unchanged, "")
+	h.install(want, crds.Options{Webhook: &byService}).is(crds.Repaired, "it differed from schema version 2")
+	h.install(want, crds.Options{Webhook: first}).is(crds.Unchanged, "")
 	if service := h.get(want.Name).Spec.Conversion.Webhook.ClientConfig.Service; service == nil {
 		t.Error("one that was started by hand took the conversion from a Service that is there")
 	}
 	byService.Service.Name = "gone"
-	h.install(want, Options{Webhook: &byService}).is(Repaired, "it differed from schema version 2")
-	h.install(want, Options{Webhook: first}).is(Repaired, "it differed from schema version 2")
-	if at() != first.URL+ConversionPath {
+	h.install(want, crds.Options{Webhook: &byService}).is(crds.Repaired, "it differed from schema version 2")
+	h.install(want, crds.Options{Webhook: first}).is(crds.Repaired, "it differed from schema version 2")
+	if at() != first.URL+crds.ConversionPath {
 		t.Error("a Service that is gone still has the conversion")
 	}
 }

@@ -1,9 +1,12 @@
-package certs
+package certs_test
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
 	"maps"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,18 +20,20 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/fairlead/fairlead/internal/certs"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"}))
-}
+const (
+	secretName = "fairlead-webhook-certificate"
+	host       = "fairlead-webhook.fairlead.svc"
+)
 
-const secretName = "fairlead-webhook-certificate"
+var lifetimes = certs.Lifetimes{Authority: 100 * time.Hour, Certificate: 9 * time.Hour}
 
-// vault is the one Secret in a namespace of its own, and a clock that the test moves.
-type vault struct {
+// sharedSecret is the Secret of several replicas in a namespace of its own, and a clock that the test moves.
+type sharedSecret struct {
 	t       testing.TB
 	config  *rest.Config
 	secrets typedcorev1.SecretInterface
@@ -38,10 +43,10 @@ type vault struct {
 	now time.Time
 }
 
-func newVault(t testing.TB) *vault {
+func newSharedSecret(t testing.TB) *sharedSecret {
 	t.Helper()
 	c := cluster.Shared(t)
-	v := &vault{t: t, config: c.Config(), in: c.Namespace(t), now: noon}
+	v := &sharedSecret{t: t, config: c.Config(), in: c.Namespace(t), now: time.Now()}
 	client, err := typedcorev1.NewForConfig(v.config)
 	if err != nil {
 		t.Fatal(err)
@@ -50,14 +55,14 @@ func newVault(t testing.TB) *vault {
 	return v
 }
 
-// replica is one of several that share the Secret.
-func (v *vault) replica(config *rest.Config, names ...string) *Source {
+// replica is one of those that share the Secret.
+func (v *sharedSecret) replica(config *rest.Config, names ...string) *certs.Source {
 	v.t.Helper()
 	if len(names) == 0 {
 		names = []string{host}
 	}
-	s, err := New(config, Options{
-		Kind: SelfSigned, Namespace: v.in, Name: secretName, Names: names, Lifetimes: usual, Log: logr.Discard(),
+	s, err := certs.New(config, certs.Options{
+		Kind: certs.SelfSigned, Namespace: v.in, Name: secretName, Names: names, Lifetimes: lifetimes, Log: logr.Discard(),
 		Now: func() time.Time {
 			v.mu.Lock()
 			defer v.mu.Unlock()
@@ -70,20 +75,20 @@ func (v *vault) replica(config *rest.Config, names ...string) *Source {
 	return s
 }
 
-func (v *vault) load(s *Source) {
+func (v *sharedSecret) load(s *certs.Source) {
 	v.t.Helper()
 	if err := s.Load(v.t.Context()); err != nil {
 		v.t.Fatal(err)
 	}
 }
 
-func (v *vault) pass(d time.Duration) {
+func (v *sharedSecret) pass(d time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.now = v.now.Add(d)
 }
 
-func (v *vault) open() *corev1.Secret {
+func (v *sharedSecret) open() *corev1.Secret {
 	v.t.Helper()
 	secret, err := v.secrets.Get(v.t.Context(), secretName, metav1.GetOptions{})
 	if err != nil {
@@ -93,8 +98,8 @@ func (v *vault) open() *corev1.Secret {
 }
 
 func TestReplicasShareOneCertificate(t *testing.T) {
-	v := newVault(t)
-	sources := make([]*Source, 6)
+	v := newSharedSecret(t)
+	sources := make([]*certs.Source, 6)
 	all := func(what string) {
 		t.Helper()
 		var group sync.WaitGroup
@@ -109,12 +114,9 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 		for _, s := range sources {
 			v.load(s) // one that lost a race for the write has read what won it, and this is for one that was late
 		}
-		held, err := parsePair(v.open().Data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		held := leafOf(t, v.open().Data)
 		for i, s := range sources {
-			if certificate, err := s.GetCertificate(nil); err != nil || !certificate.Leaf.Equal(held.leaf()) {
+			if certificate, err := s.GetCertificate(nil); err != nil || !certificate.Leaf.Equal(held) {
 				t.Errorf("%s: replica %d serves another certificate: %v", what, i, err)
 			}
 		}
@@ -132,10 +134,10 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 	v.pass(7 * time.Hour)
 	all("when the certificate is used up")
 	second := v.open()
-	if string(second.Data[keyCertificate]) == string(first.Data[keyCertificate]) {
+	if string(second.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
 		t.Error("the certificate was not renewed")
 	}
-	if string(second.Data[keyAuthority]) != string(first.Data[keyAuthority]) {
+	if string(second.Data["ca.crt"]) != string(first.Data["ca.crt"]) {
 		t.Error("the authority changed with the certificate")
 	}
 
@@ -149,13 +151,13 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 
 	v.pass(80 * time.Hour)
 	all("when the authority is used up")
-	if string(v.open().Data[keyAuthority]) == string(first.Data[keyAuthority]) {
+	if string(v.open().Data["ca.crt"]) == string(first.Data["ca.crt"]) {
 		t.Error("the authority was not renewed")
 	}
 }
 
 func TestDeletedSecretIsPutBack(t *testing.T) {
-	v := newVault(t)
+	v := newSharedSecret(t)
 	s := v.replica(v.config)
 	v.load(s)
 	before := v.open()
@@ -169,7 +171,7 @@ func TestDeletedSecretIsPutBack(t *testing.T) {
 }
 
 func TestOperatorsOfDifferentNamesAgree(t *testing.T) {
-	v := newVault(t)
+	v := newSharedSecret(t)
 	one, other := v.replica(v.config, host), v.replica(v.config, "127.0.0.1")
 	v.load(one)
 	v.load(other)
@@ -182,7 +184,7 @@ func TestOperatorsOfDifferentNamesAgree(t *testing.T) {
 }
 
 func TestSecretOfSomebodyElse(t *testing.T) {
-	v := newVault(t)
+	v := newSharedSecret(t)
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{"password": []byte("x")}}
 	if _, err := v.secrets.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -197,9 +199,9 @@ func TestSecretOfSomebodyElse(t *testing.T) {
 }
 
 func TestSecretThatOthersKeep(t *testing.T) {
-	v := newVault(t)
-	s, err := New(v.config, Options{
-		Kind: Secret, Namespace: v.in, Name: secretName, Names: []string{host}, Log: logr.Discard(), Now: func() time.Time { return noon },
+	v := newSharedSecret(t)
+	s, err := certs.New(v.config, certs.Options{
+		Kind: certs.Secret, Namespace: v.in, Name: secretName, Names: []string{"127.0.0.1"}, Log: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -207,13 +209,16 @@ func TestSecretThatOthersKeep(t *testing.T) {
 	if err := s.Load(t.Context()); !apierrors.IsNotFound(err) {
 		t.Errorf("before it is there: %v", err)
 	}
-	p := makeAuthority(t, noon).pair(t, noon)
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: p.files(t)}
+	files, err := selfIssued(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: files}
 	if _, err := v.secrets.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	v.load(s)
-	if got, err := s.GetCertificate(nil); err != nil || !got.Leaf.Equal(p.leaf()) {
+	if got, err := s.GetCertificate(nil); err != nil || !got.Leaf.Equal(leafOf(t, files)) {
 		t.Errorf("another certificate is served: %v", err)
 	}
 }
@@ -224,7 +229,7 @@ func TestCrashWhileRenewing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := cluster.Shared(t)
 			faults.CrashAtEveryWrite(t, faults.Scenario{Config: c.Config(), Setup: func(t testing.TB) faults.World {
-				v := newVault(t)
+				v := newSharedSecret(t)
 				if age > 0 {
 					v.load(v.replica(v.config))
 					v.pass(age)
@@ -246,21 +251,36 @@ func TestCrashWhileRenewing(t *testing.T) {
 }
 
 // settled is when there is nothing left to renew.
-func (v *vault) settled(ctx context.Context) error {
+func (v *sharedSecret) settled(ctx context.Context) error {
 	secret, err := v.secrets.Get(ctx, secretName, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	held := readHolding(secret.Data)
-	if held.trouble != nil {
-		return held.trouble
-	}
-	if what, why := decide(held, []string{host}, usual, v.now); what != nothing {
-		return errUnsettled(why)
+	for file, atLeast := range map[string]time.Duration{"tls.crt": lifetimes.Certificate / 3, "ca.crt": lifetimes.Authority / 5} {
+		certificate, err := parse(secret.Data[file])
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if left := certificate.NotAfter.Sub(v.now); left <= atLeast {
+			return fmt.Errorf("%s ends in %s", file, left)
+		}
 	}
 	return nil
 }
 
-type errUnsettled string
+func leafOf(t testing.TB, files map[string][]byte) *x509.Certificate {
+	t.Helper()
+	leaf, err := parse(files["tls.crt"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leaf
+}
 
-func (e errUnsettled) Error() string { return string(e) }
+func parse(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("no PEM block")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}

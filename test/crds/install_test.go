@@ -1,4 +1,4 @@
-package crds
+package crds_test
 
 import (
 	"errors"
@@ -6,39 +6,40 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func TestInstallAll(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
-	first, err := Install(t.Context(), h.cfg, Options{})
+	h := newHub(t)
+	first, err := crds.Install(t.Context(), h.cfg, crds.Options{Timeout: wait.Deadline()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := map[string]string{}
 	for _, result := range first {
 		live := h.get(result.Name)
-		if ok, why := established(live); !ok {
-			t.Errorf("%s: %s", result.Name, why)
+		if err := established(live); err != nil {
+			t.Error(err)
 		}
 		before[result.Name] = live.ResourceVersion
 	}
 
 	in := faults.New()
-	second, err := Install(t.Context(), in.Config(h.cfg), Options{})
+	second, err := crds.Install(t.Context(), in.Config(h.cfg), crds.Options{Timeout: wait.Deadline()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, result := range second {
-		if result.Outcome != Unchanged {
+		if result.Outcome != crds.Unchanged {
 			t.Errorf("installed again: %s is %s %s", result.Name, result.Outcome, result.Message)
 		}
 		if live := h.get(result.Name); live.ResourceVersion != before[result.Name] {
@@ -52,17 +53,17 @@ func TestInstallAll(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
-	h.install(makeCRD(boats).Schema(1).ShortName(boats+"x").Obj(), Options{}).is(Created, "")
+	h.install(makeCRD(boats).Schema(1).ShortName(boats+"x").Obj(), crds.Options{}).is(crds.Created, "")
 	boat := h.launch(boats, "heron")
 
-	h.install(makeCRD(boats).Schema(2).Field("crew").Obj(), Options{}).is(Updated, "from schema version 1 to 2")
+	h.install(makeCRD(boats).Schema(2).Field("crew").Obj(), crds.Options{}).is(crds.Updated, "from schema version 1 to 2")
 	live := h.get(boats + ".harbour.test")
 	if len(live.Spec.Names.ShortNames) > 0 {
 		t.Error("a short name that is no longer wanted is still there")
 	}
-	if owner := applyOwners(live); !slices.Equal(owner, []string{FieldOwner}) {
+	if owner := applyOwners(live); !slices.Equal(owner, []string{crds.FieldOwner}) {
 		t.Errorf("applied by %v", owner)
 	}
 	if h.boat(boats, "heron").GetUID() != boat.GetUID() {
@@ -81,14 +82,14 @@ func TestUpdate(t *testing.T) {
 
 func TestNeverStepsBack(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
-	h.install(makeCRD(boats).Schema(2).Field("crew").Obj(), Options{})
+	h.install(makeCRD(boats).Schema(2).Field("crew").Obj(), crds.Options{})
 	before := h.get(boats + ".harbour.test")
 
 	message := "the cluster has schema version 2, newer than 1 of this Fairlead, and keeps it"
-	h.install(makeCRD(boats).Schema(1).Obj(), Options{}).is(NewerInCluster, message)
-	h.install(makeCRD(boats).Schema(1).Obj(), Options{TakeOver: true}).is(NewerInCluster, message)
+	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{}).is(crds.NewerInCluster, message)
+	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{TakeOver: true}).is(crds.NewerInCluster, message)
 	if after := h.get(boats + ".harbour.test"); after.ResourceVersion != before.ResourceVersion {
 		t.Error("the newer CRD was written")
 	}
@@ -96,26 +97,25 @@ func TestNeverStepsBack(t *testing.T) {
 
 func TestForeignCRD(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
 	foreign := makeCRD(boats).Field("owner").Webhook().Obj()
 	if err := h.Create(t.Context(), foreign, client.FieldOwner("sail-operator")); err != nil {
 		t.Fatal(err)
 	}
 	h.eventually("the foreign CRD to be established", func() bool {
-		ok, _ := established(h.get(foreign.Name))
-		return ok
+		return established(h.get(foreign.Name)) == nil
 	})
 	boat := h.launch(boats, "heron")
 	before := h.get(foreign.Name)
 
-	refused := h.install(makeCRD(boats).Schema(1).Obj(), Options{})
-	if refused.result.Outcome != NotOwned {
+	refused := h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{})
+	if refused.result.Outcome != crds.NotOwned {
 		t.Errorf("outcome %s", refused.result.Outcome)
 	}
-	var notOwned *NotOwnedError
+	var notOwned *crds.NotOwnedError
 	if !errors.As(refused.err, &notOwned) || notOwned.CRD != foreign.Name {
-		t.Fatalf("want a NotOwnedError, got %v", refused.err)
+		t.Fatalf("want a crds.NotOwnedError, got %v", refused.err)
 	}
 	for _, part := range []string{foreign.Name, "sail-operator", "--take-over", "--install-crds=false"} {
 		if !strings.Contains(refused.err.Error(), part) {
@@ -126,7 +126,7 @@ func TestForeignCRD(t *testing.T) {
 		t.Error("the foreign CRD was written")
 	}
 
-	h.install(makeCRD(boats).Schema(1).Obj(), Options{TakeOver: true}).is(TakenOver, "it was managed by sail-operator")
+	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{TakeOver: true}).is(crds.TakenOver, "it was managed by sail-operator")
 	taken := h.get(foreign.Name)
 	if taken.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Error("the former owner's webhook still converts")
@@ -134,58 +134,58 @@ func TestForeignCRD(t *testing.T) {
 	if h.boat(boats, "heron").GetUID() != boat.GetUID() {
 		t.Error("the object did not survive")
 	}
-	h.install(makeCRD(boats).Schema(1).Obj(), Options{}).is(Unchanged, "")
+	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{}).is(crds.Unchanged, "")
 }
 
 func TestForeignCRDDoesNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats, crews := h.fresh("boats"), h.fresh("crews")
 	if err := h.Create(t.Context(), makeCRD(boats).Obj()); err != nil {
 		t.Fatal(err)
 	}
 	results, err := install(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{
 		makeCRD(boats).Schema(1).Obj(), makeCRD(crews).Schema(1).Obj(),
-	}, Options{})
-	var notOwned *NotOwnedError
+	}, crds.Options{})
+	var notOwned *crds.NotOwnedError
 	if !errors.As(err, &notOwned) {
 		t.Errorf("got %v", err)
 	}
-	if results[0].Outcome != NotOwned || results[1].Outcome != Created {
+	if results[0].Outcome != crds.NotOwned || results[1].Outcome != crds.Created {
 		t.Errorf("got %+v", results)
 	}
 }
 
 func TestDriftIsRepaired(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
 	want := makeCRD(boats).Schema(1).Obj()
-	h.install(want, Options{})
+	h.install(want, crds.Options{})
 	h.eventually("an edit by hand", func() bool {
 		live := h.get(want.Name)
 		delete(live.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "name")
 		return h.Update(t.Context(), live, client.FieldOwner("kubectl-edit")) == nil
 	})
-	h.install(want, Options{}).is(Repaired, "it differed from schema version 1")
+	h.install(want, crds.Options{}).is(crds.Repaired, "it differed from schema version 1")
 	if live := h.get(want.Name); !same(live, want) {
 		t.Error("the edit is still there")
 	}
-	h.install(want, Options{}).is(Unchanged, "")
+	h.install(want, crds.Options{}).is(crds.Unchanged, "")
 }
 
 func TestConversionOfAnotherOwnerSurvives(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
-	h.install(makeCRD(boats).Schema(1).Obj(), Options{})
+	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{})
 	h.eventually("conversion to be set", func() bool {
 		live := h.get(boats + ".harbour.test")
 		live.Spec.Conversion = makeCRD(boats).Webhook().Obj().Spec.Conversion
 		return h.Update(t.Context(), live, client.FieldOwner("fairlead/conversion")) == nil
 	})
-	h.install(makeCRD(boats).Schema(1).Obj(), Options{}).is(Unchanged, "")
-	h.install(makeCRD(boats).Schema(2).Field("crew").Obj(), Options{}).is(Updated, "from schema version 1 to 2")
+	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{}).is(crds.Unchanged, "")
+	h.install(makeCRD(boats).Schema(2).Field("crew").Obj(), crds.Options{}).is(crds.Updated, "from schema version 1 to 2")
 	if live := h.get(boats + ".harbour.test"); live.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
 		t.Error("an update of the schema took the conversion away")
 	}
@@ -193,7 +193,7 @@ func TestConversionOfAnotherOwnerSurvives(t *testing.T) {
 
 func TestInstallersAtOnce(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
 	newest := makeCRD(boats).Schema(2).Field("crew").Obj()
 	var all sync.WaitGroup
@@ -203,40 +203,41 @@ func TestInstallersAtOnce(t *testing.T) {
 			want = makeCRD(boats).Schema(1).Obj()
 		}
 		all.Go(func() {
-			if _, err := install(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{want}, Options{}); err != nil {
+			if _, err := install(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{want}, crds.Options{}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
 	if live := h.get(newest.Name); !same(live, newest) {
-		version, _ := schemaVersion(live)
-		t.Errorf("the cluster is left with schema version %d", version)
+		t.Errorf("the cluster is left with schema version %s", live.Annotations[crds.SchemaVersionAnnotation])
 	}
 }
 
 func TestOvertakenByANewerInstaller(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t)
+	h := newHub(t)
 	boats := h.fresh("boats")
-	h.install(makeCRD(boats).Schema(1).Obj(), Options{}).is(Created, "")
+	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{}).is(crds.Created, "")
 	newest := makeCRD(boats).Schema(3).Field("crew").Obj()
 
-	slow := faults.New(faults.Rule{Match: faults.Write, Nth: 1, Action: faults.Delay(time.Second)})
-	var results []Result
+	overtaken := make(chan struct{})
+	slow := faults.New(faults.Rule{Match: faults.Write, Nth: 1, Action: faults.Hold(overtaken)})
+	var results []crds.Result
 	var err error
 	var older sync.WaitGroup
 	older.Go(func() {
-		crds := []*apiextensionsv1.CustomResourceDefinition{makeCRD(boats).Schema(2).Obj()}
-		results, err = install(t.Context(), slow.Config(h.cfg), crds, Options{})
+		wanted := []*apiextensionsv1.CustomResourceDefinition{makeCRD(boats).Schema(2).Obj()}
+		results, err = install(t.Context(), slow.Config(h.cfg), wanted, crds.Options{})
 	})
 	h.eventually("the older installer to have decided", func() bool { return len(slow.Log()) > 0 })
-	h.install(newest, Options{}).is(Updated, "from schema version 1 to 3")
+	h.install(newest, crds.Options{}).is(crds.Updated, "from schema version 1 to 3")
+	close(overtaken)
 	older.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if results[0].Outcome != NewerInCluster {
+	if results[0].Outcome != crds.NewerInCluster {
 		t.Errorf("the older installer: %+v", results[0])
 	}
 	if !same(h.get(newest.Name), newest) {

@@ -1,16 +1,19 @@
-package crds
+// Package crds_test installs CRDs into a cluster and migrates what is stored there.
+package crds_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,24 +22,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(4)
 	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"}))
 }
 
-// harbour is the test cluster and what these tests do with it.
-type harbour struct {
+// hub is the test cluster and what these tests do with it.
+type hub struct {
 	client.Client
 	t   testing.TB
 	cfg *rest.Config
 }
 
-func newHarbour(t testing.TB) *harbour {
+func newHub(t testing.TB) *hub {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
@@ -48,11 +55,11 @@ func newHarbour(t testing.TB) *harbour {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &harbour{Client: c, t: t, cfg: cfg}
+	return &hub{Client: c, t: t, cfg: cfg}
 }
 
 // fresh returns a plural that no other CRD of the cluster has.
-func (h *harbour) fresh(plural string) string {
+func (h *hub) fresh(plural string) string {
 	plural = strings.TrimSuffix(plural, "s") + rand.String(6) + "s"
 	h.t.Cleanup(func() {
 		h.Delete(context.Background(), makeCRD(plural).Obj())
@@ -62,32 +69,40 @@ func (h *harbour) fresh(plural string) string {
 
 type installed struct {
 	t      testing.TB
-	result Result
+	result crds.Result
 	err    error
 }
 
-func (h *harbour) install(crd *apiextensionsv1.CustomResourceDefinition, opts Options) installed {
+func (h *hub) install(crd *apiextensionsv1.CustomResourceDefinition, opts crds.Options) installed {
 	h.t.Helper()
 	results, err := install(h.t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{crd}, opts)
 	return installed{h.t, results[0], err}
 }
 
-func (i installed) is(outcome Outcome, message string) {
+func install(ctx context.Context, cfg *rest.Config, wanted []*apiextensionsv1.CustomResourceDefinition, opts crds.Options) ([]crds.Result, error) {
+	opts.CRDs = wanted
+	if opts.Timeout == 0 {
+		opts.Timeout = wait.Deadline()
+	}
+	return crds.Install(ctx, cfg, opts)
+}
+
+func (i installed) is(outcome crds.Outcome, message string) {
 	i.t.Helper()
 	if i.err != nil {
 		i.t.Fatal(i.err)
 	}
-	if diff := cmp.Diff(Result{i.result.Name, outcome, message}, i.result); diff != "" {
+	if diff := cmp.Diff(crds.Result{Name: i.result.Name, Outcome: outcome, Message: message}, i.result); diff != "" {
 		i.t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-func (h *harbour) find(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (h *hub) find(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	return crd, h.Get(ctx, client.ObjectKey{Name: name}, crd)
 }
 
-func (h *harbour) get(name string) *apiextensionsv1.CustomResourceDefinition {
+func (h *hub) get(name string) *apiextensionsv1.CustomResourceDefinition {
 	h.t.Helper()
 	crd, err := h.find(h.t.Context(), name)
 	if err != nil {
@@ -96,7 +111,7 @@ func (h *harbour) get(name string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-func (h *harbour) launch(plural, name string, finalizers ...string) *unstructured.Unstructured {
+func (h *hub) launch(plural, name string, finalizers ...string) *unstructured.Unstructured {
 	h.t.Helper()
 	boat := newBoat(plural, name)
 	boat.SetFinalizers(finalizers)
@@ -106,7 +121,7 @@ func (h *harbour) launch(plural, name string, finalizers ...string) *unstructure
 	return boat
 }
 
-func (h *harbour) boat(plural, name string) *unstructured.Unstructured {
+func (h *hub) boat(plural, name string) *unstructured.Unstructured {
 	h.t.Helper()
 	boat := newBoat(plural, name)
 	if err := h.Get(h.t.Context(), client.ObjectKeyFromObject(boat), boat); err != nil {
@@ -125,7 +140,7 @@ func newBoat(plural, name string) *unstructured.Unstructured {
 func kindOf(plural string) string { return makeCRD(plural).Obj().Spec.Names.Kind }
 
 // as returns a connection of a user who has been granted some verbs on CRDs.
-func (h *harbour) as(t *testing.T, verbs ...string) *rest.Config {
+func (h *hub) as(t *testing.T, verbs ...string) *rest.Config {
 	t.Helper()
 	user := "sailor-" + rand.String(6)
 	cfg := rest.CopyConfig(h.cfg)
@@ -159,17 +174,31 @@ func (h *harbour) as(t *testing.T, verbs ...string) *rest.Config {
 	return cfg
 }
 
-func (h *harbour) eventually(what string, is func() bool) {
+func (h *hub) eventually(what string, is func() bool) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			h.t.Fatalf("waited in vain for %s", what)
+	wait.Until(h.t, func(context.Context) error {
+		if !is() {
+			return fmt.Errorf("waited for %s", what)
+		}
+		return nil
+	})
+}
+
+// established is nil for a CRD that the API server serves.
+func established(crd *apiextensionsv1.CustomResourceDefinition) error {
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+			return nil
 		}
 	}
+	return fmt.Errorf("CRD %s is not established: %v", crd.Name, crd.Status.Conditions)
+}
+
+// same tells whether the cluster has the schema that is wanted, under its version.
+func same(live, want *apiextensionsv1.CustomResourceDefinition) bool {
+	wanted := want.Spec.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(wanted)
+	wanted.Conversion = live.Spec.Conversion
+	return live.Annotations[crds.SchemaVersionAnnotation] == want.Annotations[crds.SchemaVersionAnnotation] &&
+		equality.Semantic.DeepEqual(&live.Spec, wanted)
 }
