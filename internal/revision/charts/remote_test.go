@@ -35,12 +35,12 @@ func TestRemoteVersions(t *testing.T) {
 	})
 }
 
-func TestRemoteLoadsIstio(t *testing.T) {
+func TestRemoteLoads(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *served) {
 		archives := map[string][]byte{}
 		for _, version := range []string{"v1.24.0", "v1.26.0"} {
 			for _, name := range []string{"istiod", "base"} {
-				archives[name+version] = real(t, name, version)
+				archives[name+version] = full(t, name, version)
 				s.publish(name, version, archives[name+version])
 			}
 		}
@@ -265,6 +265,7 @@ func TestRemoteGivesUp(t *testing.T) {
 			_, err := source.Load(t.Context(), "istiod", "v1.24.0")
 			patient <- err
 		}()
+		// However early that is, there is no answer before the release.
 		brief, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		_, err := source.Load(brief, "istiod", "v1.24.0")
@@ -304,7 +305,7 @@ func TestOriginsEndWithTheirContext(t *testing.T) {
 
 func TestRemoteCopies(t *testing.T) {
 	s := serveRepository(t, false)
-	s.publish("istiod", "v1.24.0", real(t, "istiod", "v1.24.0"))
+	s.publish("istiod", "v1.24.0", full(t, "istiod", "v1.24.0"))
 	checkCopies(t, s.open(t))
 }
 

@@ -18,8 +18,6 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	helm "helm.sh/helm/v4/pkg/registry"
 	"helm.sh/helm/v4/pkg/repo/v1"
-
-	"github.com/fairlead/fairlead/test/cluster"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +31,7 @@ func TestMain(m *testing.M) {
 			log.Fatal(err)
 		}
 	}
-	code := cluster.Run(m)
+	code := m.Run()
 	_ = os.RemoveAll(config)
 	os.Exit(code)
 }
@@ -182,14 +180,15 @@ func small(t testing.TB, name, version, description string) []byte {
 	return packed(t, c)
 }
 
-// real is an archive of one of Istio's charts, with its version put in as it is for a release.
-func real(t testing.TB, name, version string) []byte {
+// full is an archive of a chart that has some of everything.
+func full(t testing.TB, name, version string) []byte {
 	t.Helper()
-	c, err := loader.LoadDir(filepath.Join(cluster.Charts(t), version, name))
+	dir := t.TempDir()
+	chartFiles(t, dir, name, version)
+	c, err := loader.LoadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Metadata.Version = strings.TrimPrefix(version, "v")
 	return packed(t, c)
 }
 
