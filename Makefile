@@ -59,7 +59,7 @@ localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minut
 
 .PHONY: programs
 programs:
-	@test -x bin/localkube || echo "building Fairlead, and Kubernetes and Istio to try it on, from their Go modules: about 15 minutes on 2 cores, once"
+	@test -x bin/localkube || echo "building Fairlead, and Kubernetes and Istio to try it on, from their Go modules, once"
 	@$(BUILD) -title "Fairlead, Kubernetes and Istio" -- $(FAIRLEAD) -- $(LOCALKUBE)
 	@test -d bin/charts || bin/localkube charts --dir bin/charts
 

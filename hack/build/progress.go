@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,20 +60,19 @@ func (p *progress) end() {
 	}
 }
 
-// left is how long the rest takes at the pace so far, once there is a pace to speak of.
-func (p *progress) left(elapsed time.Duration) (time.Duration, bool) {
-	if p.total == 0 || p.done*20 < p.total {
-		return 0, false
+// usualPace is what a core needs to compile a byte.
+const usualPace = 6 * time.Microsecond
+
+// left is how long the rest takes at the pace so far, or at the usual pace before there is a pace to speak of.
+func (p *progress) left(elapsed time.Duration, cores int) time.Duration {
+	if p.done*20 < p.total {
+		return max(0, time.Duration(p.total)*usualPace/time.Duration(cores)-elapsed)
 	}
-	return time.Duration(float64(elapsed) * float64(max(0, p.total-p.done)) / float64(p.done)), true
+	return time.Duration(float64(elapsed) * float64(p.total-p.done) / float64(max(1, p.done)))
 }
 
-func (p *progress) text(title string, elapsed time.Duration) string {
-	text := fmt.Sprintf("compiling %s: %s of %s packages", title, thousands(p.count), thousands(p.all))
-	if left, known := p.left(elapsed); known {
-		text += ", " + about(left) + " left"
-	}
-	return text
+func (p *progress) text(title string, elapsed time.Duration, cores int) string {
+	return fmt.Sprintf("compiling %s: %s of %s packages, %s left", title, thousands(p.count), thousands(p.all), about(p.left(elapsed, cores)))
 }
 
 func thousands(n int) string {
@@ -169,7 +169,7 @@ func (l *line) draw(now bool) {
 	text := ""
 	switch {
 	case l.work != nil && l.work.all > worthTelling:
-		text = l.work.text(l.title, time.Since(l.began))
+		text = l.work.text(l.title, time.Since(l.began), runtime.NumCPU())
 	case l.work == nil && l.modules > 0:
 		text = fmt.Sprintf("downloading the modules of %s: %s so far", l.title, thousands(l.modules))
 	default:

@@ -6,19 +6,19 @@ import (
 )
 
 func TestProgress(t *testing.T) {
-	first := &build{packages: []pkg{{"small", 10}, {"large", 4000}, {"both", 990}}}
-	second := &build{packages: []pkg{{"both", 990}, {"other", 3010}}}
+	first := &build{packages: []pkg{{"small", 1e6}, {"large", 40e7}, {"both", 99e6}}}
+	second := &build{packages: []pkg{{"both", 99e6}, {"other", 301e6}}}
 	p := newProgress([]*build{first, second})
 	check := func(want string) {
 		t.Helper()
-		if got := p.text("it", time.Minute); got != want {
+		if got := p.text("it", time.Minute, 2); got != want {
 			t.Errorf("it says %q, want %q", got, want)
 		}
 	}
 	p.begin(first)
-	check("compiling it: 0 of 5 packages")
+	check("compiling it: 0 of 5 packages, about 44 min left")
 	p.compiled("small")
-	check("compiling it: 1 of 5 packages") // too early to tell
+	check("compiling it: 1 of 5 packages, about 44 min left")
 	p.compiled("both")
 	check("compiling it: 2 of 5 packages, about 8 min left")
 	p.compiled("large")
