@@ -23,10 +23,24 @@ const (
 // A leader that is killed is replaced after at most the lease plus one retry with its jitter: 12s + 2.2*1.5s. One that
 // leaves releases the lease, and is replaced after at most one such retry.
 const (
-	leaseDuration = 12 * time.Second
-	renewDeadline = 8 * time.Second
-	retryPeriod   = 1500 * time.Millisecond
+	defaultLeaseDuration = 12 * time.Second
+	// Leases count in seconds, and a leader must find the time to renew its own a few times.
+	shortestLeaseDuration = 3 * time.Second
 )
+
+// leaseTimes are what a leader and those that stand by wait for.
+type leaseTimes struct{ duration, renewDeadline, retryPeriod time.Duration }
+
+func timesOf(lease time.Duration) leaseTimes {
+	return leaseTimes{duration: lease, renewDeadline: lease * 2 / 3, retryPeriod: lease / 8}
+}
+
+func validateLease(lease time.Duration) error {
+	if lease < shortestLeaseDuration {
+		return fmt.Errorf("--leader-election-lease-duration %s is shorter than %s", lease, shortestLeaseDuration)
+	}
+	return nil
+}
 
 // newLock makes the lease itself because the manager's own records events through the old events API, and the operator
 // would need a permission for that alone.
@@ -45,7 +59,7 @@ func newLock(restConfig *rest.Config, options Options, felt *pulse, log logr.Log
 	identity := host + "_" + string(uuid.NewUUID())
 	log.Info("taking part in leader election", "lease", namespace+"/"+leaseName, "identity", identity)
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
-		resourcelock.ResourceLockConfig{Identity: identity}, restConfig, renewDeadline)
+		resourcelock.ResourceLockConfig{Identity: identity}, restConfig, felt.times.renewDeadline)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the lease %s/%s: %w", namespace, leaseName, err)
 	}

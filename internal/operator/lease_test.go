@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -41,5 +42,18 @@ func TestLeaseNamespace(t *testing.T) {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
+	}
+}
+
+func TestTimesOfALease(t *testing.T) {
+	for _, lease := range []time.Duration{shortestLeaseDuration, defaultLeaseDuration, time.Minute} {
+		times := timesOf(lease)
+		// What client-go insists on, with the jitter that it adds to a retry.
+		if times.duration <= times.renewDeadline || times.renewDeadline <= times.retryPeriod*12/10 {
+			t.Errorf("of %s: %+v", lease, times)
+		}
+	}
+	if got, want := timesOf(defaultLeaseDuration), (leaseTimes{12 * time.Second, 8 * time.Second, 1500 * time.Millisecond}); got != want {
+		t.Errorf("by default: %+v, want %+v", got, want)
 	}
 }

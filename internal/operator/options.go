@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -18,10 +19,11 @@ import (
 
 // Options are what the flags of `fairlead operator` set.
 type Options struct {
-	Passages                []string
-	InstallCRDs             bool
-	LeaderElection          bool
-	LeaderElectionNamespace string
+	Passages                    []string
+	InstallCRDs                 bool
+	LeaderElection              bool
+	LeaderElectionNamespace     string
+	LeaderElectionLeaseDuration time.Duration
 
 	HealthProbeBindAddress     string
 	MetricsBindAddress         string
@@ -52,16 +54,17 @@ const loopbackAnyPort = "127.0.0.1:0"
 // DefaultOptions suit an operator that is started by hand with nothing but a kubeconfig.
 func DefaultOptions() Options {
 	return Options{
-		InstallCRDs:            true,
-		LeaderElection:         true,
-		HealthProbeBindAddress: loopbackAnyPort,
-		MetricsBindAddress:     loopbackAnyPort,
-		LogFormat:              LogFormats[0],
-		LogLevel:               "info",
-		Webhook:                defaultWebhookOptions(),
-		Members:                adoption.DefaultLimits(),
-		Rollout:                rollout.DefaultOptions(),
-		Mesh:                   meshservice.DefaultOptions(),
+		InstallCRDs:                 true,
+		LeaderElection:              true,
+		LeaderElectionLeaseDuration: defaultLeaseDuration,
+		HealthProbeBindAddress:      loopbackAnyPort,
+		MetricsBindAddress:          loopbackAnyPort,
+		LogFormat:                   LogFormats[0],
+		LogLevel:                    "info",
+		Webhook:                     defaultWebhookOptions(),
+		Members:                     adoption.DefaultLimits(),
+		Rollout:                     rollout.DefaultOptions(),
+		Mesh:                        meshservice.DefaultOptions(),
 	}
 }
 
@@ -76,6 +79,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace,
 		"namespace of the lease; operators exclude each other only when they share it\n"+
 			"(default the operator's own namespace, outside the cluster "+leaseNamespaceOutside+")")
+	flags.DurationVar(&o.LeaderElectionLeaseDuration, "leader-election-lease-duration", o.LeaderElectionLeaseDuration,
+		"how long another operator waits before it replaces a leader that no longer renews its lease")
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
 		"address of /healthz and /readyz; "+noListener+" switches them off")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
@@ -96,6 +101,7 @@ func (o Options) Validate() error {
 	_, unknownPassage := selectPassages(Passages(), o.Passages)
 	return errors.Join(
 		unknownPassage,
+		validateLease(o.LeaderElectionLeaseDuration),
 		validateAddress("--health-probe-bind-address", o.HealthProbeBindAddress),
 		validateAddress("--metrics-bind-address", o.MetricsBindAddress),
 		validateLoopback("--metrics-insecure-bind-address", o.MetricsInsecureBindAddress),

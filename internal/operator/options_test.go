@@ -38,6 +38,8 @@ func TestValidate(t *testing.T) {
 		"plain metrics without a port":         {"--metrics-insecure-bind-address=127.0.0.1", "is not HOST:PORT"},
 		"an unknown log format":                {"--log-format=xml", `--log-format "xml" is not one of json, text`},
 		"an unknown log level":                 {"--log-level=loud", `--log-level "loud" is not one of debug, info, warn, error`},
+		"a long lease":                         {"--leader-election-lease-duration=1m", ""},
+		"a lease too short to be renewed":      {"--leader-election-lease-duration=1s", "--leader-election-lease-duration 1s is shorter than 3s"},
 		"an environmentd elsewhere":            {"--environmentd-url=http://127.0.0.1:{{.Generation}}", ""},
 		"an environmentd of no known field":    {"--environmentd-url=http://{{.Port}}", "--environmentd-url has .Name, .Namespace, .ResourceID and .Generation only"},
 		"an environmentd that is no template":  {"--environmentd-url=http://{{.Name", "is not a Go template"},

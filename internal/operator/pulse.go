@@ -13,6 +13,7 @@ import (
 // pulse is what leader election learns, by asking every other second, about the API server and about the lease.
 type pulse struct {
 	server string
+	times  leaseTimes
 
 	mu       sync.Mutex
 	lease    string
@@ -51,7 +52,7 @@ func (p *pulse) asked(now time.Time) {
 func (p *pulse) tooLate(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.renewed.IsZero() && !p.trying.IsZero() && now.Sub(p.trying) >= renewDeadline-100*time.Millisecond
+	return !p.renewed.IsZero() && !p.trying.IsZero() && now.Sub(p.trying) >= p.times.renewDeadline-100*time.Millisecond
 }
 
 // heard takes in how the server answered, and what the lease said or was made to say.
@@ -86,7 +87,7 @@ func (p *pulse) meanwhile(ctx context.Context, ask func(context.Context) error, 
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(retryPeriod):
+		case <-time.After(p.times.retryPeriod):
 		}
 	}
 	set(time.Time{})
@@ -96,7 +97,7 @@ func (p *pulse) meanwhile(ctx context.Context, ask func(context.Context) error, 
 func (p *pulse) check(now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if silence := now.Sub(p.answered); !p.answered.IsZero() && silence >= renewDeadline {
+	if silence := now.Sub(p.answered); !p.answered.IsZero() && silence >= p.times.renewDeadline {
 		return fmt.Errorf("the API server %s has not answered for %s", p.server, silence.Round(time.Second))
 	}
 	return nil
@@ -107,7 +108,7 @@ func (p *pulse) lost(now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since := now.Sub(p.renewed)
-	if p.renewed.IsZero() || since < renewDeadline {
+	if p.renewed.IsZero() || since < p.times.renewDeadline {
 		return nil
 	}
 	why := fmt.Sprintf("it was not renewed for %s", since.Round(time.Second))

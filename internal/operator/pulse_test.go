@@ -112,7 +112,7 @@ func TestPulse(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &pulse{server: "https://192.0.2.1:6443"}
+			p := &pulse{server: "https://192.0.2.1:6443", times: timesOf(defaultLeaseDuration)}
 			p.through(knownLock{})
 			for _, a := range c.answers {
 				p.asked(start.Add(a.after))

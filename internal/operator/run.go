@@ -45,7 +45,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 
 	ready := &readiness{}
 	ready.waitingFor("the API server")
-	felt := &pulse{server: restConfig.Host}
+	felt := &pulse{server: restConfig.Host, times: timesOf(options.LeaderElectionLeaseDuration)}
 	listening, err := servers(restConfig, options, ready, felt, log)
 	if err != nil {
 		return err
@@ -204,9 +204,9 @@ func newManager(life lifetime, restConfig *rest.Config, options Options, scheme 
 		LeaderElectionID:                    leaseName,
 		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
-		LeaseDuration:                       ptr.To(leaseDuration),
-		RenewDeadline:                       ptr.To(renewDeadline),
-		RetryPeriod:                         ptr.To(retryPeriod),
+		LeaseDuration:                       ptr.To(felt.times.duration),
+		RenewDeadline:                       ptr.To(felt.times.renewDeadline),
+		RetryPeriod:                         ptr.To(felt.times.retryPeriod),
 
 		Metrics:                metricsserver.Options{BindAddress: noListener},
 		HealthProbeBindAddress: noListener,

@@ -22,7 +22,7 @@ func get(t *testing.T, handler http.Handler, path string) (int, string) {
 
 func TestProbes(t *testing.T) {
 	ready := &readiness{}
-	felt := &pulse{server: "https://192.0.2.1:6443"}
+	felt := &pulse{server: "https://192.0.2.1:6443", times: timesOf(defaultLeaseDuration)}
 	probes := probesHandler(ready, felt)
 
 	ready.waitingFor("the API server")
