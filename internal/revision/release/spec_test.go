@@ -4,9 +4,22 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fairlead/fairlead/internal/revision/charts"
 )
+
+// makeChart is a chart with the given templates, by name.
+func makeChart(digest string, templates map[string]string) *charts.Chart {
+	made := &chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "synthetic", Version: "1.2.3"}}
+	for name, text := range templates {
+		made.Templates = append(made.Templates, &common.File{Name: "templates/" + name, Data: []byte(text)})
+	}
+	return &charts.Chart{Chart: made, Digest: digest}
+}
 
 func TestFingerprint(t *testing.T) {
 	templates := map[string]string{"a.yaml": "", "b.yaml": ""}

@@ -1,4 +1,4 @@
-package release
+package release_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/internal/revision/release"
 )
 
 func TestInstallResumes(t *testing.T) {
@@ -34,14 +36,14 @@ func TestUpgradeResumes(t *testing.T) {
 	disturb(t, faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
 		before := h.harbour("ahab", "pequod", "rachel")
 		h.install(before)
-		return h.installation(before.and("bildad", "pequod", "bouton"), synthetic, h.uids(before))
+		return h.installation(and(before, "bildad", "pequod", "bouton"), synthetic, h.uids(before))
 	}}, faults.Conflict(), faults.TooManyRequests(0), faults.InternalError())
 }
 
 func TestUpgradeOfIstiodResumes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	faults.DisturbEveryWrite(t, faults.Scenario{Config: h.config, Pick: faults.Sample(6, toRecord), Setup: func(testing.TB) faults.World {
+	faults.DisturbEveryWrite(t, faults.Scenario{Config: h.config, Pick: faults.Sample(9, toRecord), Setup: func(testing.TB) faults.World {
 		before := h.istiod("v1.24.0")
 		h.install(before)
 		after := before
@@ -50,13 +52,17 @@ func TestUpgradeOfIstiodResumes(t *testing.T) {
 	}}, faults.Kills()...)
 }
 
-// disturb kills the process of a scenario at each of its writes, and refuses a sample of them; in full, each of them.
+// disturb kills the process of a scenario at each of its writes, and refuses a sample of them in one of several ways; in
+// full, each of them in all ways.
 func disturb(t *testing.T, scenario faults.Scenario, refusals ...faults.Action) {
 	t.Helper()
 	refused := faults.Sample(4, toRecord)
 	faults.DisturbWrites(t, scenario, func(k int, writes faults.Log) []faults.Action {
-		if refused(k, writes) {
+		switch {
+		case faults.Full():
 			return append(faults.Kills(), refusals...)
+		case refused(k, writes):
+			return append(faults.Kills(), refusals[k%len(refusals)])
 		}
 		return faults.Kills()
 	})
@@ -71,10 +77,10 @@ func TestUninstallResumes(t *testing.T) {
 	disturb(t, faults.Scenario{Config: h.config, Setup: func(testing.TB) faults.World {
 		spec := h.harbour("ahab", "pequod", "rachel")
 		h.install(spec)
-		h.install(spec.and("bildad", "pequod", "bouton"))
+		h.install(and(spec, "bildad", "pequod", "bouton"))
 		world := h.installation(spec, synthetic, nil)
 		world.Run = func(ctx context.Context, config *rest.Config) error {
-			manager, _, err := connect(config)
+			manager, _, err := connect(config, logr.Discard())
 			if err != nil {
 				return err
 			}
@@ -93,24 +99,25 @@ func TestUninstallResumes(t *testing.T) {
 // Whatever an interrupted upgrade has left, the next one to something else must not leave any of it behind, and an
 // uninstall must not leave anything at all.
 func TestNoOrphansAfterACrash(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
-	for _, cut := range []faults.Action{faults.CutBefore(), faults.CutAfter()} {
+	for _, cut := range faults.Kills() {
 		for k := 1; ; k++ {
 			spec := h.harbour("ahab", "pequod", "rachel")
 			h.install(spec)
 			title := fmt.Sprintf("%s write %d", cut, k)
-			if !h.crash(spec.and("bildad", "pequod", "bouton"), cut, k) {
+			if !h.crash(and(spec, "bildad", "pequod", "bouton"), cut, k) {
 				if k < 8 {
 					t.Fatalf("there are only %d writes", k-1)
 				}
 				break
 			}
 			// Another upgrade that fails, of which the last one has to know too.
-			if !h.crash(spec.and("bildad", "town-ho"), faults.CutAfter(), 3) {
+			if !h.crash(and(spec, "bildad", "town-ho"), faults.CutAfter(), 3) {
 				t.Fatalf("%s: the second upgrade was not disturbed", title)
 			}
 			if k%2 == 0 {
-				third := spec.and("peleg", "albatross")
+				third := and(spec, "peleg", "albatross")
 				h.install(third)
 				h.is(title, third)
 				continue
@@ -124,6 +131,7 @@ func TestNoOrphansAfterACrash(t *testing.T) {
 }
 
 func TestUninstallAnInterruptedInstall(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	for k := 1; ; k++ {
 		spec := h.harbour("ahab", "pequod")
@@ -139,6 +147,7 @@ func TestUninstallAnInterruptedInstall(t *testing.T) {
 }
 
 func TestInstallOverAnInterruptedUninstall(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod", "rachel")
 	for k := 1; ; k++ {
@@ -156,24 +165,25 @@ func TestInstallOverAnInterruptedUninstall(t *testing.T) {
 
 // A release that fails over and over again leaves no pile of records.
 func TestFailuresDoNotPileUp(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
 	h.install(spec)
 	broken := faults.New(faults.Rule{Match: faults.To("deployments.apps", "patch"), Action: faults.InternalError()})
 	manager, _ := h.connect(broken.Config(h.config))
 	for range 5 {
-		if err := manager.Install(t.Context(), spec.and("bildad", "pequod", "rachel")); err == nil {
+		if err := manager.Install(t.Context(), and(spec, "bildad", "pequod", "rachel")); err == nil {
 			t.Fatal("it did not fail")
 		}
 	}
 	if records := h.records(spec); len(records) > 3 {
 		t.Errorf("there are %d records: %v", len(records), recordNames(records))
 	}
-	last := spec.and("peleg")
+	last := and(spec, "peleg")
 	h.install(last)
 	h.is("after the failures", last)
 	for i := range 3 {
-		h.install(spec.and(fmt.Sprint("captain-", i), "pequod"))
+		h.install(and(spec, fmt.Sprint("captain-", i), "pequod"))
 	}
 	if records := h.records(spec); len(records) != 2 {
 		t.Errorf("after successes there are %d records: %v", len(records), recordNames(records))
@@ -181,7 +191,7 @@ func TestFailuresDoNotPileUp(t *testing.T) {
 }
 
 // crash installs with a process that is cut off at its k-th write, if it comes to that.
-func (h *hub) crash(spec Spec, cut faults.Action, k int) bool {
+func (h *hub) crash(spec release.Spec, cut faults.Action, k int) bool {
 	h.t.Helper()
 	injector := faults.New(faults.Rule{Match: faults.Write, Nth: k, Action: cut})
 	manager, _ := h.connect(injector.Config(h.config))
@@ -193,7 +203,7 @@ func (h *hub) crash(spec Spec, cut faults.Action, k int) bool {
 }
 
 // is demands that just this spec is installed.
-func (h *hub) is(title string, spec Spec) {
+func (h *hub) is(title string, spec release.Spec) {
 	h.t.Helper()
 	if diff := cmp.Diff(names(h.render(spec)), h.installed(spec)); diff != "" {
 		h.t.Errorf("%s: objects (-want +got):\n%s", title, diff)
@@ -201,17 +211,17 @@ func (h *hub) is(title string, spec Spec) {
 	if changed := h.restoreAll(h.render(spec)); changed != nil {
 		h.t.Errorf("%s: these differ: %v", title, changed)
 	}
-	state := StateOf(h.records(spec))
+	state := release.StateOf(h.records(spec))
 	if !state.Deployed() || state.Fingerprint != spec.Fingerprint() {
 		h.t.Errorf("%s: the state is %+v", title, state)
 	}
 }
 
-func (h *hub) uids(spec Spec) map[identity]types.UID {
+func (h *hub) uids(spec release.Spec) map[string]types.UID {
 	h.t.Helper()
-	uids := map[identity]types.UID{}
+	uids := map[string]types.UID{}
 	for _, object := range h.render(spec) {
-		uids[identify(object)] = h.live(object).GetUID()
+		uids[describe(object)] = h.live(object).GetUID()
 	}
 	return uids
 }
@@ -228,24 +238,24 @@ var istiodKinds = append([]schema.GroupVersionKind{
 }, synthetic...)
 
 // installation is a world in which a release is installed. Objects that were there before must still be the same ones.
-func (h *hub) installation(spec Spec, kinds []schema.GroupVersionKind, before map[identity]types.UID) faults.World {
+func (h *hub) installation(spec release.Spec, kinds []schema.GroupVersionKind, before map[string]types.UID) faults.World {
 	return faults.World{
 		Teardown: func() { h.uninstall(spec) },
 		Run: func(ctx context.Context, config *rest.Config) error {
-			manager, _, err := connect(config)
+			manager, _, err := connect(config, logr.Discard())
 			if err != nil {
 				return err
 			}
 			return manager.Install(ctx, spec)
 		},
 		Settled: func(ctx context.Context) error {
-			state := StateOf(h.records(spec))
+			state := release.StateOf(h.records(spec))
 			if !state.Deployed() || state.Fingerprint != spec.Fingerprint() {
 				return fmt.Errorf("the state is %+v", state)
 			}
 			for _, object := range h.render(spec) {
 				live := h.live(object)
-				if was, ok := before[identify(object)]; ok && (live == nil || live.GetUID() != was) {
+				if was, ok := before[describe(object)]; ok && (live == nil || live.GetUID() != was) {
 					return fmt.Errorf("%s is not the one that was there before", describe(object))
 				}
 			}
@@ -260,7 +270,7 @@ func (h *hub) installation(spec Spec, kinds []schema.GroupVersionKind, before ma
 			}
 			all, err := dump.Snapshot(ctx, h)
 			maps.DeleteFunc(all, func(key, text string) bool {
-				return !strings.Contains(text, releaseNamespaceAnnotation+": sea\n")
+				return !strings.Contains(text, "meta.helm.sh/release-namespace: sea\n")
 			})
 			if len(all) == 0 && err == nil {
 				return map[string]string{}, nil

@@ -1,4 +1,4 @@
-package release
+package release_test
 
 import (
 	"errors"
@@ -8,25 +8,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead/fairlead/internal/revision/release"
 )
 
 func TestObjectsOfOthers(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	tests := map[string]struct {
 		// there makes the ConfigMap that the release wants to have, and returns its holder.
-		there func(h *hub, spec Spec) string
+		there func(h *hub, spec release.Spec) string
 	}{
-		"nobody's": {func(h *hub, spec Spec) string {
+		"nobody's": {func(h *hub, spec release.Spec) string {
 			h.boat(spec.Namespace, "pequod", nil, nil)
 			return "no release"
 		}},
-		"another release's": {func(h *hub, spec Spec) string {
-			other := spec.and("peleg", "pequod")
+		"another release's": {func(h *hub, spec release.Spec) string {
+			other := and(spec, "peleg", "pequod")
 			other.Name = "other"
 			h.install(other)
 			return "Helm release " + spec.Namespace + "/other"
 		}},
-		"another controller's": {func(h *hub, spec Spec) string {
+		"another controller's": {func(h *hub, spec release.Spec) string {
 			owner := h.owner()
 			h.boat(spec.Namespace, "pequod", nil, owner)
 			return "ClusterRole " + owner.Name
@@ -39,11 +42,11 @@ func TestObjectsOfOthers(t *testing.T) {
 			spec.Chart = boatsOnly
 			holder := tc.there(h, spec)
 			err := h.Install(t.Context(), spec)
-			var taken *OwnedByOthersError
+			var taken *release.OwnedByOthersError
 			if !errors.As(err, &taken) {
 				t.Fatalf("error %v, want an OwnedByOthersError", err)
 			}
-			want := []Conflict{{"ConfigMap " + spec.Namespace + "/pequod", holder}}
+			want := []release.Conflict{{Object: "ConfigMap " + spec.Namespace + "/pequod", Holder: holder}}
 			if diff := cmp.Diff(want, taken.Conflicts); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
@@ -85,6 +88,7 @@ func (h *hub) boat(namespace, name string, annotations map[string]string, owner 
 }
 
 func TestLostStampsAreNoConflict(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
 	h.install(spec)
@@ -92,13 +96,14 @@ func TestLostStampsAreNoConflict(t *testing.T) {
 		unstructured.RemoveNestedField(object, "metadata", "annotations")
 		unstructured.RemoveNestedField(object, "metadata", "ownerReferences")
 	})
-	next := spec.and("bildad", "pequod")
+	next := and(spec, "bildad", "pequod")
 	h.install(next)
 	h.is("after the upgrade", next)
 }
 
 // Two leaders that hand a shared release over to each other may each stamp its objects last.
 func TestARestoreTakesWhatItsOwnReleaseLeftElsewhere(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
 	spec.Chart, spec.TakeOwnership = boatsOnly, true
@@ -109,30 +114,31 @@ func TestARestoreTakesWhatItsOwnReleaseLeftElsewhere(t *testing.T) {
 			_ = unstructured.SetNestedField(object, value, "metadata", "annotations", annotation)
 		})
 	}
-	stamped(releaseNamespaceAnnotation, "elsewhere")
+	stamped("meta.helm.sh/release-namespace", "elsewhere")
 	if changed, err := h.Restore(t.Context(), spec, pequod); err != nil || !changed {
 		t.Errorf("changed %t, error %v", changed, err)
 	}
 	h.is("after the restore", spec)
-	stamped(releaseNameAnnotation, "other")
-	if _, err := h.Restore(t.Context(), spec, pequod); !errors.As(err, new(*OwnedByOthersError)) {
+	stamped("meta.helm.sh/release-name", "other")
+	if _, err := h.Restore(t.Context(), spec, pequod); !errors.As(err, new(*release.OwnedByOthersError)) {
 		t.Errorf("what another release has: error %v", err)
 	}
 }
 
 func TestWhatOthersHaveTakenIsLeft(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod", "rachel")
 	h.install(spec)
 	pequod := find(t, h.render(spec), "ConfigMap")
 	h.patch(pequod, func(object map[string]any) {
-		_ = unstructured.SetNestedField(object, "other", "metadata", "annotations", releaseNameAnnotation)
+		_ = unstructured.SetNestedField(object, "other", "metadata", "annotations", "meta.helm.sh/release-name")
 		unstructured.RemoveNestedField(object, "metadata", "ownerReferences")
 	})
-	if _, err := h.Restore(t.Context(), spec, pequod); !errors.As(err, new(*OwnedByOthersError)) {
+	if _, err := h.Restore(t.Context(), spec, pequod); !errors.As(err, new(*release.OwnedByOthersError)) {
 		t.Errorf("error of the restore: %v", err)
 	}
-	h.install(spec.and("bildad", "rachel"))
+	h.install(and(spec, "bildad", "rachel"))
 	h.uninstall(spec)
 	if h.live(pequod) == nil {
 		t.Error("it was deleted")

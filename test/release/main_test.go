@@ -1,32 +1,38 @@
-package release
+// Package release_test installs Helm releases into a cluster, and kills the process that does so.
+package release_test
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/release"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // A hub is a cluster in which nothing runs, so that objects stay as they are written.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	cluster.Parallel(6) // they wait for the API server
 	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
 }
 
@@ -42,7 +48,7 @@ func newHub(t testing.TB) *hub {
 
 // hub is the cluster and what these tests do with it.
 type hub struct {
-	*Manager
+	*release.Manager
 	client.Client
 	t       testing.TB
 	config  *rest.Config
@@ -57,16 +63,16 @@ func (h *hub) in(t testing.TB) *hub {
 }
 
 // connect makes a Manager, as a process that has just been started does.
-func (h *hub) connect(config *rest.Config) (*Manager, client.Client) {
+func (h *hub) connect(config *rest.Config) (*release.Manager, client.Client) {
 	h.t.Helper()
-	manager, c, err := connect(config)
+	manager, c, err := connect(config, logr.Discard())
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return manager, c
 }
 
-func connect(config *rest.Config) (*Manager, client.Client, error) {
+func connect(config *rest.Config, log logr.Logger) (*release.Manager, client.Client, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, err
@@ -75,7 +81,7 @@ func connect(config *rest.Config) (*Manager, client.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	manager, err := New(config, mapper, logr.Discard())
+	manager, err := release.New(config, mapper, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,14 +100,14 @@ func (h *hub) owner() *metav1.OwnerReference {
 	return metav1.NewControllerRef(role, rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 }
 
-func (h *hub) install(spec Spec) {
+func (h *hub) install(spec release.Spec) {
 	h.t.Helper()
 	if err := h.Install(h.t.Context(), spec); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *hub) render(spec Spec) []*unstructured.Unstructured {
+func (h *hub) render(spec release.Spec) []*unstructured.Unstructured {
 	h.t.Helper()
 	objects, err := h.Render(h.t.Context(), spec)
 	if err != nil {
@@ -110,7 +116,7 @@ func (h *hub) render(spec Spec) []*unstructured.Unstructured {
 	return objects
 }
 
-func (h *hub) uninstall(spec Spec) {
+func (h *hub) uninstall(spec release.Spec) {
 	h.t.Helper()
 	if err := h.Uninstall(h.t.Context(), spec.Namespace, spec.Name); err != nil {
 		h.t.Fatal(err)
@@ -120,11 +126,21 @@ func (h *hub) uninstall(spec Spec) {
 // live is an object as it is now, or nil.
 func (h *hub) live(object *unstructured.Unstructured) *unstructured.Unstructured {
 	h.t.Helper()
-	found, err := h.get(h.t.Context(), object)
+	found, err := h.find(h.t.Context(), object)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return found
+}
+
+func (h *hub) find(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(object.GroupVersionKind())
+	err := h.Get(ctx, client.ObjectKeyFromObject(object), found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return found, err
 }
 
 // has demands that all of the objects are there, or none.
@@ -138,7 +154,7 @@ func (h *hub) has(objects []*unstructured.Unstructured, want bool) {
 }
 
 // records are the Secrets of a release.
-func (h *hub) records(spec Spec) []metav1.PartialObjectMetadata {
+func (h *hub) records(spec release.Spec) []metav1.PartialObjectMetadata {
 	h.t.Helper()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "SecretList"})
@@ -150,13 +166,13 @@ func (h *hub) records(spec Spec) []metav1.PartialObjectMetadata {
 }
 
 // isDeployed demands that the records say so of just this spec.
-func (h *hub) isDeployed(spec Spec, version int) {
+func (h *hub) isDeployed(spec release.Spec, version int) {
 	h.t.Helper()
-	want := State{
+	want := release.State{
 		Name: spec.Name, Namespace: spec.Namespace, Exists: true, Version: version, Status: "deployed",
-		Fingerprint: spec.Fingerprint(), ChartVersion: labelValue(spec.chartVersion()),
+		Fingerprint: spec.Fingerprint(), ChartVersion: cmp.Or(spec.ChartVersion, spec.Chart.Metadata.Version),
 	}
-	if diff := cmp.Diff(want, StateOf(h.records(spec))); diff != "" {
+	if diff := gocmp.Diff(want, release.StateOf(h.records(spec))); diff != "" {
 		h.t.Errorf("state of the release (-want +got):\n%s", diff)
 	}
 }
@@ -166,7 +182,7 @@ func (h *hub) restoreAll(objects []*unstructured.Unstructured) []string {
 	h.t.Helper()
 	var changed []string
 	for _, object := range objects {
-		restored, err := h.Restore(h.t.Context(), Spec{}, object)
+		restored, err := h.Restore(h.t.Context(), release.Spec{}, object)
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -191,13 +207,18 @@ func (h *hub) patch(object *unstructured.Unstructured, edit func(map[string]any)
 func (h *hub) gone(objects []*unstructured.Unstructured) {
 	h.t.Helper()
 	for _, object := range objects {
-		err := wait.PollUntilContextTimeout(h.t.Context(), 20*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-			return h.live(object) == nil, nil
+		wait.Until(h.t, func(ctx context.Context) error {
+			live, err := h.find(ctx, object)
+			if err == nil && live != nil {
+				err = fmt.Errorf("%s is still there", describe(object))
+			}
+			return err
 		})
-		if err != nil {
-			h.t.Fatalf("%s is still there: %v", describe(object), err)
-		}
 	}
+}
+
+func describe(object *unstructured.Unstructured) string {
+	return object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 }
 
 // find one of the objects.
@@ -212,7 +233,7 @@ func find(t testing.TB, objects []*unstructured.Unstructured, kind string) *unst
 	return nil
 }
 
-// istio loads a real chart.
+// istio loads one of Istio's charts.
 func istio(t testing.TB, version, name string) *charts.Chart {
 	t.Helper()
 	loaded, err := loader.LoadDir(filepath.Join(cluster.Charts(t), version, name))
@@ -223,10 +244,10 @@ func istio(t testing.TB, version, name string) *charts.Chart {
 }
 
 // istiod is a release of a control plane, in a namespace of its own.
-func (h *hub) istiod(version string) Spec {
+func (h *hub) istiod(version string) release.Spec {
 	h.t.Helper()
 	namespace := h.cluster.Namespace(h.t)
-	return Spec{
+	return release.Spec{
 		Name: "istiod-canary", Namespace: namespace, Owner: h.owner(),
 		Chart: istio(h.t, version, "istiod"), ChartVersion: version,
 		Values: map[string]any{"revision": "canary", "global": map[string]any{"istioNamespace": namespace}},

@@ -1,17 +1,20 @@
-package release
+package release_test
 
 import (
+	"context"
+	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func TestEditedObjectsAreRestored(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.istiod("v1.26.0")
 	h.install(spec)
@@ -75,6 +78,7 @@ func TestEditedObjectsAreRestored(t *testing.T) {
 }
 
 func TestDeletedObjectsAreRestored(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.istiod("v1.24.0")
 	h.install(spec)
@@ -94,6 +98,7 @@ func TestDeletedObjectsAreRestored(t *testing.T) {
 }
 
 func TestWhatOthersAddIsTheirs(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.istiod("v1.24.0")
 	h.install(spec)
@@ -113,6 +118,7 @@ func TestWhatOthersAddIsTheirs(t *testing.T) {
 
 // What istiod writes into its webhooks, and when, is its own affair.
 func TestWebhooksStayAsTheirServerWants(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab")
 	h.install(spec)
@@ -131,7 +137,7 @@ func TestWebhooksStayAsTheirServerWants(t *testing.T) {
 		if policy := policyOf(h.live(webhook)); policy != "Fail" {
 			t.Errorf("%s: the failure policy is %s", title, policy)
 		}
-		if got := nested(webhooks(h.live(webhook))[0], "clientConfig", "caBundle"); got != bundle {
+		if got := ofFirstWebhook(h.live(webhook), "clientConfig", "caBundle"); got != bundle {
 			t.Errorf("%s: the certificates are %s", title, got)
 		}
 	}
@@ -150,11 +156,11 @@ func TestWebhooksStayAsTheirServerWants(t *testing.T) {
 	}
 	kept("restored", theirs)
 
-	next := spec.and("bildad")
+	next := and(spec, "bildad")
 	h.install(next)
 	kept("upgraded", theirs)
 
-	with := spec.and("bildad")
+	with := and(spec, "bildad")
 	with.Values["bundle"] = "YWhhYg=="
 	h.install(with)
 	kept("upgraded to certificates of the chart", "YWhhYg==")
@@ -176,26 +182,38 @@ func TestWebhooksStayAsTheirServerWants(t *testing.T) {
 }
 
 func policyOf(configuration *unstructured.Unstructured) string {
-	return nested(webhooks(configuration)[0], "failurePolicy")
+	return ofFirstWebhook(configuration, "failurePolicy")
+}
+
+func ofFirstWebhook(configuration *unstructured.Unstructured, field ...string) string {
+	first := configuration.Object["webhooks"].([]any)[0].(map[string]any)
+	value, _, _ := unstructured.NestedString(first, field...)
+	return value
 }
 
 // The server of a webhook may write between our look and our apply.
 func TestWebhookWrittenMeanwhile(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab")
 	h.install(spec)
 	webhook := find(t, h.render(spec), "ValidatingWebhookConfiguration")
 	held := faults.To("validatingwebhookconfigurations.admissionregistration.k8s.io", "patch")
-	injector := faults.New(faults.Rule{Match: held, Nth: 1, Action: faults.Delay(time.Second)})
+	written := make(chan struct{})
+	injector := faults.New(faults.Rule{Match: held, Nth: 1, Action: faults.Hold(written)})
 	manager, _ := h.connect(injector.Config(h.config))
 	over := make(chan error, 1)
-	go func() { over <- manager.Install(t.Context(), spec.and("bildad")) }()
-	for injector.Log().Count(held) == 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	go func() { over <- manager.Install(t.Context(), and(spec, "bildad")) }()
+	wait.Until(t, func(context.Context) error {
+		if injector.Log().Count(held) == 0 {
+			return errors.New("the webhook is not applied")
+		}
+		return nil
+	})
 	h.patch(webhook, func(object map[string]any) {
 		object["webhooks"].([]any)[0].(map[string]any)["failurePolicy"] = "Fail"
 	})
+	close(written)
 	if err := <-over; err != nil {
 		t.Error(err)
 	}

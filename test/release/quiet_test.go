@@ -1,4 +1,4 @@
-package release
+package release_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/fairlead/fairlead/internal/revision/release"
 )
 
 // remarkable is a chart that the API server takes, and has something to say about.
@@ -30,11 +32,12 @@ spec:
           flag: {type: string, format: binary}`})
 
 func TestRemarksOnChartsAreForDebugging(t *testing.T) {
+	t.Parallel()
 	hub := newHub(t)
 	for plural, verbosity := range map[string]int{"sloops": 0, "ketches": 1} {
 		t.Run(plural, func(t *testing.T) {
 			hub := hub.in(t)
-			spec := Spec{
+			spec := release.Spec{
 				Name: "remarkable", Namespace: hub.cluster.Namespace(t), Chart: remarkable, Values: map[string]any{"plural": plural},
 			}
 			for _, crd := range hub.render(spec) {

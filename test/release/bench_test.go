@@ -1,7 +1,9 @@
-package release
+package release_test
 
 import (
 	"testing"
+
+	"github.com/fairlead/fairlead/internal/revision/release"
 )
 
 func BenchmarkRenderIstiod(b *testing.B) {
@@ -68,7 +70,7 @@ func BenchmarkRestoreIstiod(b *testing.B) {
 }
 
 func BenchmarkFingerprint(b *testing.B) {
-	spec := Spec{Name: "istiod", Namespace: "istio-system", Chart: istio(b, "v1.31.1", "istiod"), Values: map[string]any{"revision": "canary"}}
+	spec := release.Spec{Name: "istiod", Namespace: "istio-system", Chart: istio(b, "v1.31.1", "istiod"), Values: map[string]any{"revision": "canary"}}
 	for b.Loop() {
 		spec.Fingerprint()
 	}

@@ -1,4 +1,4 @@
-package release
+package release_test
 
 import (
 	"context"
@@ -20,14 +20,17 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/internal/revision/release"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func TestRecordsTellTheStateByTheirLabels(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
 	h.install(spec)
-	next := spec.and("bildad", "pequod")
+	next := and(spec, "bildad", "pequod")
 	next.Owner, next.ChartVersion = nil, "v1.2.3+build"
 	h.install(next)
 
@@ -41,7 +44,7 @@ func TestRecordsTellTheStateByTheirLabels(t *testing.T) {
 		"sh.helm.release.v1.harbour.v1": {
 			"name": "harbour", "owner": "helm", "version": "1", "status": "superseded",
 			v1.LabelPassage: v1.PassageRevision, v1.LabelFingerprint: spec.Fingerprint(),
-			v1.LabelOwner: OwnerLabel(spec.Owner), v1.LabelChartVersion: "1.2.3",
+			v1.LabelOwner: release.OwnerLabel(spec.Owner), v1.LabelChartVersion: "1.2.3",
 		},
 		"sh.helm.release.v1.harbour.v2": {
 			"name": "harbour", "owner": "helm", "version": "2", "status": "deployed",
@@ -61,10 +64,10 @@ func TestTemplateErrors(t *testing.T) {
 	h := newHub(t)
 	unknownProfile := h.istiod("v1.24.0")
 	unknownProfile.Values["profile"] = "nonsense"
-	noYAML := Spec{Name: "a", Namespace: unknownProfile.Namespace, Chart: makeChart("1", map[string]string{"a.yaml": "a: b: c"})}
-	noObject := Spec{Name: "b", Namespace: unknownProfile.Namespace, Chart: makeChart("2", map[string]string{"a.yaml": "a: b"})}
+	noYAML := release.Spec{Name: "a", Namespace: unknownProfile.Namespace, Chart: makeChart("1", map[string]string{"a.yaml": "a: b: c"})}
+	noObject := release.Spec{Name: "b", Namespace: unknownProfile.Namespace, Chart: makeChart("2", map[string]string{"a.yaml": "a: b"})}
 	tests := map[string]struct {
-		spec Spec
+		spec release.Spec
 		want string
 	}{
 		"values that the chart refuses": {unknownProfile, "unknown profile nonsense"},
@@ -74,11 +77,11 @@ func TestTemplateErrors(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := h.Render(t.Context(), tc.spec)
-			if !errors.As(err, new(*RenderError)) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.As(err, new(*release.RenderError)) || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("error %v, want a RenderError that contains %q", err, tc.want)
 			}
 			before := operations(t)
-			if err := h.Install(t.Context(), tc.spec); !errors.As(err, new(*RenderError)) {
+			if err := h.Install(t.Context(), tc.spec); !errors.As(err, new(*release.RenderError)) {
 				t.Errorf("error of the install: %v", err)
 			}
 			if diff := cmp.Diff(before, operations(t)); diff != "" {
@@ -95,7 +98,7 @@ func TestOperationsAreCounted(t *testing.T) {
 	h.install(spec)
 	h.install(spec)
 	h.render(spec)
-	next := spec.and("bildad", "pequod")
+	next := and(spec, "bildad", "pequod")
 	h.install(next)
 	if err := h.Delete(t.Context(), h.live(find(t, h.render(next), "Deployment"))); err != nil {
 		t.Fatal(err)
@@ -132,6 +135,7 @@ func operations(t *testing.T) map[string]float64 {
 }
 
 func TestForbiddenComesThrough(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
 	user := cluster.Name(t)
@@ -162,11 +166,12 @@ func TestForbiddenComesThrough(t *testing.T) {
 	manager, _ := h.connect(limited)
 
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); { // until the authorizer has seen the role
-		if err = manager.Install(t.Context(), spec); err == nil || strings.Contains(err.Error(), "attempting to grant") {
-			break
+	wait.Until(t, func(ctx context.Context) error { // until the authorizer has seen the role
+		if err = manager.Install(ctx, spec); err == nil || strings.Contains(err.Error(), "attempting to grant") {
+			return nil
 		}
-	}
+		return err
+	})
 	if !apierrors.IsForbidden(err) {
 		t.Fatalf("error %v, want one that is recognisable as forbidden", err)
 	}
@@ -181,6 +186,7 @@ func TestForbiddenComesThrough(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	tests := map[string]struct {
 		object string
@@ -199,13 +205,13 @@ func TestRefusals(t *testing.T) {
 			spec := h.harbour("ahab")
 			spec.Chart = makeChart(name, map[string]string{"pier.yaml": tc.object})
 			err := h.Install(t.Context(), spec)
-			if !Refused(err) {
+			if !release.Refused(err) {
 				t.Fatalf("error %v, want one that is final", err)
 			}
-			if cause := Cause(err).Error(); !strings.HasPrefix(cause, fmt.Sprintf(tc.want, spec.Namespace)) {
+			if cause := release.Cause(err).Error(); !strings.HasPrefix(cause, fmt.Sprintf(tc.want, spec.Namespace)) {
 				t.Errorf("cause: %s", cause)
 			}
-			if Refused(errors.New("the network is down")) {
+			if release.Refused(errors.New("the network is down")) {
 				t.Error("what has nothing to do with the object is final too")
 			}
 		})
@@ -213,6 +219,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestNothingGoesOnWhenTheContextEnds(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	// What Helm writes itself, and what is written for it.
 	for name, held := range map[string]faults.Match{
@@ -223,20 +230,19 @@ func TestNothingGoesOnWhenTheContextEnds(t *testing.T) {
 			h := h.in(t)
 			spec := h.harbour("ahab", "pequod")
 			h.install(spec)
-			next := spec.and("bildad", "rachel")
-			injector := faults.New(faults.Rule{Match: held, Action: faults.Delay(time.Hour)})
+			next := and(spec, "bildad", "rachel")
+			injector := faults.New(faults.Rule{Match: held, Action: faults.Hold(nil)})
 			manager, _ := h.connect(injector.Config(h.config))
 
 			ctx, cancel := context.WithCancelCause(t.Context())
 			over := make(chan error, 1)
 			go func() { over <- manager.Install(ctx, next) }()
-			for injector.Log().Count(held) == 0 {
-				select {
-				case err := <-over:
-					t.Fatalf("the install ended early: %v", err)
-				case <-time.After(5 * time.Millisecond):
+			wait.Until(t, func(context.Context) error {
+				if injector.Log().Count(held) == 0 {
+					return errors.New("the install does not get to what is held")
 				}
-			}
+				return nil
+			})
 			enough := errors.New("enough")
 			cancel(enough)
 			select {
@@ -244,7 +250,7 @@ func TestNothingGoesOnWhenTheContextEnds(t *testing.T) {
 				if !errors.Is(err, enough) {
 					t.Errorf("error %v", err)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(wait.Deadline()):
 				t.Fatal("the install goes on")
 			}
 			written := injector.Log()
@@ -265,6 +271,7 @@ func TestNothingGoesOnWhenTheContextEnds(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
 	var group sync.WaitGroup
@@ -280,15 +287,19 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 func TestHelmIsQuiet(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
 	h.install(spec)
 	for verbosity, speaks := range map[int]bool{0: false, 1: true} {
 		broken := faults.New(faults.Rule{Match: faults.To("deployments.apps", "patch"), Action: faults.InternalError()})
-		manager, _ := h.connect(broken.Config(h.config))
 		var lines []string
-		manager.log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: verbosity})
-		if err := manager.Install(t.Context(), spec.and("bildad")); err == nil {
+		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: verbosity})
+		manager, _, err := connect(broken.Config(h.config), log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := manager.Install(t.Context(), and(spec, "bildad")); err == nil {
 			t.Fatal("it did not fail")
 		}
 		if (len(lines) > 0) != speaks {
@@ -298,6 +309,7 @@ func TestHelmIsQuiet(t *testing.T) {
 }
 
 func TestMissingNamespace(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab")
 	spec.Namespace = "nowhere"
@@ -330,9 +342,12 @@ func TestUninstallWhereTheNamespaceGoes(t *testing.T) {
 			if err := h.Delete(t.Context(), namespace); err != nil {
 				t.Fatal(err)
 			}
-			for late && len(h.records(spec)) > 0 {
-				time.Sleep(10 * time.Millisecond)
-			}
+			wait.Until(t, func(context.Context) error {
+				if late && len(h.records(spec)) > 0 {
+					return errors.New("the records of the release are still there")
+				}
+				return nil
+			})
 			h.uninstall(spec)
 			h.gone(objects)
 		})
