@@ -1,19 +1,17 @@
-package usage
+package usage_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -21,18 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(cluster.Run(m))
-}
-
 func TestUsesAreSeen(t *testing.T) {
-	s := setSail(t)
+	s := newWorld(t)
 	revision, tag := s.name("rev"), s.name("tag")
 	first, second := s.Namespace(t), s.Namespace(t)
 	if first > second {
@@ -59,10 +54,10 @@ func TestUsesAreSeen(t *testing.T) {
 	s.revision(revision, fmt.Sprintf("2 pods: Pod %s/cart, Pod %s/till", first, second))
 
 	t.Log("tags point to the revision")
-	fixed := makeTag(s.name("fixed"), "IstioRevision/"+revision, "")
+	fixed := makeTag(s.name("fixed"), "IstioRevision/"+revision)
 	fixed.Finalizers = []string{"test.fairlead.dev/hold"}
 	s.create(fixed)
-	floating := makeTag(tag, "Istio/"+revision, "")
+	floating := makeTag(tag, "Istio/"+revision)
 	s.create(floating)
 	floating.Status.IstioRevision = revision
 	if err := s.Status().Update(t.Context(), floating); err != nil {
@@ -80,7 +75,7 @@ func TestUsesAreSeen(t *testing.T) {
 		if err := s.Get(t.Context(), key, &corev1.Pod{}); err != nil {
 			t.Errorf("the pod itself should be there: %v", err)
 		}
-		if err := s.cache.Get(t.Context(), key, MetadataOf(kindPod)); !apierrors.IsNotFound(err) {
+		if err := s.cache.Get(t.Context(), key, usage.MetadataOf("Pod")); !apierrors.IsNotFound(err) {
 			t.Errorf("a pod that ended is cached: %v", err)
 		}
 	}
@@ -105,7 +100,7 @@ func TestUsesAreSeen(t *testing.T) {
 }
 
 func TestCacheHoldsOnlyWhatIsRead(t *testing.T) {
-	s := setSail(t)
+	s := newWorld(t)
 	namespace := s.Namespace(t)
 	pod := runningPod(namespace, "cart", "istio.io/rev=r1,istio-injection=enabled,sidecar.istio.io/inject=true,app=cart", "r1")
 	pod.Annotations["example.org/note"] = strings.Repeat("long ", 100)
@@ -117,14 +112,14 @@ func TestCacheHoldsOnlyWhatIsRead(t *testing.T) {
 	s.create(pod)
 	t.Cleanup(func() { s.release(pod) })
 
-	want := MetadataOf(kindPod)
+	want := usage.MetadataOf("Pod")
 	want.ObjectMeta = metav1.ObjectMeta{
 		Namespace: namespace, Name: "cart", UID: pod.UID,
 		Labels:          labelled("istio.io/rev=r1,istio-injection=enabled,sidecar.istio.io/inject=true"),
 		Annotations:     map[string]string{v1.AnnotationRevision: "r1"},
 		OwnerReferences: pod.OwnerReferences[1:],
 	}
-	got := MetadataOf(kindPod)
+	got := usage.MetadataOf("Pod")
 	s.eventually(func() error { return s.cache.Get(t.Context(), client.ObjectKeyFromObject(pod), got) })
 	if got.ResourceVersion == "" {
 		t.Error("the resource version is gone")
@@ -135,33 +130,32 @@ func TestCacheHoldsOnlyWhatIsRead(t *testing.T) {
 		t.Error(diff)
 	}
 
-	plain := MetadataOf(kindNamespace)
-	if err := s.cache.Get(t.Context(), client.ObjectKey{Name: namespace}, plain); err != nil {
-		t.Fatal(err)
-	}
+	plain := usage.MetadataOf("Namespace")
+	s.eventually(func() error { return s.cache.Get(t.Context(), client.ObjectKey{Name: namespace}, plain) })
 	if plain.UID == "" || plain.Labels != nil || plain.ManagedFields != nil {
 		t.Errorf("the namespace is cached as %+v", plain)
 	}
 }
 
-// A controller hears of names at once when they come into use, and reads from the tracker who uses them.
+// A controller hears of names that come into use or out of it, and reads from the tracker who uses them.
 func TestControllerIsTold(t *testing.T) {
-	s := setSail(t)
+	s := newWorld(t)
 	told := make(chan reconcile.Request, 100)
 	mgr, err := ctrl.NewManager(s.Config(), ctrl.Options{
 		Scheme:     s.Scheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{ByObject: CacheOptions()},
+		Cache:      cache.Options{ByObject: usage.CacheOptions()},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracker, err := NewTracker(t.Context(), mgr.GetCache(), mgr.GetCache())
+	tracker, err := usage.NewTracker(t.Context(), mgr.GetCache(), mgr.GetCache())
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = ctrl.NewControllerManagedBy(mgr).Named("usage").WatchesRawSource(tracker.Source()).
+	uses := &startedSource{SyncingSource: tracker.Source().(source.SyncingSource), started: make(chan struct{})}
+	err = ctrl.NewControllerManagedBy(mgr).Named("usage").WatchesRawSource(uses).
 		Complete(reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
 			if !tracker.HasSynced() {
 				t.Error("started before all was known")
@@ -173,28 +167,25 @@ func TestControllerIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.run(mgr.Start)
-	s.eventually(func() error {
-		tracker.mu.RLock()
-		defer tracker.mu.RUnlock()
-		if len(tracker.subscriptions) == 0 {
-			return errors.New("the controller does not listen")
-		}
-		return nil
-	})
+	select {
+	case <-uses.started:
+	case <-time.After(wait.Deadline()):
+		t.Fatal("the controller does not start its source")
+	}
 
 	tag := s.name("tag")
 	namespace := s.Namespace(t)
 	s.label(namespaceNamed(namespace), v1.LabelRevision, tag)
 	hears := func() {
 		t.Helper()
-		for timeout := time.After(pause - time.Second); ; {
+		for late := time.After(wait.Deadline()); ; {
 			select {
 			case request := <-told:
 				if request.Name == tag {
 					return
 				}
-			case <-timeout:
-				t.Fatal("not told in time")
+			case <-late:
+				t.Fatalf("not told of %s", tag)
 			}
 		}
 	}
@@ -209,17 +200,28 @@ func TestControllerIsTold(t *testing.T) {
 	}
 }
 
+// startedSource tells when a controller listens to it.
+type startedSource struct {
+	source.SyncingSource
+	started chan struct{}
+}
+
+func (s *startedSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	defer close(s.started)
+	return s.SyncingSource.Start(ctx, queue)
+}
+
 func TestSurveyPages(t *testing.T) {
-	s := setSail(t)
+	s := newWorld(t)
 	tag := s.name("tag")
-	var want []Reference
+	var want []usage.Reference
 	for i := range 4 {
 		name := fmt.Sprintf("%s-%d", tag, i)
-		s.create(makeTag(name, "IstioRevision/"+tag, ""))
-		want = append(want, Reference{Kind: v1.IstioRevisionTagKind, Name: name, By: "spec.targetRef"})
+		s.create(makeTag(name, "IstioRevision/"+tag))
+		want = append(want, usage.Reference{Kind: v1.IstioRevisionTagKind, Name: name, By: "spec.targetRef"})
 	}
 	small := &smallPages{Reader: s.Client}
-	snapshot, err := Survey(t.Context(), small)
+	snapshot, err := usage.Survey(t.Context(), small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +234,7 @@ func TestSurveyPages(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Survey(ctx, s.Client); err == nil || !strings.HasPrefix(err.Error(), "list every Namespace to see what it uses: ") {
+	if _, err := usage.Survey(ctx, s.Client); err == nil || !strings.HasPrefix(err.Error(), "list every Namespace to see what it uses: ") {
 		t.Errorf("cannot read: %v", err)
 	}
 }

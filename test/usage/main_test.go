@@ -1,37 +1,49 @@
-package usage
+// Package usage_test follows who uses revisions and tags in a cluster.
+package usage_test
 
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
-	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
-// sail is a tracker on the shared cluster.
-type sail struct {
+// Nothing runs in a hub, so pods stay in the phase that a test gives them.
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"}))
+}
+
+// world is a tracker on the shared cluster.
+type world struct {
 	t *testing.T
 	*cluster.Cluster
 	client.Client
 	cache   cache.Cache
-	tracker *Tracker
+	tracker *usage.Tracker
 }
 
-func setSail(t *testing.T) *sail {
+func newWorld(t *testing.T) *world {
 	c := cluster.Shared(t)
-	if _, err := crds.Install(t.Context(), c.Config(), crds.Options{}); err != nil {
+	if _, err := crds.Install(t.Context(), c.Config(), crds.Options{Timeout: wait.Deadline()}); err != nil {
 		t.Fatal(err)
 	}
 	// The operator's scheme knows no Pods: metadata needs none.
@@ -44,14 +56,14 @@ func setSail(t *testing.T) *sail {
 			t.Fatal(err)
 		}
 	}
-	s := &sail{t: t, Cluster: c}
+	s := &world{t: t, Cluster: c}
 	var err error
 	if s.Client, err = client.New(c.Config(), client.Options{Scheme: all}); err != nil {
 		t.Fatal(err)
 	}
 	s.cache, err = cache.New(c.Config(), cache.Options{
 		Scheme:   mine,
-		ByObject: CacheOptions(),
+		ByObject: usage.CacheOptions(),
 		// Whatever else is in the cache, this must not hide users.
 		DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1.LabelPassage: v1.PassageRevision}),
 		ReaderFailOnMissingInformer: true,
@@ -63,7 +75,7 @@ func setSail(t *testing.T) *sail {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.tracker, err = NewTracker(t.Context(), s.cache, tags); err != nil {
+	if s.tracker, err = usage.NewTracker(t.Context(), s.cache, tags); err != nil {
 		t.Fatal(err)
 	}
 	if s.tracker.HasSynced() {
@@ -71,16 +83,16 @@ func setSail(t *testing.T) *sail {
 	}
 	s.run(s.cache.Start)
 	s.run(tags.Start)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
 	defer cancel()
-	if err := s.tracker.waitForSync(ctx); err != nil {
+	if err := s.tracker.Source().(source.SyncingSource).WaitForSync(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
 // run keeps something going until the test ends.
-func (s *sail) run(start func(context.Context) error) {
+func (s *world) run(start func(context.Context) error) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- start(ctx) }()
@@ -92,11 +104,11 @@ func (s *sail) run(start func(context.Context) error) {
 	})
 }
 
-func (s *sail) name(prefix string) string { return prefix + "-" + cluster.Name(s.t)[:20] }
+func (s *world) name(prefix string) string { return prefix + "-" + cluster.Name(s.t)[:20] }
 
-func (s *sail) revision(name, want string) {
+func (s *world) revision(name, want string) {
 	s.t.Helper()
-	s.shows(want, func() Usage { return s.tracker.Revision(name) })
+	s.shows(want, func() usage.Usage { return s.tracker.Revision(name) })
 	snapshot := s.survey()
 	if diff := cmp.Diff(s.tracker.Revision(name), snapshot.Revision(name)); diff != "" {
 		s.t.Errorf("a survey does not agree:\n%s", diff)
@@ -106,9 +118,9 @@ func (s *sail) revision(name, want string) {
 	}
 }
 
-func (s *sail) tag(name, want string) {
+func (s *world) tag(name, want string) {
 	s.t.Helper()
-	s.shows(want, func() Usage { return s.tracker.Tag(name) })
+	s.shows(want, func() usage.Usage { return s.tracker.Tag(name) })
 	snapshot := s.survey()
 	if diff := cmp.Diff(s.tracker.Tag(name), snapshot.Tag(name)); diff != "" {
 		s.t.Errorf("a survey does not agree:\n%s", diff)
@@ -118,16 +130,16 @@ func (s *sail) tag(name, want string) {
 	}
 }
 
-func (s *sail) survey() *Snapshot {
+func (s *world) survey() *usage.Snapshot {
 	s.t.Helper()
-	snapshot, err := Survey(s.t.Context(), s.Client)
+	snapshot, err := usage.Survey(s.t.Context(), s.Client)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return snapshot
 }
 
-func (s *sail) shows(want string, usage func() Usage) {
+func (s *world) shows(want string, usage func() usage.Usage) {
 	s.t.Helper()
 	s.eventually(func() error {
 		if got := usage().String(); got != want {
@@ -137,26 +149,20 @@ func (s *sail) shows(want string, usage func() Usage) {
 	})
 }
 
-func (s *sail) eventually(check func() error) {
+func (s *world) eventually(check func() error) {
 	s.t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		s.t.Fatal(last)
-	}
+	wait.Until(s.t, func(context.Context) error { return check() })
 }
 
-func (s *sail) create(object client.Object) {
+func (s *world) create(object client.Object) {
 	s.t.Helper()
-	// A pod is refused until its namespace has a service account.
-	s.eventually(func() error { return s.Create(s.t.Context(), object) })
+	if err := s.Create(s.t.Context(), object); err != nil {
+		s.t.Fatal(err)
+	}
 	s.t.Cleanup(func() { _ = s.Delete(context.Background(), object, client.GracePeriodSeconds(0)) })
 }
 
-func (s *sail) delete(object client.Object) {
+func (s *world) delete(object client.Object) {
 	s.t.Helper()
 	if err := s.Delete(s.t.Context(), object, client.GracePeriodSeconds(0)); err != nil {
 		s.t.Fatal(err)
@@ -164,7 +170,7 @@ func (s *sail) delete(object client.Object) {
 }
 
 // label sets a label, or removes it when the value is empty.
-func (s *sail) label(object client.Object, key, value string) {
+func (s *world) label(object client.Object, key, value string) {
 	s.t.Helper()
 	quoted := "null"
 	if value != "" {
@@ -176,7 +182,7 @@ func (s *sail) label(object client.Object, key, value string) {
 	}
 }
 
-func (s *sail) release(object client.Object) {
+func (s *world) release(object client.Object) {
 	s.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	if err := s.Patch(context.Background(), object, patch); err != nil {
@@ -184,13 +190,12 @@ func (s *sail) release(object client.Object) {
 	}
 }
 
-func (s *sail) phase(namespace, name string, phase corev1.PodPhase) {
+func (s *world) phase(namespace, name string, phase corev1.PodPhase) {
 	s.t.Helper()
-	// The kubelet's part may be writing at the same time.
-	s.eventually(func() error {
-		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase))
-		return s.Status().Patch(s.t.Context(), podNamed(namespace, name), patch)
-	})
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase))
+	if err := s.Status().Patch(s.t.Context(), podNamed(namespace, name), patch); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func namespaceNamed(name string) *corev1.Namespace {
@@ -203,8 +208,30 @@ func podNamed(namespace, name string) *corev1.Pod {
 
 func runningPod(namespace, name, with, revision string) *corev1.Pod {
 	pod := podNamed(namespace, name)
-	meta := makePod(namespace, name, with, revision)
-	pod.Labels, pod.Annotations = meta.Labels, meta.Annotations
+	pod.Labels = labelled(with)
+	if revision != "" {
+		pod.Annotations = map[string]string{v1.AnnotationRevision: revision}
+	}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.org/app"}}
 	return pod
+}
+
+// labelled has labels as kubectl takes them: "istio.io/rev=prod,istio-injection=enabled".
+func labelled(text string) map[string]string {
+	parsed := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			parsed[key] = value
+		}
+	}
+	return parsed
+}
+
+// makeTag takes the kind and name of its target as "Istio/default".
+func makeTag(name, target string) *v1.IstioRevisionTag {
+	kind, of, _ := strings.Cut(target, "/")
+	return &v1.IstioRevisionTag{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1.IstioRevisionTagSpec{TargetRef: v1.TargetReference{Kind: kind, Name: of}},
+	}
 }
