@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,10 +24,11 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // administrator is a client that may do everything and knows all kinds.
-func administrator(t testing.TB, config *rest.Config) client.Client {
+func administrator(t testing.TB, config *rest.Config) client.WithWatch {
 	t.Helper()
 	scheme, err := operator.NewScheme()
 	if err != nil {
@@ -35,35 +37,66 @@ func administrator(t testing.TB, config *rest.Config) client.Client {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func installCRDs(t testing.TB, config *rest.Config) {
+// installCRDs installs those of a passage.
+func installCRDs(t testing.TB, config *rest.Config, passage string) {
 	t.Helper()
-	if _, err := crds.Install(t.Context(), config, crds.Options{}); err != nil {
-		t.Fatal(err)
+	for _, p := range operator.Passages() {
+		if p.Name != passage {
+			continue
+		}
+		if _, err := crds.Install(t.Context(), config, crds.Options{Names: p.CRDs, Timeout: wait.Deadline()}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// world is the shared cluster with Fairlead's CRDs in it, and an operator at work.
+// world is a cluster with an operator of the passage revision at work.
 type world struct {
 	*cluster.Cluster
-	client.Client
+	client.WithWatch
 	operator *process
 }
 
-func startWorld(t testing.TB, args ...string) world {
+var shared struct {
+	once     sync.Once
+	operator *process
+	scratch  string
+	err      error
+}
+
+// theWorld is the one that tests share, each with an Istio of its own.
+func theWorld(t testing.TB) world {
 	t.Helper()
-	c := cluster.Shared(t)
-	installCRDs(t, c.Config())
-	w := world{Cluster: c, Client: administrator(t, c.Config())}
-	w.operator = startOperator(t, c.Kubeconfig(), append(args, "--leader-election-namespace", c.Namespace(t))...)
-	w.operator.leading(t)
-	return w
+	c, charts, program := cluster.Shared(t), cluster.Charts(t), binary(t)
+	shared.once.Do(func() {
+		if shared.scratch, shared.err = os.MkdirTemp("", "e2e-"); shared.err == nil {
+			shared.operator, shared.err = launchOperator(program, environment(shared.scratch), []string{
+				"operator", "--kubeconfig", c.Kubeconfig(), "--chart-dir", charts, "--passages", "revision", "--leader-elect=false",
+			})
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	shared.operator.keepLogOf(t)
+	shared.operator.leading(t)
+	return world{Cluster: c, WithWatch: administrator(t, c.Config()), operator: shared.operator}
+}
+
+func endSharedOperator() {
+	if shared.operator != nil {
+		shared.operator.kill()
+	}
+	if shared.scratch != "" {
+		_ = os.RemoveAll(shared.scratch)
+	}
 }
 
 // uniqueName leaves room for what is put behind it: the name of an Istio is bounded.
@@ -95,16 +128,22 @@ func create[T client.Object](t testing.TB, c client.Client, object T) T {
 	return object
 }
 
-// change reads an Istio, changes it and writes it back, until nobody was faster.
+// change reads an Istio, changes it and writes it back.
 func change(t testing.TB, c client.Client, name string, change func(*v1.Istio)) {
 	t.Helper()
-	eventually(t, 5*time.Second, func(ctx context.Context) error {
-		var istio v1.Istio
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, &istio); err != nil {
+	edit(t, c, makeIstio(name, ""), "administrator", change)
+}
+
+// edit reads the object of this name, changes it and writes it back, until no other write came between.
+func edit[T client.Object](t testing.TB, c client.Client, named T, owner client.FieldOwner, change func(T)) {
+	t.Helper()
+	wait.Until(t, func(ctx context.Context) error {
+		object := reflect.New(reflect.TypeOf(named).Elem()).Interface().(T)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(named), object); err != nil {
 			return err
 		}
-		change(&istio)
-		return c.Update(ctx, &istio)
+		change(object)
+		return c.Update(ctx, object, owner)
 	})
 }
 
@@ -112,9 +151,7 @@ func change(t testing.TB, c client.Client, name string, change func(*v1.Istio)) 
 func reported(t testing.TB, c client.Client, name string, state v1.State) *v1.Istio {
 	t.Helper()
 	var istio v1.Istio
-	eventually(t, 10*time.Second, func(ctx context.Context) error {
-		return isReported(ctx, c, name, state, &istio)
-	})
+	wait.Until(t, func(ctx context.Context) error { return isReported(ctx, c, name, state, &istio) })
 	return &istio
 }
 

@@ -189,6 +189,7 @@ func TestChartPodLabels(t *testing.T) {
 
 // TestChartNames lets the API server judge the names that a release comes to.
 func TestChartNames(t *testing.T) {
+	t.Parallel()
 	c := cluster.Shared(t)
 	admin := administrator(t, c.Config())
 	namespace := c.Namespace(t)

@@ -1,92 +1,13 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
-	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
-
-	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/test/cluster"
 )
 
-// TestPlanThenStatus tells the story that a user sees: what would be done, then that it was.
-func TestPlanThenStatus(t *testing.T) {
-	c := cluster.Shared(t)
-	installCRDs(t, c.Config())
-	admin := administrator(t, c.Config())
-	name := uniqueName(t)
-	create(t, admin, revisionBased(makeIstio(name, "v1.24.0")))
-	command := func(verb, kind, name string, more ...string) cliResult {
-		t.Helper()
-		return fairlead(t, append([]string{verb, kind, name, "--kubeconfig", c.Kubeconfig()}, more...)...)
-	}
-
-	planned := command("plan", "istio", name, "-o", "json")
-	if planned.code != 3 {
-		t.Errorf("plan: %+v", planned)
-	}
-	var plan passage.Plan
-	if err := json.Unmarshal([]byte(planned.stdout), &plan); err != nil {
-		t.Fatal(err)
-	}
-	if len(plan.Steps) != 1 || plan.Steps[0].Action != "create" || plan.Steps[0].Object.Name != name+"-v1-24-0" {
-		t.Errorf("plan: %+v", plan)
-	}
-	for _, kind := range []string{"istios", "Istio", "istio.sailoperator.io", "istios.sailoperator.io", "istios.v1.sailoperator.io"} {
-		if got := command("plan", kind, name, "-o", "json"); got != planned {
-			t.Errorf("plan %s: %+v", kind, got)
-		}
-	}
-	var fromYAML passage.Plan
-	if err := yaml.Unmarshal([]byte(command("plan", "istio", name, "-o", "yaml").stdout), &fromYAML); err != nil || fromYAML.Target != plan.Target {
-		t.Errorf("plan -o yaml: %v", err)
-	}
-	before := command("status", "istio", name)
-	if before.code != 3 || !strings.Contains(before.stdout, "The operator has not reported on the latest spec yet: is it running?") {
-		t.Errorf("status without an operator: %+v", before)
-	}
-
-	p := startOperator(t, c.Kubeconfig(), "--leader-election-namespace", c.Namespace(t))
-	p.leading(t)
-	reported(t, admin, name, "NamespaceNotFound")
-	if got := command("plan", "istio", name); got.code != 0 || !strings.HasPrefix(got.stdout, "Nothing to do for Istio "+name) {
-		t.Errorf("plan when done: %+v", got)
-	}
-	status := command("status", "istio", name)
-	if status.code != 3 {
-		t.Errorf("status: %+v", status)
-	}
-	// Long messages go over several lines.
-	words := strings.Join(strings.Fields(status.stdout), " ")
-	for _, want := range []string{"InProgress", "Reconciled", "NamespaceNotFound", "namespace istio-system does not exist"} {
-		if !strings.Contains(words, want) {
-			t.Errorf("status does not tell of %s:\n%s", want, status.stdout)
-		}
-	}
-	for line := range strings.Lines(status.stdout) {
-		if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > 100 {
-			t.Errorf("too wide: %s", line)
-		}
-	}
-	var view struct {
-		passage.View
-		Reported   bool
-		Conditions []struct{ Type string }
-	}
-	if err := json.Unmarshal([]byte(command("status", "istio", name, "-o", "json").stdout), &view); err != nil {
-		t.Fatal(err)
-	}
-	if view.State != passage.InProgress || !view.Reported || len(view.Conditions) != 2 || view.Target != name+"-v1-24-0" {
-		t.Errorf("status -o json: %+v", view)
-	}
-}
-
 func TestCommandsRefuse(t *testing.T) {
-	c := cluster.Shared(t)
-	installCRDs(t, c.Config())
+	t.Parallel()
+	w := theWorld(t)
 	cases := map[string]struct {
 		args []string
 		code int
@@ -104,7 +25,7 @@ func TestCommandsRefuse(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := fairlead(t, append(tc.args, "--kubeconfig", c.Kubeconfig())...)
+			got := fairlead(t, append(tc.args, "--kubeconfig", w.Kubeconfig())...)
 			if got.code != tc.code || !strings.Contains(got.stderr, tc.want) || strings.Count(got.stderr, "\n") != 1 {
 				t.Errorf("want exit code %d and %q, got %+v", tc.code, tc.want, got)
 			}

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -132,13 +130,14 @@ func (w *wire) hangUp() {
 }
 
 func TestUnreachableServer(t *testing.T) {
+	t.Parallel()
 	c := cluster.Shared(t)
 	namespace := c.Namespace(t)
 	wire := newWire(t, c)
 	path := elsewhere(t, c, wire.address)
 
-	p := startOperator(t, path, "--leader-election-namespace", namespace)
-	line := p.logged(t, 10*time.Second, "reach the API server failed, will be tried again")
+	p := startOperator(t, path, append(otherPassage, longLease(), "--leader-election-namespace", namespace)...)
+	line := p.logged(t, "reach the API server failed, will be tried again")
 	if text := fmt.Sprint(line["err"]); !strings.Contains(text, "https://"+wire.address) || !strings.Contains(text, "connection refused") {
 		t.Errorf("the log does not say which server, or why: %v", line)
 	}
@@ -166,9 +165,10 @@ func TestUnreachableServer(t *testing.T) {
 }
 
 func TestUnreachableServerAndSignal(t *testing.T) {
+	t.Parallel()
 	path := kubeconfig(t, "https://127.0.0.1:1", nil, "none")
-	p := startOperator(t, path)
-	p.logged(t, 10*time.Second, "reach the API server failed, will be tried again")
+	p := startOperator(t, path, otherPassage...)
+	p.logged(t, "reach the API server failed, will be tried again")
 	if code := p.stop(t); code != 0 {
 		t.Errorf("ended with %d", code)
 	}
@@ -196,6 +196,7 @@ func elsewhere(t testing.TB, c *cluster.Cluster, address string) string {
 }
 
 func TestOperatorRefusesToStart(t *testing.T) {
+	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "broken")
 	if err := os.WriteFile(broken, []byte("clusters: ["), 0o600); err != nil {
 		t.Fatal(err)
@@ -236,72 +237,5 @@ func TestOperatorRefusesToStart(t *testing.T) {
 				t.Errorf("want exit code %d and %q, got %+v", c.code, c.want, got)
 			}
 		})
-	}
-}
-
-func TestWithoutCRDs(t *testing.T) {
-	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Profile: "hub"})
-	admin := administrator(t, c.Config())
-
-	p := startOperator(t, c.Kubeconfig(), "--install-crds=false")
-	line := p.logged(t, time.Minute, "find the kinds of passage revision failed, will be tried again")
-	if !strings.Contains(fmt.Sprint(line["err"]), "install the CRDs with `fairlead crds install`") {
-		t.Errorf("the log does not say what to do: %v", line)
-	}
-	if code, _ := probe(t, p.address(t, "health probes"), "/readyz"); code != http.StatusServiceUnavailable {
-		t.Errorf("/readyz says %d", code)
-	}
-	if got := fairlead(t, "plan", "istio", "default", "--kubeconfig", c.Kubeconfig()); got.code != 2 ||
-		!strings.Contains(got.stderr, "`fairlead crds install`") {
-		t.Errorf("plan: %+v", got)
-	}
-
-	if got := fairlead(t, "crds", "install", "--kubeconfig", c.Kubeconfig()); got.code != 0 || !strings.Contains(got.stdout, "Created") {
-		t.Errorf("crds install: %+v", got)
-	}
-	p.leading(t)
-	create(t, admin, makeIstio("default", "v1.24.0"))
-	reported(t, admin, "default", "NamespaceNotFound")
-}
-
-func TestMetrics(t *testing.T) {
-	c := cluster.Shared(t)
-	installCRDs(t, c.Config())
-	i := install(t, c)
-	i.allowScraper(t)
-	p := startOperator(t, c.Kubeconfig(), "--leader-election-namespace", i.namespace,
-		"--metrics-insecure-bind-address", "127.0.0.1:0")
-	p.ready(t)
-
-	server := "https://" + p.address(t, "metrics")
-	cases := map[string]struct {
-		token string
-		want  int
-	}{
-		"no token":                     {"", http.StatusUnauthorized},
-		"a token without permission":   {i.token(t, "default"), http.StatusForbidden},
-		"a token with the reader role": {i.token(t, "scraper"), http.StatusOK},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			eventually(t, 10*time.Second, func(ctx context.Context) error {
-				code, body, err := scrape(ctx, server, c.token)
-				if err != nil {
-					return err
-				}
-				if code != c.want || strings.Contains(body, "fairlead_build_info") != (c.want == http.StatusOK) {
-					return fmt.Errorf("status %d: %.200s", code, body)
-				}
-				return nil
-			})
-		})
-	}
-	if code, body, err := scrape(t.Context(), server, "nonsense"); err != nil || code < 400 || strings.Contains(body, "fairlead") {
-		t.Errorf("a token that means nothing: %d %v", code, err)
-	}
-	if code, body := probe(t, p.address(t, "insecure metrics"), "/metrics"); code != http.StatusOK ||
-		!strings.Contains(body, "fairlead_build_info{") || !strings.Contains(body, "rest_client_requests_total{") {
-		t.Errorf("plain metrics: %d", code)
 	}
 }

@@ -1,7 +1,7 @@
 // Package e2e_test looks at Fairlead as its users do: the binary, the chart and the API of a real cluster.
 //
-// An operator works in the whole cluster, so that tests that share one do not run in parallel. Those that take long have
-// a cluster of their own, and run beside each other.
+// One cluster and one operator of the passage revision serve most tests. Operators that tests start beside that one run
+// another passage. Tests that need a cluster without an operator, or an operator that may do everything in it, share others.
 package e2e_test
 
 import (
@@ -16,6 +16,16 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	cluster.Parallel(4)
-	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
+	cluster.Parallel(6)
+	code := cluster.RunWith(m, cluster.Options{KeepNamespaces: true})
+	endSharedOperator()
+	os.Exit(code)
+}
+
+// storyCluster is that of the TestStory tests: a hub, where nothing runs, and at first without any CRD of Fairlead. The
+// tests that share it run operators of different passages.
+func storyCluster(t testing.TB) *cluster.Cluster {
+	t.Helper()
+	const name = "story"
+	return cluster.Several(t, map[string]cluster.Options{name: {Profile: "hub", KeepNamespaces: true}})[name]
 }

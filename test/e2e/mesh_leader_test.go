@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/test/callers"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // meshInstallation is the chart with a mesh that is served, in a cluster whose pods run nothing: the test runs the operator of
@@ -37,9 +37,9 @@ type meshInstallation struct {
 // chart leads to it, and to the next one when it has died.
 func TestMeshFollowsTheLeader(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{})
+	c := cluster.Shared(t)
 	i := &meshInstallation{Client: administrator(t, c.Config()), Cluster: c, namespace: c.Namespace(t)}
-	installCRDs(t, c.Config())
+	installCRDs(t, c.Config(), "meshservice")
 	var err error
 	values := meshValues(map[string]any{"serving": serving(nil)}, "meshservice")
 	if i.release, err = renderChart("fairlead", i.namespace, values); err != nil {
@@ -61,7 +61,7 @@ func TestMeshFollowsTheLeader(t *testing.T) {
 	second.ready(t)
 	i.leadsTo(t, pods[0].Name)
 
-	first.signal(t, syscall.SIGKILL)
+	first.kill()
 	second.leading(t)
 	i.leadsTo(t, pods[1].Name)
 }
@@ -70,7 +70,7 @@ func TestMeshFollowsTheLeader(t *testing.T) {
 func (i *meshInstallation) pods(t testing.TB) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
-	eventually(t, time.Minute, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		list = corev1.PodList{}
 		if err := i.List(ctx, &list, client.InNamespace(i.namespace), client.MatchingLabels{"app.kubernetes.io/name": "fairlead"}); err != nil {
 			return err
@@ -109,14 +109,14 @@ func (i *meshInstallation) start(t testing.TB, pod, files string) *process {
 		arg = strings.ReplaceAll(arg, "$(POD_NAME)", pod)
 		args = append(args, strings.ReplaceAll(arg, "/etc/fairlead/mesh", files))
 	}
-	return startOperatorWith(t, environment(t), append(args, "--kubeconfig", kubeconfig, "--chart-cache-dir="+t.TempDir(),
+	return startOperatorWith(t, environment(t.TempDir()), append(args, "--kubeconfig", kubeconfig, lease(), "--chart-cache-dir="+t.TempDir(),
 		"--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", "--mesh-bind-address=127.0.0.1:0"))
 }
 
 // leadsTo waits until these pods, and no others, are marked and behind the Service.
 func (i *meshInstallation) leadsTo(t testing.TB, want ...string) {
 	t.Helper()
-	eventually(t, time.Minute, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var marked corev1.PodList
 		if err := i.List(ctx, &marked, client.InNamespace(i.namespace), client.MatchingLabels{meshservice.LabelServing: "true"}); err != nil {
 			return err

@@ -15,38 +15,9 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
-
-// eventually tries until it works; it fails the test with the last error when the time is up.
-func eventually(t testing.TB, within time.Duration, try func(context.Context) error) {
-	t.Helper()
-	if err := attempt(t.Context(), within, try); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func attempt(ctx context.Context, within time.Duration, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	var missing error
-	for {
-		err := try(ctx)
-		if err == nil {
-			return nil
-		}
-		// One that was cut off by the deadline does not say what was missing.
-		if ctx.Err() == nil || missing == nil {
-			missing = err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("not within %s: %w", within, missing)
-		}
-	}
-}
 
 func binary(t testing.TB) string {
 	t.Helper()
@@ -57,10 +28,16 @@ func binary(t testing.TB) string {
 	return path
 }
 
-// environment is that of a user who has nothing but the binary: what the machine has configured must not leak in.
-func environment(t testing.TB, extra ...string) []string {
-	t.Helper()
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, extra...)
+// environment is that of a user who has nothing but the binary: what the machine has configured must not leak in, save how
+// often Go collects garbage and where it reports races.
+func environment(home string, extra ...string) []string {
+	all := append([]string{"HOME=" + home}, extra...)
+	for _, name := range []string{"PATH", "GOGC", "GORACE"} {
+		if value, set := os.LookupEnv(name); set {
+			all = append(all, name+"="+value)
+		}
+	}
+	return all
 }
 
 // cliResult is what a command printed and how it ended.
@@ -72,8 +49,10 @@ type cliResult struct {
 func fairlead(t testing.TB, args ...string) cliResult {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), binary(t), args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = environment(t), &stdout, &stderr
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary(t), args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(t.TempDir()), &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -92,29 +71,48 @@ type process struct {
 func startOperator(t testing.TB, kubeconfig string, args ...string) *process {
 	t.Helper()
 	args = append([]string{"operator", "--kubeconfig", kubeconfig, "--chart-dir", cluster.Charts(t)}, args...)
-	return startOperatorWith(t, environment(t), args)
+	return startOperatorWith(t, environment(t.TempDir()), args)
 }
 
+// startOperatorWith starts one that ends with the test.
 func startOperatorWith(t testing.TB, env, args []string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary(t), args...), lines: &logLines{}, ended: make(chan struct{})}
+	p, err := launchOperator(binary(t), env, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.keepLogOf(t)
+	t.Cleanup(p.kill)
+	return p
+}
+
+func launchOperator(binary string, env, args []string) (*process, error) {
+	p := &process{cmd: exec.Command(binary, args...), lines: &logLines{}, ended: make(chan struct{})}
 	p.cmd.Env, p.cmd.Stderr = env, p.lines
 	dieWithParent(p.cmd)
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.ended)
 	}()
+	return p, nil
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	<-p.ended
+}
+
+// keepLogOf keeps what the operator logs during a test that fails.
+func (p *process) keepLogOf(t testing.TB) {
+	began := len(p.lines.String())
 	t.Cleanup(func() {
-		p.signal(t, syscall.SIGKILL)
-		<-p.ended
 		if t.Failed() {
-			t.Logf("log of operator %d:\n%s", p.cmd.Process.Pid, p.lines)
+			launch.KeepLog(t, "operator", p.lines.String()[began:])
 		}
 	})
-	return p
 }
 
 func (p *process) signal(t testing.TB, signal syscall.Signal) {
@@ -124,39 +122,48 @@ func (p *process) signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // stop asks the operator to end, and returns its exit code.
 func (p *process) stop(t testing.TB) int {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)
-	return p.exitCode(t, 10*time.Second)
+	return p.exitCode(t)
 }
 
-func (p *process) exitCode(t testing.TB, within time.Duration) int {
+// exitCode waits until the operator has ended.
+func (p *process) exitCode(t testing.TB) int {
 	t.Helper()
 	select {
 	case <-p.ended:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(within):
-		t.Fatalf("the operator has not ended after %s", within)
+	case <-time.After(wait.Deadline()):
+		t.Fatalf("the operator has not ended after %s", wait.Deadline())
 		return -1
 	}
 }
 
 // logged waits for a line of the log whose message is msg and that has the given attributes.
-func (p *process) logged(t testing.TB, within time.Duration, msg string, attributes ...string) map[string]any {
+func (p *process) logged(t testing.TB, msg string, attributes ...string) map[string]any {
 	t.Helper()
 	var found map[string]any
-	eventually(t, within, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
+		ended := p.hasEnded() // asked before the log is read, so that nothing comes after
 		for _, line := range p.lines.decoded() {
 			if line["msg"] == msg && matches(line, attributes) {
 				found = line
 				return nil
 			}
 		}
-		select {
-		case <-p.ended:
+		if ended {
 			t.Fatalf("the operator ended with %d before it logged %q", p.cmd.ProcessState.ExitCode(), msg)
-		default:
 		}
 		return fmt.Errorf("nothing logged with message %q %v", msg, attributes)
 	})
@@ -174,18 +181,18 @@ func matches(line map[string]any, attributes []string) bool {
 
 func (p *process) ready(t testing.TB) {
 	t.Helper()
-	p.logged(t, time.Minute, "ready")
+	p.logged(t, "ready")
 }
 
 func (p *process) leading(t testing.TB) {
 	t.Helper()
-	p.logged(t, time.Minute, "leading")
+	p.logged(t, "leading")
 }
 
 // address of one of the operator's servers.
 func (p *process) address(t testing.TB, server string) string {
 	t.Helper()
-	address, _ := p.logged(t, 10*time.Second, "starting server", "name", server)["addr"].(string)
+	address, _ := p.logged(t, "starting server", "name", server)["addr"].(string)
 	return address
 }
 

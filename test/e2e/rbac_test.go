@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -34,6 +35,7 @@ import (
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // installation is the chart in a cluster, without the pods that nobody here runs: the tests run the operator that
@@ -74,16 +76,54 @@ func install(t testing.TB, c *cluster.Cluster) *installation {
 	}
 	r.find(t, "ClusterRole", ":fairlead", &i.role)
 	r.find(t, "Role", "-leader-election", &i.namespaceRole)
+	i.awaitAuthorization(t, i.role.Rules[0], nil, true)
+	i.awaitAuthorization(t, i.namespaceRole.Rules[0], nil, true)
 	return i
+}
+
+// awaitAuthorization waits until the API server allows the operator's ServiceAccount what a rule grants, or no longer does:
+// it takes a moment to hear of a changed role. Permissions that another role grants as well say nothing, and are left out.
+func (i *installation) awaitAuthorization(t testing.TB, rule rbacv1.PolicyRule, besides map[permission]bool, allowed bool) {
+	t.Helper()
+	review := func(ctx context.Context, group, resource, verb string) (bool, error) {
+		name, subresource, _ := strings.Cut(resource, "/")
+		asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + i.namespace + ":fairlead",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: i.namespace, Verb: verb, Group: group, Resource: name, Subresource: subresource,
+			},
+		}}
+		if len(rule.ResourceNames) > 0 {
+			asked.Spec.ResourceAttributes.Name = rule.ResourceNames[0]
+		}
+		err := i.Create(ctx, asked)
+		return asked.Status.Allowed, err
+	}
+	wait.Until(t, func(ctx context.Context) error {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if besides[permissionOn(group, resource, verb)] {
+						continue
+					}
+					if got, err := review(ctx, group, resource, verb); err != nil || got != allowed {
+						return fmt.Errorf("%s %s is allowed: %t, want %t: %w", verb, resource, got, allowed, err)
+					}
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // token of a ServiceAccount, as a pod of it would get one.
 func (i *installation) token(t testing.TB, account string) string {
 	t.Helper()
-	token, err := i.release.Token(t.Context(), i.Client, account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var token string
+	wait.Until(t, func(ctx context.Context) (err error) {
+		token, err = i.release.Token(ctx, i.Client, account) // the namespace may not have its default one yet
+		return err
+	})
 	return token
 }
 
@@ -99,10 +139,11 @@ func (i *installation) start(t testing.TB, kubeconfig string, extra ...string) *
 		"--metrics-bind-address=127.0.0.1:0",
 		"--webhook-bind-address=127.0.0.1:0",
 		"--environmentd-url="+i.environmentds.URL(),
+		longLease(),
 	)
 	args = append(args, extra...)
 	// An API server that cannot stream lists makes the operator list, so that permission must be there too.
-	return startOperatorWith(t, environment(t, "KUBE_FEATURE_WatchListClient=false"), args)
+	return startOperatorWith(t, environment(t.TempDir(), "KUBE_FEATURE_WatchListClient=false"), args)
 }
 
 // forget takes the cluster back to before anyone used Fairlead. The CRDs stay, for an API server may take minutes over
@@ -138,7 +179,7 @@ func (i *installation) forget(t testing.TB) {
 func (i *installation) letGo(t testing.TB) {
 	t.Helper()
 	unprotected := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	eventually(t, time.Minute, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var left []error
 		for _, kind := range []string{v1.IstioRevisionTagKind, v1.IstioRevisionKind} {
 			list := &metav1.PartialObjectMetadataList{}
@@ -174,69 +215,57 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 	operator := i.start(t, line.kubeconfigFor(t, i.token(t, "fairlead")))
 	defer operator.stop(t)
 
-	step := func(what string, try func(context.Context) error) error {
-		began := time.Now()
-		defer func() { t.Logf("%s: %.1fs", what, time.Since(began).Seconds()) }()
-		err := attempt(t.Context(), 2*time.Minute, func(ctx context.Context) error {
-			if len(line.made(refused)) > 0 {
-				return nil
-			}
-			return try(ctx)
-		})
-		if no := line.made(refused); len(no) > 0 {
-			told := attempt(t.Context(), 10*time.Second, func(context.Context) error {
-				if !strings.Contains(operator.lines.String(), "forbidden") {
-					return errors.New("the operator's log does not tell")
-				}
-				return nil
-			})
-			return errors.Join(fmt.Errorf("%s: the operator was refused: %v", what, no[0]), told)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		return nil
-	}
 	istio := revisionBased(makeIstio("default", "v1.31.0"))
 	istio.Spec.Namespace = i.namespace
 	istio.Spec.Values = everything
 	istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = ptr.To[int64](0)
 	istio.Spec.UpdateStrategy.WorkloadMigration = &v1.WorkloadMigrationConfig{Strategy: v1.WorkloadMigrationStrategyBatched}
+	nowhere := makeIstio("nowhere", "v1.31.0")
+	nowhere.Spec.Namespace = i.namespace + "-missing"
 	user := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.namespace + "-user"}}
 	tag := &v1.IstioRevisionTag{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	tag.Spec.TargetRef = v1.TargetReference{Kind: v1.IstioKind, Name: istio.Name}
 	metrics := operator.address(t, "metrics")
+	scraped := func(token string, want int) func(context.Context) error {
+		return func(ctx context.Context) error {
+			code, body, err := scrape(ctx, "https://"+metrics, token)
+			if err != nil || code != want || strings.Contains(body, "fairlead_build_info") != (want == http.StatusOK) {
+				return fmt.Errorf("status %d: %.200s: %w", code, body, err)
+			}
+			return nil
+		}
+	}
 	scraper := i.token(t, "scraper")
-	for _, told := range []error{
-		step("create an Istio", func(ctx context.Context) error {
+	for _, step := range []storyStep{
+		{"create an Istio", func(ctx context.Context) error {
 			return client.IgnoreAlreadyExists(i.Create(ctx, istio))
-		}),
-		step("see its control plane run", func(ctx context.Context) error {
+		}},
+		{"see its control plane run", func(ctx context.Context) error {
 			return i.serve(ctx, "default-v1-31-0", istio)
-		}),
-		step("create a tag", func(ctx context.Context) error {
+		}},
+		{"create a tag", func(ctx context.Context) error {
 			return client.IgnoreAlreadyExists(i.Create(ctx, tag))
-		}),
-		step("see where it points", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-0") }),
-		step("install control planes that run elsewhere", i.installElsewhere),
-		step("upgrade one of them", i.upgradeElsewhere),
-		step("remove them", i.removeElsewhere),
-		step("use it", func(ctx context.Context) error {
+		}},
+		{"see where it points", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-0") }},
+		{"install control planes that run elsewhere", i.installElsewhere},
+		{"upgrade one of them", i.upgradeElsewhere},
+		{"remove them", i.removeElsewhere},
+		{"use it", func(ctx context.Context) error {
 			_, err := controllerutil.CreateOrPatch(ctx, i.Client, user, func() error {
 				user.Labels = map[string]string{v1.LabelRevision: "default-v1-31-0"}
 				return nil
 			})
 			return err
-		}),
-		step("ask for another version", func(ctx context.Context) error {
+		}},
+		{"ask for another version", func(ctx context.Context) error {
 			istio.Spec.Version = "v1.31.1"
 			return i.Patch(ctx, istio, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"version":"v1.31.1"}}`)))
-		}),
-		step("see the new control plane run", func(ctx context.Context) error {
+		}},
+		{"see the new control plane run", func(ctx context.Context) error {
 			return i.serve(ctx, "default-v1-31-1", istio)
-		}),
-		step("see the tag move", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-1") }),
-		step("see its user move", func(ctx context.Context) error {
+		}},
+		{"see the tag move", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-1") }},
+		{"see its user move", func(ctx context.Context) error {
 			if err := i.Get(ctx, client.ObjectKeyFromObject(user), user); err != nil {
 				return err
 			}
@@ -244,28 +273,31 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 				return fmt.Errorf("namespace %s uses %s", user.Name, uses)
 			}
 			return nil
-		}),
-		step("see the old revision go", func(ctx context.Context) error {
+		}},
+		{"see the old revision go", func(ctx context.Context) error {
 			return isGone(ctx, i, &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-31-0"}})
-		}),
-		step("see an event", func(ctx context.Context) error {
+		}},
+		{"see an event", func(ctx context.Context) error {
 			return eventTold(ctx, i, istio, "RevisionCreated")
-		}),
+		}},
+		{"create an Istio in a namespace that does not exist", func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(i.Create(ctx, nowhere))
+		}},
 		// The second time that the same thing happens, it is not told by a new event but by a change of the first.
-		step("see it told again", func(ctx context.Context) error {
-			missing := eventRepeated(ctx, i, istio, "RevisionCreated")
+		{"see the event of its revision told again", func(ctx context.Context) error {
+			missing := eventRepeated(ctx, i, nowhere, "RevisionCreated")
 			if missing == nil {
 				return nil
 			}
-			revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-31-1"}}
+			revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: nowhere.Name}}
 			return errors.Join(missing, client.IgnoreNotFound(i.Delete(ctx, revision)))
-		}),
-		step("see an environment stored in the newer version", i.storedAnew),
-		step("see its first generation serve", func(ctx context.Context) error { return i.rolledOut(ctx, 1) }),
-		step("ask for another image", i.rollOn),
-		step("see the second generation serve", func(ctx context.Context) error { return i.rolledOut(ctx, 2) }),
-		step("see the certificate of the first go", i.noCertificate),
-		step("remove all", func(ctx context.Context) error {
+		}},
+		{"see an environment stored in the newer version", i.storedAnew},
+		{"see its first generation serve", func(ctx context.Context) error { return i.rolledOut(ctx, 1) }},
+		{"ask for another image", i.rollOn},
+		{"see the second generation serve", func(ctx context.Context) error { return i.rolledOut(ctx, 2) }},
+		{"see the certificate of the first go", i.noCertificate},
+		{"remove all", func(ctx context.Context) error {
 			err := errors.Join(client.IgnoreNotFound(i.Delete(ctx, tag)), client.IgnoreNotFound(i.Delete(ctx, istio)),
 				isGone(ctx, i, tag), isGone(ctx, i, istio))
 			if err != nil {
@@ -274,20 +306,49 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			// As the garbage collector would, which takes half a minute to hear of a new kind.
 			revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-31-1"}}
 			return errors.Join(client.IgnoreNotFound(i.Delete(ctx, revision)), isGone(ctx, i, revision))
-		}),
-		step("scrape its metrics", func(ctx context.Context) error {
-			code, body, err := scrape(ctx, "https://"+metrics, scraper)
-			if err != nil || code != http.StatusOK || !strings.Contains(body, "fairlead_build_info") {
-				return fmt.Errorf("status %d: %w", code, err)
-			}
-			return nil
-		}),
+		}},
+		{"scrape its metrics with a token that may", scraped(scraper, http.StatusOK)},
+		{"scrape them with another token", scraped(i.token(t, "default"), http.StatusForbidden)},
+		{"scrape them without a token", scraped("", http.StatusUnauthorized)},
 	} {
-		if told != nil {
-			return line, told
+		if err := step.take(t, operator, line); err != nil {
+			return line, fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
 	return line, nil
+}
+
+// storyStep is one of a story, tried until it works.
+type storyStep struct {
+	what string
+	try  func(context.Context) error
+}
+
+// take ends early when the operator has ended, or was refused anything, of which its log must tell.
+func (s storyStep) take(t testing.TB, operator *process, line *recorder) error {
+	t.Helper()
+	began := time.Now()
+	defer func() { t.Logf("%s: %.1fs", s.what, time.Since(began).Seconds()) }()
+	var ended bool
+	err := wait.Try(t.Context(), func(ctx context.Context) error {
+		if ended = operator.hasEnded(); ended || len(line.made(refused)) > 0 {
+			return nil
+		}
+		return s.try(ctx)
+	})
+	if no := line.made(refused); len(no) > 0 {
+		told := wait.Try(t.Context(), func(context.Context) error {
+			if !strings.Contains(operator.lines.String(), "forbidden") {
+				return errors.New("the operator's log does not tell")
+			}
+			return nil
+		})
+		return errors.Join(fmt.Errorf("the operator was refused: %v", no[0]), told)
+	}
+	if ended {
+		return fmt.Errorf("the operator ended with %d", operator.cmd.ProcessState.ExitCode())
+	}
+	return err
 }
 
 // serve says of istiod what nobody else would here, where nothing runs, and waits until the Istio is healthy with it.
@@ -370,18 +431,23 @@ func (i *installation) allowScraper(t testing.TB) {
 	})
 }
 
+// permissionOn is one of a rule, whose resource may be a subresource.
+func permissionOn(group, resource, verb string) permission {
+	name, subresource, _ := strings.Cut(resource, "/")
+	full := schema.GroupResource{Group: group, Resource: name}.String()
+	if subresource != "" {
+		full += "/" + subresource
+	}
+	return permission{verb, full}
+}
+
 func permissionsOf(rules []rbacv1.PolicyRule) map[permission]bool {
 	granted := map[permission]bool{}
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				name, subresource, _ := strings.Cut(resource, "/")
-				full := schema.GroupResource{Group: group, Resource: name}.String()
-				if subresource != "" {
-					full += "/" + subresource
-				}
 				for _, verb := range rule.Verbs {
-					granted[permission{verb, full}] = true
+					granted[permissionOn(group, resource, verb)] = true
 				}
 			}
 		}
@@ -389,32 +455,33 @@ func permissionsOf(rules []rbacv1.PolicyRule) map[permission]bool {
 	return granted
 }
 
-// someRules is every which rule is taken away in a test that has to be quick.
-const someRules = 6
-
-// TestChartPermissions runs the operator as the chart's ServiceAccount and shows that its permissions are enough, that
-// each of them is used, and that the lack of any rule does not go unnoticed: of some rules, with FAIRLEAD_TESTS=full of each.
-func TestChartPermissions(t *testing.T) {
+// TestStoryChartPermissions runs the operator as the chart's ServiceAccount and shows that its permissions are enough, and
+// that each of them is used.
+func TestStoryChartPermissions(t *testing.T) {
 	t.Parallel()
-	// A cluster of its own, where the CRDs are not yet.
-	i := install(t, cluster.Start(t, cluster.Options{Profile: "hub"}))
+	i := install(t, storyCluster(t))
 	i.allowScraper(t)
+	line, err := i.story(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[permission]bool{}
+	for _, c := range line.made(func(call) bool { return true }) {
+		used[c.permission] = true
+	}
+	granted := permissionsOf(append(slices.Clone(i.role.Rules), i.namespaceRole.Rules...))
+	if diff := cmp.Diff(sorted(granted), sorted(used)); diff != "" {
+		t.Errorf("granted and used differ (-granted +used):\n%s", diff)
+	}
+}
 
-	t.Run("are enough, and all are used", func(t *testing.T) {
-		line, err := i.story(t)
-		if err != nil {
-			t.Fatal(err)
-		}
-		used := map[permission]bool{}
-		for _, c := range line.made(func(call) bool { return true }) {
-			used[c.permission] = true
-		}
-		granted := permissionsOf(append(slices.Clone(i.role.Rules), i.namespaceRole.Rules...))
-		if diff := cmp.Diff(sorted(granted), sorted(used)); diff != "" {
-			t.Errorf("granted and used differ (-granted +used):\n%s", diff)
-		}
-	})
+// someRules is every which rule is taken away, unless it is full.
+const someRules = 12
 
+// lackingPermissions shows that the lack of any rule does not go unnoticed: of some rules, in full of each.
+func lackingPermissions(t *testing.T, c *cluster.Cluster) {
+	i := install(t, c)
+	i.allowScraper(t)
 	var istiod rbacv1.ClusterRole
 	i.release.find(t, "ClusterRole", ":fairlead-istiod", &istiod)
 	held := permissionsOf(istiod.Rules)
@@ -429,6 +496,7 @@ func TestChartPermissions(t *testing.T) {
 			if err := i.Update(t.Context(), role); err != nil {
 				t.Fatal(err)
 			}
+			i.awaitAuthorization(t, rule, held, false)
 			_, err := i.story(t)
 			if err == nil {
 				t.Fatal("nobody noticed")
@@ -444,11 +512,18 @@ func TestChartPermissions(t *testing.T) {
 		})
 	}
 	t.Run("fail without what istiod is granted", func(t *testing.T) {
-		less := istiod.DeepCopy()
-		less.Rules = slices.DeleteFunc(less.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.APIGroups, "gateway.networking.k8s.io") })
+		less, taken := istiod.DeepCopy(), rbacv1.PolicyRule{}
+		less.Rules = slices.DeleteFunc(less.Rules, func(r rbacv1.PolicyRule) bool {
+			found := slices.Contains(r.APIGroups, "gateway.networking.k8s.io")
+			if found {
+				taken = r
+			}
+			return found
+		})
 		if err := i.Update(t.Context(), less); err != nil {
 			t.Fatal(err)
 		}
+		i.awaitAuthorization(t, taken, permissionsOf(less.Rules), false)
 		_, err := i.story(t)
 		if err == nil || !strings.Contains(err.Error(), "clusterroles.rbac.authorization.k8s.io") {
 			t.Errorf("the wrong thing failed: %v", err)
@@ -456,6 +531,7 @@ func TestChartPermissions(t *testing.T) {
 		if err := i.Update(t.Context(), istiod.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
+		i.awaitAuthorization(t, taken, nil, true)
 	})
 	for n, rule := range i.role.Rules {
 		if n%someRules != 0 && !faults.Full() {
@@ -467,6 +543,9 @@ func TestChartPermissions(t *testing.T) {
 	}
 	if err := i.Update(t.Context(), i.role.DeepCopy()); err != nil {
 		t.Fatal(err)
+	}
+	for _, rule := range i.role.Rules {
+		i.awaitAuthorization(t, rule, nil, true)
 	}
 	for n, rule := range i.namespaceRole.Rules {
 		role := i.namespaceRole.DeepCopy()

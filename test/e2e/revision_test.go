@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -19,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func getRevision(t testing.TB, c client.Client, name string) *v1.IstioRevision {
@@ -36,11 +33,12 @@ func notInstalled(revision string) string {
 }
 
 func TestRevisionBased(t *testing.T) {
-	w := startWorld(t)
+	t.Parallel()
+	w := theWorld(t)
 	name := uniqueName(t)
 	istio := revisionBased(makeIstio(name, "v1.24.0"))
 	istio.Spec.Values = v1.Values{"pilot": map[string]any{"replicaCount": int64(2)}, "list": []any{"a", "b"}}
-	create(t, w.Client, istio)
+	create(t, w, istio)
 
 	first := name + "-v1-24-0"
 	istio = reported(t, w, name, "NamespaceNotFound")
@@ -60,7 +58,7 @@ func TestRevisionBased(t *testing.T) {
 	if owner := revision.ManagedFields[0]; owner.Manager != "fairlead/revision" || owner.Operation != "Apply" {
 		t.Errorf("the revision was written by %s (%s)", owner.Manager, owner.Operation)
 	}
-	eventually(t, 5*time.Second, func(ctx context.Context) error { return eventTold(ctx, w, istio, "RevisionCreated") })
+	wait.Until(t, func(ctx context.Context) error { return eventTold(ctx, w, istio, "RevisionCreated") })
 
 	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
 	istio = reported(t, w, name, "NamespaceNotFound")
@@ -89,19 +87,16 @@ func eventTold(ctx context.Context, c client.Reader, istio *v1.Istio, reason str
 }
 
 func TestInPlace(t *testing.T) {
-	w := startWorld(t)
+	t.Parallel()
+	w := theWorld(t)
 	name := uniqueName(t)
 	istio := makeIstio(name, "v1.24.0")
 	istio.Spec.Values = v1.Values{"pilot": map[string]any{"replicaCount": int64(2)}, "going": "away"}
-	create(t, w.Client, istio)
+	create(t, w, istio)
 	reported(t, w, name, "NamespaceNotFound")
 
 	t.Log("somebody adds a value of their own to the revision")
-	revision := getRevision(t, w, name)
-	revision.Spec.Values["theirs"] = "kept"
-	if err := w.Update(t.Context(), revision, client.FieldOwner("somebody")); err != nil {
-		t.Fatal(err)
-	}
+	edit(t, w, getRevision(t, w, name), "somebody", func(r *v1.IstioRevision) { r.Spec.Values["theirs"] = "kept" })
 	reported(t, w, name, "NamespaceNotFound")
 	if got := fairlead(t, "plan", "istio", name, "--kubeconfig", w.Kubeconfig()); got.code != 0 {
 		t.Errorf("a value that somebody else added is planned away: %+v", got)
@@ -125,12 +120,8 @@ func TestInPlace(t *testing.T) {
 	}
 
 	t.Log("somebody overwrites what the Istio asks for")
-	revision = getRevision(t, w, name)
-	revision.Spec.Version = "v1.20.0"
-	if err := w.Update(t.Context(), revision, client.FieldOwner("somebody")); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 5*time.Second, func(context.Context) error {
+	edit(t, w, getRevision(t, w, name), "somebody", func(r *v1.IstioRevision) { r.Spec.Version = "v1.20.0" })
+	wait.Until(t, func(context.Context) error {
 		if got := getRevision(t, w, name).Spec.Version; got != "v1.26.0" {
 			return fmt.Errorf("the revision is at %s", got)
 		}
@@ -139,9 +130,10 @@ func TestInPlace(t *testing.T) {
 }
 
 func TestVersionThatCannotBeResolved(t *testing.T) {
-	w := startWorld(t)
+	t.Parallel()
+	w := theWorld(t)
 	name := uniqueName(t)
-	create(t, w.Client, makeIstio(name, "v1.25-latest"))
+	create(t, w, makeIstio(name, "v1.25-latest"))
 
 	istio := reported(t, w, name, "VersionNotFound")
 	says(t, istio, v1.ConditionReconciled, "False", "VersionNotFound",
@@ -159,13 +151,14 @@ func TestVersionThatCannotBeResolved(t *testing.T) {
 }
 
 func TestNameThatIsTaken(t *testing.T) {
-	w := startWorld(t)
+	t.Parallel()
+	w := theWorld(t)
 	name := uniqueName(t)
-	blocker := create(t, w.Client, &v1.IstioRevision{
+	blocker := create(t, w, &v1.IstioRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1.IstioRevisionSpec{Version: "v1.23.0"},
 	})
-	create(t, w.Client, makeIstio(name, "v1.24.0"))
+	create(t, w, makeIstio(name, "v1.24.0"))
 	reported(t, w, name, "NameAlreadyExists")
 	if got := getRevision(t, w, name); got.Generation != blocker.Generation || len(got.OwnerReferences) > 0 {
 		t.Error("a revision that is not ours was written to")
@@ -178,38 +171,16 @@ func TestNameThatIsTaken(t *testing.T) {
 	reported(t, w, name, "NamespaceNotFound")
 }
 
-func TestRevisionNameTooLong(t *testing.T) {
-	const long = "v1.24.0-alpha.abcdefghijklmnopqrstuvwxyz"
-	charts := t.TempDir()
-	for _, version := range []string{"v1.24.0", long} {
-		if err := os.Symlink(filepath.Join(cluster.Charts(t), "v1.24.0"), filepath.Join(charts, version)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w := startWorld(t, "--chart-dir", charts)
-	name := uniqueName(t)
-	create(t, w.Client, revisionBased(makeIstio(name, long)))
-	reported(t, w, name, "RevisionNameTooLong")
-	for _, verb := range []string{"status", "plan"} {
-		got := fairlead(t, verb, "istio", name, "--kubeconfig", w.Kubeconfig(), "-o", "wide")
-		if got.code != 1 || !strings.Contains(got.stdout, "use a spec.version that is shorter than v1.24.0-alpha.abcdefghijklmnopqrstuvwxyz") {
-			t.Errorf("%s: %+v", verb, got)
-		}
-	}
-
-	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.24.0" })
-	reported(t, w, name, "NamespaceNotFound")
-}
-
 // A policy of the cluster is the API server's word, which nobody can know beforehand.
 func TestRefusedByTheServer(t *testing.T) {
-	w := startWorld(t)
+	t.Parallel()
+	w := theWorld(t)
 	name := uniqueName(t)
-	refuseRevisions(t, w.Client, name)
-	create(t, w.Client, makeIstio(name, "v1.24.0"))
+	refuseRevisions(t, w, name)
+	create(t, w, makeIstio(name, "v1.24.0"))
 
 	var istio v1.Istio
-	eventually(t, time.Minute, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		return isReported(ctx, w, name, "Refused", &istio)
 	})
 	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
@@ -254,7 +225,7 @@ func refuseRevisions(t testing.TB, c client.Client, name string) {
 		},
 	})
 	// A policy takes a moment to be in force.
-	eventually(t, time.Minute, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		probe := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.IstioRevisionSpec{Version: "v1.24.0", Namespace: "istio-system"}}
 		err := c.Create(ctx, probe, client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
@@ -265,11 +236,12 @@ func refuseRevisions(t testing.TB, c client.Client, name string) {
 }
 
 func TestPauseAndResume(t *testing.T) {
-	w := startWorld(t)
+	t.Parallel()
+	w := theWorld(t)
 	name := uniqueName(t)
 	istio := makeIstio(name, "v1.24.0")
 	istio.Annotations = map[string]string{"fairlead.dev/paused": "true"}
-	create(t, w.Client, istio)
+	create(t, w, istio)
 
 	istio = reported(t, w, name, "Paused")
 	says(t, istio, v1.ConditionReconciled, "False", "Paused",
@@ -292,7 +264,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Errorf("pause: %+v", got)
 		}
 	}
-	eventually(t, 5*time.Second, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var istio v1.Istio
 		if err := w.Get(ctx, client.ObjectKey{Name: name}, &istio); err != nil {
 			return err
@@ -307,11 +279,11 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 func TestDeletion(t *testing.T) {
-	// Beside tests with clusters of their own, for the garbage collector takes half a minute to hear of a new kind.
+	// The garbage collector takes half a minute to hear of a new kind.
 	t.Parallel()
-	w := startWorld(t)
+	w := theWorld(t)
 	name := uniqueName(t)
-	istio := create(t, w.Client, makeIstio(name, "v1.24.0"))
+	istio := create(t, w, makeIstio(name, "v1.24.0"))
 	reported(t, w, name, "NamespaceNotFound")
 
 	t.Log("a revision that somebody deletes comes back")
@@ -319,7 +291,7 @@ func TestDeletion(t *testing.T) {
 	if err := w.Delete(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var revision v1.IstioRevision
 		if err := w.Get(ctx, client.ObjectKey{Name: name}, &revision); err != nil {
 			return err
@@ -334,7 +306,7 @@ func TestDeletion(t *testing.T) {
 	if err := w.Delete(t.Context(), istio); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 40*time.Second, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		err := w.Get(ctx, client.ObjectKey{Name: name}, &v1.IstioRevision{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the revision is still there: %v", err)

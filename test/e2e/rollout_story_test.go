@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const environments = "materializes.materialize.cloud"
@@ -47,7 +47,7 @@ func (i *installation) storeEnvironment(t testing.TB) {
 	if err := i.Status().Patch(t.Context(), known[0], stored); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		err := i.DeleteAllOf(ctx, &v1alpha2.Materialize{}, client.InNamespace(i.namespace))
 		return errors.Join(err, client.IgnoreAlreadyExists(i.Create(ctx, i.environment())))
 	})
