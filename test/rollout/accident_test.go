@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,7 +13,8 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// TestNotByAccident: what says the same in another way, or from another mouth, rolls nothing out.
+// TestNotByAccident: what says the same in another way, or is said by another field manager, rolls nothing out. The
+// annotation does.
 func TestNotByAccident(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
@@ -54,16 +56,11 @@ func TestNotByAccident(t *testing.T) {
 	if now := e.set(t, 1); now.UID != set.UID || now.Generation != set.Generation {
 		t.Error("what serves was touched")
 	}
-}
 
-// TestByAnnotation: what is there already can be rolled out by those who may not change the spec.
-func TestByAnnotation(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	e := w.deployed(t)
+	// What is there already can be rolled out by those who may not change the spec.
 	watched := e.watch(t)
 	e.edit(t, func(m *v1alpha2.Materialize) {
-		m.Annotations = map[string]string{v1alpha2.AnnotationForceRollout: "again"}
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha2.AnnotationForceRollout, "again")
 	})
 	e.serves(t, 2, "v1")
 	watched.check(t)

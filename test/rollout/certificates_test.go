@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // certificates are the names of those that were asked for, without what all names begin with.
@@ -52,7 +53,7 @@ func TestCertificates(t *testing.T) {
 	hold := func(want ...string) map[string]*unstructured.Unstructured {
 		var all map[string]*unstructured.Unstructured
 		t.Helper()
-		eventually(t, func(ctx context.Context) (err error) {
+		wait.Until(t, func(ctx context.Context) (err error) {
 			if all, err = e.certificates(ctx, m); err != nil {
 				return err
 			}
@@ -78,7 +79,7 @@ func TestCertificates(t *testing.T) {
 	if err := w.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		all, err := e.certificates(ctx, m)
 		if err != nil {
 			return err

@@ -5,27 +5,126 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
-// crash kills the operator at its writes from the first deploy to the second generation: at some of them, or at every one
-// in full, which takes minutes.
-func crash(t *testing.T, w *world) {
-	scenario := faults.Scenario{
-		Config: w.config, Timeout: patience,
-		Setup: func(t testing.TB) faults.World { return w.environment(t).play(t) },
-		Pick:  faults.Sample(11, faults.To("statefulsets.apps")),
+// TestInterruptedOperator runs operators whose requests to the API server can be logged and cut off, instead of the one
+// that all tests share, so it is not parallel to them.
+func TestInterruptedOperator(t *testing.T) {
+	w := theWorld(t)
+	config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
 	}
-	faults.DisturbEveryWrite(t, scenario, faults.Kills()...)
+	w.operator.Kill()
+	defer w.restart(t)
+	t.Run("started again with nothing to do", func(t *testing.T) { nothingToDo(t, w, config) })
+	t.Run("killed at its writes", func(t *testing.T) { crash(t, w, config) })
+}
+
+// run is an operator in this process, until the context ends.
+func (w *world) run(ctx context.Context, config *rest.Config, log logr.Logger) error {
+	options := operator.DefaultOptions()
+	options.Passages = []string{rollout.Name}
+	options.InstallCRDs, options.LeaderElection = false, false
+	options.HealthProbeBindAddress, options.MetricsBindAddress, options.Webhook.BindAddress = "0", "0", "0"
+	options.Rollout.EnvironmentdURL, options.Rollout.EnvironmentdTimeout = w.fleet.URL(), time.Hour
+	return operator.Run(ctx, config, options, log)
+}
+
+// begin runs such an operator until the function that it returns is called.
+func (w *world) begin(t testing.TB, config *rest.Config) (end func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	log, ended := &launch.Log{}, make(chan error, 1)
+	go func() { ended <- w.run(ctx, config, operator.NewLogger(log, "text", "info")) }()
+	end = sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the operator ended: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		end()
+		if t.Failed() {
+			launch.KeepLog(t, "operator", log.Since(0))
+		}
+	})
+	return end
+}
+
+// nothingToDo: whatever state environments are in, an operator that starts writes nothing.
+func nothingToDo(t *testing.T, w *world, config *rest.Config) {
+	end := w.begin(t, config)
+	serving, waiting, late, sentinel := w.environment(t), w.environment(t), w.environment(t), w.environment(t)
+	late.daemon(2).Behave(environmentd.Manner{CatchesUp: true})
+	for _, e := range []*environment{serving, waiting, late, sentinel} {
+		e.serves(t, 1, "v1")
+	}
+	waiting.edit(t, image("v2"), strategy(v1alpha2.RolloutManuallyPromote))
+	late.edit(t, image("v2"))
+	late.meets(t, tells(v1alpha2.ReasonApplying, "it has yet to catch up"))
+	late.lateBy(t, 25*time.Hour)
+	waiting.says(t, v1alpha2.ReasonReadyToPromote)
+	late.says(t, v1alpha2.ReasonRolloutTimeout)
+	wait.Until(t, func(context.Context) error {
+		if late.set(t, 2) != nil {
+			return errors.New("generation 2 is still there")
+		}
+		return nil
+	})
+	end()
+	all := []*environment{serving, waiting, late}
+	before := make([]*v1alpha2.Materialize, len(all))
+	for i, e := range all {
+		before[i] = e.now(t)
+	}
+
+	in := faults.New()
+	w.begin(t, in.Config(config))
+	// An operator that has done this has looked at the others.
+	sentinel.edit(t, image("v2"))
+	sentinel.serves(t, 2, "v2")
+	for _, entry := range in.Log() {
+		if entry.Namespace != sentinel.namespace {
+			t.Errorf("it wrote %s", entry.Request)
+		}
+	}
+	for i, e := range all {
+		if diff := cmp.Diff(before[i], e.now(t)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// crash kills the operator at its writes from the first deploy to the second generation: when it has made the second
+// generation, and when it has begun to remove the first, or, in full, at every one.
+func crash(t *testing.T, w *world, config *rest.Config) {
+	choose := faults.At(t, map[string][]faults.Action{"statefulsets.apps 2": faults.Kills(), "delete 1": faults.Kills()})
+	if faults.Full() {
+		choose = func(int, faults.Log) []faults.Action { return faults.Kills() }
+	}
+	faults.DisturbWrites(t, faults.Scenario{
+		Config: config, Timeout: wait.Deadline(),
+		Setup: func(t testing.TB) faults.World { return w.environment(t).play(t) },
+	}, choose)
 }
 
 // play asks for the second generation when the first one serves.

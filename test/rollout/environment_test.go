@@ -3,14 +3,17 @@ package rollout_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -18,37 +21,34 @@ import (
 	"github.com/fairlead/fairlead/test/wait"
 )
 
-// patience is how long a test waits for anything that has to happen.
-const patience = 2 * time.Minute
-
-// eventually tries until it works; it fails the test with the last error when the time is up.
-func eventually(t testing.TB, try func(context.Context) error) {
-	t.Helper()
-	if err := wait.Try(t.Context(), try); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // environment is a Materialize in a namespace of its own.
 type environment struct {
 	*world
 	namespace string
+	// resource is the name of the Materialize.
+	resource string
+}
+
+// namespaced is an environment that has yet to be made. It ends with the test, or operators of other tests would look
+// after it.
+func (w *world) namespaced(t testing.TB, resource string) *environment {
+	t.Helper()
+	e := &environment{w, w.Namespace(t), resource}
+	t.Cleanup(func() {
+		if err := w.Delete(context.Background(), e.materialize()); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+	return e
 }
 
 // environment makes one, of the image v1, which may be something else besides.
 func (w *world) environment(t testing.TB, also ...func(*v1alpha2.Materialize)) *environment {
 	t.Helper()
-	e := &environment{w, w.Namespace(t)}
-	m := e.materialize(also...)
-	if err := w.Create(t.Context(), m); err != nil {
+	e := w.namespaced(t, "mz")
+	if err := w.Create(t.Context(), e.materialize(also...)); err != nil {
 		t.Fatal(err)
 	}
-	// A namespace takes its time to go, in which operators of other tests would look after what is in it.
-	t.Cleanup(func() {
-		if err := w.Delete(context.Background(), m); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
-		}
-	})
 	return e
 }
 
@@ -61,8 +61,9 @@ func (w *world) deployed(t testing.TB, also ...func(*v1alpha2.Materialize)) *env
 }
 
 func (e *environment) materialize(also ...func(*v1alpha2.Materialize)) *v1alpha2.Materialize {
-	m := &v1alpha2.Materialize{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "mz"}}
+	m := &v1alpha2.Materialize{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.resource}}
 	m.Spec.BackendSecretName = "backend"
+	m.Spec.BalancerdReplicas, m.Spec.ConsoleReplicas = ptr.To[int32](1), ptr.To[int32](1)
 	image("v1")(m)
 	for _, change := range also {
 		change(m)
@@ -80,7 +81,7 @@ func strategy(s v1alpha2.RolloutStrategy) func(*v1alpha2.Materialize) {
 
 func (e *environment) get(ctx context.Context) (*v1alpha2.Materialize, error) {
 	m := &v1alpha2.Materialize{}
-	return m, e.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: "mz"}, m)
+	return m, e.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: e.resource}, m)
 }
 
 func (e *environment) now(t testing.TB) *v1alpha2.Materialize {
@@ -95,19 +96,19 @@ func (e *environment) now(t testing.TB) *v1alpha2.Materialize {
 // edit changes the resource as its owner does.
 func (e *environment) edit(t testing.TB, changes ...func(*v1alpha2.Materialize)) {
 	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		m, err := e.get(t.Context())
+	wait.Until(t, func(ctx context.Context) error {
+		m, err := e.get(ctx)
 		if err != nil {
 			return err
 		}
 		for _, change := range changes {
 			change(m)
 		}
-		return e.Update(t.Context(), m)
+		if err = e.Update(ctx, m); err != nil && !apierrors.IsConflict(err) {
+			t.Fatal(err)
+		}
+		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func condition(m *v1alpha2.Materialize) metav1.Condition {
@@ -121,7 +122,7 @@ func condition(m *v1alpha2.Materialize) metav1.Condition {
 func (e *environment) says(t testing.TB, reason v1alpha2.Reason) *v1alpha2.Materialize {
 	t.Helper()
 	var m *v1alpha2.Materialize
-	eventually(t, func(ctx context.Context) (err error) {
+	wait.Until(t, func(ctx context.Context) (err error) {
 		if m, err = e.get(ctx); err != nil {
 			return err
 		}
@@ -133,11 +134,73 @@ func (e *environment) says(t testing.TB, reason v1alpha2.Reason) *v1alpha2.Mater
 	return m
 }
 
+// meets waits until it has happened.
+func (e *environment) meets(t testing.TB, all ...meets) {
+	t.Helper()
+	wait.Until(t, func(ctx context.Context) error {
+		m, err := e.get(ctx)
+		if err != nil {
+			return err
+		}
+		for _, meets := range all {
+			if err := meets(e, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// meets is something that a test waits for.
+type meets func(*environment, *v1alpha2.Materialize) error
+
+// tells: the condition has a reason, and these words in its message.
+func tells(reason v1alpha2.Reason, words string) meets {
+	return func(_ *environment, m *v1alpha2.Materialize) error {
+		if c := condition(m); c.Reason != string(reason) || !strings.Contains(c.Message, words) {
+			return fmt.Errorf("want %s with %q, got %s: %s", reason, words, c.Reason, c.Message)
+		}
+		return nil
+	}
+}
+
+// asked: the environmentd of a generation was asked to take over so many times.
+func asked(generation int64, times int) meets {
+	return func(e *environment, _ *v1alpha2.Materialize) error {
+		asked := slices.DeleteFunc(e.daemon(generation).Asked(), func(what string) bool { return what != "promote" })
+		if len(asked) < times {
+			return fmt.Errorf("asked to take over %d times, want %d", len(asked), times)
+		}
+		return nil
+	}
+}
+
+// holds: the environmentd of a generation holds so many requests of a kind.
+func holds(generation int64, kind string, want int) meets {
+	return func(e *environment, _ *v1alpha2.Materialize) error {
+		if got := e.daemon(generation).Holding(kind); got != want {
+			return fmt.Errorf("environmentd holds %d requests to %s, want %d", got, kind, want)
+		}
+		return nil
+	}
+}
+
+// lateBy has the rollout be asked for so much earlier than it was.
+func (e *environment) lateBy(t testing.TB, d time.Duration) {
+	t.Helper()
+	m := e.now(t)
+	earlier := m.DeepCopy()
+	earlier.Status.RolloutRequestedAt = ptr.To(metav1.NewTime(m.Status.RolloutRequestedAt.Add(-d)))
+	if err := e.Status().Patch(t.Context(), earlier, client.MergeFrom(m)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // serves waits until a generation of an image serves, and nothing is left of others.
 func (e *environment) serves(t testing.TB, generation int64, tag string) *v1alpha2.Materialize {
 	t.Helper()
 	var m *v1alpha2.Materialize
-	eventually(t, func(ctx context.Context) (err error) {
+	wait.Until(t, func(ctx context.Context) (err error) {
 		if m, err = e.get(ctx); err != nil {
 			return err
 		}
@@ -202,5 +265,5 @@ func (e *environment) set(t testing.TB, generation int64) *appsv1.StatefulSet {
 
 // daemon is the environmentd of a generation.
 func (e *environment) daemon(generation int64) *environmentd.Environmentd {
-	return e.fleet.Of(fmt.Sprintf("%s/mz/%d", e.namespace, generation))
+	return e.fleet.Of(fmt.Sprintf("%s/%s/%d", e.namespace, e.resource, generation))
 }

@@ -2,7 +2,8 @@
 // resource to a cluster where the operator works with the chart's permissions, and watch. What their pods would run is
 // played by the package environmentd.
 //
-// One cluster and one operator serve all tests but those that disturb the operator. Each test has a namespace of its own.
+// One cluster and one operator serve all tests, and each test has a namespace of its own. A test that ends the operator is
+// not parallel to any other.
 package rollout_test
 
 import (
@@ -18,7 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(8)
-	code := cluster.Run(m)
+	code := cluster.RunWith(m, cluster.Options{KeepNamespaces: true})
 	if shared.scratch != "" {
 		_ = os.RemoveAll(shared.scratch)
 	}

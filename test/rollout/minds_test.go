@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
@@ -18,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // catchingUp is an environment whose second generation, of the image v2, is there and does not get ready to take over.
@@ -26,13 +29,7 @@ func (w *world) catchingUp(t testing.TB, also ...func(*v1alpha2.Materialize)) *e
 	e := w.deployed(t, also...)
 	e.daemon(2).Behave(environmentd.Manner{CatchesUp: true})
 	e.edit(t, image("v2"))
-	eventually(t, func(ctx context.Context) error {
-		m, err := e.get(ctx)
-		if err != nil {
-			return err
-		}
-		return tells(v1alpha2.ReasonApplying, "it has yet to catch up")(m, nil)
-	})
+	e.meets(t, tells(v1alpha2.ReasonApplying, "it has yet to catch up"))
 	return e
 }
 
@@ -61,24 +58,6 @@ func TestChangedBeforePromoting(t *testing.T) {
 	watched.check(t)
 }
 
-func TestChangedBack(t *testing.T) {
-	t.Parallel()
-	e := theWorld(t).catchingUp(t)
-	watched, before := e.watch(t), e.set(t, 1)
-	e.edit(t, image("v1"))
-	m := e.serves(t, 1, "v1")
-	if m.Status.RequestedRolloutHash != m.Status.LastCompletedRolloutHash {
-		t.Errorf("hashes: %+v", m.Status)
-	}
-	if after := e.set(t, 1); after.UID != before.UID || after.Generation != before.Generation {
-		t.Error("what serves was touched")
-	}
-	if asked := e.daemon(2).Asked(); len(asked) > 0 {
-		t.Errorf("the next generation was asked: %v", asked)
-	}
-	watched.check(t)
-}
-
 func TestChangedWhilePromoting(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
@@ -94,7 +73,7 @@ func TestChangedWhilePromoting(t *testing.T) {
 	watched.check(t)
 	e.daemon(3).Behave(environmentd.Manner{CatchesUp: true})
 	e.daemon(2).Behave(environmentd.Manner{})
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		m, err := e.get(ctx)
 		if err == nil && m.Status.ActiveGeneration != 2 {
 			err = fmt.Errorf("generation %d serves", m.Status.ActiveGeneration)
@@ -142,6 +121,36 @@ func TestManuallyPromote(t *testing.T) {
 	if diff := cmp.Diff([]string{"skip-catchup", "promote"}, e.daemon(2).Asked()); diff != "" {
 		t.Error(diff)
 	}
+	e.recorded(t,
+		"RolloutRequested: generation 1 is made of materialize/environmentd:v1",
+		"RolloutCompleted: generation 1 serves, with materialize/environmentd:v1",
+		"RolloutRequested: generation 2 is made of materialize/environmentd:v2",
+		"Promoting: generation 2 takes over, and nothing stops that any more",
+		"RolloutCompleted: generation 2 serves, with materialize/environmentd:v2",
+	)
+}
+
+// recorded waits until there are events of the resource with these reasons and notes.
+func (e *environment) recorded(t testing.TB, all ...string) {
+	t.Helper()
+	wait.Until(t, func(ctx context.Context) error {
+		var events eventsv1.EventList
+		if err := e.List(ctx, &events, client.InNamespace(e.namespace)); err != nil {
+			return err
+		}
+		var recorded []string
+		for _, event := range events.Items {
+			if event.Regarding.Kind == v1alpha2.MaterializeKind {
+				recorded = append(recorded, event.Reason+": "+event.Note)
+			}
+		}
+		for _, want := range all {
+			if !slices.Contains(recorded, want) {
+				return fmt.Errorf("there is no event %q, only %q", want, recorded)
+			}
+		}
+		return nil
+	})
 }
 
 func TestForcedEarly(t *testing.T) {
@@ -158,9 +167,11 @@ func TestForcedEarly(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	e := theWorld(t).catchingUp(t, func(m *v1alpha2.Materialize) { m.Spec.RolloutRequestTimeout = "20s" })
-	watched, requested := e.watch(t), e.now(t).Status.RolloutRequestedAt
-	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.BalancerdReplicas = ptr.To[int32](1) })
+	e := theWorld(t).catchingUp(t)
+	watched := e.watch(t)
+	e.lateBy(t, 25*time.Hour)
+	requested := e.now(t).Status.RolloutRequestedAt
+	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.BalancerdReplicas = ptr.To[int32](2) })
 	m := e.says(t, v1alpha2.ReasonRolloutTimeout)
 	if !m.Status.RolloutRequestedAt.Equal(requested) {
 		t.Error("an edit elsewhere was taken for a request")
@@ -168,7 +179,7 @@ func TestTimeout(t *testing.T) {
 	if said := condition(m).Message; !strings.HasSuffix(said, e.name(m, 2)+", it has yet to catch up") {
 		t.Errorf("it does not end in what was waited for: %s", said)
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if e.set(t, 2) != nil {
 			return fmt.Errorf("generation 2 is still there")
 		}
@@ -178,12 +189,7 @@ func TestTimeout(t *testing.T) {
 	e.edit(t, func(m *v1alpha2.Materialize) {
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, fairlead.AnnotationPaused, "true")
 	})
-	eventually(t, func(context.Context) error {
-		if c := condition(e.now(t)); c.Reason != string(v1alpha2.ReasonRolloutTimeout) || !strings.Contains(c.Message, "it is paused") {
-			return fmt.Errorf("paused, it is %s: %s", c.Reason, c.Message)
-		}
-		return nil
-	})
+	e.meets(t, tells(v1alpha2.ReasonRolloutTimeout, "it is paused"))
 	if result := e.command(t, "status"); result.Code != 1 {
 		t.Errorf("paused, status ends with %d: %s", result.Code, result.Stdout)
 	}
@@ -197,20 +203,14 @@ func TestTimeout(t *testing.T) {
 func TestNoTimeoutWhilePromoting(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
-	e := w.deployed(t, func(m *v1alpha2.Materialize) { m.Spec.RolloutRequestTimeout = "30s" })
+	e := w.deployed(t)
 	e.daemon(2).Behave(environmentd.Manner{Lingers: true})
 	e.edit(t, image("v2"))
-	m := e.says(t, v1alpha2.ReasonPromoting)
-	over := m.Status.RolloutRequestedAt.Add(33 * time.Second)
-	eventually(t, func(ctx context.Context) error {
-		if now, err := e.get(ctx); err != nil || condition(now).Reason != string(v1alpha2.ReasonPromoting) {
-			t.Fatalf("it is %s: %v", condition(now).Reason, err)
-		}
-		if time.Now().Before(over) {
-			return fmt.Errorf("the time is not over")
-		}
-		return nil
-	})
+	e.meets(t, tells(v1alpha2.ReasonPromoting, "it takes over"))
+	e.lateBy(t, 25*time.Hour)
+	// When the operator has seen this, it has seen that it is late.
+	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.BalancerdReplicas = ptr.To[int32](2) })
+	e.says(t, v1alpha2.ReasonPromoting)
 	e.daemon(2).Behave(environmentd.Manner{})
 	e.serves(t, 2, "v2")
 }
@@ -222,7 +222,7 @@ func TestImmediately(t *testing.T) {
 	e := w.deployed(t, strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
 	m := e.now(t)
 	e.daemon(2).Behave(environmentd.Manner{CatchesUp: true})
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
 	defer cancel()
 	pods, err := e.Watch(ctx, &corev1.PodList{}, client.InNamespace(e.namespace), client.MatchingLabels{v1alpha2.LabelApp: "environmentd"})
 	if err != nil {
@@ -230,13 +230,14 @@ func TestImmediately(t *testing.T) {
 	}
 	e.edit(t, image("v2"))
 	e.serves(t, 2, "v2")
-	old := true
-	for old {
-		event := <-pods.ResultChan()
-		pod := event.Object.(*corev1.Pod)
-		switch pod.Name {
+	for gone := false; !gone; {
+		event, open := <-pods.ResultChan()
+		if !open {
+			t.Fatal("the watch has ended before what served was gone")
+		}
+		switch pod := event.Object.(*corev1.Pod); pod.Name {
 		case e.name(m, 1) + "-0":
-			old = event.Type != watch.Deleted
+			gone = event.Type == watch.Deleted
 		case e.name(m, 2) + "-0":
 			t.Fatal("the next generation has started before what served was gone")
 		}
@@ -254,7 +255,7 @@ func TestImmediatelyChangedBack(t *testing.T) {
 	m := e.now(t)
 	e.daemon(2).Behave(environmentd.Manner{Resets: true})
 	e.edit(t, image("v2"))
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		return e.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: e.name(m, 2)}, &appsv1.StatefulSet{})
 	})
 	e.edit(t, image("v1"))
@@ -262,4 +263,17 @@ func TestImmediatelyChangedBack(t *testing.T) {
 	if set := e.set(t, 1); set.Status.ReadyReplicas != 1 {
 		t.Errorf("it is told to serve, and has %d pods ready", set.Status.ReadyReplicas)
 	}
+}
+
+// TestRefused: what the API server does not accept is said, with the object and the reason.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t)
+	e := w.environment(t, func(m *v1alpha2.Materialize) { m.Spec.PodLabels = map[string]string{"not a label": "x"} })
+	c := condition(e.says(t, v1alpha2.ReasonFailedDeploy))
+	if want := "apply StatefulSet " + e.namespace + "/" + e.name(e.now(t), 1); !strings.HasPrefix(c.Message, want) {
+		t.Errorf("it says %s", c.Message)
+	}
+	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.PodLabels = nil })
+	e.serves(t, 1, "v1")
 }

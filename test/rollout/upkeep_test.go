@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // belongings are all objects of an environment, by kind and name without what all names begin with.
@@ -49,50 +49,22 @@ func uids(all map[string]*unstructured.Unstructured) map[string]types.UID {
 	return found
 }
 
-// TestDeleted: whatever somebody deletes comes back as it was, and nothing is rolled out.
-func TestDeleted(t *testing.T) {
+// TestUpkeep: nothing that somebody does to what belongs to an environment rolls anything out.
+func TestUpkeep(t *testing.T) {
 	t.Parallel()
-	w := theWorld(t)
-	e := w.deployed(t)
-	before, m := e.belongings(t), e.now(t)
-	if len(before) != 12 {
-		t.Errorf("there are %d objects: %v", len(before), uids(before))
-	}
-	for name, object := range before {
-		if err := w.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-			t.Fatalf("delete %s: %v", name, err)
-		}
-	}
-	eventually(t, func(ctx context.Context) error {
-		after := e.belongings(t)
-		for name, object := range before {
-			now := after[name]
-			if now == nil || now.GetUID() == object.GetUID() {
-				return fmt.Errorf("%s has not come back", name)
-			}
-			if diff := cmp.Diff(object.GetAnnotations(), now.GetAnnotations()); name != "Deployment balancerd" && name != "Deployment console" && diff != "" {
-				return fmt.Errorf("%s is another one: %s", name, diff)
-			}
-		}
-		return nil
-	})
-	now := e.serves(t, 1, "v1")
-	if diff := cmp.Diff(m.Status, now.Status); diff != "" {
-		t.Errorf("the status has changed: %s", diff)
-	}
+	e := theWorld(t).deployed(t)
+	t.Run("what somebody deletes comes back as it was", e.deleted)
+	t.Run("what somebody changes is set right, and what others add is left alone", e.edited)
+	t.Run("all goes with the environment", e.gone)
 }
 
-// TestEdited: what somebody changes is set right, and what others add is left alone.
-func TestEdited(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	e := w.deployed(t)
+func (e *environment) edited(t *testing.T) {
 	before := e.belongings(t)
 	change := func(name string, object client.Object, patch string) {
 		t.Helper()
 		object.SetNamespace(e.namespace)
 		object.SetName(before[name].GetName())
-		if err := w.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		if err := e.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			t.Fatalf("change %s: %v", name, err)
 		}
 	}
@@ -101,7 +73,7 @@ func TestEdited(t *testing.T) {
 	change("Role environmentd", &rbacv1.Role{}, `{"rules":[]}`)
 	change("RoleBinding environmentd", &rbacv1.RoleBinding{}, `{"subjects":[]}`)
 	change("StatefulSet environmentd-1", &appsv1.StatefulSet{}, `{"spec":{"replicas":0}}`)
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		after := e.belongings(t)
 		for name, path := range map[string][]string{
 			"Service environmentd":       {"spec", "selector"},
@@ -127,42 +99,44 @@ func TestEdited(t *testing.T) {
 	e.serves(t, 1, "v1")
 }
 
-// TestWithoutARollout: what is in front changes at once, by itself.
-func TestWithoutARollout(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	e := w.deployed(t)
-	before := e.set(t, 1)
-	e.edit(t, func(m *v1alpha2.Materialize) {
-		m.Spec.BalancerdReplicas, m.Spec.ConsoleReplicas = ptr.To[int32](3), ptr.To[int32](0)
-	})
-	eventually(t, func(ctx context.Context) error {
-		for name, want := range map[string]int64{"Deployment balancerd": 3, "Deployment console": 0} {
-			if got, _, _ := unstructured.NestedInt64(e.belongings(t)[name].Object, "spec", "replicas"); got != want {
-				return fmt.Errorf("%s has %d replicas, want %d", name, got, want)
+func (e *environment) deleted(t *testing.T) {
+	before, m := e.belongings(t), e.now(t)
+	if len(before) != 12 {
+		t.Errorf("there are %d objects: %v", len(before), uids(before))
+	}
+	for name, object := range before {
+		if err := e.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			t.Fatalf("delete %s: %v", name, err)
+		}
+	}
+	wait.Until(t, func(ctx context.Context) error {
+		after := e.belongings(t)
+		for name, object := range before {
+			now := after[name]
+			if now == nil || now.GetUID() == object.GetUID() {
+				return fmt.Errorf("%s has not come back", name)
+			}
+			if diff := cmp.Diff(object.GetAnnotations(), now.GetAnnotations()); name != "Deployment balancerd" && name != "Deployment console" && diff != "" {
+				return fmt.Errorf("%s is another one: %s", name, diff)
 			}
 		}
 		return nil
 	})
-	e.serves(t, 1, "v1")
-	if after := e.set(t, 1); after.UID != before.UID || after.Generation != before.Generation {
-		t.Error("what serves was touched")
+	now := e.serves(t, 1, "v1")
+	if diff := cmp.Diff(m.Status, now.Status); diff != "" {
+		t.Errorf("the status has changed: %s", diff)
 	}
 }
 
-// TestGone: what belongs to an environment goes with it.
-func TestGone(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	e := w.deployed(t)
+func (e *environment) gone(t *testing.T) {
 	all := e.belongings(t)
-	if err := w.Delete(t.Context(), e.materialize()); err != nil {
+	if err := e.Delete(t.Context(), e.materialize()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		for name, object := range all {
 			left := object.DeepCopy()
-			if err := w.Get(ctx, client.ObjectKeyFromObject(object), left); err == nil {
+			if err := e.Get(ctx, client.ObjectKeyFromObject(object), left); err == nil {
 				return fmt.Errorf("%s is still there", name)
 			} else if client.IgnoreNotFound(err) != nil {
 				return err

@@ -3,16 +3,21 @@ package rollout_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // watcher looks at what serves from when it is begun: the public Service and the StatefulSet that it leads to must not be
@@ -20,22 +25,29 @@ import (
 type watcher struct {
 	e          *environment
 	active     int64
-	mu         sync.Mutex
-	wrong      []string
-	seen       int
 	generation int64
-	ended      bool
+
+	mu    sync.Mutex
+	wrong []string
+	ended bool
+	// seen is the resource version at which each object was last seen.
+	seen map[types.UID]uint64
+}
+
+// watchedLists are lists of all that a watcher looks at.
+func watchedLists() []client.ObjectList {
+	return []client.ObjectList{&corev1.ServiceList{}, &appsv1.StatefulSetList{}}
 }
 
 func (e *environment) watch(t testing.TB) *watcher {
 	t.Helper()
 	m := e.now(t)
-	w := &watcher{e: e, active: m.Status.ActiveGeneration, generation: e.set(t, m.Status.ActiveGeneration).Generation}
+	w := &watcher{e: e, active: m.Status.ActiveGeneration, generation: e.set(t, m.Status.ActiveGeneration).Generation, seen: map[types.UID]uint64{}}
 	// The test's own context ends before its cleanups.
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	t.Cleanup(func() { cancel(); done.Wait() })
-	for _, list := range []client.ObjectList{&corev1.ServiceList{}, &appsv1.StatefulSetList{}} {
+	for _, list := range watchedLists() {
 		events, err := e.Watch(ctx, list, client.InNamespace(e.namespace), client.HasLabels{v1alpha2.LabelResourceID})
 		if err != nil {
 			t.Fatal(err)
@@ -56,35 +68,77 @@ func (e *environment) watch(t testing.TB) *watcher {
 func (w *watcher) see(m *v1alpha2.Materialize, event watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen++
 	touched := ""
 	switch object := event.Object.(type) {
 	case *corev1.Service:
-		if object.Name != "mz"+m.Status.ResourceID+"-environmentd" {
-			return
-		}
-		if to := object.Spec.Selector[v1alpha2.LabelGeneration]; to != fmt.Sprint(w.active) || event.Type == watch.Deleted {
+		if to := object.Spec.Selector[v1alpha2.LabelGeneration]; object.Name == "mz"+m.Status.ResourceID+"-environmentd" &&
+			(to != fmt.Sprint(w.active) || event.Type == watch.Deleted) {
 			touched = fmt.Sprintf("the public Service was %s, and leads to generation %s", event.Type, to)
 		}
 	case *appsv1.StatefulSet:
 		if object.Name == w.e.name(m, w.active) && (event.Type == watch.Deleted || object.Generation != w.generation) {
 			touched = fmt.Sprintf("StatefulSet %s was %s", object.Name, event.Type)
 		}
+	default:
+		return
 	}
 	if leads := w.e.daemon(w.active + 1).Status(); touched != "" && leads != environmentd.IsLeader {
 		w.wrong = append(w.wrong, fmt.Sprintf("%s while the next generation was %s", touched, leads))
 	}
+	object := event.Object.(client.Object)
+	if w.seen[object.GetUID()] = revision(object); event.Type == watch.Deleted {
+		delete(w.seen, object.GetUID())
+	}
+}
+
+func revision(object client.Object) uint64 {
+	revision, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64) // the API server has no other
+	return revision
 }
 
 // check fails the test if anything was wrong so far.
 func (w *watcher) check(t testing.TB) {
 	t.Helper()
+	wait.Until(t, w.caughtUp)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, wrong := range w.wrong {
 		t.Error(wrong)
 	}
-	if w.ended || w.seen == 0 {
-		t.Errorf("nobody has watched: %d events", w.seen)
+	if w.ended {
+		t.Error("the watch has ended")
 	}
+}
+
+// caughtUp tells whether the watcher has seen all objects as they are.
+func (w *watcher) caughtUp(ctx context.Context) error {
+	there := map[types.UID]uint64{}
+	for _, list := range watchedLists() {
+		if err := w.e.List(ctx, list, client.InNamespace(w.e.namespace), client.HasLabels{v1alpha2.LabelResourceID}); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(object runtime.Object) error {
+			there[object.(client.Object).GetUID()] = revision(object.(client.Object))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return nil
+	}
+	for uid, revision := range there {
+		if w.seen[uid] < revision {
+			return fmt.Errorf("the watcher has yet to see object %s at resource version %d", uid, revision)
+		}
+	}
+	for uid := range w.seen {
+		if _, found := there[uid]; !found {
+			return fmt.Errorf("the watcher has yet to see that object %s is gone", uid)
+		}
+	}
+	return nil
 }
