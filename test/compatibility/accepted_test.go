@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/api/sailoperator/v1alpha1"
 )
 
-func TestExamplesAreAcceptedAndDefaulted(t *testing.T) {
+func TestStoryExamplesAreAcceptedAndDefaulted(t *testing.T) {
 	c := server(t)
 	eachFile(t, "accepted", func(t *testing.T, file string) {
 		example := read(t, file)
@@ -48,7 +48,7 @@ func defaulted(t *testing.T, file string, example *unstructured.Unstructured) an
 	return read(t, wanted).Object["spec"]
 }
 
-func TestExamplesResolveAsDocumented(t *testing.T) {
+func TestStoryExamplesResolveAsDocumented(t *testing.T) {
 	c := server(t)
 	settings := func(change func(*v1.MigrationSettings)) v1.MigrationSettings {
 		settings := v1.MigrationSettings{
@@ -94,7 +94,7 @@ func TestExamplesResolveAsDocumented(t *testing.T) {
 	}
 }
 
-func TestTagIsTheSameInBothVersions(t *testing.T) {
+func TestStoryTagIsTheSameInBothVersions(t *testing.T) {
 	c := server(t)
 	for _, file := range []string{"tag-v1-to-istio", "tag-v1alpha1-to-istiorevision"} {
 		t.Run(file, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestTagIsTheSameInBothVersions(t *testing.T) {
 }
 
 // Fairlead writes these objects through their Go types too: doing so must not change what the user said.
-func TestTypedUpdateLosesNothing(t *testing.T) {
+func TestStoryTypedUpdateLosesNothing(t *testing.T) {
 	c := server(t)
 	applied := apply(t, c, read(t, "testdata/accepted/istio-everything-said.yaml"))
 	key := client.ObjectKeyFromObject(applied)
@@ -151,7 +151,7 @@ func TestTypedUpdateLosesNothing(t *testing.T) {
 	}
 }
 
-func TestLongestNamesAreAccepted(t *testing.T) {
+func TestStoryLongestNamesAreAccepted(t *testing.T) {
 	c := server(t)
 	cases := map[string]string{
 		"Istio":            manifest("v1", "Istio", strings.Repeat("i", 36), `{}`),

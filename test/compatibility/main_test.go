@@ -20,11 +20,12 @@ import (
 	"github.com/fairlead/fairlead/api/sailoperator/v1alpha1"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const fieldOwner = client.FieldOwner("compatibility")
 
-func TestMain(m *testing.M) { os.Exit(cluster.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"})) }
 
 var installed struct {
 	sync.Once
@@ -36,7 +37,7 @@ var installed struct {
 func server(t *testing.T) client.Client {
 	t.Helper()
 	config := cluster.Shared(t).Config()
-	installed.Do(func() { _, installed.err = crds.Install(t.Context(), config, crds.Options{}) })
+	installed.Do(func() { _, installed.err = crds.Install(t.Context(), config, crds.Options{Timeout: wait.Deadline()}) })
 	if installed.err != nil {
 		t.Fatal(installed.err)
 	}

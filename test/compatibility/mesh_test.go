@@ -23,7 +23,7 @@ func mesh(kind, name, spec string) string {
 
 func to(kind, entry string) string { return mesh(kind, "refused", "{to: ["+entry+"]}") }
 
-func TestInvalidMeshObjectsAreRefused(t *testing.T) {
+func TestStoryInvalidMeshObjectsAreRefused(t *testing.T) {
 	mode := func(mode string) string { return mesh("Mesh", "refused", "{meshServices: "+mode+"}") }
 	timeout := func(conf string) string {
 		return to("MeshTimeout", "{targetRef: {kind: Mesh}, default: "+conf+"}")
@@ -103,13 +103,13 @@ func TestInvalidMeshObjectsAreRefused(t *testing.T) {
 	}
 }
 
-func TestLongestNameOfAMeshIsAccepted(t *testing.T) {
+func TestStoryLongestNameOfAMeshIsAccepted(t *testing.T) {
 	apply(t, server(t), parse(t, mesh("Mesh", strings.Repeat("m", 63), `{}`)))
 }
 
 // What users wrote is read through Go types, and the fragments of the design are given back as they were. Those that
 // say everything have parts that the types do not declare: they are kept in the cluster only.
-func TestMeshExamplesKeepTheirFormInGo(t *testing.T) {
+func TestStoryMeshExamplesKeepTheirFormInGo(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := kumav1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

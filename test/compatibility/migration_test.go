@@ -13,7 +13,7 @@ import (
 )
 
 // The lines of the first part of the design's unit tests, by their names: a schema is what an API server makes of it.
-func TestAPIValidationAndDefaults(t *testing.T) {
+func TestStoryAPIValidationAndDefaults(t *testing.T) {
 	const field = "spec.updateStrategy.workloadMigration"
 	c := server(t)
 	stored := func(t *testing.T, text string) *v1.WorkloadMigrationConfig {

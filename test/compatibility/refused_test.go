@@ -26,7 +26,7 @@ func tag(targetRef string) string {
 	return manifest("v1", "IstioRevisionTag", "refused", "{targetRef: "+targetRef+"}")
 }
 
-func TestInvalidObjectsAreRefused(t *testing.T) {
+func TestStoryInvalidObjectsAreRefused(t *testing.T) {
 	const migration = "spec.updateStrategy.workloadMigration"
 	cases := map[string]struct{ object, field, because string }{
 		"batch of nothing":            {batched(`{batchSize: 0}`), migration + ".batched.batchSize", "greater than or equal to 1"},
@@ -101,7 +101,7 @@ func TestInvalidObjectsAreRefused(t *testing.T) {
 	}
 }
 
-func TestInvalidChangesAreRefused(t *testing.T) {
+func TestStoryInvalidChangesAreRefused(t *testing.T) {
 	const immutable = "cannot be changed"
 	cases := map[string]struct{ before, after, field, because string }{
 		"Istio to another namespace":           {istio(`{namespace: mesh}`), istio(`{namespace: other}`), "spec.namespace", immutable},

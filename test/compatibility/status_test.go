@@ -15,7 +15,7 @@ import (
 )
 
 // Through the Go types, so that what Fairlead will write is what the design shows, down to the zeros.
-func TestMigrationStatusExamples(t *testing.T) {
+func TestStoryMigrationStatusExamples(t *testing.T) {
 	c := server(t)
 	eachFile(t, "status", func(t *testing.T, file string) {
 		want := read(t, file).Object["status"].(map[string]any)["workloadMigration"]
@@ -44,7 +44,7 @@ func TestMigrationStatusExamples(t *testing.T) {
 	})
 }
 
-func TestTagStatusExample(t *testing.T) {
+func TestStoryTagStatusExample(t *testing.T) {
 	c := server(t)
 	example := read(t, "testdata/accepted/tag-v1alpha1-to-istio.yaml")
 	applied := apply(t, c, example)
@@ -62,7 +62,7 @@ func TestTagStatusExample(t *testing.T) {
 	}
 }
 
-func TestInvalidStatusIsRefused(t *testing.T) {
+func TestStoryInvalidStatusIsRefused(t *testing.T) {
 	failures := func(count int) (failures []v1.WorkloadMigrationFailure) {
 		for i := range count {
 			failures = append(failures, v1.WorkloadMigrationFailure{
