@@ -1,18 +1,19 @@
 package migration_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // planned is what `plan -o json` says about a workload or namespace.
@@ -52,7 +53,7 @@ func (m *mesh) plan(t testing.TB, version string) (steps []planned, batches int)
 // What is planned for a version before it is asked for is what is then done, to the batch.
 func TestPlanIsWhatHappens(t *testing.T) {
 	t.Parallel()
-	m := theWorld(t).newMesh(t, inBatches(2, 0, time.Minute))
+	m := theWorld(t).newMesh(t, inBatches(2, 0))
 	shop, free := m.namespace(t, v1.LabelRevision, m.from), m.namespace(t)
 	first := makeDeployment(shop, "z-first").annotate(v1.AnnotationMigrationBatch, "-1")
 	cart, till := makeDeployment(shop, "cart"), makeDeployment(shop, "till")
@@ -95,20 +96,30 @@ func TestPlanIsWhatHappens(t *testing.T) {
 
 func TestWatchAndRetry(t *testing.T) {
 	t.Parallel()
-	m := theWorld(t).newMesh(t, inBatches(2, 0, time.Minute))
+	m := theWorld(t).newMesh(t, inBatches(2, 0))
 	shop := m.namespace(t, v1.LabelRevision, m.from)
-	cart, sick := makeDeployment(shop, "cart"), makeDeployment(shop, "sick").sickOn(m.to).annotate(v1.AnnotationReadinessTimeout, "6s")
+	cart := makeDeployment(shop, "cart").heldOn(m.to)
+	sick := makeDeployment(shop, "sick").sickOn(m.to).annotate(v1.AnnotationReadinessTimeout, "2s")
 	m.deploy(t, m.from, cart, sick)
 	m.set(t, version(newVersion))
+	m.moves(t, cart, m.to)
 
 	t.Run("watch tells of the failure, and so does its exit code", func(t *testing.T) {
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", patience.String())
+		watch := launch.Begin(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", wait.Deadline().String())
+		eventually(t, func(context.Context) error {
+			if line := "Deployment " + shop + "/cart: restart in batch 1"; !strings.Contains(watch.Stdout.Since(0), line) {
+				return fmt.Errorf("nowhere is %q:\n%s", line, watch.Stdout.Since(0))
+			}
+			return nil
+		})
+		m.release(t, cart)
+		result := watch.Wait()
 		if result.Code != 1 {
 			t.Errorf("it ended with %d: %s", result.Code, result.Stderr)
 		}
 		for _, line := range []string{
 			"Deployment " + shop + "/cart: done",
-			"Deployment " + shop + "/sick: restart failed: Readiness timeout exceeded after 6s",
+			"Deployment " + shop + "/sick: restart failed: Readiness timeout exceeded after 2s",
 			"workloads to " + m.to + ": CompletedWithFailures, 1 of 2 done, 1 failed, batch 1 of 1",
 		} {
 			if !strings.Contains(result.Stdout, line) {
@@ -120,9 +131,15 @@ func TestWatchAndRetry(t *testing.T) {
 	t.Run("what is in progress when the time is over is that", func(t *testing.T) {
 		pause := launch.Command(t, m.Cluster, "pause", "istio", m.istio.Name)
 		m.tryAgain(t, "istio.sailoperator.io/"+m.istio.Name+": 1 workload is tried again\n")
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "1s")
-		if pause.Code != 0 || result.Code != 3 || !strings.Contains(result.Stdout, "Held: paused by the annotation") {
+		// However little of it there is to be seen in that time.
+		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "100ms")
+		if pause.Code != 0 || result.Code != 3 {
 			t.Errorf("it ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
+		}
+		m.held(t, v1.ReasonPaused)
+		status := launch.Command(t, m.Cluster, "status", "istio", m.istio.Name)
+		if status.Code != 3 || !strings.Contains(status.Stdout, "Held: paused by the annotation") {
+			t.Errorf("status ended with %d: %s%s", status.Code, status.Stdout, status.Stderr)
 		}
 	})
 	t.Run("retry goes on with the same migration", func(t *testing.T) {
@@ -130,7 +147,7 @@ func TestWatchAndRetry(t *testing.T) {
 		if result := launch.Command(t, m.Cluster, "resume", "istio", m.istio.Name); result.Code != 0 {
 			t.Fatal(result.Stderr)
 		}
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", patience.String())
+		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", wait.Deadline().String())
 		if result.Code != 0 {
 			t.Errorf("it ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,7 +13,7 @@ import (
 
 // The examples of the design, as they are written there, do what they say. All of them are about the Istio called
 // default, and ask for v1.26.0.
-func TestExamples(t *testing.T) {
+func TestStoryExamples(t *testing.T) {
 	t.Parallel()
 	w := ofDefault(t)
 	m := w.makeMesh(t, v1.DefaultRevision)
@@ -27,17 +26,17 @@ func TestExamples(t *testing.T) {
 	for name, example := range map[string]struct {
 		file  string
 		batch int
-		delay time.Duration
+		delay v1.Duration
 		bound string
 	}{
 		"Basic Automatic Migration (Default - No Limits)": {
-			file: "istio-basic-automatic-migration", batch: 1, delay: 30 * time.Second,
+			file: "istio-basic-automatic-migration", batch: 1,
 		},
 		"Patch-only Updates (Production with Strict Change Control)": {
-			file: "istio-patch-only-updates", batch: 3, bound: "1.26.999",
+			file: "istio-patch-only-updates", batch: 3, delay: "2m", bound: "1.26.999",
 		},
 		"Controlled Minor Version Upgrades (Staged Rollout)": {
-			file: "istio-controlled-minor-upgrades", batch: 5, bound: "1.26.0",
+			file: "istio-controlled-minor-upgrades", batch: 5, delay: "60s", bound: "1.26.0",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,25 +45,22 @@ func TestExamples(t *testing.T) {
 			var all []builder
 			namespace := m.namespace(t, v1.LabelRevision, m.from)
 			for i := range example.batch + 1 {
-				all = append(all, makeDeployment(namespace, fmt.Sprintf("w%d", i)))
+				all = append(all, makeDeployment(namespace, fmt.Sprintf("w%d", i)).heldOn(m.to))
 			}
 			m.deploy(t, m.from, all...)
 			seen := m.watch(t)
-			last := all[example.batch]
+			first, last := all[:example.batch], all[example.batch]
 
 			w.applyExample(t, example.file, newVersion)
-			status := m.underway(t, int32(example.batch))
-			if status.Batched.CurrentBatch != 1 || status.Batched.TotalBatches != 2 || int(status.MigratedWorkloads) != example.batch {
-				t.Errorf("it says %+v in %+v, want a batch of %d and one more", status, status.Batched, example.batch)
+			for _, b := range first {
+				m.moves(t, b, m.to)
+			}
+			if status := m.inBatch(t, 1); status.Batched.TotalBatches != 2 {
+				t.Errorf("it says %+v, want a batch of %d and one more", status.Batched, example.batch)
 			}
 			m.untouched(t, last)
-			if example.delay > 0 {
-				m.ends(t, m.to, v1.WorkloadMigrationStateCompleted)
-				m.runs(t, all[0], m.to)
-				m.runs(t, last, m.to)
-				if waited := markOf(t, last.d).Started.Sub(availableSince(all[0].d)); waited < example.delay {
-					t.Errorf("the second was restarted %s after the first had settled, want %s", waited, example.delay)
-				}
+			if settings := m.istio.Spec.UpdateStrategy.WorkloadMigration.Batched; settings != nil && *settings.DelayBetweenBatches != example.delay {
+				t.Errorf("the next batch starts after %s, want %s", *settings.DelayBetweenBatches, example.delay)
 			}
 			if example.bound != "" {
 				w.applyExample(t, example.file, "v1.31.0")
@@ -73,6 +69,10 @@ func TestExamples(t *testing.T) {
 					t.Errorf("it says %q, want %q", got, want)
 				}
 				m.untouched(t, last)
+			}
+			m.release(t, first...)
+			for _, b := range first {
+				m.runs(t, b, m.to)
 			}
 			seen.proves(t, example.batch)
 

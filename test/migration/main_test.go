@@ -2,7 +2,8 @@
 // see it: they apply YAML to a cluster where the operator works with the chart's permissions, and watch.
 //
 // Tests and subtests carry the words of the design's test plan. One cluster and one operator serve all tests but those
-// that disturb one of them. Each test has an Istio of its own, and namespaces that choose its revisions.
+// that disturb one of them. Each test has an Istio of its own, and namespaces that choose its revisions. A test that kills
+// the operator does not run in parallel with others.
 package migration_test
 
 import (
@@ -25,12 +26,14 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(shared.scratch)
 	}
 	// Nothing that the tests did was wrong, and the chart's permissions allow all that it took.
-	if w := shared.world; w != nil && w.operator != nil {
-		for line := range strings.Lines(w.operator.Log.Since(0)) {
-			// An API server that is gone, as it is at the end, is none of its doing.
-			if strings.Contains(line, "level=ERROR") && !strings.Contains(line, "connection refused") {
-				fmt.Fprint(os.Stderr, "the operator complained: ", line)
-				code = max(code, 1)
+	if w := shared.world; w != nil {
+		for _, operator := range w.operators {
+			for line := range strings.Lines(operator.Log.Since(0)) {
+				// An API server that is gone, as it is at the end, is none of its doing.
+				if strings.Contains(line, "level=ERROR") && !strings.Contains(line, "connection refused") {
+					fmt.Fprint(os.Stderr, "the operator complained: ", line)
+					code = max(code, 1)
+				}
 			}
 		}
 	}

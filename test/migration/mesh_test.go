@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -15,6 +16,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // The versions that most tests go from and to.
@@ -41,16 +43,18 @@ func (w *world) newMesh(t testing.TB, how ...func(*v1.Istio)) *mesh {
 	return m
 }
 
-// newRealMesh makes an Istio of the old version, with an istiod. Control planes take a while to become ready, as they do
-// elsewhere: the next istiod runs by then.
+// newRealMesh makes an Istio of the old version, with an istiod. Its control planes are ready when the test has started
+// their istiod.
 func (w *world) newRealMesh(t testing.TB, how ...func(*v1.Istio)) *mesh {
 	t.Helper()
-	slowly := func(istio *v1.Istio) {
-		istio.Spec.Values = v1.Values{"podAnnotations": map[string]any{annotationReadyAfter: "2s"}}
-	}
-	m := w.makeMesh(t, shortName(t), append([]func(*v1.Istio){slowly}, how...)...)
+	m := w.createMesh(t, shortName(t), append([]func(*v1.Istio){heldControlPlanes}, how...)...)
 	m.istiod(t, m.from)
+	m.serves(t)
 	return m
+}
+
+func heldControlPlanes(istio *v1.Istio) {
+	istio.Spec.Values = v1.Values{"podAnnotations": map[string]any{cluster.ReadyAfter: cluster.Held}}
 }
 
 func runsElsewhere() v1.Values {
@@ -61,6 +65,13 @@ func runsElsewhere() v1.Values {
 }
 
 func (w *world) makeMesh(t testing.TB, name string, how ...func(*v1.Istio)) *mesh {
+	t.Helper()
+	m := w.createMesh(t, name, how...)
+	m.serves(t)
+	return m
+}
+
+func (w *world) createMesh(t testing.TB, name string, how ...func(*v1.Istio)) *mesh {
 	t.Helper()
 	istio := &v1.Istio{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -73,7 +84,6 @@ func (w *world) makeMesh(t testing.TB, name string, how ...func(*v1.Istio)) *mes
 	}
 	m := &mesh{world: w, istio: create(t, w, istio)}
 	m.from, m.to = m.revision(oldVersion), m.revision(newVersion)
-	m.serves(t)
 	return m
 }
 
@@ -89,12 +99,31 @@ func (m *mesh) revision(version string) string {
 	return m.istio.Name + "-" + strings.ReplaceAll(version, ".", "-")
 }
 
-// istiod runs a real one behind the revision's Service, as soon as there is one, until the cluster is stopped.
+// istiod runs a real one behind the revision's Service, as soon as there is one, until the cluster is stopped. The pods of
+// a control plane that is held become ready when istiod answers the webhooks.
 func (m *mesh) istiod(t testing.TB, revision string) {
 	t.Helper()
-	if _, err := cluster.Localkube("istiod", "--dir", m.Dir, "--revision", revision, "--wait", "1m"); err != nil {
+	if _, err := cluster.Localkube("istiod", "--dir", m.Dir, "--revision", revision, "--wait", wait.Deadline().String()); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, func(ctx context.Context) error {
+		var hooks admissionv1.MutatingWebhookConfigurationList
+		if err := m.List(ctx, &hooks, client.MatchingLabels{v1.LabelRevision: revision}); err != nil {
+			return err
+		}
+		if len(hooks.Items) == 0 {
+			return fmt.Errorf("revision %s has no webhook", revision)
+		}
+		for _, configuration := range hooks.Items {
+			for _, hook := range configuration.Webhooks {
+				if len(hook.ClientConfig.CABundle) == 0 {
+					return fmt.Errorf("istiod of revision %s has not yet signed %s", revision, configuration.Name)
+				}
+			}
+		}
+		return nil
+	})
+	m.Release(t, system, cluster.ReadyAfter, map[string]string{"app": "istiod", v1.LabelRevision: revision})
 }
 
 // serves waits until the control plane of the spec is there.
@@ -108,17 +137,27 @@ func (m *mesh) serves(t testing.TB) {
 	})
 }
 
-// inBatches moves workloads, so many at a time.
-func inBatches(size int32, delay, timeout time.Duration) func(*v1.Istio) {
+// inBatches moves workloads, so many at a time. None is given up for being slow.
+func inBatches(size int32, delay time.Duration) func(*v1.Istio) {
 	return func(istio *v1.Istio) {
 		istio.Spec.UpdateStrategy.WorkloadMigration = &v1.WorkloadMigrationConfig{
 			Strategy: v1.WorkloadMigrationStrategyBatched,
 			Batched: &v1.BatchedMigrationConfig{
 				BatchSize:           &size,
 				DelayBetweenBatches: ptr.To(v1.Duration(delay.String())),
-				ReadinessTimeout:    ptr.To(v1.Duration(timeout.String())),
+				ReadinessTimeout:    ptr.To(v1.Duration(never.String())),
 			},
 		}
+	}
+}
+
+// never is a time after which no test runs any more.
+const never = 24 * time.Hour
+
+// readyWithin gives up workloads that are not ready after so long.
+func readyWithin(timeout time.Duration) func(*v1.Istio) {
+	return func(istio *v1.Istio) {
+		istio.Spec.UpdateStrategy.WorkloadMigration.Batched.ReadinessTimeout = ptr.To(v1.Duration(timeout.String()))
 	}
 }
 
@@ -208,12 +247,12 @@ func (m *mesh) ends(t testing.TB, target string, as v1.WorkloadMigrationState) *
 	})
 }
 
-// underway waits until so many workloads have been moved, and the migration goes on.
-func (m *mesh) underway(t testing.TB, moved int32) *v1.WorkloadMigrationStatus {
+// inBatch waits until a batch is under way.
+func (m *mesh) inBatch(t testing.TB, number int32) *v1.WorkloadMigrationStatus {
 	t.Helper()
 	return m.moving(t, func(status *v1.WorkloadMigrationStatus) error {
-		if status.State != v1.WorkloadMigrationStateInProgress || status.MigratedWorkloads < moved {
-			return fmt.Errorf("there are not yet %d moved workloads", moved)
+		if status.State != v1.WorkloadMigrationStateInProgress || status.Batched == nil || status.Batched.CurrentBatch != number {
+			return fmt.Errorf("it is not in batch %d", number)
 		}
 		return nil
 	})

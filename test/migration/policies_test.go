@@ -12,10 +12,11 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/chart"
+	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/wait"
 )
 
-// Two policies of the API server itself: one plays the injector where no istiod runs, the other makes pods sick.
+// Policies of the API server itself: one plays the injector where no istiod runs, the others make pods sick or hold them.
 //
 //go:embed testdata/policies.yaml
 var policies string
@@ -25,11 +26,11 @@ const (
 	labelInjector = "test.fairlead.dev/injector"
 	// labelSickOn on a pod names the revision on which it never becomes ready.
 	labelSickOn = "test.fairlead.dev/sick-on"
+	// labelHeldOn on a pod names the revision on which it becomes ready when the test releases it.
+	labelHeldOn = "test.fairlead.dev/held-on"
 	// labelHealed on a namespace keeps its pods from being sick.
 	labelHealed = "test.fairlead.dev/healed"
 )
-
-const annotationReadyAfter = "localkube.fairlead.dev/ready-after"
 
 func (w *world) installPolicies(ctx context.Context) error {
 	objects, err := chart.Decode(policies)
@@ -49,15 +50,17 @@ func (w *world) installPolicies(ctx context.Context) error {
 	}
 	// The API server takes a moment to heed new policies.
 	return wait.Try(ctx, func(ctx context.Context) error {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: probe.Name, Name: "probe", Labels: map[string]string{labelSickOn: "some"}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
-		}
-		if err := w.Create(ctx, pod, client.DryRunAll); err != nil {
-			return err
-		}
-		if pod.Annotations[v1.AnnotationRevision] != "some" || pod.Annotations[annotationReadyAfter] != "never" {
-			return errors.New("policies are not in force yet")
+		for label, value := range map[string]string{labelSickOn: cluster.Never, labelHeldOn: cluster.Held} {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: probe.Name, Name: "probe", Labels: map[string]string{label: "some"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+			}
+			if err := w.Create(ctx, pod, client.DryRunAll); err != nil {
+				return err
+			}
+			if pod.Annotations[v1.AnnotationRevision] != "some" || pod.Annotations[cluster.ReadyAfter] != value {
+				return errors.New("policies are not in force yet")
+			}
 		}
 		return nil
 	})

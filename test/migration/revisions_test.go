@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/history"
 	"github.com/fairlead/fairlead/test/wait"
 )
 
@@ -62,14 +62,16 @@ func (w *world) clearDefault(ctx context.Context) error {
 func TestMultipleRevisions(t *testing.T) {
 	t.Parallel()
 	w := ofDefault(t)
-	m := w.makeMesh(t, v1.DefaultRevision, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.Type = v1.UpdateStrategyInPlace })
-	m.istiod(t, v1.DefaultRevision)
+	m := w.makeMesh(t, v1.DefaultRevision, func(istio *v1.Istio) {
+		istio.Spec.Values = runsElsewhere()
+		istio.Spec.UpdateStrategy.Type = v1.UpdateStrategyInPlace
+	})
+	m.byPolicy = true
 	enabled := m.namespace(t, v1.LabelInjection, v1.InjectionEnabled)
 	injected := makeDeployment(enabled, "injected")
 	m.deploy(t, v1.DefaultRevision, injected)
 
 	m.set(t, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.Type = v1.UpdateStrategyRevisionBased })
-	m.istiod(t, m.from)
 	m.serves(t)
 	labelled, free := m.namespace(t, v1.LabelRevision, m.from), m.namespace(t)
 	byNamespace := makeDeployment(labelled, "labelled")
@@ -81,8 +83,8 @@ func TestMultipleRevisions(t *testing.T) {
 	seen := m.watch(t)
 
 	m.set(t, version(newVersion))
-	m.istiod(t, m.to)
-	m.set(t, inBatches(2, 0, time.Minute))
+	m.serves(t)
+	m.set(t, inBatches(2, 0))
 	status := m.ends(t, m.to, v1.WorkloadMigrationStateCompleted)
 
 	t.Run("Migrate workloads from multiple old revisions to single active revision", func(t *testing.T) {
@@ -124,7 +126,7 @@ func TestMultipleRevisions(t *testing.T) {
 
 func TestIstioRevisionTagSupport(t *testing.T) {
 	t.Parallel()
-	m := theWorld(t).newRealMesh(t, inBatches(2, 0, time.Minute))
+	m := theWorld(t).newRealMesh(t, inBatches(2, 0))
 	live := create(t, m.world, makeTag(m.istio.Name+"-live", v1.IstioKind, m.istio.Name))
 	fixed := create(t, m.world, makeTag(m.istio.Name+"-fixed", v1.IstioRevisionKind, m.from))
 	m.points(t, live, m.from)
@@ -136,19 +138,16 @@ func TestIstioRevisionTagSupport(t *testing.T) {
 	}
 	pinned := makeDeployment(bank, "vault")
 	m.deploy(t, m.from, append(tagged, pinned)...)
-	seen, tags := m.watch(t), follow[*v1.IstioRevisionTag](t, m.world, &v1.IstioRevisionTagList{})
+	seen, tags := m.watch(t), history.Follow[*v1.IstioRevisionTag](t, m, &v1.IstioRevisionTagList{})
 
-	t.Log("the next control plane does not become ready")
-	m.set(t, version(newVersion), func(istio *v1.Istio) {
-		istio.Spec.Values = v1.Values{"podAnnotations": map[string]any{annotationReadyAfter: "never"}}
-	})
-	m.istiod(t, m.to)
+	t.Log("the next control plane is not ready yet")
+	m.set(t, version(newVersion))
 	if got, want := m.held(t, v1.ReasonRevisionNotReady), "IstioRevision "+m.to+" is not ready; workloads move when it is"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 	m.untouched(t, tagged...)
 	t.Log("it becomes ready")
-	m.set(t, func(istio *v1.Istio) { istio.Spec.Values = nil })
+	m.istiod(t, m.to)
 	status := m.ends(t, m.to, v1.WorkloadMigrationStateCompleted)
 
 	t.Run("Workloads using revision tag migrate when Istio version changes", func(t *testing.T) {
@@ -170,16 +169,16 @@ func TestIstioRevisionTagSupport(t *testing.T) {
 	})
 	t.Run("Revision tag target updated before workload migration", func(t *testing.T) {
 		moved := func() uint64 {
-			for _, event := range tags.sofar(t) {
+			for _, event := range tags.Events(t) {
 				if event.Object.Name == live.Name && event.Object.Status.IstioRevision == m.to {
-					return order(t, event.Object)
+					return history.Order(t, event.Object)
 				}
 			}
 			t.Fatal("the tag has not been seen moving")
 			return 0
 		}()
-		for _, event := range seen.sofar(t) {
-			if markOf(t, event.Object).Target == m.to && order(t, event.Object) < moved {
+		for _, event := range seen.Events(t) {
+			if markOf(t, event.Object).Target == m.to && history.Order(t, event.Object) < moved {
 				t.Fatalf("%s was restarted before the tag had moved", event.Object.Name)
 			}
 		}

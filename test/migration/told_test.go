@@ -10,21 +10,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/history"
 )
 
 // istios records every version of an Istio.
-type istios struct{ *history[*v1.Istio] }
+type istios struct{ *history.History[*v1.Istio] }
 
 func (m *mesh) statuses(t testing.TB) istios {
 	t.Helper()
-	return istios{follow[*v1.Istio](t, m.world, &v1.IstioList{}, client.MatchingFields{"metadata.name": m.istio.Name})}
+	return istios{history.Follow[*v1.Istio](t, m, &v1.IstioList{}, client.MatchingFields{"metadata.name": m.istio.Name})}
 }
 
 // ofWorkloads are the different things that were said of workloads, one after the other.
 func (h istios) ofWorkloads(t testing.TB) []v1.WorkloadMigrationStatus {
 	t.Helper()
 	var said []v1.WorkloadMigrationStatus
-	for _, event := range h.sofar(t) {
+	for _, event := range h.Events(t) {
 		if status := event.Object.Status.WorkloadMigration; status != nil {
 			said = append(said, *status)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,15 +15,10 @@ import (
 	"github.com/fairlead/fairlead/test/wait"
 )
 
-// patience is how long a test waits for anything that has to happen.
-const patience = 2 * time.Minute
-
-// eventually tries until it works; it fails the test with the last error when the time is up.
+// eventually tries until it works, and fails the test with the last error if it never does.
 func eventually(t testing.TB, try func(context.Context) error) {
 	t.Helper()
-	if err := wait.Try(t.Context(), try); err != nil {
-		t.Fatal(err)
-	}
+	wait.Until(t, try)
 }
 
 // create makes an object. It is removed when the test ends if the cluster does not end with the tests: to remove what is

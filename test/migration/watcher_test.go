@@ -18,14 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/history"
 )
 
 // watcher records every version of every Deployment of a mesh.
-type watcher struct{ *history[*appsv1.Deployment] }
+type watcher struct {
+	*history.History[*appsv1.Deployment]
+}
 
 func (m *mesh) watch(t testing.TB) watcher {
 	t.Helper()
-	return watcher{follow[*appsv1.Deployment](t, m.world, &appsv1.DeploymentList{}, client.MatchingLabels{labelMesh: m.istio.Name})}
+	return watcher{history.Follow[*appsv1.Deployment](t, m, &appsv1.DeploymentList{}, client.MatchingLabels{labelMesh: m.istio.Name})}
 }
 
 // proves checks that no Deployment ever had fewer pods available than it allows itself in a rolling update, that never more
@@ -50,7 +53,7 @@ func (w watcher) replay(t testing.TB) *replay {
 		latest: map[types.NamespacedName]*appsv1.Deployment{}, well: map[types.NamespacedName]bool{},
 		restarting: map[types.NamespacedName]bool{},
 	}
-	for _, event := range w.sofar(t) {
+	for _, event := range w.Events(t) {
 		r.take(event)
 	}
 	return r
@@ -73,7 +76,7 @@ type replay struct {
 	starts []string
 }
 
-func (r *replay) take(event happened[*appsv1.Deployment]) {
+func (r *replay) take(event history.Event[*appsv1.Deployment]) {
 	d := event.Object
 	key := client.ObjectKeyFromObject(d)
 	if event.Type == watch.Deleted {
@@ -129,12 +132,12 @@ func leastAvailable(d *appsv1.Deployment) int32 {
 
 // endpoints records every version of the EndpointSlices of a namespace: what a load balancer knows.
 type endpoints struct {
-	*history[*discoveryv1.EndpointSlice]
+	*history.History[*discoveryv1.EndpointSlice]
 }
 
 func (m *mesh) watchEndpoints(t testing.TB, namespace string) endpoints {
 	t.Helper()
-	return endpoints{follow[*discoveryv1.EndpointSlice](t, m.world, &discoveryv1.EndpointSliceList{}, client.InNamespace(namespace))}
+	return endpoints{history.Follow[*discoveryv1.EndpointSlice](t, m, &discoveryv1.EndpointSliceList{}, client.InNamespace(namespace))}
 }
 
 // serves waits until all Services have as many ready endpoints as they should.
@@ -154,7 +157,7 @@ func (e endpoints) served(t testing.TB, full map[string]int) (least, different m
 	t.Helper()
 	slices, seen := map[string]map[string]int{}, map[string]map[string]bool{}
 	least, different = map[string]int{}, map[string]int{}
-	for _, event := range e.sofar(t) {
+	for _, event := range e.Events(t) {
 		service := event.Object.Labels[discoveryv1.LabelServiceName]
 		if slices[service] == nil {
 			slices[service], seen[service] = map[string]int{}, map[string]bool{}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/cluster"
 )
 
 // labelMesh is on the workloads of a mesh and on their namespaces, with the name of its Istio.
@@ -51,9 +52,12 @@ func (b builder) podLabel(key, value string) builder {
 // sickOn keeps its pods from becoming ready on a revision.
 func (b builder) sickOn(revision string) builder { return b.podLabel(labelSickOn, revision) }
 
+// heldOn keeps its pods from becoming ready on a revision until the test releases them.
+func (b builder) heldOn(revision string) builder { return b.podLabel(labelHeldOn, revision) }
+
 // readyAfter makes its pods take their time.
 func (b builder) readyAfter(time string) builder {
-	b.d.Spec.Template.Annotations[annotationReadyAfter] = time
+	b.d.Spec.Template.Annotations[cluster.ReadyAfter] = time
 	return b
 }
 
@@ -88,6 +92,25 @@ func (m *mesh) deploy(t testing.TB, revision string, builders ...builder) {
 	for _, b := range builders {
 		m.runs(t, b, revision)
 	}
+}
+
+// release lets held pods of workloads become ready, those that come included.
+func (m *mesh) release(t testing.TB, builders ...builder) {
+	t.Helper()
+	for _, b := range builders {
+		m.Release(t, b.d.Namespace, cluster.ReadyAfter, b.d.Spec.Selector.MatchLabels)
+	}
+}
+
+// moves waits until a workload is being moved to a revision, or has been.
+func (m *mesh) moves(t testing.TB, b builder, revision string) {
+	t.Helper()
+	until(t, m.world, b.d, func(d *appsv1.Deployment) error {
+		if markOf(t, d).Target != revision {
+			return fmt.Errorf("it is not being moved to %s", revision)
+		}
+		return nil
+	})
 }
 
 // runs waits until all pods of a workload, and no others, are ready and were injected by a revision.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,7 +27,9 @@ const system = "istio-system"
 type world struct {
 	*cluster.Cluster
 	client.WithWatch
-	operator *launch.Process
+	// operator is the one at work, and the last of operators.
+	operator  *launch.Process
+	operators []*launch.Process
 	// kubeconfig is that of the operator.
 	kubeconfig string
 }
@@ -59,6 +60,16 @@ func theWorld(t testing.TB) *world {
 	return shared.world
 }
 
+// restart kills the operator that the tests share, if it is still there, and starts it again.
+func (w *world) restart(t testing.TB) {
+	t.Helper()
+	w.operator.Kill()
+	if err := w.operate(cluster.Charts(t), shared.scratch); err != nil {
+		t.Fatal(err)
+	}
+	w.operator.ShowTo(t)
+}
+
 // ownWorld is a cluster of the test's own, with no istiod and, as yet, no operator.
 func ownWorld(t testing.TB) *world {
 	t.Helper()
@@ -81,8 +92,7 @@ func (w *world) start(t testing.TB) {
 
 // prepare gives a cluster what the operator may do, and sidecars.
 func prepare(c *cluster.Cluster, scratch string) (*world, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := context.Background()
 	w := &world{Cluster: c}
 	var err error
 	if w.WithWatch, err = launch.Administrator(c); err != nil {
@@ -106,6 +116,7 @@ func (w *world) operate(charts, scratch string) error {
 	if err != nil {
 		return err
 	}
+	w.operators = append(w.operators, w.operator)
 	return wait.Try(context.Background(), func(ctx context.Context) error {
 		var waiting error
 		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
@@ -121,8 +132,7 @@ func (w *world) operate(charts, scratch string) error {
 // anchor is a revision that stays, of the newest version there is. It looks after what all revisions share, so that no
 // other one has to wait for that, and there is not much of it: sidecars need none of Istio's CRDs, which are slow to come.
 func (w *world) anchor() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
+	ctx := context.Background()
 	anchor := &v1.IstioRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: "anchor"},
 		Spec:       v1.IstioRevisionSpec{Version: "v1.31.1", Namespace: system, Values: runsElsewhere()},

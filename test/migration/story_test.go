@@ -2,6 +2,7 @@ package migration_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,11 +24,11 @@ import (
 
 // Two stories of the design in one upgrade. There are charts of 1.26.0 where it has 1.25.0. Without containers there is no
 // traffic, but what would carry it: the endpoints that a load balancer sends it to. A request fails where none is ready.
-func TestEndToEnd(t *testing.T) {
+func TestStoryMigration(t *testing.T) {
 	t.Parallel()
 	const basic, zeroDowntime = "Basic Migration: ", "Zero-Downtime Migration: "
 	const size = 2
-	m := theWorld(t).newRealMesh(t, grace(time.Second))
+	m := theWorld(t).newRealMesh(t, grace(0))
 	t.Run(basic+"Install Istio v1.24.0 with RevisionBased update strategy", func(t *testing.T) {
 		if diff := cmp.Diff(&v1.RevisionSummary{Total: 1, Ready: 1}, m.istio.Status.Revisions); diff != "" || m.istio.Status.ActiveRevisionName != m.from {
 			t.Errorf("the active revision is %s of (-want +got)\n%s", m.istio.Status.ActiveRevisionName, diff)
@@ -41,7 +42,7 @@ func TestEndToEnd(t *testing.T) {
 	// serve makes a workload with a Service, which may at times have fewer endpoints than it should.
 	serve := func(b builder, atLeast int) {
 		namespace, name := b.d.Namespace, b.d.Name
-		if balancers[namespace].history == nil {
+		if balancers[namespace].History == nil {
 			balancers[namespace], full[namespace], allowed[namespace] = m.watchEndpoints(t, namespace), map[string]int{}, map[string]int{}
 		}
 		full[namespace][name], allowed[namespace][name] = int(*b.d.Spec.Replicas), atLeast
@@ -73,7 +74,7 @@ func TestEndToEnd(t *testing.T) {
 	})
 	seen := m.watch(t)
 	t.Run(zeroDowntime+"Enable automatic migration with conservative settings", func(t *testing.T) {
-		m.set(t, inBatches(size, time.Second, 5*time.Minute))
+		m.set(t, inBatches(size, time.Second))
 		m.ofFirstVersion(t)
 		m.untouched(t, all...)
 	})
@@ -167,12 +168,11 @@ func (m *mesh) sidecars(t testing.TB, b builder, revision string) {
 }
 
 // A PodDisruptionBudget concerns evictions, and no rolling update ever evicts.
-func TestFailureRecovery(t *testing.T) {
+func TestStoryFailureRecovery(t *testing.T) {
 	t.Parallel()
-	const timeout = 5 * time.Second
-	m := theWorld(t).newRealMesh(t, inBatches(2, 0, timeout), grace(time.Second))
+	m := theWorld(t).newMesh(t, inBatches(2, 0), readyWithin(2*time.Second), grace(0))
 	shop, bank := m.namespace(t, v1.LabelRevision, m.from), m.namespace(t, v1.LabelRevision, m.from)
-	patient := func(b builder) builder { return b.annotate(v1.AnnotationReadinessTimeout, "5m") }
+	patient := func(b builder) builder { return b.annotate(v1.AnnotationReadinessTimeout, never.String()) }
 	sick := makeDeployment(shop, "b-problematic").replicas(2).sickOn(m.to)
 	protected := patient(makeDeployment(shop, "c-protected").replicas(2))
 	normal := []builder{
@@ -201,7 +201,6 @@ func TestFailureRecovery(t *testing.T) {
 	seen := m.watch(t)
 	t.Run("Upgrade Istio with automatic migration", func(t *testing.T) {
 		m.set(t, version(newVersion))
-		m.istiod(t, m.to)
 		status = m.ends(t, m.to, v1.WorkloadMigrationStateFailed)
 	})
 	t.Run("Verify problematic workload times out but others migrate successfully", func(t *testing.T) {
@@ -224,7 +223,7 @@ func TestFailureRecovery(t *testing.T) {
 			t.Fatalf("the problematic one is marked with %+v", mark)
 		}
 		want := []v1.WorkloadMigrationFailure{{
-			Namespace: shop, Name: sick.d.Name, Kind: "Deployment", Reason: "Readiness timeout exceeded after 5s",
+			Namespace: shop, Name: sick.d.Name, Kind: "Deployment", Reason: "Readiness timeout exceeded after 2s",
 			Timestamp: metav1.NewTime(mark.Failed.Truncate(time.Second)),
 		}}
 		if diff := cmp.Diff(want, status.Failures); diff != "" {
@@ -235,7 +234,7 @@ func TestFailureRecovery(t *testing.T) {
 		}
 	})
 	t.Run("Verify Events emitted for failure", func(t *testing.T) {
-		ofWorkload := m.told(t, sick.d, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 5s")
+		ofWorkload := m.told(t, sick.d, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 2s")
 		ofIstio := m.told(t, m.istio, "MigrationFailed", "5 of 6 workloads run on "+m.to+", 1 failed")
 		for _, event := range []string{ofWorkload.Type, ofIstio.Type} {
 			if event != corev1.EventTypeWarning {
@@ -270,4 +269,79 @@ func (m *mesh) refusesEviction(t testing.TB, b builder) {
 		}
 		return nil
 	})
+}
+
+// The operator is killed while workloads are on their way, and is dead for as long as one of them has to become ready. Not
+// in parallel with others, which have the same operator.
+func TestStoryOperatorKilled(t *testing.T) {
+	w := theWorld(t)
+	m := w.newMesh(t, inBatches(2, 0))
+	namespace := m.namespace(t, v1.LabelRevision, m.from)
+	sick := makeDeployment(namespace, "a-sick").sickOn(m.to).annotate(v1.AnnotationReadinessTimeout, time.Hour.String())
+	all := []builder{sick}
+	for i := range 5 {
+		all = append(all, makeDeployment(namespace, fmt.Sprintf("w%d", i)).heldOn(m.to))
+	}
+	first, rest := all[1], all[2:]
+	m.deploy(t, m.from, all...)
+	seen := m.watch(t)
+
+	t.Log("killed with a batch on its way")
+	m.set(t, version(newVersion))
+	m.moves(t, sick, m.to)
+	m.moves(t, first, m.to)
+	w.operator.Kill()
+	m.release(t, first)
+	m.runs(t, first, m.to)
+	// The time that a workload has to become ready goes by, whether the operator runs or not.
+	began := m.begunEarlier(t, sick, time.Hour)
+
+	t.Log("killed again with the next batch on its way")
+	w.restart(t)
+	for _, b := range rest[:2] {
+		m.moves(t, b, m.to)
+	}
+	w.operator.Kill()
+	m.untouched(t, rest[2:]...)
+	m.release(t, rest...)
+	w.restart(t)
+	status := m.ends(t, m.to, v1.WorkloadMigrationStateFailed)
+	if status.TotalWorkloads != 6 || status.MigratedWorkloads != 5 || status.FailedWorkloads != 1 {
+		t.Errorf("it says %+v", status)
+	}
+	for _, b := range all[1:] {
+		m.runs(t, b, m.to)
+	}
+	m.restartedOnce(t, all...)
+	seen.proves(t, 2)
+	if mark := markOf(t, sick.d); mark.Failed == nil || !mark.Started.Equal(began) {
+		t.Errorf("the sick one, which was restarted at %s, is marked with %+v", began, mark)
+	}
+
+	t.Log("with nothing left to do, a restart changes nothing")
+	m.untouched(t, all...)
+	w.restart(t)
+	m.set(t, grace(time.Minute))
+	m.ends(t, m.to, v1.WorkloadMigrationStateFailed)
+	m.untouched(t, all...)
+}
+
+// begunEarlier lets it seem that a workload was restarted so much earlier, and returns when that was.
+func (m *mesh) begunEarlier(t testing.TB, b builder, earlier time.Duration) time.Time {
+	t.Helper()
+	var began time.Time
+	change(t, m.world, b.d, func(d *appsv1.Deployment) {
+		var mark map[string]any
+		if err := json.Unmarshal([]byte(d.Annotations[v1.AnnotationMigration]), &mark); err != nil {
+			t.Fatal(err)
+		}
+		began = markOf(t, d).Started.Add(-earlier)
+		mark["started"] = began.Format(time.RFC3339Nano)
+		text, err := json.Marshal(mark)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Annotations[v1.AnnotationMigration] = string(text)
+	})
+	return began
 }
