@@ -16,6 +16,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // TestNeverByAccident disturbs the operator, so it is not parallel to any other. Whatever happens, the same pods go on to
@@ -40,13 +41,19 @@ func TestNeverByAccident(t *testing.T) {
 		t.Run(accident.name, func(t *testing.T) {
 			accident.happen(t, w)
 			for name, c := range all {
-				t.Run(name, c.check)
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					c.check(t)
+				})
 			}
 		})
 	}
 	for name, c := range all {
-		t.Run("excluded field of "+name, func(t *testing.T) { c.changeExcluded(t) })
-		t.Run("re-apply of the same manifest, of "+name, func(t *testing.T) { c.reapply(t) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("excluded field", c.changeExcluded)
+			t.Run("re-apply of the same manifest", c.reapply)
+		})
 	}
 }
 
@@ -97,7 +104,7 @@ func (c *calm) lookedAt(t *testing.T) *v1alpha2.Materialize {
 	t.Helper()
 	replicas := 1 - ptr.Deref(c.now(t).Spec.ConsoleReplicas, 0)
 	c.patch(t, newer, fmt.Sprintf(`{"spec":{"consoleReplicas":%d}}`, replicas))
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var d appsv1.Deployment
 		if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "mz" + c.status.ResourceID + "-console"}, &d); err != nil {
 			return err
@@ -154,8 +161,8 @@ func (w *world) relieve(t *testing.T, by *life) {
 	w.operator.end()
 	w.operator = by
 	by.showTo(t)
-	eventually(t, by.says("leading"))
-	eventually(t, func(ctx context.Context) error { return errors.Join(w.served(ctx), w.migrated(ctx)) })
+	wait.Until(t, by.says("leading"))
+	wait.Until(t, func(ctx context.Context) error { return errors.Join(w.served(ctx), w.migrated(ctx)) })
 }
 
 func restart(t *testing.T, w *world) {
@@ -165,7 +172,7 @@ func restart(t *testing.T, w *world) {
 
 func changeLeader(t *testing.T, w *world) {
 	second := w.begin()
-	eventually(t, second.says("ready"))
+	wait.Until(t, second.says("ready"))
 	w.relieve(t, second)
 }
 
@@ -176,7 +183,7 @@ func updateCRD(t *testing.T, w *world) {
 			change(version.Schema.OpenAPIV3Schema.Properties["spec"].Properties)
 		}
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		crd, err := w.crd(ctx)
 		if err != nil {
 			return err
@@ -186,7 +193,7 @@ func updateCRD(t *testing.T, w *world) {
 		})
 		return w.Update(ctx, crd)
 	})
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		for _, version := range []string{older, newer} {
 			object := manifest{version: version}.object(w.inheritedAs(t, "never by accident, applied client-side").namespace)
 			if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // environment is a Materialize in a namespace of its own.
@@ -83,7 +84,7 @@ func condition(m *v1alpha2.Materialize) metav1.Condition {
 func (e *environment) says(t testing.TB, reason v1alpha2.Reason) *v1alpha2.Materialize {
 	t.Helper()
 	var m *v1alpha2.Materialize
-	eventually(t, func(ctx context.Context) (err error) {
+	wait.Until(t, func(ctx context.Context) (err error) {
 		if m, err = e.get(ctx); err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (e *environment) says(t testing.TB, reason v1alpha2.Reason) *v1alpha2.Mater
 func (e *environment) serves(t testing.TB, generation int64, tag string) *v1alpha2.Materialize {
 	t.Helper()
 	var m *v1alpha2.Materialize
-	eventually(t, func(ctx context.Context) (err error) {
+	wait.Until(t, func(ctx context.Context) (err error) {
 		if m, err = e.get(ctx); err != nil {
 			return err
 		}

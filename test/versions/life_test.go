@@ -37,7 +37,7 @@ func (l *life) end() {
 func (l *life) alive() error {
 	select {
 	case <-l.ended:
-		return fmt.Errorf("the operator ended: %w\n%s", l.err, l.log.Since(0))
+		return fmt.Errorf("the operator ended: %w", l.err)
 	default:
 		return nil
 	}
@@ -56,7 +56,7 @@ func (l *life) showTo(t testing.TB) {
 	began := l.log.Len()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the operator's log in the time of this test:\n%s", l.log.Since(began))
+			launch.KeepLog(t, "operator", l.log.Since(began))
 		}
 	})
 }

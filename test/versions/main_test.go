@@ -2,8 +2,8 @@
 // another operator has left behind, stored as v1alpha1, and those that came later. Tests and subtests carry the words of
 // the design.
 //
-// One cluster serves all tests. What the other operator has left is there before Fairlead comes, which converts, stores
-// and looks after all of it at once. A test that disturbs the operator runs before those that only use it.
+// One cluster serves all tests, and another one the stories. What the other operator has left is there before Fairlead
+// comes, which converts, stores and looks after all of it at once. A test that disturbs the operator runs before those that only use it.
 package versions_test
 
 import (
@@ -19,9 +19,14 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(12)
-	code := cluster.Run(m)
-	if shared.scratch != "" {
-		_ = os.RemoveAll(shared.scratch)
+	code := cluster.RunWith(m, options)
+	for _, s := range []*sharedWorld{&shared, &sharedByStories} {
+		if s.scratch != "" {
+			_ = os.RemoveAll(s.scratch)
+		}
 	}
 	os.Exit(code)
 }
+
+// options of the clusters.
+var options = cluster.Options{KeepNamespaces: true}

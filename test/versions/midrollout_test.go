@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // The environments that another operator has left in the middle of a rollout, besides those of the round trips.
@@ -81,7 +82,7 @@ func parkedIsBegunAnew(t *testing.T, e *environment) {
 func changedWhileBegunAnew(t *testing.T, e *environment) {
 	replaced := slices.Concat([]string{"generation 2 is gone"}, starting(2))
 	e.tells(t, replaced...)
-	eventually(t, e.catchesUp(2))
+	wait.Until(t, e.catchesUp(2))
 	if err := clientSide(t.Context(), e, written(older).withRole()); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func changedWhileBegunAnew(t *testing.T, e *environment) {
 
 func firstIsCompleted(t *testing.T, e *environment) {
 	e.says(t, v1alpha2.ReasonPromoting)
-	eventually(t, e.lingers(1))
+	wait.Until(t, e.lingers(1))
 	e.untouched(t, e.before)
 	e.tells(t)
 	e.daemon(1).Behave(environmentd.Manner{})
@@ -104,7 +105,7 @@ func firstIsCompleted(t *testing.T, e *environment) {
 // changedWhilePromoting: the spec has no say in what takes over already.
 func changedWhilePromoting(t *testing.T, e *environment) {
 	e.says(t, v1alpha2.ReasonPromoting)
-	eventually(t, e.lingers(2))
+	wait.Until(t, e.lingers(2))
 	if err := clientSide(t.Context(), e, written(older).withRole().image("v3").with("requestRollout", thirdRequest)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // TestKnownTestingRequired has the list of that name, in its order.
@@ -120,7 +121,7 @@ func overtaken(t *testing.T, w *world, version string) {
 	}
 	begun := slices.Concat(firstDeploy, starting(2))
 	e.tells(t, begun...)
-	eventually(t, e.catchesUp(2))
+	wait.Until(t, e.catchesUp(2))
 	if err := clientSide(t.Context(), e, written(version).image("v3")); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func deploy(t *testing.T, w *world, tags ...string) {
 			}
 			m := e.serves(t, 1, tag)
 			e.tells(t, firstDeploy...)
-			eventually(t, func(ctx context.Context) error {
+			wait.Until(t, func(ctx context.Context) error {
 				for _, app := range []string{"balancerd", "console"} {
 					var d appsv1.Deployment
 					if err := e.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: "mz" + m.Status.ResourceID + "-" + app}, &d); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // The environments with which the round trips begin.
@@ -36,9 +37,10 @@ func roundTripLegacies() map[string]legacy {
 	}
 }
 
-func TestExampleRoundTrips(t *testing.T) {
+// TestStoryExampleRoundTrips has the examples of that name, under their titles.
+func TestStoryExampleRoundTrips(t *testing.T) {
 	t.Parallel()
-	w := theWorld(t)
+	w := storyWorld(t)
 	t.Run("Simplest case", func(t *testing.T) {
 		t.Parallel()
 		cases := map[string]manifest{
@@ -114,7 +116,7 @@ func midUpgrade(t *testing.T, e *environment) {
 // alreadyPromoting: what has begun is completed as it is, and then the spec is rolled out once more.
 func alreadyPromoting(t *testing.T, e *environment) {
 	m := e.says(t, v1alpha2.ReasonPromoting)
-	eventually(t, e.lingers(2))
+	wait.Until(t, e.lingers(2))
 	if s := m.Status; s.LastCompletedRolloutHash != "" || s.RequestedRolloutHash != "" || s.ActiveGeneration != 1 {
 		t.Errorf("while it takes over: %+v", s)
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // witness writes down all that happens to what serves, from before Fairlead comes.
@@ -135,7 +136,7 @@ func (e *environment) history() []string {
 // tells waits until this is the whole history.
 func (e *environment) tells(t testing.TB, want ...string) {
 	t.Helper()
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if diff := gocmp.Diff(append([]string{}, want...), e.history()); diff != "" {
 			return fmt.Errorf("another story: %s", diff)
 		}

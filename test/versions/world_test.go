@@ -30,8 +30,6 @@ const (
 	crdName = "materializes.materialize.cloud"
 	older   = "v1alpha1"
 	newer   = "v1alpha2"
-	// patience is how long a test waits for anything that has to happen.
-	patience = 3 * time.Minute
 )
 
 // world is a cluster as its administrator sees it, and all environmentds in it.
@@ -47,33 +45,50 @@ type world struct {
 	inherited map[string]*environment
 }
 
-var shared struct {
+// sharedWorld is one that tests share.
+type sharedWorld struct {
 	once    sync.Once
 	world   *world
 	scratch string
 	err     error
 }
 
-// theWorld is the one that the tests share, with an operator at work. What that logs in the test's time is shown if the
+// One world is for the stories, and one for all other tests.
+var shared, sharedByStories sharedWorld
+
+// theWorld is the one that the tests share, with an operator at work. What that logs in the test's time is kept if the
 // test fails.
 func theWorld(t testing.TB) *world {
 	t.Helper()
-	c := cluster.Shared(t)
-	shared.once.Do(func() {
-		if shared.scratch, shared.err = os.MkdirTemp("", "versions-"); shared.err == nil {
-			shared.world, shared.err = prepare(c, shared.scratch)
+	return shared.enter(t, cluster.Shared(t), legacies())
+}
+
+// storyWorld is the same for the stories, which need fewer environments.
+func storyWorld(t testing.TB) *world {
+	t.Helper()
+	const name = "stories"
+	c := cluster.Several(t, map[string]cluster.Options{name: options})[name]
+	return sharedByStories.enter(t, c, roundTripLegacies())
+}
+
+func (s *sharedWorld) enter(t testing.TB, c *cluster.Cluster, all map[string]legacy) *world {
+	t.Helper()
+	s.once.Do(func() {
+		if s.scratch, s.err = os.MkdirTemp("", "versions-"); s.err == nil {
+			s.world, s.err = prepare(c, s.scratch, all)
 		}
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
-	shared.world.operator.showTo(t)
-	return shared.world
+	s.world.operator.showTo(t)
+	return s.world
 }
 
 // prepare tells the story up to where the tests begin: another operator works with v1alpha1, leaves, and Fairlead comes.
-func prepare(c *cluster.Cluster, scratch string) (*world, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+func prepare(c *cluster.Cluster, scratch string, all map[string]legacy) (*world, error) {
+	// Each of its steps has a deadline of its own.
+	ctx, cancel := context.WithTimeout(context.Background(), 4*wait.Deadline())
 	defer cancel()
 	w := &world{Cluster: c, fleet: environmentd.Start(), inherited: map[string]*environment{}}
 	var err error
@@ -93,7 +108,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	if err := w.installOlder(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.inherit(ctx); err != nil {
+	if err := w.inherit(ctx, all); err != nil {
 		return nil, err
 	}
 	if w.witness, err = attend(ctx, w); err != nil {
@@ -150,16 +165,8 @@ func (w *world) migrated(ctx context.Context) error {
 func (w *world) run(ctx context.Context, log *launch.Log) error {
 	options := operator.DefaultOptions()
 	options.Passages = []string{rollout.Name}
-	options.LeaderElectionNamespace = "fairlead-system"
+	options.LeaderElectionNamespace, options.LeaderElectionLeaseDuration = "fairlead-system", wait.Deadline()/6
 	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
-	options.Rollout.EnvironmentdURL = w.fleet.URL()
+	options.Rollout.EnvironmentdURL, options.Rollout.EnvironmentdTimeout = w.fleet.URL(), time.Hour
 	return operator.Run(ctx, w.config, options, operator.NewLogger(log, "text", "info"))
-}
-
-// eventually tries until it works; it fails the test with the last error when the time is up.
-func eventually(t testing.TB, try func(context.Context) error) {
-	t.Helper()
-	if err := wait.Try(t.Context(), try); err != nil {
-		t.Fatal(err)
-	}
 }
