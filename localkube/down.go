@@ -30,7 +30,7 @@ func newDownCommand() *cobra.Command {
 		}
 		client := supervisor.NewClient(d)
 		running := client.Running()
-		ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Minute)
 		defer cancel()
 		if err := client.Stop(ctx); err != nil {
 			return fmt.Errorf("stop the cluster in %s: %w", d, err)

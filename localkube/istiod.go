@@ -52,7 +52,7 @@ It is istiod 1.24, which works with the charts of Istio 1.24 and 1.26.`,
 			return err
 		}
 		if wait > 0 {
-			if state, err = waitForInjection(cmd.Context(), client, want.Revision, wait); err != nil {
+			if state, err = waitForInjection(cmd.Context(), client, want.Revision, state, wait); err != nil {
 				return err
 			}
 		}
@@ -74,10 +74,10 @@ func istiodBuilt() error {
 	return nil
 }
 
-func waitForInjection(ctx context.Context, client *supervisor.Client, revision string, wait time.Duration) (supervisor.IstiodState, error) {
+// waitForInjection follows the state from the last that is known.
+func waitForInjection(ctx context.Context, client *supervisor.Client, revision string, last supervisor.IstiodState, wait time.Duration) (supervisor.IstiodState, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	var last supervisor.IstiodState
 	for {
 		state, err := client.IstiodState(ctx, revision)
 		switch {

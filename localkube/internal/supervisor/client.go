@@ -56,7 +56,7 @@ func (c *Client) Running() bool {
 // Answers tells whether a supervisor runs the cluster, and waits out one that
 // is just coming or going.
 func (c *Client) Answers(ctx context.Context) (bool, error) {
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(30 * time.Second)
 	for c.Running() {
 		if _, err := c.Status(ctx); err == nil {
 			return true, nil
@@ -99,7 +99,7 @@ func (c *Client) Launch(ctx context.Context, until int32) error {
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		if _, err := c.Status(ctx); err == nil {
 			return nil
@@ -179,7 +179,19 @@ func (c *Client) Stop(ctx context.Context) error {
 		}
 	}
 	EndLeftovers(c.dir, 2*time.Second)
-	return nil
+	return c.recordStop()
+}
+
+// recordStop says of every process that it was stopped: a supervisor that had to be ended could not.
+func (c *Client) recordStop() error {
+	records, err := c.dir.LoadRecords()
+	if err != nil || len(records) == 0 {
+		return nil // what cannot be read says of none that it runs
+	}
+	for i := range records {
+		records[i].State, records[i].Detail = clusterdir.Stopped, ""
+	}
+	return c.dir.SaveRecords(records)
 }
 
 // Status of every process.

@@ -113,7 +113,7 @@ func (i *istiod) newProcess() (*child, istiodPorts, error) {
 	var ports istiodPorts
 	taken := map[int]bool{}
 	for _, port := range []*int{&ports.http, &ports.https, &ports.grpc, &ports.secureGRPC, &ports.monitoring} {
-		chosen, err := chooseFree(taken)
+		chosen, err := chooseFree(taken, isFree)
 		if err != nil {
 			return nil, ports, err
 		}
@@ -207,7 +207,7 @@ func (i *istiod) injects(ctx context.Context, client kubernetes.Interface) error
 
 func answersTLS(ctx context.Context, port int) error {
 	// Only whether it serves is asked here; the API server verifies the certificate.
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: time.Second}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/httpsReady", port), nil)
 	if err != nil {

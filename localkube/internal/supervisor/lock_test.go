@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -21,7 +22,9 @@ func TestOneSupervisorHoldsADirectory(t *testing.T) {
 	if !client.Running() {
 		t.Error("does not run though it is held")
 	}
-	if _, err := hold(t.Context(), dir); !errors.Is(err, ErrAlreadyRunning) {
+	briefly, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := hold(briefly, dir); !errors.Is(err, ErrAlreadyRunning) {
 		t.Errorf("held twice: %v", err)
 	}
 	release()

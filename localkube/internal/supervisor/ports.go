@@ -15,7 +15,7 @@ const firstPort, lastPort = 20000, 32000
 
 // keepOrChoose keeps the ports that are free and exchanges those that are not,
 // save a pinned one.
-func keepOrChoose(ports clusterdir.Ports, pinned bool) (clusterdir.Ports, error) {
+func keepOrChoose(ports clusterdir.Ports, pinned bool, free func(port int) bool) (clusterdir.Ports, error) {
 	taken := map[int]bool{}
 	for _, port := range []*int{&ports.API, &ports.EtcdClient, &ports.EtcdPeer} {
 		if *port != 0 && !taken[*port] && free(*port) {
@@ -25,7 +25,7 @@ func keepOrChoose(ports clusterdir.Ports, pinned bool) (clusterdir.Ports, error)
 		if port == &ports.API && pinned {
 			return ports, fmt.Errorf("port %d on 127.0.0.1 is taken by another process: choose another with --port, or any that is free with --port 0", *port)
 		}
-		chosen, err := chooseFree(taken)
+		chosen, err := chooseFree(taken, free)
 		if err != nil {
 			return ports, err
 		}
@@ -34,7 +34,7 @@ func keepOrChoose(ports clusterdir.Ports, pinned bool) (clusterdir.Ports, error)
 	return ports, nil
 }
 
-func chooseFree(taken map[int]bool) (int, error) {
+func chooseFree(taken map[int]bool, free func(port int) bool) (int, error) {
 	for range 200 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
 		if !taken[port] && free(port) {
@@ -44,7 +44,8 @@ func chooseFree(taken map[int]bool) (int, error) {
 	return 0, fmt.Errorf("no free port found on 127.0.0.1 between %d and %d", firstPort, lastPort)
 }
 
-func free(port int) bool {
+// isFree tells whether somebody could listen on the port.
+func isFree(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return false

@@ -10,7 +10,8 @@ import (
 )
 
 func TestKeepOrChoose(t *testing.T) {
-	occupied, a, b, c := occupiedPort(t), freePort(t), freePort(t), freePort(t)
+	const occupied, a, b, c = firstPort, firstPort + 1, firstPort + 2, firstPort + 3
+	free := func(port int) bool { return port != occupied }
 	const chosen = -1 // any other than before, in range and free
 	tests := map[string]struct {
 		before clusterdir.Ports
@@ -30,7 +31,7 @@ func TestKeepOrChoose(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := keepOrChoose(test.before, test.pinned)
+			got, err := keepOrChoose(test.before, test.pinned, free)
 			if test.error != "" {
 				if err == nil || !strings.Contains(err.Error(), test.error) {
 					t.Errorf("error is %v, want one that says %q", err, test.error)
@@ -59,21 +60,19 @@ func TestKeepOrChoose(t *testing.T) {
 	}
 }
 
-func occupiedPort(t *testing.T) int {
-	t.Helper()
+func TestIsFree(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() })
-	return listener.Addr().(*net.TCPAddr).Port
+	defer listener.Close()
+	if port := listener.Addr().(*net.TCPAddr).Port; isFree(port) {
+		t.Errorf("port %d is free, though it is taken", port)
+	}
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := chooseFree(nil)
-	if err != nil {
-		t.Fatal(err)
+func TestNoPortIsFree(t *testing.T) {
+	if _, err := chooseFree(nil, func(int) bool { return false }); err == nil {
+		t.Error("a port was chosen, though none is free")
 	}
-	return port
 }

@@ -70,11 +70,7 @@ func TestChildThatIsStopped(t *testing.T) {
 			if name == "has died before" {
 				<-c.ended
 			}
-			begun := time.Now()
 			c.stop(300 * time.Millisecond)
-			if took := time.Since(begun); took > 5*time.Second {
-				t.Errorf("stopped after %s", took)
-			}
 			if r := c.Record(); r.State != clusterdir.Stopped || r.Detail != "" {
 				t.Errorf("stopped as %+v", r)
 			}
@@ -88,21 +84,13 @@ func TestChildThatIsStopped(t *testing.T) {
 // A process learns from its standard input that the supervisor is gone.
 func TestLifeline(t *testing.T) {
 	c, _ := startChild(t, "cat; exit 5")
-	select {
-	case <-c.ended:
-		t.Fatal("ended while the supervisor lives")
-	case <-time.After(100 * time.Millisecond):
-	}
+	closed := time.Now()
 	if err := c.lifeline.Close(); err != nil { // as the system does when the supervisor is killed
 		t.Fatal(err)
 	}
-	select {
-	case <-c.ended:
-	case <-time.After(10 * time.Second):
-		t.Fatal("did not notice that the supervisor is gone")
-	}
-	if got := c.Record().Detail; got != "exited with code 5" {
-		t.Errorf("ended as %q", got)
+	<-c.ended
+	if r := c.Record(); r.Detail != "exited with code 5" || r.EndedAt.Before(closed) {
+		t.Errorf("ended as %q at %s, want it after %s", r.Detail, r.EndedAt, closed)
 	}
 }
 
@@ -203,9 +191,12 @@ func kill(t *testing.T, pid int32, signal syscall.Signal) {
 	}
 }
 
+// never is how long it takes to conclude that something does not happen.
+const never = 3 * time.Minute
+
 func waitUntil(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(never); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain until %s", what)
 		}

@@ -153,8 +153,8 @@ func startedText(before clusterdir.Record) string {
 	return before.Name + " started"
 }
 
-// patience with a cluster that starts on a busy machine.
-const patience = 90 * time.Second
+// patience with a cluster that starts on a busy machine; a component that dies ends it at once.
+const patience = 5 * time.Minute
 
 var errPortTaken = errors.New("address already in use")
 

@@ -98,7 +98,7 @@ func Run(ctx context.Context, dir clusterdir.Dir, until int32) error {
 // hold takes the directory for this supervisor. Those who only look whether it
 // is taken hold it for a moment too, and are waited for.
 func hold(ctx context.Context, dir clusterdir.Dir) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	lock := flock.New(dir.Lock())
 	held, err := lock.TryLockContext(ctx, 5*time.Millisecond)
@@ -148,7 +148,7 @@ func (s *Supervisor) prepare() error {
 // choosePorts keeps those of the last start that are still free.
 func (s *Supervisor) choosePorts() error {
 	now := s.currentSettings()
-	ports, err := keepOrChoose(now.Ports, now.PinnedPort)
+	ports, err := keepOrChoose(now.Ports, now.PinnedPort, isFree)
 	if err != nil {
 		return err
 	}
