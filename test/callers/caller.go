@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/xds"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // Tally counts what became of calls.
@@ -105,7 +107,7 @@ func Start(target string, bootstrap Bootstrap, rate int) (*Caller, error) {
 			case now := <-ticker.C:
 				// A busy machine skips ticks, and the calls of those are made up for.
 				for due := int(now.Sub(began).Seconds() * float64(rate)); made < due; made++ {
-					c.running.Go(func() { c.call(ctx) })
+					c.running.Go(c.call)
 				}
 			}
 		}
@@ -113,13 +115,10 @@ func Start(target string, bootstrap Bootstrap, rate int) (*Caller, error) {
 	return c, nil
 }
 
-func (c *Caller) call(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+func (c *Caller) call() {
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
 	defer cancel()
-	zone, err := Zone(limited, c.connection)
-	if ctx.Err() != nil {
-		return // it was cut by Stop
-	}
+	zone, err := Zone(ctx, c.connection)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
@@ -140,7 +139,7 @@ func (c *Caller) Tally() Tally {
 	return t
 }
 
-// Stop ends the calls.
+// Stop begins no further calls, and waits for those that have begun.
 func (c *Caller) Stop() Tally {
 	c.stop()
 	c.running.Wait()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,10 @@ type Echo struct {
 	zone     string
 	listener net.Listener
 	server   *grpc.Server
-	delay    atomic.Int64
+	// held is closed when answers are no longer held, and nil when they are not.
+	held atomic.Pointer[chan struct{}]
+	// timeout is what the last call was given, 0 if it was given none.
+	timeout atomic.Int64
 }
 
 // StartEcho serves on an address, of which a port 0 is any.
@@ -44,9 +48,14 @@ func (e *Echo) handle(_ any, ctx context.Context, decode func(any) error, _ grpc
 	if err := decode(&emptypb.Empty{}); err != nil {
 		return nil, err
 	}
-	if delay := time.Duration(e.delay.Load()); delay > 0 {
+	var timeout time.Duration
+	if end, limited := ctx.Deadline(); limited {
+		timeout = max(time.Until(end), 1)
+	}
+	e.timeout.Store(int64(timeout))
+	if held := e.held.Load(); held != nil {
 		select {
-		case <-time.After(delay):
+		case <-*held:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -54,8 +63,21 @@ func (e *Echo) handle(_ any, ctx context.Context, decode func(any) error, _ grpc
 	return wrapperspb.String(e.zone), nil
 }
 
-// Delay has every answer take so long.
-func (e *Echo) Delay(d time.Duration) { e.delay.Store(int64(d)) }
+// Hold has every call wait for its answer until the function is called that it returns.
+func (e *Echo) Hold() (release func()) {
+	held := make(chan struct{})
+	e.held.Store(&held)
+	return sync.OnceFunc(func() {
+		e.held.Store(nil)
+		close(held)
+	})
+}
+
+// Timeout is what the client had left for the last call, if it was given a timeout at all.
+func (e *Echo) Timeout() (time.Duration, bool) {
+	left := time.Duration(e.timeout.Load())
+	return left, left > 0
+}
 
 // Address is where it listens.
 func (e *Echo) Address() *net.TCPAddr { return e.listener.Addr().(*net.TCPAddr) }

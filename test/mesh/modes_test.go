@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,23 +17,26 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/registrar"
 	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/xds"
 )
 
 // somewhere is an address at which nothing answers, for tests that do not call.
 const somewhere = "127.7.0.1:9"
 
-// shop is a backend in both zones, and two consumers of it.
+// shop is a backend in both zones, and two consumers of it. All have proxies that are connected, since an operator that has
+// just started waits for those that are not.
 type shop struct {
 	*stage
-	cart, checkout *proxy
+	backend, cart, checkout *proxy
 }
 
 func newShop(t testing.TB, mode kumav1alpha1.Mode) *shop {
 	t.Helper()
 	s := &shop{stage: newStage(t, mode)}
 	s.create(t, service("backend"), s.ingress(t, somewhere, "backend"))
-	s.runs(t, deployment("backend", 8080))
+	s.backend = s.connect(t, s.runs(t, deployment("backend", 8080)))
 	s.cart = s.connect(t, s.runs(t, deployment("cart", 0)))
 	s.checkout = s.connect(t, s.runs(t, deployment("checkout", 0)))
 	return s
@@ -71,6 +75,27 @@ func (p *proxy) answeredFrom(t testing.TB, cluster string, want map[string]int) 
 	})
 }
 
+// calledAt waits until the proxy calls a service by its tag at all names and addresses that it has, which come one by one.
+func (s *stage) calledAt(t testing.TB, p *proxy, service string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		var record corev1.ConfigMap
+		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: registrar.TagsName(s.mesh)}, &record); err != nil {
+			return err
+		}
+		has := p.names(resource.Listener)
+		for _, name := range []string{
+			s.target(service), xds.APIName(service+"."+s.namespace+".svc.cluster.local", 80),
+			xds.Place{Address: record.Data[s.tag(service)], Port: 80}.Name(), xds.Place{Address: s.clusterIP(t, service), Port: 80}.Name(),
+		} {
+			if !slices.Contains(has, name) {
+				return fmt.Errorf("%s has no listener %s among %q", p.id, name, has)
+			}
+		}
+		return nil
+	})
+}
+
 // TestUpgradeChangesNothing: a Mesh that says nothing of MeshServices has none generated, and those that somebody made by
 // hand reach no proxy.
 func TestUpgradeChangesNothing(t *testing.T) {
@@ -79,6 +104,7 @@ func TestUpgradeChangesNothing(t *testing.T) {
 	tag := s.tag("backend")
 	s.cart.reaches(t, []string{tag}, nil)
 	s.cart.answeredFrom(t, tag, map[string]int{east: 1, west: 1})
+	s.calledAt(t, s.cart, "backend")
 	before := s.cart.config()
 
 	byHand := meshService("by-hand", map[string]string{kumav1alpha1.TagService: tag})
@@ -113,8 +139,8 @@ func (s *stage) clusterIP(t testing.TB, name string) string {
 	return svc.Spec.ClusterIP
 }
 
-// TestModes takes a mesh all the way, and back.
-func TestModes(t *testing.T) {
+// TestStoryModes takes a mesh all the way, and back.
+func TestStoryModes(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, kumav1alpha1.ModeDisabled)
 	tag, cluster := s.tag("backend"), s.cluster("backend")
@@ -123,6 +149,7 @@ func TestModes(t *testing.T) {
 		p.reaches(t, []string{tag}, []string{cluster})
 	}
 	s.cart.answeredFrom(t, tag, map[string]int{east: 1, west: 1})
+	s.calledAt(t, s.cart, "backend")
 	before := s.cart.config()
 
 	// One consumer, by its own annotation.

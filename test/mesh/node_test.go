@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/test/callers"
 )
 
-// TestTrafficOfNode is TestTraffic, and that a converted timeout holds, for gRPC of Node, which is an implementation of its
+// TestTrafficOfNode is TestStoryTraffic, and that a converted timeout holds, for gRPC of Node, which is an implementation of its
 // own.
 func TestTrafficOfNode(t *testing.T) {
 	if !faults.Full() {
@@ -61,7 +60,7 @@ func TestTrafficOfNode(t *testing.T) {
 	converted := s.convert(t, s.timeout(t, "hasty", s.tag("backend"), "300ms"))
 	converted.Spec.To = converted.Spec.To[1:]
 	s.create(t, converted)
-	local.Delay(2 * time.Second)
+	t.Cleanup(local.Hold())
 	eventually(t, func(context.Context) error {
 		if now := c.Tally().Since(tally); !strings.Contains(now.FirstError, "DEADLINE_EXCEEDED") {
 			return fmt.Errorf("the timeout does not hold: %s", now)

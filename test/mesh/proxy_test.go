@@ -3,10 +3,8 @@ package mesh_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +15,9 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -32,7 +32,9 @@ type proxy struct {
 
 	mu   sync.Mutex
 	deaf bool
-	got  map[resource.Type]map[string][]byte
+	// against is what it has against everything that it is given, if anything.
+	against string
+	got     map[resource.Type]map[string][]byte
 	// asked are the names of the endpoints and routes that it asks for.
 	asked map[resource.Type][]string
 	// last are the latest answers, the ones that it has not acknowledged among them.
@@ -50,14 +52,7 @@ func (s *stage) connect(t testing.TB, id model.ProxyID) *proxy {
 
 func (p *proxy) dial(t testing.TB, w *world, options ...grpc.DialOption) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.address)
-		if err != nil {
-			return errors.Join(w.operator.Alive(), err)
-		}
-		return c.Close()
-	})
-	conn, err := grpc.NewClient(w.address, options...)
+	conn, err := grpc.NewClient(w.servesAt(t), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,12 +125,15 @@ func (p *proxy) take(answer *discoveryv3.DiscoveryResponse) {
 			names = append(names, name)
 		}
 	}
-	deaf := p.deaf
+	deaf, against := p.deaf, p.against
 	p.mu.Unlock()
 	if deaf {
 		return
 	}
 	p.ask(t)
+	if against != "" {
+		return
+	}
 	switch t {
 	case resource.Cluster:
 		p.askFor(resource.Endpoint, names)
@@ -196,22 +194,33 @@ func (p *proxy) askFor(t resource.Type, names []string) {
 	}
 }
 
-// ask sends a request, which acknowledges what came last.
+// ask sends a request, which acknowledges what came last, or refuses it.
 func (p *proxy) ask(t resource.Type) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := p.last[t]
-	// What is wrong with the stream is told to whoever reads from it.
-	_ = p.stream.Send(&discoveryv3.DiscoveryRequest{
+	request := &discoveryv3.DiscoveryRequest{
 		Node: &corev3.Node{Id: p.id.String()}, TypeUrl: t.URL(), ResourceNames: p.asked[t],
 		VersionInfo: last.GetVersionInfo(), ResponseNonce: last.GetNonce(),
-	})
+	}
+	if p.against != "" {
+		request.ErrorDetail = status.New(codes.InvalidArgument, p.against).Proto()
+	}
+	// What is wrong with the stream is told to whoever reads from it.
+	_ = p.stream.Send(request)
+}
+
+// refuse has a proxy refuse all that it is given from now on.
+func (p *proxy) refuse(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.against = why
 }
 
 // hear has a proxy acknowledge from now on, or not, and what it owes.
 func (p *proxy) hear(does bool) {
 	p.mu.Lock()
-	p.deaf = !does
+	p.deaf, p.against = !does, ""
 	owed := slices.Collect(maps.Values(p.last))
 	p.mu.Unlock()
 	if !does {

@@ -104,8 +104,8 @@ func TestMigrate(t *testing.T) {
 	s.checkout.reaches(t, []string{tag}, []string{cluster})
 }
 
-// TestDeafProxy: one proxy never acknowledges. Nobody after it is switched, until it is mended.
-func TestDeafProxy(t *testing.T) {
+// TestStoryRefusal: one proxy refuses what it is given. No consumer after it is switched, until it is mended.
+func TestStoryRefusal(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
 	tag, cluster := s.tag("backend"), s.cluster("backend")
@@ -115,24 +115,53 @@ func TestDeafProxy(t *testing.T) {
 	}
 	s.until(t, meshService("backend", nil), func() error { return nil })
 
-	s.checkout.hear(false)
+	s.checkout.refuse("no such field")
 	s.migrate(t, "--batch-size", "1")
 	s.standing(t, map[string]kumav1alpha1.ConsumerState{
 		"cart": kumav1alpha1.ConsumerSwitched, "checkout": kumav1alpha1.ConsumerFailed, "later": kumav1alpha1.ConsumerWaiting,
 	})
-	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonFailed, s.checkout.id.Name)
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonFailed, s.checkout.id.Name, "no such field")
 	s.enter(t, failed, "status", nil, s.consumer("checkout"), s.checkout.id.Name)
 	later.reaches(t, []string{tag}, []string{cluster})
 
+	// With the next change of its configuration it is sent again what it has refused.
 	s.checkout.hear(true)
+	s.create(t, service("more"))
+	s.connect(t, s.runs(t, deployment("more", 8080)))
+	s.checkout.reaches(t, []string{s.tag("more")}, nil)
 	s.enter(t, done, "retry", nil)
 	s.standing(t, all(kumav1alpha1.ConsumerSwitched, "cart", "checkout", "later"))
 	s.checkout.reaches(t, []string{tag, cluster}, nil)
 	later.reaches(t, []string{tag, cluster}, nil)
 }
 
-// TestOperatorKilled: the operator dies while a batch is open, and its successor ends where it would have ended.
-func TestOperatorKilled(t *testing.T) {
+// TestSilentProxy: one proxy never acknowledges, and the operator gives it a second. That is too little for a proxy that
+// does, so that the consumers are switched by an operator that waits.
+func TestSilentProxy(t *testing.T) {
+	w := theWorld(t)
+	w.again(t, "--mesh-insecure", "--mesh-switch-timeout", "1s")
+	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
+	tag, cluster := s.tag("backend"), s.cluster("backend")
+	s.cart.reaches(t, []string{tag}, []string{cluster})
+	s.checkout.reaches(t, []string{tag}, []string{cluster})
+	s.until(t, meshService("backend", nil), func() error { return nil })
+
+	s.cart.hear(false)
+	s.migrate(t, "--batch-size", "1", "--consumers", s.consumer("cart")+","+s.consumer("checkout"))
+	s.standing(t, map[string]kumav1alpha1.ConsumerState{"cart": kumav1alpha1.ConsumerFailed, "checkout": kumav1alpha1.ConsumerWaiting})
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonFailed, s.cart.id.Name)
+
+	w.again(t, "--mesh-insecure")
+	s.connect(t, s.backend.id)
+	cart, checkout := s.connect(t, s.cart.id), s.connect(t, s.checkout.id)
+	s.enter(t, done, "retry", nil)
+	s.standing(t, all(kumav1alpha1.ConsumerSwitched, "cart", "checkout"))
+	cart.reaches(t, []string{tag, cluster}, nil)
+	checkout.reaches(t, []string{tag, cluster}, nil)
+}
+
+// TestStoryOperatorKilled: the operator dies while a batch is open, and its successor ends where it would have ended.
+func TestStoryOperatorKilled(t *testing.T) {
 	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
 	tag, cluster := s.tag("backend"), s.cluster("backend")
 	s.cart.reaches(t, []string{tag}, []string{cluster})
@@ -146,6 +175,7 @@ func TestOperatorKilled(t *testing.T) {
 	})
 	s.again(t, "--mesh-insecure")
 
+	s.connect(t, s.backend.id)
 	cart, checkout := s.connect(t, s.cart.id), s.connect(t, s.checkout.id)
 	cart.reaches(t, []string{tag, cluster}, nil)
 	checkout.reaches(t, []string{tag, cluster}, nil)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,11 +21,9 @@ import (
 	"github.com/fairlead/fairlead/test/wait"
 )
 
-const (
-	patience = time.Minute
-	// switchTimeout is long for a proxy that acknowledges, and short for a test that waits for one that does not.
-	switchTimeout = 8 * time.Second
-)
+// never is how long a proxy may take to acknowledge that it was switched: an operator must not give up on one that is only
+// slow.
+const never = "24h"
 
 // The zones: proxies are served in one, and see the other through its ingress.
 const (
@@ -42,9 +39,9 @@ type world struct {
 	*cluster.Cluster
 	client.WithWatch
 	operator *launch.Process
-	// kubeconfig is that of the operator, with what the chart allows it; address is where it serves proxies.
-	kubeconfig, scratch, address string
-	stages                       atomic.Int32
+	// kubeconfig is that of the operator, with what the chart allows it.
+	kubeconfig, scratch string
+	stages              atomic.Int32
 }
 
 var shared struct {
@@ -82,27 +79,18 @@ func begin(ctx context.Context, c *cluster.Cluster, scratch string) (*world, err
 	if err := w.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); client.IgnoreAlreadyExists(err) != nil {
 		return nil, err
 	}
-	if w.address, err = freeAddress(); err != nil {
-		return nil, err
-	}
 	return w, w.operate(ctx, "--mesh-insecure")
 }
 
-// freeAddress is one that nobody listens at.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
+// serving is what an operator says in its log when it serves proxies, which it does from the first Mesh on.
+var serving = regexp.MustCompile(`msg="serving proxies" .*\baddress=(\S+)`)
 
-// operate starts an operator; the flags say how proxies prove who they are.
+// operate starts an operator; the flags say how proxies prove who they are, and count more than the usual ones.
 func (w *world) operate(ctx context.Context, flags ...string) error {
 	var err error
 	w.operator, err = launch.Operator(w.scratch, append([]string{
 		"--kubeconfig", w.kubeconfig, "--passages", "meshservice", "--leader-elect=false", "--log-format", "text",
-		"--mesh-zone", east, "--mesh-bind-address", w.address, "--mesh-switch-timeout", switchTimeout.String(),
+		"--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-switch-timeout", never,
 	}, flags...)...)
 	if err != nil {
 		return err
@@ -113,6 +101,19 @@ func (w *world) operate(ctx context.Context, flags ...string) error {
 		}
 		return nil
 	})
+}
+
+// servesAt waits until the operator serves proxies, and says where.
+func (w *world) servesAt(t testing.TB) string {
+	t.Helper()
+	var found []string
+	eventually(t, func(context.Context) error {
+		if found = serving.FindStringSubmatch(w.operator.Log.Since(0)); found == nil {
+			return errors.Join(w.operator.Alive(), errors.New("the operator serves no proxies"))
+		}
+		return nil
+	})
+	return found[1]
 }
 
 // again ends the operator as a power cut would, and starts one with other flags.

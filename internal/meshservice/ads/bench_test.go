@@ -11,12 +11,13 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/resource"
 	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // BenchmarkConnected changes the configurations of 1,000 connected proxies at once, with new clusters in each, until all
 // have acknowledged. They and the server share the machine.
 func BenchmarkConnected(b *testing.B) {
-	const proxies, reachable, limit = 1000, 50, 5 * time.Second
+	const proxies, reachable = 1000, 50
 	for name, delta := range protocols {
 		b.Run(name, func(b *testing.B) {
 			first, second := generation("a", reachable), generation("b", reachable)
@@ -30,7 +31,7 @@ func BenchmarkConnected(b *testing.B) {
 			all := func(what string) {
 				b.Helper()
 				seen := map[model.ProxyID]bool{}
-				deadline := time.After(time.Minute)
+				deadline := time.After(wait.Deadline())
 				for len(seen) < proxies {
 					select {
 					case id := <-acknowledged:
@@ -38,7 +39,7 @@ func BenchmarkConnected(b *testing.B) {
 							seen[id] = true
 						}
 					case <-deadline:
-						b.Fatalf("%s: only %d proxies within a minute", what, len(seen))
+						b.Fatalf("%s: only %d proxies within %s", what, len(seen), wait.Deadline())
 					}
 				}
 			}
@@ -76,9 +77,6 @@ func BenchmarkConnected(b *testing.B) {
 			}
 			b.ReportMetric(float64(set.Milliseconds())/float64(b.N), "ms/set-all")
 			b.ReportMetric(worst.Seconds(), "s/worst")
-			if worst > limit {
-				b.Errorf("%d proxies took %s to acknowledge, want %s at most", proxies, worst, limit)
-			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/resource"
 	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const hour = time.Hour
@@ -112,7 +114,7 @@ func TestCertificates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			connection := dial(t, address, c.transport)
 			if c.code == codes.Unavailable {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
 				defer cancel()
 				err := connection.Invoke(ctx, "/any/method", &emptypb.Empty{}, &emptypb.Empty{})
 				if err == nil || status.Code(err) == codes.Unimplemented {
@@ -139,14 +141,23 @@ func TestURI(t *testing.T) {
 	}
 }
 
+// later is Certificates with a clock that the test sets.
+type later struct{ by *atomic.Int64 }
+
+func (l later) Identify(ctx context.Context, claimed model.ProxyID) error {
+	return certified(certificateOf(ctx), claimed, time.Now().Add(time.Duration(l.by.Load())))
+}
+
 // A certificate is looked at again while a stream lasts.
 func TestCertificateEnds(t *testing.T) {
 	store := NewStore()
 	store.Set(cart, config(1, "a"))
-	address, _, ours := secured(t, Options{Store: store, Identify: Certificates{}, Recheck: 10 * time.Millisecond})
-	m := connect(t, dial(t, address, as(t, ours, ours, time.Now().Add(3*time.Second), URI(cart))), cart.String(), true)
+	clock := later{&atomic.Int64{}}
+	address, _, ours := secured(t, Options{Store: store, Identify: clock, Recheck: 10 * time.Millisecond})
+	m := connect(t, dial(t, address, as(t, ours, ours, time.Now().Add(hour), URI(cart))), cart.String(), true)
 	m.ask(resource.Listener)
 	eventually(t, "its listener", func() bool { return m.knows(resource.Listener) == "a" })
+	clock.by.Store(int64(2 * hour))
 	if err := m.end(t); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "has ended at") {
 		t.Error(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // news is an answer as a proxy sees it.
@@ -249,7 +250,7 @@ func (m *mirror) end(t testing.TB) error {
 	select {
 	case <-m.ended:
 		return m.err
-	case <-time.After(patience):
+	case <-time.After(wait.Deadline()):
 		t.Fatal("the stream does not end")
 		return nil
 	}

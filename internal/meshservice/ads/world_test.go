@@ -12,12 +12,10 @@ import (
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 var cart = model.ProxyID{Mesh: "default", Namespace: "shop", Name: "cart-0"}
-
-// patience is how long something may take on a busy machine.
-const patience = 20 * time.Second
 
 // serve runs a server until the test ends, and says where.
 func serve(t testing.TB, options Options, transport credentials.TransportCredentials) string {
@@ -58,16 +56,16 @@ func echo(t testing.TB, address, zone string) *callers.Echo {
 	return e
 }
 
-// eventually waits until something holds.
+// eventually waits until something holds, and looks more often than wait.Until: here everything is in one process.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(wait.Deadline())
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
 	for !holds() {
 		select {
 		case <-deadline:
-			t.Fatalf("%s: not within %s", what, patience)
+			t.Fatalf("%s: not within %s", what, wait.Deadline())
 		case <-ticker.C:
 		}
 	}
