@@ -146,7 +146,8 @@ func refusedWith(t testing.TB, err error, want codes.Code) {
 	}
 }
 
-// TestIdentity: a proxy gets its own configuration or nothing. It ends the operator to start one that looks who is there.
+// TestIdentity: a proxy gets its own configuration or nothing. It ends the operator to start one that looks who is there, by
+// token or by certificate.
 func TestIdentity(t *testing.T) {
 	s := newStage(t, "")
 	s.create(t, service("backend"))
@@ -154,16 +155,20 @@ func TestIdentity(t *testing.T) {
 	cart, checkout := s.runs(t, deployment("cart", 0)), s.runs(t, deployment("checkout", 0))
 	ca := newAuthority(t)
 	certificate, key := ca.issue(t, time.Now().Add(time.Hour), net.IPv4(127, 0, 0, 1), "")
-	serving := []string{"--mesh-cert-file", write(t, "tls.crt", certificate), "--mesh-key-file", write(t, "tls.key", key)}
+	authorities, err := cert.EncodeCertificates(ca.certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		s.operator.Kill()
 		if err := s.operate(context.Background(), "--mesh-insecure"); err != nil {
 			t.Error(err)
 		}
 	})
+	s.again(t, "--mesh-cert-file", write(t, "tls.crt", certificate), "--mesh-key-file", write(t, "tls.key", key),
+		"--mesh-client-ca-file", write(t, "ca.crt", authorities))
 
 	t.Run("by token", func(t *testing.T) {
-		s.again(t, serving...)
 		trusting := &tls.Config{RootCAs: ca.pool()}
 		token := func(id model.ProxyID, audience string) grpc.DialOption {
 			return grpc.WithPerRPCCredentials(bearer(s.token(t, id, audience)))
@@ -185,11 +190,6 @@ func TestIdentity(t *testing.T) {
 	})
 
 	t.Run("by certificate", func(t *testing.T) {
-		authorities, err := cert.EncodeCertificates(ca.certificate)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.again(t, append(serving, "--mesh-client-ca-file", write(t, "ca.crt", authorities))...)
 		with := func(a *authority, id model.ProxyID, until time.Time) *tls.Config {
 			uri := fmt.Sprintf("spiffe://%s/ns/%s/proxy/%s", id.Mesh, id.Namespace, id.Name)
 			pair, err := tls.X509KeyPair(a.issue(t, until, nil, uri))
@@ -210,7 +210,7 @@ func TestIdentity(t *testing.T) {
 			t.Error("a certificate of another authority is believed")
 		}
 		if err := s.knock(t, cart, &tls.Config{RootCAs: ca.pool()}); err == nil {
-			t.Error("nobody's word is believed")
+			t.Error("a proxy that shows nothing is believed")
 		}
 	})
 }

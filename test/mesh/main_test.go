@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(8)
-	code := cluster.Run(m)
+	code := cluster.RunWith(m, cluster.Options{KeepNamespaces: true})
 	if shared.world != nil {
 		shared.world.operator.Kill()
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
-// TestSamples: the API takes every sample of the documentation as it is written, but for names and namespaces.
-func TestSamples(t *testing.T) {
+// TestStorySamples: the API takes every sample of the documentation as it is written, but for names and namespaces.
+func TestStorySamples(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	files, err := filepath.Glob("../../docs/samples/mesh*/*.yaml")

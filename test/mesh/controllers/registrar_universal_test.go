@@ -1,4 +1,4 @@
-package generate_test
+package controllers_test
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func vip(s *kumav1alpha1.MeshService) error {
 
 // What Dataplanes serve has a MeshService, whose address stays over a restart, and which stays for the grace.
 func TestUniversal(t *testing.T) {
-	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.Grace = 3 * time.Second })
+	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.Grace = time.Hour })
 	system := w.options.SystemNamespace
 	backend := w.dataplane("backend-1", "backend", 8080)
 	w.create(t, backend, w.dataplane("frontend-1", "frontend", 8080), w.dataplane("odd-1", "not_a_name", 8080))
@@ -80,6 +80,11 @@ func TestUniversal(t *testing.T) {
 		}
 		return nil
 	})
+	w.tags(t, "backend", "frontend", "not_a_name")
+	// Its grace is over for a registrar that gives none.
+	w.stop()
+	w.options.Grace = 0
+	w.start(t)
 	w.become(t, system, "frontend")
 	w.tags(t, "frontend", "not_a_name")
 	w.turn(t, kumav1alpha1.ModeDisabled)
@@ -134,7 +139,7 @@ func TestTwoMeshes(t *testing.T) {
 // A range that is exhausted is told to those without an address, until one is free.
 func TestExhausted(t *testing.T) {
 	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) {
-		o.Grace = time.Second
+		o.Grace = 0
 		o.Ranges = generate.Ranges{Tags: netip.MustParsePrefix("240.0.0.0/30"), Services: netip.MustParsePrefix("241.0.0.0/30")}
 	})
 	system := w.options.SystemNamespace
@@ -143,9 +148,11 @@ func TestExhausted(t *testing.T) {
 	w.service(t, system, "b", vip)
 	w.create(t, w.dataplane("c", "c", 80))
 	w.service(t, system, "c", func(s *kumav1alpha1.MeshService) error {
-		return says(s.Status.Conditions, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonRangeExhausted)
+		return says(s.Status.Conditions, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonRangeExhausted,
+			"241.0.0.0/30 is exhausted", "--mesh-service-cidr", "mesh.serviceCIDR")
 	})
-	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonRangeExhausted)
+	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonRangeExhausted,
+		"240.0.0.0/30 is exhausted", "--mesh-tag-cidr", "mesh.tagCIDR")
 	w.service(t, system, "a", vip)
 	if err := w.Delete(t.Context(), w.dataplane("a", "a", 80)); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package generate_test
+package controllers_test
 
 import (
 	"context"
@@ -126,38 +126,6 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What a pod reaches is what its annotation says, and stays so when that cannot be read.
-func TestReachableBackends(t *testing.T) {
-	w := begin(t, generate.Kubernetes, kumav1alpha1.ModeReachableBackendRefs)
-	w.create(t, w.deployment("cart", 1))
-	name := w.dataplanes(t, "cart", 1, func(*kumav1alpha1.Dataplane) error { return nil })[0].Name
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-	annotate := func(text string) {
-		w.edit(t, pod, func(o client.Object) {
-			o.SetAnnotations(map[string]string{kumav1alpha1.AnnotationReachableBackends: text})
-		})
-	}
-	reaches := func(want int) {
-		t.Helper()
-		w.dataplanes(t, "cart", 1, func(d *kumav1alpha1.Dataplane) error {
-			if refs, set := d.Spec.Networking.TransparentProxying.BackendRefs(); !set || len(refs) != want {
-				return fmt.Errorf("it reaches %+v", refs)
-			}
-			return nil
-		})
-	}
-	annotate("refs: [{kind: MeshService, labels: {}}]")
-	reaches(1)
-	annotate("refs: [{kind: MeshServices, labels: {}}]")
-	note := w.told(t, w.namespace, "Pod", name, "MalformedReachableBackends")
-	if !strings.Contains(note, "refs[0].kind") || !strings.Contains(note, "write MeshService or MeshMultiZoneService") {
-		t.Errorf("it was told %q", note)
-	}
-	reaches(1)
-	annotate("[]")
-	reaches(0)
-}
-
 // Somebody else's MeshService is never overwritten, and its Service is told.
 func TestUnmanaged(t *testing.T) {
 	w := prepare(t, generate.Kubernetes, kumav1alpha1.ModeEverywhere)
@@ -202,11 +170,11 @@ func TestHeadless(t *testing.T) {
 	}
 	w.create(t, service, set)
 	w.become(t, w.namespace, "redis-0-e8af5216", "redis-1-087b42a3")
-	var pod corev1.Pod
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "redis-0"}, &pod); err != nil {
-		t.Fatal(err)
-	}
 	w.service(t, w.namespace, "redis-0-e8af5216", func(s *kumav1alpha1.MeshService) error {
+		var pod corev1.Pod
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "redis-0"}, &pod); err != nil {
+			return err
+		}
 		if len(s.Status.VIPs) != 1 || s.Status.VIPs[0].IP != pod.Status.PodIP || s.Status.DataplaneProxies.Total != 1 {
 			return fmt.Errorf("its status is %+v, want the address %s", s.Status, pod.Status.PodIP)
 		}

@@ -1,4 +1,4 @@
-package switching_test
+package controllers_test
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,12 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/meshservice/switcher"
 	"github.com/fairlead/fairlead/internal/meshservice/switching"
 	"github.com/fairlead/fairlead/internal/operator"
-	"github.com/fairlead/fairlead/test/cluster"
 )
 
 // plot is a story that always ends in the same way.
@@ -37,7 +34,9 @@ type plot struct {
 	reason string
 }
 
-func TestDisturbedAtEveryWrite(t *testing.T) {
+// TestSwitcherDisturbed: the switcher dies, or is refused, at some of its writes, and in full at every one. That its decisions
+// survive a crash after every write, the tests of package switching show.
+func TestSwitcherDisturbed(t *testing.T) {
 	switched := func(names ...string) *kumav1alpha1.MeshMigration {
 		record := &kumav1alpha1.MeshMigration{Intent: "before", BatchSize: 1}
 		for _, name := range names {
@@ -52,10 +51,7 @@ func TestDisturbedAtEveryWrite(t *testing.T) {
 		"refuse": {intent: switching.Intent{ID: "one", BatchSize: 1}, refuses: "pay-0", reason: kumav1alpha1.ReasonFailed},
 		"revert": {intent: switching.Intent{ID: "two", BatchSize: 2, Revert: true}, record: switched("cart", "pay", "web"), reason: kumav1alpha1.ReasonReverted},
 	}
-	c := cluster.Shared(t)
-	if _, err := crds.Install(t.Context(), c.Config(), crds.Options{Log: logr.Discard()}); err != nil {
-		t.Fatal(err)
-	}
+	c := shared(t)
 	scheme, err := operator.NewScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +67,7 @@ func TestDisturbedAtEveryWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := 0
 			faults.DisturbEveryWrite(t, faults.Scenario{
-				Config: c.Config(),
+				Config: c.Config(), Pick: faults.Sample(5, func(faults.Request) bool { return false }),
 				Setup: func(t testing.TB) faults.World {
 					n++
 					return p.tell(t, admin, fmt.Sprintf("%s-%d", name, n))

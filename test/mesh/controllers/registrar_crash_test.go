@@ -1,4 +1,4 @@
-package generate_test
+package controllers_test
 
 import (
 	"context"
@@ -21,13 +21,12 @@ import (
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/registrar"
-	"github.com/fairlead/fairlead/test/cluster"
 )
 
 // TestCrashOnKubernetes kills the registrar at the writes that make a mesh of two Services and their pods.
 func TestCrashOnKubernetes(t *testing.T) {
 	faults.DisturbEveryWrite(t, faults.Scenario{
-		Config: cluster.Shared(t).Config(), Timeout: 2 * patience, Pick: faults.Sample(5, faults.To("configmaps")),
+		Config: shared(t).Config(), Pick: faults.Sample(8, faults.To("configmaps")),
 		Setup: func(t testing.TB) faults.World {
 			w := prepare(t, generate.Kubernetes, kumav1alpha1.ModeEverywhere)
 			set := &appsv1.StatefulSet{
@@ -57,7 +56,7 @@ func TestCrashOnKubernetes(t *testing.T) {
 // TestCrashInUniversal kills the registrar at the writes that make one service, and take away another after its grace.
 func TestCrashInUniversal(t *testing.T) {
 	faults.DisturbEveryWrite(t, faults.Scenario{
-		Config: cluster.Shared(t).Config(), Timeout: 2 * patience, Pick: faults.Sample(4, faults.To("configmaps")),
+		Config: shared(t).Config(), Pick: faults.Sample(8, faults.To("configmaps")),
 		Setup: func(t testing.TB) faults.World {
 			w := prepare(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.Grace = time.Second })
 			old := generate.UniversalService("old", "old", w.mesh, []kumav1alpha1.Port{{Port: 80}}, w.options.Where)

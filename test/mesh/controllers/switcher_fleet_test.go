@@ -1,4 +1,4 @@
-package switching_test
+package controllers_test
 
 import (
 	"maps"

@@ -1,10 +1,11 @@
-package generate_test
+package controllers_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,9 +34,19 @@ import (
 	"github.com/fairlead/fairlead/test/wait"
 )
 
-const patience = time.Minute
-
 var installed sync.Once
+
+// shared is the cluster of all tests, with the CRDs of the mesh.
+func shared(t testing.TB) *cluster.Cluster {
+	t.Helper()
+	c := cluster.Shared(t)
+	installed.Do(func() {
+		if _, err := crds.Install(t.Context(), c.Config(), crds.Options{Log: logr.Discard()}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return c
+}
 
 // world is a mesh in a zone of its own, with a namespace for what runs and one of the system's.
 type world struct {
@@ -63,12 +74,7 @@ func begin(t *testing.T, environment string, mode kumav1alpha1.Mode, how ...func
 // prepare is begin without a registrar.
 func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...func(*registrar.Options)) *world {
 	t.Helper()
-	c := cluster.Shared(t)
-	installed.Do(func() {
-		if _, err := crds.Install(t.Context(), c.Config(), crds.Options{Log: logr.Discard()}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	c := shared(t)
 	s, err := scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -233,17 +239,22 @@ func (w *world) service(t testing.TB, namespace, name string, is func(*kumav1alp
 	return &service
 }
 
-// says looks for a condition.
-func says(conditions []metav1.Condition, kind, reason string) error {
+// says looks for a condition, and for what its message has to contain.
+func says(conditions []metav1.Condition, kind, reason string, fragments ...string) error {
 	condition := meta.FindStatusCondition(conditions, kind)
 	if condition == nil || condition.Reason != reason {
 		return fmt.Errorf("%s is %+v, want %s", kind, condition, reason)
+	}
+	for _, f := range fragments {
+		if !strings.Contains(condition.Message, f) {
+			return fmt.Errorf("%s says %q, and not %q", kind, condition.Message, f)
+		}
 	}
 	return nil
 }
 
 // meshSays waits until the mesh says something.
-func (w *world) meshSays(t testing.TB, mode kumav1alpha1.Mode, kind, reason string) {
+func (w *world) meshSays(t testing.TB, mode kumav1alpha1.Mode, kind, reason string, fragments ...string) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		var mesh kumav1alpha1.Mesh
@@ -253,7 +264,7 @@ func (w *world) meshSays(t testing.TB, mode kumav1alpha1.Mode, kind, reason stri
 		if mesh.Status.Mode != mode || mesh.Status.ObservedGeneration != mesh.Generation {
 			return fmt.Errorf("its status is %+v", mesh.Status)
 		}
-		return says(mesh.Status.Conditions, kind, reason)
+		return says(mesh.Status.Conditions, kind, reason, fragments...)
 	})
 }
 

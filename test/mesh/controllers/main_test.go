@@ -1,0 +1,20 @@
+// Package controllers_test runs the controllers of the mesh in the test's own process, against a real API server: the registrar,
+// which makes Dataplanes and MeshServices of what runs, the switcher of consumers, and the plan, for which no controller runs.
+//
+// One cluster serves all tests, one after the other. Each has controllers, a mesh and namespaces of its own.
+package controllers_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(cluster.RunWith(m, cluster.Options{KeepNamespaces: true}))
+}
