@@ -35,7 +35,8 @@ func (in *installer) serves(ctx context.Context, config *apiextensionsv1.Webhook
 // answers tells whether anybody answers at a URL who is trusted to. Another process that happens to have got the same
 // port is not.
 func answers(ctx context.Context, address string, bundle []byte) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	// Nobody refuses at once. One who is there may be busy, and must not be taken for gone.
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
