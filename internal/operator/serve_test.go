@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -41,16 +42,18 @@ func TestProbes(t *testing.T) {
 		t.Errorf("/readyz says %d when ready", code)
 	}
 
-	felt.asked(time.Now().Add(-time.Minute))
-	if code, _ := get(t, probes, "/readyz"); code != http.StatusServiceUnavailable {
-		t.Errorf("/readyz says %d although the API server is silent", code)
-	}
-	if _, body := get(t, probes, "/readyz"); !strings.Contains(body, "has not answered for 1m0s") {
-		t.Errorf("/readyz does not say what is wrong: %q", body)
-	}
-	if code, _ := get(t, probes, "/healthz"); code != http.StatusOK {
-		t.Errorf("restarting it would not help, but /healthz says %d", code)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		felt.asked(time.Now().Add(-time.Minute))
+		if code, _ := get(t, probes, "/readyz"); code != http.StatusServiceUnavailable {
+			t.Errorf("/readyz says %d although the API server is silent", code)
+		}
+		if _, body := get(t, probes, "/readyz"); !strings.Contains(body, "has not answered for 1m0s") {
+			t.Errorf("/readyz does not say what is wrong: %q", body)
+		}
+		if code, _ := get(t, probes, "/healthz"); code != http.StatusOK {
+			t.Errorf("restarting it would not help, but /healthz says %d", code)
+		}
+	})
 }
 
 func TestMetricsTellTheBuild(t *testing.T) {

@@ -29,9 +29,6 @@ func BenchmarkGrowth(b *testing.B) {
 	if ratio > most {
 		b.Fatalf("%d services cost %.1f times as much as %d", many, ratio, few)
 	}
-	if each > 100*time.Microsecond {
-		b.Fatalf("a destination costs %s", each)
-	}
 }
 
 func resolveAll(b *testing.B, policies []Policy, services, consumers, reachable int) time.Duration {
