@@ -75,7 +75,8 @@ func burn(loops int) {
 	for range loops {
 		go func() {
 			runtime.LockOSThread()
-			for { //nolint:staticcheck // it is meant to take the processor
+			//lint:ignore SA5002 it is meant to take the processor
+			for {
 			}
 		}()
 	}
