@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/chart"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
 )
 
 // TestCertManager has cert-manager's own controllers issue and renew what the chart asks for.
@@ -37,17 +38,17 @@ func TestCertManager(t *testing.T) {
 	})
 	w.runCertManager(binary)
 
-	address, service := freeAddress(t), w.namespace+"/fairlead-webhook:443"
-	if _, err := cluster.Localkube("serve", "--dir", w.cluster.Dir, "--service", service, "--to", address); err != nil {
-		t.Fatal(err)
-	}
+	service := w.namespace + "/fairlead-webhook:443"
 	o := w.operator(func(options *operator.Options) {
 		options.LeaderElectionNamespace = w.namespace
 		options.Webhook = operator.WebhookOptions{
-			BindAddress: address, Service: service,
+			BindAddress: "127.0.0.1:0", Service: service,
 			CertificateSource: string(certs.CertManager), CertificateSecret: "fairlead-webhook-certificate",
 		}
 	})
+	if _, err := cluster.Localkube("serve", "--dir", w.cluster.Dir, "--service", service, "--to", w.serves(o, "webhooks")); err != nil {
+		t.Fatal(err)
+	}
 	w.eventually("the operator to be ready", o.ready)
 	w.eventually("both versions to be listed", w.listed)
 	w.eventually("all to be stored in the new version", w.migrated)
@@ -69,8 +70,8 @@ func TestCertManager(t *testing.T) {
 		t.Error("the API server does not trust both, the old one and the new one")
 	}
 	w.eventually("it to be called again", w.listed)
+	asked.all(t)
 	asked.end()
-	t.Logf("%d requests", asked.asked.Load())
 	w.unchanged()
 }
 
@@ -133,9 +134,9 @@ func (w *world) installCertManager() {
 func (w *world) runCertManager(binary string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	var output bytes.Buffer
+	output := &launch.Log{}
 	process := exec.CommandContext(ctx, binary, "--kubeconfig", w.cluster.Kubeconfig())
-	process.Stdout, process.Stderr = &output, &output
+	process.Stdout, process.Stderr = output, output
 	if err := process.Start(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func (w *world) runCertManager(binary string) {
 		cancel()
 		_ = process.Wait()
 		if w.t.Failed() {
-			w.t.Logf("log of cert-manager:\n%s", output.String())
+			launch.KeepLog(w.t, "cert-manager", output.Since(0))
 		}
 	})
 }

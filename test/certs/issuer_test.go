@@ -1,7 +1,6 @@
 package certs_test
 
 import (
-	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
@@ -13,7 +12,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"testing"
 	"time"
 )
 
@@ -49,21 +47,6 @@ func (i *issuer) issue() error {
 	return errors.Join(os.Symlink(version, next), os.Rename(next, filepath.Join(i.dir, "..data")))
 }
 
-func (i *issuer) run(ctx context.Context, t testing.TB, every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := i.issue(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 func selfIssued(serial int64) (map[string][]byte, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -71,7 +54,7 @@ func selfIssued(serial int64) (map[string][]byte, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: fmt.Sprintf("fairlead-webhook-%d", serial)},
-		NotBefore: time.Now().Add(-time.Minute).Add(time.Duration(serial) * time.Second), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-time.Hour).Add(time.Duration(serial) * time.Second), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true,
 	}

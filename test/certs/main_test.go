@@ -1,4 +1,5 @@
-// Package certs_test rotates certificates while an API server calls the webhook that presents them.
+// Package certs_test looks at the certificates of webhooks: who keeps them, when an operator is ready to be called with
+// them, and that no call fails while they are rotated.
 package certs_test
 
 import (
@@ -13,5 +14,5 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"}))
+	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
 }

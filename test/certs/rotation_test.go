@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -16,7 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha1"
@@ -25,19 +27,26 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/rollout/conversion"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const crdName = "materializes.materialize.cloud"
 
-// TestRotation keeps asking for an object in the version that it is not stored in, while certificates and authorities
-// come and go every few seconds. No request may fail.
-func TestRotation(t *testing.T) {
+// TestStoryRotation keeps asking for an object in the version that it is not stored in, while certificates and authorities
+// come and go. No request may fail.
+func TestStoryRotation(t *testing.T) {
 	t.Run("self-signed", func(t *testing.T) {
 		w := newWebhook(t, certs.Options{
-			Kind: certs.SelfSigned, Name: "certificate",
-			Lifetimes: certs.Lifetimes{Authority: 36 * time.Second, Certificate: 9 * time.Second},
+			Kind: certs.SelfSigned, Name: "certificate", Lifetimes: certs.Lifetimes{Authority: 30 * time.Minute, Certificate: 10 * time.Minute},
 		})
-		w.callFor(t, 36*time.Second, 5, 2)
+		calls := w.call(t)
+		for _, authority := range []bool{false, false, true, false} {
+			w.clock.pass(7 * time.Minute)
+			if w.rotate(t, calls) != authority {
+				t.Errorf("want another authority: %t", authority)
+			}
+		}
+		w.enough(t, calls)
 	})
 	t.Run("issued by others", func(t *testing.T) {
 		others := &issuer{dir: t.TempDir()}
@@ -45,54 +54,154 @@ func TestRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := newWebhook(t, certs.Options{Kind: certs.CertManager, Directory: others.dir})
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go others.run(ctx, t, 4*time.Second)
-		w.callFor(t, 20*time.Second, 4, 4)
+		calls := w.call(t)
+		for range 2 {
+			if err := others.issue(); err != nil {
+				t.Fatal(err)
+			}
+			if !w.rotate(t, calls) {
+				t.Error("each of these certificates is its own authority")
+			}
+		}
+		w.enough(t, calls)
 	})
 }
 
-// callFor has the API server call the webhook fifty times a second, while at least so many certificates, of so many
-// authorities, are served.
-func (w *webhook) callFor(t *testing.T, span time.Duration, certificates, authorities int) {
+// call has the API server call the webhook.
+func (w *webhook) call(t *testing.T) *load {
 	t.Helper()
-	served, signed := map[string]bool{}, map[string]bool{}
-	asked := askFor(t, w.Client, client.ObjectKeyFromObject(w.object(t)))
-	stop := time.After(span)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for running := true; running; {
-		select {
-		case <-stop:
-			running = false
-		case <-tick.C:
-			certificate, err := w.source.GetCertificate(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			served[certificate.Leaf.SerialNumber.String()] = true
-			signed[certificate.Leaf.Issuer.String()] = true
+	calls := askFor(t, w.Client, client.ObjectKeyFromObject(w.object(t)))
+	calls.all(t)
+	return calls
+}
+
+// rotate waits until another certificate is served, and until the authority that is no longer needed is not trusted any
+// more. It tells whether there is another authority. All that depends on time waits for the test to move the clock, which
+// it does when the API server, and all requests that it has begun to answer, trust the next certificate.
+func (w *webhook) rotate(t *testing.T, calls *load) bool {
+	t.Helper()
+	before, published := w.serving(t), w.trust.last()
+	wait.Until(t, func(context.Context) error {
+		if w.serving(t).Equal(before) && bytes.Equal(w.trust.last(), published) {
+			return errors.New("there is no other certificate")
 		}
+		return nil
+	})
+	if bytes.Equal(w.trust.last(), published) {
+		calls.all(t)
+		return false
 	}
-	asked.end()
-	total := asked.asked.Load()
-	t.Logf("%d requests, %d calls of the webhook, %d certificates of %d authorities", total, w.calls.Load(), len(served), len(signed))
-	if len(served) < certificates || len(signed) < authorities {
-		t.Errorf("only %d certificates of %d authorities were served", len(served), len(signed))
+	if !w.serving(t).Equal(before) {
+		t.Error("a certificate is served whose authority was published just now")
 	}
-	if w.calls.Load() < total {
+	w.sentinel.takenIn(t)
+	calls.all(t)
+	w.clock.pass(settle)
+	wait.Until(t, func(context.Context) error {
+		if w.serving(t).Equal(before) {
+			return errors.New("the certificate is still the same")
+		}
+		return nil
+	})
+	calls.all(t)
+	if trusted := count(w.bundle(t)); trusted != 2 {
+		t.Errorf("%d authorities are trusted, want the one before and the next", trusted)
+	}
+	w.trust.again(t)
+	w.clock.pass(overlap)
+	wait.Until(t, func(context.Context) error {
+		if count(w.bundle(t)) > 1 {
+			return errors.New("the authority before is still trusted")
+		}
+		return nil
+	})
+	w.sentinel.takenIn(t)
+	calls.all(t)
+	return true
+}
+
+func count(bundle []byte) int { return bytes.Count(bundle, []byte("BEGIN CERTIFICATE")) }
+
+// enough fails the test unless all requests have called the webhook.
+func (w *webhook) enough(t *testing.T, calls *load) {
+	t.Helper()
+	calls.end()
+	if total := calls.total(); w.calls.Load() < total {
 		t.Errorf("%d requests called the webhook %d times only", total, w.calls.Load())
 	}
-	if trusted := bytes.Count(w.bundle(t), []byte("BEGIN CERTIFICATE")); trusted > 3 {
-		t.Errorf("%d authorities are trusted, as if none were ever dropped", trusted)
+}
+
+// clock stands still unless the test moves it.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// What the source waits for, by the clock of the test.
+const (
+	settle  = 5 * time.Second
+	overlap = 10 * time.Second
+)
+
+// observedTrust is that of a source, and what the source has been told of.
+type observedTrust struct {
+	crds.Trust
+	mu        sync.Mutex
+	published []byte
+	times     int
+}
+
+func (o *observedTrust) Published(bundle []byte) {
+	o.Trust.Published(bundle)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.published, o.times = bytes.Clone(bundle), o.times+1
+}
+
+// last is what the source was last told.
+func (o *observedTrust) last() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.published
+}
+
+// again waits until the source is told what is published once more, from the beginning of that to its end.
+func (o *observedTrust) again(t testing.TB) {
+	t.Helper()
+	times := func() int {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.times
 	}
+	enough := times() + 2
+	wait.Until(t, func(context.Context) error {
+		if times() < enough {
+			return errors.New("the source was not told what is published")
+		}
+		return nil
+	})
 }
 
 // webhook is what the operator runs, with certificates that do not last.
 type webhook struct {
 	client.Client
 	namespace string
+	clock     *clock
 	source    *certs.Source
+	trust     *observedTrust
+	sentinel  *sentinel
 	calls     atomic.Int64
 }
 
@@ -100,14 +209,14 @@ func newWebhook(t *testing.T, options certs.Options) *webhook {
 	t.Helper()
 	c := cluster.Shared(t)
 	config, namespace := c.Config(), c.Namespace(t)
-	w := &webhook{namespace: namespace}
+	w := &webhook{namespace: namespace, clock: &clock{now: time.Now()}}
 	var err error
 	if w.Client, err = client.New(config, client.Options{Scheme: newScheme(t)}); err != nil {
 		t.Fatal(err)
 	}
 	options.Namespace, options.Names, options.AwaitTrust = namespace, []string{"127.0.0.1"}, true
-	options.Poll, options.Settle, options.Overlap = 100*time.Millisecond, 500*time.Millisecond, 2*time.Second
-	options.Log = logr.Discard()
+	options.Poll, options.Settle, options.Overlap = 50*time.Millisecond, settle, overlap
+	options.Now, options.Log = w.clock.read, logr.Discard()
 	if w.source, err = certs.New(config, options); err != nil {
 		t.Fatal(err)
 	}
@@ -128,24 +237,49 @@ func newWebhook(t *testing.T, options certs.Options) *webhook {
 	// Every call is a connection of its own, and so has to trust the certificate of the moment.
 	server.SetKeepAlivesEnabled(false)
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	registered := &crds.Webhook{URL: "https://127.0.0.1:" + port, Trust: w.source, Leading: func() bool { return true }}
+	w.trust = &observedTrust{Trust: w.source}
+	registered := &crds.Webhook{URL: "https://127.0.0.1:" + port, Trust: w.trust, Leading: func() bool { return true }}
 
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		_ = server.Close()
+		all.Wait()
+		w.forget(t)
+	})
 	all.Go(func() { _ = server.Serve(listener) })
 	all.Go(func() { _ = w.source.Run(ctx) })
 	if _, err := crds.Install(ctx, config, crds.Options{Names: []string{crdName}, Webhook: registered}); err != nil {
 		t.Fatal(err)
 	}
 	all.Go(func() {
-		_ = registered.Keep(ctx, config, crds.KeepOptions{Names: []string{crdName}, Every: 200 * time.Millisecond, Log: logr.Discard()})
+		_ = registered.Keep(ctx, config, crds.KeepOptions{Names: []string{crdName}, Every: 100 * time.Millisecond, Log: logr.Discard()})
 	})
-	t.Cleanup(func() {
-		cancel()
-		_ = server.Close()
-		all.Wait()
-	})
+	w.sentinel = newSentinel(t, w.Client, namespace)
+	// The first authority has been trusted for long enough when the test begins.
+	w.trust.again(t)
+	w.clock.pass(settle)
 	return w
+}
+
+// forget has the CRD trust nobody, for the next webhook to begin with.
+func (w *webhook) forget(t testing.TB) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crdName}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}`))
+	if err := w.Patch(context.Background(), crd, patch); err != nil {
+		t.Error(err)
+	}
+}
+
+func (w *webhook) serving(t testing.TB) *x509.Certificate {
+	t.Helper()
+	certificate, err := w.source.GetCertificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate.Leaf
 }
 
 // object is one that is stored in a version, and will be asked for in another.
@@ -153,15 +287,12 @@ func (w *webhook) object(t *testing.T) *v1alpha2.Materialize {
 	t.Helper()
 	object := &v1alpha2.Materialize{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: w.namespace}}
 	object.Spec.EnvironmentdImageRef, object.Spec.BackendSecretName = "materialize/environmentd:v1", "backend"
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		if client.IgnoreAlreadyExists(w.Create(ctx, object)) != nil {
-			return false, nil
+	wait.Until(t, func(ctx context.Context) error {
+		if err := w.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+			return err
 		}
-		return w.Get(ctx, client.ObjectKeyFromObject(object), &v1alpha1.Materialize{}) == nil, nil
+		return w.Get(ctx, client.ObjectKeyFromObject(object), &v1alpha1.Materialize{})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return object
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/internal/certs"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const (
@@ -228,7 +229,7 @@ func TestCrashWhileRenewing(t *testing.T) {
 	for name, age := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := cluster.Shared(t)
-			faults.CrashAtEveryWrite(t, faults.Scenario{Config: c.Config(), Setup: func(t testing.TB) faults.World {
+			faults.CrashAtEveryWrite(t, faults.Scenario{Config: c.Config(), Timeout: wait.Deadline(), Setup: func(t testing.TB) faults.World {
 				v := newSharedSecret(t)
 				if age > 0 {
 					v.load(v.replica(v.config))
