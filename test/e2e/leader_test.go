@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/history"
 	"github.com/fairlead/fairlead/test/wait"
 )
 
@@ -68,13 +68,13 @@ func TestStoryLeaders(t *testing.T) {
 	first.leading(t)
 	second, two := start()
 	acts()
-	held.wasHeldBy(t, one)
+	held.wereHeldBy(t, one)
 
 	first.kill()
 	second.leading(t)
 	acts()
-	held.wasHeldBy(t, one, two)
-	if early := held.takenEarly(one, two); early > 0 {
+	held.wereHeldBy(t, one, two)
+	if early := held.takenEarly(t, one, two); early > 0 {
 		t.Errorf("the lease was taken over %s before it had run out", early)
 	}
 
@@ -87,66 +87,49 @@ func TestStoryLeaders(t *testing.T) {
 	if code := third.stop(t); code != 0 {
 		t.Errorf("asked to end, the last one ended with %d", code)
 	}
-	held.wasHeldBy(t, one, two, "", three, "")
+	held.wereHeldBy(t, one, two, "", three, "")
 }
 
-// leaseLog is every state that a lease has been in.
-type leaseLog struct {
-	mu     sync.Mutex
-	states []coordinationv1.LeaseSpec
+// leases is every state that the lease of a namespace has been in.
+type leases struct {
+	*history.History[*coordinationv1.Lease]
 }
 
-// followLease watches the lease of a namespace that has none as yet.
-func followLease(t testing.TB, c client.WithWatch, namespace string) *leaseLog {
+func followLease(t testing.TB, c client.WithWatch, namespace string) leases {
 	t.Helper()
-	watch, err := c.Watch(t.Context(), &coordinationv1.LeaseList{}, client.InNamespace(namespace))
-	if err != nil {
-		t.Fatal(err)
+	return leases{history.Follow[*coordinationv1.Lease](t, c, &coordinationv1.LeaseList{}, client.InNamespace(namespace))}
+}
+
+func holder(e history.Event[*coordinationv1.Lease]) string {
+	return ptr.Deref(e.Object.Spec.HolderIdentity, "")
+}
+
+// wereHeldBy checks that these have held the lease, one after the other and no others; an empty name is that it was free.
+func (l leases) wereHeldBy(t testing.TB, want ...string) {
+	t.Helper()
+	var holders []string
+	for _, event := range l.Events(t) {
+		holders = append(holders, holder(event))
 	}
-	t.Cleanup(watch.Stop)
-	log := &leaseLog{}
-	go func() {
-		for event := range watch.ResultChan() {
-			if lease, ok := event.Object.(*coordinationv1.Lease); ok {
-				log.mu.Lock()
-				log.states = append(log.states, lease.Spec)
-				log.mu.Unlock()
-			}
-		}
-	}()
-	return log
+	if holders = slices.Compact(holders); !slices.Equal(holders, want) {
+		t.Errorf("the lease was held by %q, want %q", holders, want)
+	}
 }
 
-// heldBy are the states with this holder.
-func (l *leaseLog) heldBy(holder string) []coordinationv1.LeaseSpec {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(l.states), func(s coordinationv1.LeaseSpec) bool { return ptr.Deref(s.HolderIdentity, "") != holder })
-}
-
-// wasHeldBy waits until these have held the lease, one after the other and no others; an empty name is that it was free.
-func (l *leaseLog) wasHeldBy(t testing.TB, want ...string) {
+// takenEarly is how much of the lease was left when the next one took it, by what both wrote into it.
+func (l leases) takenEarly(t testing.TB, from, by string) time.Duration {
 	t.Helper()
-	wait.Until(t, func(context.Context) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		var holders []string
-		for _, s := range l.states {
-			holders = append(holders, ptr.Deref(s.HolderIdentity, ""))
+	events := l.Events(t)
+	for i := range events[1:] {
+		if holder(events[i]) != from || holder(events[i+1]) != by {
+			continue
 		}
-		if holders = slices.Compact(holders); !slices.Equal(holders, want) {
-			return fmt.Errorf("the lease was held by %q, want %q", holders, want)
-		}
-		return nil
-	})
-}
-
-// takenEarly is how much of the lease was left when another one took it, by what both wrote into it.
-func (l *leaseLog) takenEarly(from, by string) time.Duration {
-	before, after := l.heldBy(from), l.heldBy(by)
-	last := before[len(before)-1]
-	runsOut := last.RenewTime.Add(time.Duration(*last.LeaseDurationSeconds) * time.Second)
-	return runsOut.Sub(after[0].AcquireTime.Time)
+		last := events[i].Object.Spec
+		runsOut := last.RenewTime.Add(time.Duration(*last.LeaseDurationSeconds) * time.Second)
+		return runsOut.Sub(events[i+1].Object.Spec.AcquireTime.Time)
+	}
+	t.Fatalf("%s has not taken the lease from %s", by, from)
+	return 0
 }
 
 // TestServerGoesAway cuts a leader and one that stands by off from their API server, and gives it back to the latter.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,14 +24,11 @@ func TestKilledProcessesAreNamedAndHealed(t *testing.T) {
 	server := configOf(t, dir).Host
 
 	for name, victims := range map[string][]string{
-		"etcd":                    {"etcd"},
-		"kube-apiserver":          {"kube-apiserver"},
-		"kube-controller-manager": {"kube-controller-manager"},
-		"kube-scheduler":          {"kube-scheduler"},
-		"kwok":                    {"kwok"},
-		"two that need another":   {"kube-apiserver", "kwok"},
-		"all components":          {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"},
-		"localkube itself":        {"localkube"},
+		"etcd":                  {"etcd"},
+		"one that needs others": {"kube-scheduler"},
+		"two that need another": {"kube-apiserver", "kwok"},
+		"all components":        {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"},
+		"localkube itself":      {"localkube"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer threeNodes(t, dir)
@@ -45,21 +41,20 @@ func TestKilledProcessesAreNamedAndHealed(t *testing.T) {
 			}
 
 			if name == "localkube itself" {
-				noProcessesWithin(t, 10*time.Second, dir)
+				noProcesses(t, dir)
 				saysThatItIsDead(t, dir)
 			} else {
 				saysWhoDied(t, dir, before, victims)
 			}
 
 			r := up(t, dir)
-			t.Logf("healed in %.1f s", r.took.Seconds())
 			for _, victim := range victims {
 				if want := victim + " started again (it was killed by signal 9 (killed))"; victim != "localkube" && !strings.Contains(r.stdout, want) {
 					t.Errorf("up does not say %q: %s", want, r)
 				}
 			}
 			healed(t, dir, before, victims)
-			if now := configOf(t, dir).Host; now != server {
+			if now := configOf(t, dir).Host; now != server && !listens(server) {
 				t.Errorf("the API server moved from %s to %s", server, now)
 			}
 			isKept(t, client, metav1.NamespaceDefault, note)
@@ -71,7 +66,7 @@ func TestKilledProcessesAreNamedAndHealed(t *testing.T) {
 
 func threeNodes(t *testing.T, dir string) {
 	t.Helper()
-	eventually(t, 10*time.Second, "three nodes are ready", func() error {
+	eventually(t, "three nodes are ready", func() error {
 		nodes, err := clientOf(t, configOf(t, dir)).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -93,7 +88,7 @@ func threeNodes(t *testing.T, dir string) {
 
 func saysWhoDied(t *testing.T, dir string, before status, victims []string) {
 	t.Helper()
-	eventually(t, 10*time.Second, "status notices", func() error {
+	eventually(t, "status notices", func() error {
 		s, code := statusOf(t, dir)
 		if code != 1 || s.Healthy || !s.Running {
 			return fmt.Errorf("exit code is %d and status %+v", code, s)

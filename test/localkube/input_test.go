@@ -4,12 +4,10 @@ package localkube_test
 
 import (
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fairlead/fairlead/test/cluster"
 )
@@ -130,7 +128,7 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("%s\nwant it to say %q", r, part)
 				}
 			}
-			noProcessesWithin(t, 10*time.Second, dir)
+			noProcesses(t, dir)
 		})
 	}
 }
@@ -144,38 +142,6 @@ func TestDamagedSettingsAreDeleted(t *testing.T) {
 	succeed(t, "down", "--dir", dir, "--delete")
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
-	}
-}
-
-func TestTakenPort(t *testing.T) {
-	t.Parallel()
-	dir := newDir(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	port := portOf(listener.Addr().String())
-
-	r := localkube(t, upArgs(dir, "--profile", "hub", "--port", port)...)
-	if r.code != 1 || !strings.Contains(r.stderr, "port "+port+" on 127.0.0.1 is taken") || !strings.Contains(r.stderr, "--port 0") {
-		t.Errorf("up on a port that is taken: %s", r)
-	}
-	noProcessesWithin(t, 10*time.Second, dir)
-	up(t, dir, "--port", "0")
-	if host := configOf(t, dir).Host; portOf(host) == port {
-		t.Errorf("it runs on %s, which is taken", host)
-	}
-
-	r = localkube(t, upArgs(dir, "--port", port)...)
-	if r.code != 1 || !strings.Contains(r.stderr, "before it moves to "+port) {
-		t.Errorf("up on another port while it runs: %s", r)
-	}
-	if r := localkube(t, upArgs(dir, "--profile", "cluster")...); r.code != 1 || !strings.Contains(r.stderr, "holds a hub, not a cluster") {
-		t.Errorf("up as a cluster while it runs as a hub: %s", r)
-	}
-	if _, code := statusOf(t, dir); code != 0 {
-		t.Errorf("it suffered: exit code of status is %d", code)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
@@ -24,18 +23,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(cluster.Run(m))
+	cluster.Parallel(3)
+	var options cluster.Options
+	if os.Getenv(playsAnother) != "" {
+		options.Profile = "hub" // which is up sooner
+	}
+	os.Exit(cluster.RunWith(m, options))
 }
 
 // result of a command.
 type result struct {
 	stdout, stderr string
 	code           int
-	took           time.Duration
 }
 
 func (r result) String() string {
@@ -64,7 +68,7 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
 	t.Cleanup(cancel)
 	return exec.CommandContext(ctx, binary, args...)
 }
@@ -73,13 +77,12 @@ func runCommand(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	begun := time.Now()
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Errorf("run %s: %v", cmd, err)
 	}
-	return result{stdout: stdout.String(), stderr: stderr.String(), code: cmd.ProcessState.ExitCode(), took: time.Since(begun)}
+	return result{stdout: stdout.String(), stderr: stderr.String(), code: cmd.ProcessState.ExitCode()}
 }
 
 // newDir is for a cluster of the test's own, which is gone when the test ends.
@@ -88,7 +91,7 @@ func newDir(t testing.TB) string {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	t.Cleanup(func() {
 		succeed(t, "down", "--dir", dir)
-		noProcessesWithin(t, 10*time.Second, dir)
+		noProcesses(t, dir)
 	})
 	return dir
 }
@@ -173,26 +176,18 @@ func clientOf(t testing.TB, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// eventually waits until the condition holds; it tells why it does not yet.
-func eventually(t testing.TB, within time.Duration, what string, condition func() error) {
+// eventually waits until the condition holds; it tells why it does not yet. Cleanups wait, too.
+func eventually(t testing.TB, what string, condition func() error) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", what, within, err)
-		}
-		time.Sleep(50 * time.Millisecond)
+	if err := wait.Try(context.Background(), func(context.Context) error { return condition() }); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 
 // background is for cleaning up: the test's own context has ended by then.
 func background(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
 	t.Cleanup(cancel)
 	return ctx
 }

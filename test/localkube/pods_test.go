@@ -15,71 +15,162 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/test/cluster"
-)
-
-const (
-	readyAfter     = "localkube.fairlead.dev/ready-after"
-	crashAfter     = "localkube.fairlead.dev/crash-after"
-	terminateAfter = "localkube.fairlead.dev/terminate-after"
+	"github.com/fairlead/fairlead/test/history"
 )
 
 // Pods live as their annotations ask.
 func TestPodBehaviour(t *testing.T) {
 	t.Parallel()
 	c := cluster.Shared(t)
-	client, namespace := clientOf(t, c.Config()), c.Namespace(t)
-	for name, test := range map[string]func(*testing.T, kubernetes.Interface, string){
-		"never ready, and ready after a while": readiness,
-		"crash in a Deployment":                crashInDeployment,
-		"crash without a restart":              crashForGood,
-		"ready, then crash":                    readyThenCrash,
-		"a deleted pod stays for a while":      slowTermination,
-		"a Job completes":                      jobCompletes,
-		"a Job fails":                          jobFails,
+	w := podWorld{Cluster: c, client: clientOf(t, c.Config()), namespace: c.Namespace(t)}
+	watched, err := client.NewWithWatch(c.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.history = history.Follow[*corev1.Pod](t, watched, &corev1.PodList{}, client.InNamespace(w.namespace))
+	for name, test := range map[string]func(*testing.T, podWorld){
+		"never ready":                     neverReady,
+		"ready after a while":             readyAfterAWhile,
+		"ready when it is released":       readyWhenReleased,
+		"crash when it is released":       crashWhenReleased,
+		"crash, though not yet ready":     crashBeforeReady,
+		"crash without a restart":         crashForGood,
+		"gone when it is released":        goneWhenReleased,
+		"a Job completes":                 jobCompletes,
+		"a Job fails when it is released": jobFails,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, client, namespace)
+			test(t, w)
 		})
 	}
 }
 
-func readiness(t *testing.T, client kubernetes.Interface, namespace string) {
-	createDeployment(t, client, namespace, deployment("never", 1, map[string]string{readyAfter: "never"}))
-	createDeployment(t, client, namespace, deployment("later", 1, map[string]string{readyAfter: "2s"}))
-	awaitReady(t, client, namespace, "later")
+// podWorld is a namespace, and every version of its pods.
+type podWorld struct {
+	*cluster.Cluster
+	client    kubernetes.Interface
+	namespace string
+	history   *history.History[*corev1.Pod]
+}
 
-	later, err := onlyPod(t, client, namespace, "later")
-	if err != nil {
-		t.Fatal(err)
+// neverBefore checks that no version of a pod was as described while the annotation held it.
+func (w podWorld) neverBefore(t *testing.T, app, annotation, what string, is func(history.Event[*corev1.Pod]) bool) {
+	t.Helper()
+	var seen bool
+	for _, event := range w.history.Events(t) {
+		if event.Object.Labels["app"] != app || !is(event) {
+			continue
+		}
+		seen = true
+		if value := event.Object.Annotations[annotation]; value == cluster.Held {
+			t.Errorf("pod %s is %s, though it is held", event.Object.Name, what)
+		}
 	}
-	if took := readyCondition(later).LastTransitionTime.Sub(later.Status.StartTime.Time); took < 2*time.Second || took > 6*time.Second {
-		t.Errorf("ready %s after it ran, want 2 s", took)
-	}
-	// Made before the other one, which has become ready.
-	never, err := onlyPod(t, client, namespace, "never")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if never.Status.Phase != corev1.PodRunning || isReady(never) || never.Status.ContainerStatuses[0].Ready {
-		t.Errorf("pod is %+v, want it running and never ready", never.Status)
-	}
-	d, err := client.AppsV1().Deployments(namespace).Get(t.Context(), "never", metav1.GetOptions{})
-	if err != nil || d.Status.UnavailableReplicas != 1 {
-		t.Errorf("Deployment is %+v, %v, want its pod unavailable", d.Status, err)
+	if !seen {
+		t.Errorf("no pod of %s was seen %s", app, what)
 	}
 }
 
-func crashInDeployment(t *testing.T, client kubernetes.Interface, namespace string) {
-	createDeployment(t, client, namespace, deployment("crash", 1, map[string]string{crashAfter: "4s"}))
-	awaitReady(t, client, namespace, "crash")
-	awaitCrash(t, client, namespace, "crash")
-	eventually(t, 10*time.Second, "the Deployment is not available", func() error {
-		d, err := client.AppsV1().Deployments(namespace).Get(t.Context(), "crash", metav1.GetOptions{})
+func (w podWorld) release(t *testing.T, app, annotation string) {
+	t.Helper()
+	w.Release(t, w.namespace, annotation, map[string]string{"app": app})
+}
+
+func (w podWorld) deploy(t *testing.T, app string, annotations map[string]string) {
+	t.Helper()
+	createDeployment(t, w.client, w.namespace, deployment(app, 1, annotations))
+}
+
+// awaitRunning has the only pod of a Deployment run, and returns it.
+func (w podWorld) awaitRunning(t *testing.T, app string) *corev1.Pod {
+	t.Helper()
+	var pod *corev1.Pod
+	eventually(t, app+" runs", func() (err error) {
+		if pod, err = onlyPod(t, w.client, w.namespace, app); err != nil {
+			return err
+		}
+		if pod.Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("it is %+v", pod.Status)
+		}
+		return nil
+	})
+	return pod
+}
+
+// othersAreServed shows that KWOK has seen what was asked of it before: it sees pods in the order in which they are written.
+func (w podWorld) othersAreServed(t *testing.T, app string) {
+	t.Helper()
+	w.deploy(t, app+"-later", nil)
+	awaitReady(t, w.client, w.namespace, app+"-later")
+}
+
+func isReadyNow(e history.Event[*corev1.Pod]) bool { return isReady(e.Object) }
+
+func hasCrashed(e history.Event[*corev1.Pod]) bool {
+	for _, s := range e.Object.Status.ContainerStatuses {
+		if s.State.Waiting != nil || s.State.Terminated != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func isDeleted(e history.Event[*corev1.Pod]) bool { return e.Type == watch.Deleted }
+
+func neverReady(t *testing.T, w podWorld) {
+	w.deploy(t, "never", map[string]string{cluster.ReadyAfter: cluster.Never})
+	w.awaitRunning(t, "never")
+	w.othersAreServed(t, "never")
+	never := w.awaitRunning(t, "never")
+	if isReady(never) || never.Status.ContainerStatuses[0].Ready {
+		t.Errorf("pod is %+v, want it running and never ready", never.Status)
+	}
+	eventually(t, "its Deployment says so", func() error {
+		d, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "never", metav1.GetOptions{})
+		if err != nil || d.Status.UnavailableReplicas != 1 {
+			return fmt.Errorf("Deployment is %+v: %w", d.Status, err)
+		}
+		return nil
+	})
+}
+
+func readyAfterAWhile(t *testing.T, w podWorld) {
+	w.deploy(t, "later", map[string]string{cluster.ReadyAfter: "1s"})
+	awaitReady(t, w.client, w.namespace, "later")
+	later := w.awaitRunning(t, "later")
+	if took := readyCondition(later).LastTransitionTime.Sub(later.Status.StartTime.Time); took < time.Second {
+		t.Errorf("ready %s after it ran, want 1 s at least", took)
+	}
+}
+
+func readyWhenReleased(t *testing.T, w podWorld) {
+	w.deploy(t, "ready", map[string]string{cluster.ReadyAfter: cluster.Held})
+	w.awaitRunning(t, "ready")
+	w.othersAreServed(t, "ready")
+	if isReady(w.awaitRunning(t, "ready")) {
+		t.Error("it is ready, though it is held")
+	}
+	w.release(t, "ready", cluster.ReadyAfter)
+	awaitReady(t, w.client, w.namespace, "ready")
+	w.neverBefore(t, "ready", cluster.ReadyAfter, "ready", isReadyNow)
+}
+
+func crashWhenReleased(t *testing.T, w podWorld) {
+	w.deploy(t, "crash", map[string]string{cluster.CrashAfter: cluster.Held})
+	awaitReady(t, w.client, w.namespace, "crash")
+	w.othersAreServed(t, "crash")
+	w.release(t, "crash", cluster.CrashAfter)
+	awaitCrash(t, w, "crash")
+	w.neverBefore(t, "crash", cluster.CrashAfter, "crashed", hasCrashed)
+	eventually(t, "the Deployment is not available", func() error {
+		d, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "crash", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -90,10 +181,26 @@ func crashInDeployment(t *testing.T, client kubernetes.Interface, namespace stri
 	})
 }
 
-func awaitCrash(t *testing.T, client kubernetes.Interface, namespace, name string) {
+func crashBeforeReady(t *testing.T, w podWorld) {
+	w.deploy(t, "fall", map[string]string{cluster.ReadyAfter: cluster.Held, cluster.CrashAfter: cluster.Held})
+	w.awaitRunning(t, "fall")
+	w.release(t, "fall", cluster.CrashAfter)
+	awaitCrash(t, w, "fall")
+	w.neverBefore(t, "fall", cluster.CrashAfter, "crashed", hasCrashed)
+	// Crashed before it was ready, it stays so.
+	w.release(t, "fall", cluster.ReadyAfter)
+	w.othersAreServed(t, "fall")
+	for _, event := range w.history.Events(t) {
+		if event.Object.Labels["app"] == "fall" && isReady(event.Object) {
+			t.Errorf("it was ready: %+v", event.Object.Status)
+		}
+	}
+}
+
+func awaitCrash(t *testing.T, w podWorld, name string) {
 	t.Helper()
-	eventually(t, 15*time.Second, name+" crashes", func() error {
-		pod, err := onlyPod(t, client, namespace, name)
+	eventually(t, name+" crashes", func() error {
+		pod, err := onlyPod(t, w.client, w.namespace, name)
 		if err != nil {
 			return err
 		}
@@ -111,15 +218,22 @@ func awaitCrash(t *testing.T, client kubernetes.Interface, namespace, name strin
 	})
 }
 
-func crashForGood(t *testing.T, client kubernetes.Interface, namespace string) {
+func (w podWorld) createPod(t *testing.T, name string, policy corev1.RestartPolicy, annotations map[string]string) {
+	t.Helper()
 	spec := podSpec()
-	spec.RestartPolicy = corev1.RestartPolicyNever
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "once", Annotations: map[string]string{crashAfter: "1s"}}, Spec: spec}
-	if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+	spec.RestartPolicy = policy
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}, Annotations: annotations}, Spec: spec}
+	if _, err := w.client.CoreV1().Pods(w.namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 15*time.Second, "the pod fails", func() error {
-		pod, err := client.CoreV1().Pods(namespace).Get(t.Context(), "once", metav1.GetOptions{})
+}
+
+func crashForGood(t *testing.T, w podWorld) {
+	w.createPod(t, "once", corev1.RestartPolicyNever, map[string]string{cluster.CrashAfter: cluster.Held})
+	w.awaitRunning(t, "once")
+	w.release(t, "once", cluster.CrashAfter)
+	eventually(t, "the pod fails", func() error {
+		pod, err := onlyPod(t, w.client, w.namespace, "once")
 		if err != nil {
 			return err
 		}
@@ -128,47 +242,30 @@ func crashForGood(t *testing.T, client kubernetes.Interface, namespace string) {
 		}
 		return nil
 	})
+	w.neverBefore(t, "once", cluster.CrashAfter, "crashed", hasCrashed)
 }
 
-// readyThenCrash asks for both, in either order: the earlier comes first.
-func readyThenCrash(t *testing.T, client kubernetes.Interface, namespace string) {
-	createDeployment(t, client, namespace, deployment("rise-and-fall", 1, map[string]string{readyAfter: "1s", crashAfter: "6s"}))
-	createDeployment(t, client, namespace, deployment("fall", 1, map[string]string{readyAfter: "60s", crashAfter: "1s"}))
-	awaitReady(t, client, namespace, "rise-and-fall")
-	awaitCrash(t, client, namespace, "rise-and-fall")
-	awaitCrash(t, client, namespace, "fall")
-}
-
-func slowTermination(t *testing.T, client kubernetes.Interface, namespace string) {
-	pods := client.CoreV1().Pods(namespace)
-	for name, annotations := range map[string]map[string]string{"slow": {terminateAfter: "3s"}, "quick": nil} {
-		if _, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: podSpec()}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+func goneWhenReleased(t *testing.T, w podWorld) {
+	pods := w.client.CoreV1().Pods(w.namespace)
+	annotations := map[string]map[string]string{"slow": {cluster.TerminateAfter: cluster.Held}, "quick": nil}
+	for name := range annotations {
+		w.createPod(t, name, corev1.RestartPolicyAlways, annotations[name])
+		w.awaitRunning(t, name)
 	}
-	eventually(t, 15*time.Second, "both run", func() error {
-		for _, name := range []string{"slow", "quick"} {
-			if pod, err := pods.Get(t.Context(), name, metav1.GetOptions{}); err != nil || !isReady(pod) {
-				return fmt.Errorf("%s is not ready: %w", name, err)
-			}
-		}
-		return nil
-	})
-	begun := time.Now()
 	for _, name := range []string{"slow", "quick"} {
 		if err := pods.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// A change in between does not begin the time anew.
-	eventually(t, 15*time.Second, "the quick one goes", func() error { return isGone(pods.Get(t.Context(), "quick", metav1.GetOptions{})) })
+	eventually(t, "the quick one goes", func() error { return isGone(pods.Get(t.Context(), "quick", metav1.GetOptions{})) })
+	// A change in between changes nothing.
 	if _, err := pods.Patch(t.Context(), "slow", types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"terminating"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatalf("the slow one went with the quick one: %v", err)
 	}
-	eventually(t, 15*time.Second, "the slow one goes", func() error { return isGone(pods.Get(t.Context(), "slow", metav1.GetOptions{})) })
-	if took := time.Since(begun); took < 3*time.Second {
-		t.Errorf("gone after %s, want 3 s at least", took)
-	}
+	w.othersAreServed(t, "slow")
+	w.release(t, "slow", cluster.TerminateAfter)
+	eventually(t, "the slow one goes", func() error { return isGone(pods.Get(t.Context(), "slow", metav1.GetOptions{})) })
+	w.neverBefore(t, "slow", cluster.TerminateAfter, "gone", isDeleted)
 }
 
 func job(name string, annotations map[string]string) *batchv1.Job {
@@ -183,22 +280,31 @@ func job(name string, annotations map[string]string) *batchv1.Job {
 	}
 }
 
-func jobCompletes(t *testing.T, client kubernetes.Interface, namespace string) {
-	awaitJob(t, client, namespace, job("report", nil), batchv1.JobComplete)
+func jobCompletes(t *testing.T, w podWorld) {
+	w.createJob(t, job("report", nil))
+	w.awaitJob(t, "report", batchv1.JobComplete)
 }
 
-func jobFails(t *testing.T, client kubernetes.Interface, namespace string) {
-	awaitJob(t, client, namespace, job("broken-report", map[string]string{crashAfter: "1s"}), batchv1.JobFailed)
+func jobFails(t *testing.T, w podWorld) {
+	w.createJob(t, job("broken-report", map[string]string{cluster.CrashAfter: cluster.Held}))
+	// A pod that may still crash does not complete.
+	w.createJob(t, job("later-report", nil))
+	w.awaitJob(t, "later-report", batchv1.JobComplete)
+	w.Release(t, w.namespace, cluster.CrashAfter, map[string]string{batchv1.JobNameLabel: "broken-report"})
+	w.awaitJob(t, "broken-report", batchv1.JobFailed)
 }
 
-func awaitJob(t *testing.T, client kubernetes.Interface, namespace string, j *batchv1.Job, want batchv1.JobConditionType) {
+func (w podWorld) createJob(t *testing.T, j *batchv1.Job) {
 	t.Helper()
-	jobs := client.BatchV1().Jobs(namespace)
-	if _, err := jobs.Create(t.Context(), j, metav1.CreateOptions{}); err != nil {
+	if _, err := w.client.BatchV1().Jobs(w.namespace).Create(t.Context(), j, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "Job "+j.Name+" is "+string(want), func() error {
-		live, err := jobs.Get(t.Context(), j.Name, metav1.GetOptions{})
+}
+
+func (w podWorld) awaitJob(t *testing.T, name string, want batchv1.JobConditionType) {
+	t.Helper()
+	eventually(t, "Job "+name+" is "+string(want), func() error {
+		live, err := w.client.BatchV1().Jobs(w.namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -217,21 +323,21 @@ func TestPodAnnotationsAreChecked(t *testing.T) {
 	c := cluster.Shared(t)
 	client, namespace := clientOf(t, c.Config()), c.Namespace(t)
 	for name, test := range map[string]struct{ annotation, value, refused string }{
-		"a duration":                {annotation: readyAfter, value: "10s"},
-		"a long duration":           {annotation: readyAfter, value: "1h30m"},
-		"a fraction":                {annotation: crashAfter, value: "1.5s"},
-		"milliseconds":              {annotation: terminateAfter, value: "250ms"},
-		"never":                     {annotation: readyAfter, value: "never"},
-		"held before it is ready":   {annotation: readyAfter, value: "held"},
-		"held before it crashes":    {annotation: crashAfter, value: "held"},
-		"held before it is gone":    {annotation: terminateAfter, value: "held"},
+		"a duration":                {annotation: cluster.ReadyAfter, value: "10s"},
+		"a long duration":           {annotation: cluster.ReadyAfter, value: "1h30m"},
+		"a fraction":                {annotation: cluster.CrashAfter, value: "1.5s"},
+		"milliseconds":              {annotation: cluster.TerminateAfter, value: "250ms"},
+		"never":                     {annotation: cluster.ReadyAfter, value: cluster.Never},
+		"held before it is ready":   {annotation: cluster.ReadyAfter, value: cluster.Held},
+		"held before it crashes":    {annotation: cluster.CrashAfter, value: cluster.Held},
+		"held before it is gone":    {annotation: cluster.TerminateAfter, value: cluster.Held},
 		"another's annotation":      {annotation: "example.com/ready-after", value: "5 parsecs"},
-		"no duration":               {annotation: readyAfter, value: "5 parsecs", refused: readyAfter + " must be never, held, or a duration"},
-		"no unit":                   {annotation: crashAfter, value: "10", refused: crashAfter + " must be held, or a duration"},
-		"nothing":                   {annotation: terminateAfter, value: "", refused: terminateAfter + " must be held, or a duration"},
-		"negative":                  {annotation: crashAfter, value: "-1s", refused: crashAfter},
-		"never where it makes none": {annotation: crashAfter, value: "never", refused: crashAfter},
-		"days":                      {annotation: terminateAfter, value: "1d", refused: terminateAfter},
+		"no duration":               {annotation: cluster.ReadyAfter, value: "5 parsecs", refused: cluster.ReadyAfter + " must be never, held, or a duration"},
+		"no unit":                   {annotation: cluster.CrashAfter, value: "10", refused: cluster.CrashAfter + " must be held, or a duration"},
+		"nothing":                   {annotation: cluster.TerminateAfter, value: "", refused: cluster.TerminateAfter + " must be held, or a duration"},
+		"negative":                  {annotation: cluster.CrashAfter, value: "-1s", refused: cluster.CrashAfter},
+		"never where it makes none": {annotation: cluster.CrashAfter, value: cluster.Never, refused: cluster.CrashAfter},
+		"days":                      {annotation: cluster.TerminateAfter, value: "1d", refused: cluster.TerminateAfter},
 		"a slip of the pen":         {annotation: "localkube.fairlead.dev/readyafter", value: "10s", refused: "ready-after, crash-after and terminate-after"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +366,7 @@ func TestPodAnnotationsAreChecked(t *testing.T) {
 		if _, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "living"}, Spec: podSpec()}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := pods.Patch(t.Context(), "living", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"soon"}}}`, terminateAfter), metav1.PatchOptions{})
+		_, err := pods.Patch(t.Context(), "living", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"soon"}}}`, cluster.TerminateAfter), metav1.PatchOptions{})
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("annotated: %v, want it refused", err)
 		}

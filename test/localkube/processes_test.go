@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -15,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // processesOf lists every process that has the directory among its arguments,
@@ -41,14 +41,25 @@ func processesOf(t testing.TB, dir string) map[int]string {
 	return found
 }
 
-func noProcessesWithin(t testing.TB, within time.Duration, dir string) {
+// noProcesses waits until none is left.
+func noProcesses(t testing.TB, dir string) {
 	t.Helper()
-	eventually(t, within, "nothing of "+dir+" is left", func() error {
+	eventually(t, "nothing of "+dir+" is left", func() error {
 		if left := processesOf(t, dir); len(left) > 0 {
 			return fmt.Errorf("left are %v", left)
 		}
 		return nil
 	})
+}
+
+// listens tells whether some process listens at the address of an API server: it was taken while none of ours did.
+func listens(server string) bool {
+	connection, err := net.Dial("tcp", strings.TrimPrefix(server, "https://"))
+	if err != nil {
+		return false
+	}
+	_ = connection.Close()
+	return true
 }
 
 func kill(t testing.TB, pid int, signal syscall.Signal) {

@@ -3,14 +3,15 @@
 package localkube_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const playsAnother = "FAIRLEAD_TEST_PLAYS_ANOTHER"
@@ -36,7 +37,9 @@ func TestSharedCluster(t *testing.T) {
 	running := cluster.Shared(t).Dir
 	another := func(t *testing.T, dir string) string {
 		t.Helper()
-		cmd := exec.Command(os.Args[0], "-test.run=^TestPlaysAnother$", "-test.count=1")
+		ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
+		defer cancel()
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestPlaysAnother$", "-test.count=1")
 		cmd.Env = append(os.Environ(), playsAnother+"=yes", cluster.DirVariable+"="+dir)
 		output, err := cmd.CombinedOutput()
 		if err != nil {
@@ -60,7 +63,7 @@ func TestSharedCluster(t *testing.T) {
 			t.Fatalf("used %q, want one of its own", used)
 		}
 		// The one that stopped the others may be on its own way out.
-		noProcessesWithin(t, 15*time.Second, used)
+		noProcesses(t, used)
 		if _, err := os.Stat(used); !os.IsNotExist(err) {
 			t.Errorf("%s is left: %v", used, err)
 		}

@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,73 +25,56 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
-// Not parallel: it measures how long a start takes.
-func TestThreeClustersSideBySide(t *testing.T) {
-	dirs := map[string]string{}
-	var slow []string
-	for _, name := range []string{"blue", "green", "hub"} {
-		dir := newDir(t)
-		args := []string{}
-		if name == "hub" {
-			args = append(args, "--profile", "hub")
-		}
-		r := up(t, dir, args...)
-		t.Logf("%s: up in %.1f s", name, r.took.Seconds())
-		if r.took > 15*time.Second {
-			slow = append(slow, fmt.Sprintf("%s in %s", name, r.took))
-		}
-		if !strings.Contains(r.stdout, "kube-apiserver started\n") || !strings.Contains(r.stdout, filepath.Join(dir, "kubeconfig")) {
-			t.Errorf("%s: up does not tell its steps and where its kubeconfig is: %s", name, r)
-		}
-		dirs[name] = dir
-	}
-	// Others may keep this machine busy for a moment, but not a cluster that takes too long by itself three times.
-	if len(slow) == len(dirs) {
-		t.Errorf("up at most in 15 s, but %v", slow)
+// The hub beside the cluster that tests share ends with the process that it was started for.
+func TestSideBySide(t *testing.T) {
+	t.Parallel()
+	blue := cluster.Shared(t)
+	dir, owner := newDir(t), bystander(t)
+	r := succeed(t, "up", "--dir", dir, "--profile", "hub", "--until-exit-of", strconv.Itoa(owner.Process.Pid))
+	if !strings.Contains(r.stdout, "kube-apiserver started\n") || !strings.Contains(r.stdout, filepath.Join(dir, "kubeconfig")) {
+		t.Errorf("up does not tell its steps and where its kubeconfig is: %s", r)
 	}
 
-	t.Run("each", func(t *testing.T) {
-		for name, dir := range dirs {
-			for what, check := range map[string]func(*testing.T, string){
-				"is private to this machine":         onlyLoopback,
-				"says that it is well":               saysThatItIsWell,
-				"has a private kubeconfig":           privateKubeconfig,
-				"tells its version":                  tellsItsVersion,
-				"gives out tokens and checks rights": tokensAndRights,
-			} {
-				t.Run(name+" "+what, func(t *testing.T) {
-					t.Parallel()
-					check(t, dir)
-				})
+	for name, dir := range map[string]string{"cluster": blue.Dir, "hub": dir} {
+		for what, check := range map[string]func(*testing.T, string){
+			"is private to this machine":         onlyLoopback,
+			"says that it is well":               saysThatItIsWell,
+			"has a private kubeconfig":           privateKubeconfig,
+			"tells its version":                  tellsItsVersion,
+			"gives out tokens and checks rights": tokensAndRights,
+		} {
+			t.Run(name+" "+what, func(t *testing.T) { check(t, dir) })
+		}
+	}
+	t.Run("nothing runs in a hub that is alive", func(t *testing.T) { nothingRuns(t, dir) })
+	t.Run("a cluster deletes and collects", func(t *testing.T) { deletesAndCollects(t, blue.Dir) })
+	t.Run("they do not trust each other", func(t *testing.T) { mutualDistrust(t, blue.Dir, dir) })
+	t.Run("workloads run in a cluster", func(t *testing.T) {
+		client, namespace := clientOf(t, blue.Config()), blue.Namespace(t)
+		createDeployment(t, client, namespace, deployment("cart", 3, nil))
+		awaitReady(t, client, namespace, "cart")
+	})
+	t.Run("admission is that of clusters", func(t *testing.T) { clusterAdmission(t, blue.Dir) })
+
+	t.Run("the hub ends with its owner", func(t *testing.T) {
+		if err := owner.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = owner.Wait()
+		noProcesses(t, dir)
+		s, code := statusOf(t, dir)
+		if code != 1 || s.Running {
+			t.Errorf("exit code is %d and status %+v, want it stopped", code, s)
+		}
+		for _, c := range s.Components {
+			if c.State != "stopped" {
+				t.Errorf("%s is %s, want it stopped in good order", c.Name, c.State)
 			}
 		}
-		for what, check := range map[string]func(*testing.T){
-			"nothing runs in a hub that is alive": func(t *testing.T) { nothingRuns(t, dirs["hub"]) },
-			"a cluster deletes and collects":      func(t *testing.T) { deletesAndCollects(t, dirs["blue"]) },
-			"they do not trust each other":        func(t *testing.T) { mutualDistrust(t, dirs["blue"], dirs["green"]) },
-			"workloads run in a cluster":          func(t *testing.T) { threeRun(t, dirs["blue"]) },
-			"workloads run in another":            func(t *testing.T) { threeRun(t, dirs["green"]) },
-			"admission is that of clusters":       func(t *testing.T) { clusterAdmission(t, dirs["blue"]) },
-		} {
-			t.Run(what, func(t *testing.T) {
-				t.Parallel()
-				check(t)
-			})
-		}
 	})
-
-	for name, dir := range dirs {
-		begun := time.Now()
-		succeed(t, "down", "--dir", dir)
-		noProcessesWithin(t, 10*time.Second, dir)
-		took := time.Since(begun)
-		t.Logf("%s: down in %.1f s", name, took.Seconds())
-		if took > 10*time.Second {
-			t.Errorf("%s: down in %s, want 10 s at most", name, took)
-		}
-	}
 }
 
 func saysThatItIsWell(t *testing.T, dir string) {
@@ -163,7 +146,7 @@ func tokensAndRights(t *testing.T, dir string) {
 	client := clientOf(t, admin)
 	namespace := cluster.Name(t)
 	createNamespace(t, client, namespace, nil)
-	eventually(t, 10*time.Second, "the namespace gets its service account", func() error {
+	eventually(t, "the namespace gets its service account", func() error {
 		_, err := client.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		return err
 	})
@@ -200,7 +183,7 @@ func deletesAndCollects(t *testing.T, dir string) {
 	if err := client.CoreV1().ConfigMaps(namespace).Delete(t.Context(), owner.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "what is owned goes with its owner", func() error {
+	eventually(t, "what is owned goes with its owner", func() error {
 		return isGone(client.CoreV1().ConfigMaps(namespace).Get(t.Context(), owned.Name, metav1.GetOptions{}))
 	})
 	isKept(t, client, namespace, "free")
@@ -208,7 +191,7 @@ func deletesAndCollects(t *testing.T, dir string) {
 	if err := client.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "the namespace goes", func() error {
+	eventually(t, "the namespace goes", func() error {
 		return isGone(client.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{}))
 	})
 }
@@ -245,7 +228,7 @@ func mutualDistrust(t *testing.T, one, other string) {
 	}
 
 	etcd := etcdOf(t, one)
-	insecure := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 5 * time.Second}
+	insecure := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: wait.Deadline()}
 	if response, err := insecure.Get(etcd + "/version"); err == nil {
 		t.Errorf("etcd answers a client without a certificate: %s", response.Status)
 		_ = response.Body.Close()
@@ -266,12 +249,6 @@ func etcdOf(t *testing.T, dir string) string {
 	}
 	t.Fatalf("no etcd in %q", data)
 	return ""
-}
-
-func threeRun(t *testing.T, dir string) {
-	client := clientOf(t, configOf(t, dir))
-	createDeployment(t, client, metav1.NamespaceDefault, deployment("cart", 3, nil))
-	awaitReady(t, client, metav1.NamespaceDefault, "cart")
 }
 
 // nothingRuns makes a Deployment and a quota and, once the controllers have been
@@ -311,7 +288,7 @@ func clusterAdmission(t *testing.T, dir string) {
 	admin := configOf(t, dir)
 	client := clientOf(t, admin)
 	namespace := namespaceWithQuota(t, client)
-	eventually(t, 10*time.Second, "the quota counts", func() error {
+	eventually(t, "the quota counts", func() error {
 		if _, err := dryRunPod(t, client, namespace); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "quota") {
 			return fmt.Errorf("a pod past the quota: %w", err)
 		}

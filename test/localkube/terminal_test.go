@@ -4,7 +4,6 @@ package localkube_test
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -13,8 +12,8 @@ import (
 )
 
 // onTerminal runs a command that must not fail with a terminal for its output,
-// and returns all that was shown there.
-func onTerminal(t *testing.T, cmd *exec.Cmd) string {
+// and returns all that was shown there. It tells of what has been shown so far.
+func onTerminal(t *testing.T, cmd *exec.Cmd, tell func(shown string)) string {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -36,7 +35,15 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) string {
 		t.Fatal(err)
 	}
 	_ = terminal.Close()
-	shown, _ := io.ReadAll(screen) // ends with an error when the last one there has left
+	var shown []byte
+	for buffer := make([]byte, 4096); ; {
+		n, err := screen.Read(buffer)
+		shown = append(shown, buffer[:n]...)
+		if err != nil { // the last one there has left
+			break
+		}
+		tell(string(shown))
+	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, shown)
 	}

@@ -5,7 +5,6 @@ package localkube_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +42,7 @@ func createDeployment(t testing.TB, client kubernetes.Interface, namespace strin
 
 func awaitReady(t testing.TB, client kubernetes.Interface, namespace, name string) {
 	t.Helper()
-	eventually(t, 30*time.Second, "Deployment "+name+" is ready", func() error {
+	eventually(t, "Deployment "+name+" is ready", func() error {
 		d, err := client.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
