@@ -85,8 +85,10 @@ func nothingToDo(t *testing.T, w *world, config *rest.Config) {
 	waiting.says(t, v1alpha2.ReasonReadyToPromote)
 	late.says(t, v1alpha2.ReasonRolloutTimeout)
 	wait.Until(t, func(context.Context) error {
-		if late.set(t, 2) != nil {
-			return errors.New("generation 2 is still there")
+		for name := range late.belongings(t) {
+			if strings.HasSuffix(name, "-2") {
+				return fmt.Errorf("%s is still there", name)
+			}
 		}
 		return nil
 	})

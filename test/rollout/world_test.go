@@ -53,7 +53,8 @@ func theWorld(t testing.TB) *world {
 
 // prepare gives a cluster what the operator may do, and starts it.
 func prepare(c *cluster.Cluster, scratch string) (*world, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
+	// Each of its steps has a deadline of its own.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*wait.Deadline())
 	defer cancel()
 	w := &world{Cluster: c, fleet: environmentd.Start(), scratch: scratch}
 	var err error
