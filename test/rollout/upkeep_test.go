@@ -100,10 +100,14 @@ func (e *environment) edited(t *testing.T) {
 }
 
 func (e *environment) deleted(t *testing.T) {
-	before, m := e.belongings(t), e.now(t)
-	if len(before) != 12 {
-		t.Errorf("there are %d objects: %v", len(before), uids(before))
-	}
+	var before map[string]*unstructured.Unstructured
+	wait.Until(t, func(context.Context) error {
+		if before = e.belongings(t); len(before) != 12 {
+			return fmt.Errorf("there are %d objects: %v", len(before), uids(before))
+		}
+		return nil
+	})
+	m := e.now(t)
 	for name, object := range before {
 		if err := e.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			t.Fatalf("delete %s: %v", name, err)
