@@ -170,7 +170,7 @@ func (e *executor) one(ctx context.Context, m *member, work *workv1alpha1.Work, 
 	if err := m.follow(manifest.GroupVersionKind()); err != nil {
 		return nil, verdict{}, err
 	}
-	scaled, err := m.scaled(ctx, manifest)
+	scaled, err := m.scaled(ctx, manifest, live)
 	if err != nil {
 		return nil, verdict{}, err
 	}

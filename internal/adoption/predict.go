@@ -225,7 +225,7 @@ func (f *forecaster) attempt(ctx context.Context, m *member, manifest *unstructu
 	if err != nil {
 		return err
 	}
-	scaled, err := m.scaled(ctx, manifest)
+	scaled, err := m.scaled(ctx, manifest, live)
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (e *executor) part(ctx context.Context, m *member, work *workv1alpha1.Work,
 		}
 		// One that was made anew in the meantime is not the one that was taken over.
 		if earlier != nil && earlier.GetUID() == live.GetUID() {
-			scaled, err := m.scaled(ctx, live)
+			scaled, err := m.scaled(ctx, live, earlier)
 			if err != nil {
 				return err
 			}

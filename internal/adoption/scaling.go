@@ -15,8 +15,9 @@ import (
 )
 
 // scaled tells whether an autoscaler of the cluster decides on the replicas of an object. Where the hub may not read
-// autoscalers, nobody does.
-func (m *member) scaled(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
+// autoscalers, none does. Before the replicas of the live object change, the cluster itself is asked: a cache may not have
+// heard yet of an autoscaler that was created with the object.
+func (m *member) scaled(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
 	if replicasOf(object) < 0 {
 		return false, nil
 	}
@@ -24,8 +25,16 @@ func (m *member) scaled(ctx context.Context, object *unstructured.Unstructured) 
 	if !readable || err != nil {
 		return false, err
 	}
+	found, err := m.hasAutoscaler(ctx, m.cache, object)
+	if found || err != nil || live == nil || replicasOf(live) == replicasOf(object) {
+		return found, err
+	}
+	return m.hasAutoscaler(ctx, m.client, object)
+}
+
+func (m *member) hasAutoscaler(ctx context.Context, reader client.Reader, object *unstructured.Unstructured) (bool, error) {
 	var all autoscalingv2.HorizontalPodAutoscalerList
-	if err := m.cache.List(ctx, &all, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &all, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list the autoscalers of cluster %s: %w", m.name, err)
 	}
 	for i := range all.Items {
