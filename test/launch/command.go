@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +52,9 @@ func Begin(t testing.TB, c *cluster.Cluster, args ...string) *Running {
 	go func() { r.ended <- r.cmd.Wait() }()
 	return r
 }
+
+// Interrupt asks the command to stop, as Ctrl-C does.
+func (r *Running) Interrupt() { _ = r.cmd.Process.Signal(syscall.SIGINT) }
 
 // Wait is how the command ended. It kills one that never does.
 func (r *Running) Wait() Result {
