@@ -8,6 +8,7 @@ import (
 
 // What is said to Fairlead, to Karmada and to kubectl on the hub is not said to the member. What a user says to everybody is.
 func TestAnnotationsThatReachTheMember(t *testing.T) {
+	t.Parallel()
 	const template = `
 apiVersion: v1
 kind: ConfigMap

@@ -54,6 +54,7 @@ func TestDeletedByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		replaced(t, &workv1alpha1.Work{ObjectMeta: w.ObjectMeta}, uid)
+		s.processed(t, member1, "it-deployment", "AppliedSuccessful")
 		s.says(t, "it-deployment", applied)
 		unharmed(t)
 	})
@@ -65,6 +66,7 @@ func TestDeletedByHand(t *testing.T) {
 		s.remove(t, s.hub, b)
 		replaced(t, b, uid)
 		s.says(t, "it-deployment", applied)
+		s.processed(t, member1, "it-deployment", "AppliedSuccessful")
 		unharmed(t)
 	})
 	t.Run("the binding of what no policy takes any more", func(t *testing.T) {

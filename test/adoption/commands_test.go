@@ -25,84 +25,34 @@ import (
 	"github.com/fairlead/fairlead/test/wait"
 )
 
-// yard is the namespace that the commands are tried in.
-const yard = "yard"
-
-// console is a hub and a cluster, as one sees them who enters commands.
-type console struct {
-	hub, west           *cluster.Cluster
-	hubAdmin, westAdmin client.WithWatch
-}
-
-func newConsole(t *testing.T) *console {
+// enter a command, in which NS stands for the namespace of the test, and which is to end with a code and to say some things.
+func (s *stage) enter(t *testing.T, code int, command string, says ...string) launch.Result {
 	t.Helper()
-	c := &console{hub: cluster.Start(t, cluster.Options{Profile: "hub"}), west: cluster.Start(t, cluster.Options{})}
-	var err error
-	if c.hubAdmin, err = launch.Administrator(c.hub); err != nil {
-		t.Fatal(err)
-	}
-	if c.westAdmin, err = launch.Administrator(c.west); err != nil {
-		t.Fatal(err)
-	}
-	operator, err := launch.Operator(t.TempDir(), "--kubeconfig", c.hub.Kubeconfig(), "--passages", "adoption", "--leader-elect=false", "--log-format", "text")
-	if err != nil {
-		t.Fatal(err)
-	}
-	operator.ShowTo(t)
-	t.Cleanup(operator.Kill)
-	c.soon(t, func(context.Context) error {
-		if !strings.Contains(operator.Log.Since(0), "msg=ready") {
-			return errors.Join(operator.Alive(), errors.New("the operator is not ready"))
-		}
-		return nil
-	})
-	return c
-}
-
-func (c *console) soon(t *testing.T, try func(context.Context) error) {
-	t.Helper()
-	if err := wait.Try(t.Context(), try); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// enter a command, which is to end with a code and to say some things.
-func (c *console) enter(t *testing.T, code int, command string, says ...string) launch.Result {
-	t.Helper()
-	result := launch.Command(t, c.hub, strings.Fields(command)...)
+	here := strings.NewReplacer("NS", s.namespace, "FOREVER", wait.Deadline().String())
+	result := launch.Command(t, s.hub.Cluster, strings.Fields(here.Replace(command))...)
 	said := strings.Join(strings.Fields(result.Stdout+" "+result.Stderr), " ")
 	if result.Code != code {
 		t.Errorf("%s ended with %d, want %d:\n%s%s", command, result.Code, code, result.Stdout, result.Stderr)
 	}
 	for _, want := range says {
-		if !strings.Contains(said, want) {
+		if !strings.Contains(said, here.Replace(want)) {
 			t.Errorf("%s did not say %q:\n%s%s", command, want, result.Stdout, result.Stderr)
 		}
 	}
 	return result
 }
 
-func (c *console) create(t *testing.T, in client.Client, objects ...client.Object) {
-	t.Helper()
-	for _, o := range objects {
-		if err := in.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// state is every Deployment and Service of the cluster by version, and every pod by UID.
-func (c *console) state(t *testing.T, versions bool) string {
+// state is every Deployment and Service of the member by version, and every pod by UID.
+func (s *stage) state(t *testing.T, versions bool) string {
 	t.Helper()
 	var deployments appsv1.DeploymentList
 	var services corev1.ServiceList
-	var pods corev1.PodList
-	for _, list := range []client.ObjectList{&deployments, &services, &pods} {
-		if err := c.westAdmin.List(t.Context(), list, client.InNamespace(yard)); err != nil {
+	for _, list := range []client.ObjectList{&deployments, &services} {
+		if err := s.members[member1].List(t.Context(), list, client.InNamespace(s.namespace)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var all []string
+	all := s.pods(t, s.members[member1])
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		all = append(all, fmt.Sprintf("%s@%d", d.Name, d.Generation))
@@ -115,70 +65,51 @@ func (c *console) state(t *testing.T, versions bool) string {
 			all = append(all, services.Items[i].ResourceVersion)
 		}
 	}
-	for i := range pods.Items {
-		all = append(all, string(pods.Items[i].UID))
-	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
 }
 
-func running(name string) *appsv1.Deployment {
-	labels := map[string]string{"app": name}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: yard, Name: name, Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{
-					Name: name, Image: name + ":1",
-					EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
-				}}},
-			},
-		},
-	}
+// workload has two pods, which read a ConfigMap.
+func workload(name string) *appsv1.Deployment {
+	return deployment(name, func(d *appsv1.Deployment) {
+		d.Spec.Replicas = ptr.To[int32](2)
+		d.Spec.Template.Spec.Containers[0].Image = name + ":1"
+		d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+		}}}
+	})
 }
 
-// What runs in a cluster is looked at, adopted, followed and planned for from the command line.
+// What runs in a cluster is looked at, adopted, followed and planned for from the command line. The hub has no namespace for it
+// to begin with.
 func TestCommands(t *testing.T) {
-	c := newConsole(t)
-	theirs := running("theirs")
-	theirs.Labels = map[string]string{"karmada.io/managed": "true", "fairlead.dev/hub": "another", "fairlead.dev/work": digest("apps", "Deployment", "yard", "theirs")}
-	c.create(t, c.westAdmin,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: yard}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: yard, Name: "settings"}, Data: map[string]string{"colour": "red"}},
-		running("cart"), running("pay"), theirs,
+	t.Parallel()
+	w := theWorld(t)
+	s := &stage{w, cluster.Name(t)}
+	west := s.members[member1]
+	if err := west.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	theirs := workload("theirs")
+	theirs.Labels = map[string]string{
+		"karmada.io/managed": "true", "fairlead.dev/hub": "another", "fairlead.dev/work": digest("apps", "Deployment", s.namespace, "theirs"),
+	}
+	s.create(t, west, configMap("settings", "colour", "red"), workload("cart"), workload("pay"), theirs,
 		&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: yard, Name: "cart"},
+			ObjectMeta: metav1.ObjectMeta{Name: "cart"},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"app": "cart"}, Ports: []corev1.ServicePort{{Port: 80}}},
 		})
-	c.soon(t, func(ctx context.Context) error {
-		for _, name := range []string{"cart", "pay", "theirs"} {
-			d := &appsv1.Deployment{}
-			if err := c.westAdmin.Get(ctx, client.ObjectKey{Namespace: yard, Name: name}, d); err != nil {
-				return err
-			}
-			if d.Status.AvailableReplicas != 2 {
-				return fmt.Errorf("%s has %d pods", name, d.Status.AvailableReplicas)
-			}
-		}
-		return nil
-	})
-	before, pods := c.state(t, true), c.state(t, false)
+	for _, name := range []string{"cart", "pay", "theirs"} {
+		s.running(t, west, name)
+	}
+	before, pods := s.state(t, true), s.state(t, false)
 
-	c.enter(t, 0, "clusters", "No cluster has joined")
-	c.enter(t, 1, "adopt --cluster west -n yard --yes", "no cluster west has joined the hub: `fairlead clusters` lists those that have")
-	c.enter(t, 0, "join west --member-kubeconfig "+c.west.Kubeconfig(), "joined")
-	c.soon(t, func(context.Context) error {
-		if out := c.enter(t, 0, "clusters").Stdout; !strings.Contains(out, "west   True    v1.") {
-			return errors.New(out)
-		}
-		return nil
-	})
+	s.enter(t, 1, "adopt --cluster nowhere -n NS --yes", "no cluster nowhere has joined the hub: `fairlead clusters` lists those that have")
+	s.enter(t, 0, "clusters", "member1 True v1.")
 
 	file := filepath.Join(t.TempDir(), "adopted.yaml")
 	t.Run("adopt prints what it would write", func(t *testing.T) {
-		result := c.enter(t, 0, "adopt --cluster west -n yard --with-dependencies -o yaml", "kind: PropagationPolicy", "conflictResolution: Overwrite", "name: settings")
+		result := s.enter(t, 0, "adopt --cluster member1 -n NS --with-dependencies -o yaml", "kind: PropagationPolicy", "conflictResolution: Overwrite", "name: settings")
 		for _, never := range []string{"nodePort:", "clusterIP", "resourceVersion", "managedFields", "status:", "deployment.kubernetes.io/revision", "theirs"} {
 			if strings.Contains(result.Stdout, never) {
 				t.Errorf("there is %s in\n%s", never, result.Stdout)
@@ -189,42 +120,38 @@ func TestCommands(t *testing.T) {
 		}
 	})
 	t.Run("plan tells what that would do", func(t *testing.T) {
-		c.enter(t, 3, "plan pp adopted-west -n yard -f "+file, "in 1 cluster: 4 to take over. No pod restarts.", "2 stay")
+		s.enter(t, 3, "plan pp adopted-member1 -n NS -f "+file, "in 1 cluster: 4 to take over. No pod restarts.", "2 stay")
 	})
-	if err := c.hubAdmin.Get(t.Context(), client.ObjectKey{Name: yard}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Name: s.namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 		t.Errorf("something was written to the hub: %v", err)
 	}
-	if after := c.state(t, true); after != before {
+	if after := s.state(t, true); after != before {
 		t.Errorf("something was written to the cluster: %s became %s", before, after)
 	}
 
 	t.Run("adopt takes over without a restart", func(t *testing.T) {
-		c.enter(t, 0, "adopt --cluster west -n yard --with-dependencies --yes", "4 templates written", "Deployment yard/theirs another hub manages it", "4 of 4 templates written")
-		c.enter(t, 0, "watch pp adopted-west -n yard --wait --timeout 25s", "Completed")
-		c.enter(t, 0, "status pp adopted-west -n yard", "4 of 4 done", "west 4/4 0 0")
-		c.enter(t, 0, "plan pp adopted-west -n yard", "4 unchanged")
-		c.enter(t, 0, "clusters", "4/4")
-		if after := c.state(t, false); after != pods {
+		s.enter(t, 0, "adopt --cluster member1 -n NS --with-dependencies --yes", "4 templates written", "Deployment NS/theirs another hub manages it", "4 of 4 templates written")
+		s.enter(t, 0, "watch pp adopted-member1 -n NS --wait --timeout FOREVER", "Completed")
+		s.enter(t, 0, "status pp adopted-member1 -n NS", "4 of 4 done", "member1 4/4 0 0")
+		s.enter(t, 0, "plan pp adopted-member1 -n NS", "4 unchanged")
+		if after := s.state(t, false); after != pods {
 			t.Errorf("%s became %s", pods, after)
 		}
 	})
 	t.Run("adopt again changes nothing", func(t *testing.T) {
-		c.enter(t, 0, "adopt --cluster west -n yard --yes", "the hub has all of it already")
+		s.enter(t, 0, "adopt --cluster member1 -n NS --yes", "the hub has all of it already")
 	})
 	t.Run("plan tells what restarts, and what only moves the generation", func(t *testing.T) {
-		c.enter(t, 0, "pause pp adopted-west -n yard")
-		c.soon(t, func(ctx context.Context) error {
-			cart, pay := running("cart"), running("pay")
-			if err := errors.Join(c.hubAdmin.Get(ctx, client.ObjectKeyFromObject(cart), cart), c.hubAdmin.Get(ctx, client.ObjectKeyFromObject(pay), pay)); err != nil {
-				return err
-			}
-			cart.Spec.Template.Spec.Containers[0].Image = "cart:2"
-			metav1.SetMetaDataAnnotation(&pay.ObjectMeta, "team", "blue")
-			return errors.Join(c.hubAdmin.Update(ctx, cart), c.hubAdmin.Update(ctx, pay))
-		})
-		c.enter(t, 3, "plan pp adopted-west -n yard", "2 to update, 2 unchanged. 2 pods of 1 workload restart.", "Held: it is paused", "2 restart",
+		s.enter(t, 0, "pause pp adopted-member1 -n NS")
+		for _, binding := range []string{"cart-deployment", "pay-deployment"} {
+			s.says(t, binding, "DispatchingSuspended")
+		}
+		cart, pay := workload("cart"), workload("pay")
+		s.change(t, s.hub, cart, func() { cart.Spec.Template.Spec.Containers[0].Image = "cart:2" })
+		s.change(t, s.hub, pay, func() { annotate(pay, "team", "blue") })
+		s.enter(t, 3, "plan pp adopted-member1 -n NS", "2 to update, 2 unchanged. 2 pods of 1 workload restart.", "Held: it is paused", "2 restart",
 			"~ spec.template.spec.containers[cart].image: cart:1 -> cart:2",
-			"Deployment yard/pay in west: annotations move the generation, and no pod restarts + metadata.annotations.team: blue")
+			"Deployment NS/pay in member1: annotations move the generation, and no pod restarts + metadata.annotations.team: blue")
 		var told struct {
 			Adoption struct {
 				Totals  struct{ PodsThatRestart, WorkloadsThatRestart int }
@@ -235,52 +162,56 @@ func TestCommands(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(c.enter(t, 3, "plan pp adopted-west -n yard -o json").Stdout), &told); err != nil {
+		if err := json.Unmarshal([]byte(s.enter(t, 3, "plan pp adopted-member1 -n NS -o json").Stdout), &told); err != nil {
 			t.Fatal(err)
 		}
 		if a := told.Adoption; a.Totals.PodsThatRestart != 2 || a.Totals.WorkloadsThatRestart != 1 || len(a.Objects) != 4 || a.Objects[1].Action != "update" || !a.Objects[1].Restarts {
 			t.Errorf("it says %+v", a)
 		}
-		c.enter(t, 0, "resume pp adopted-west -n yard")
+		s.enter(t, 0, "resume pp adopted-member1 -n NS")
 	})
 	t.Run("plan and status tell of a conflict", func(t *testing.T) {
-		c.create(t, c.westAdmin, running("old"))
-		c.create(t, c.hubAdmin, running("old"), running("fresh"), policyOn("careful", "old", "fresh"))
-		c.enter(t, 1, "watch pp careful -n yard --wait --timeout 25s", "1 failed")
-		c.enter(t, 1, "status pp careful -n yard", "west 1/2 0 1", "Deployment yard/old exists in cluster west already")
-		c.enter(t, 1, "plan pp careful -n yard", "1 unchanged, 1 in conflict", "set conflictResolution of the policy to Overwrite")
+		s.create(t, west, workload("old"))
+		s.create(t, s.hub, workload("old"), workload("fresh"), policyOn("careful", to(member1), "old", "fresh"))
+		s.enter(t, 1, "watch pp careful -n NS --wait --timeout FOREVER", "1 failed")
+		s.enter(t, 1, "status pp careful -n NS", "member1 1/2 0 1", "Deployment NS/old exists in cluster member1 already")
+		s.enter(t, 1, "plan pp careful -n NS", "1 unchanged, 1 in conflict", "set conflictResolution of the policy to Overwrite")
 	})
 	t.Run("a cluster that cannot be reached holds up no other", func(t *testing.T) {
-		c.create(t, c.hubAdmin, &clusterv1alpha1.Cluster{
+		unreachable := &clusterv1alpha1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Name: "east"},
 			Spec: clusterv1alpha1.ClusterSpec{
-				APIEndpoint: "https://127.0.0.1:1", SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "west"},
+				APIEndpoint: "https://127.0.0.1:1", SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: member1},
 			},
-		})
-		c.create(t, c.westAdmin, running("last"))
-		p := policyOn("both", "last")
+		}
+		if err := s.hub.Create(t.Context(), unreachable); err != nil {
+			t.Fatal(err)
+		}
+		defer s.enter(t, 0, "unjoin east --force --yes")
+		s.create(t, west, workload("last"))
+		p := policyOn("both", to(member1, "east"), "last")
 		p.Spec.ConflictResolution, p.Spec.Suspension = policyv1alpha1.ConflictOverwrite, &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
-		c.create(t, c.hubAdmin, running("last"), p)
-		c.enter(t, 1, "plan pp both -n yard", "in 2 clusters: 1 to take over, 1 unknown.", "cluster east cannot be reached at https://127.0.0.1:1",
+		s.create(t, s.hub, workload("last"), p)
+		s.enter(t, 1, "plan pp both -n NS", "in 2 clusters: 1 to take over, 1 unknown.", "cluster east cannot be reached at https://127.0.0.1:1",
 			"Held: nothing is written to clusters while its spec.suspension.dispatching is true")
-		c.soon(t, func(context.Context) error {
-			if out := c.enter(t, 0, "clusters").Stdout; !strings.Contains(out, "east   False") || !strings.Contains(out, "ClusterNotReachable") {
+		eventually(t, func(context.Context) error {
+			if out := strings.Join(strings.Fields(s.enter(t, 0, "clusters").Stdout), " "); !strings.Contains(out, "east False") || !strings.Contains(out, "ClusterNotReachable") {
 				return errors.New(out)
 			}
 			return nil
 		})
 	})
 	t.Run("what does not exist", func(t *testing.T) {
-		c.enter(t, 1, "plan pp nothing -n yard", "propagationpolicy.policy.karmada.io/nothing does not exist in namespace yard")
-		c.enter(t, 1, "adopt --cluster west -n yard --kind wheels --yes", `cluster west has no kind "wheels"`)
-		c.enter(t, 1, "adopt --cluster west -n yard --kind leases --yes", "list leases in cluster west", `add the rule {apiGroups: ["coordination.k8s.io"], resources: [leases]`, `to a ClusterRole there with the label fairlead.dev/aggregate-to-member: "true"`)
-		c.enter(t, 0, "adopt --cluster west -n nowhere --yes", "There is nothing to adopt in namespace nowhere of cluster west.")
+		s.enter(t, 1, "plan pp nothing -n NS", "propagationpolicy.policy.karmada.io/nothing does not exist in namespace NS")
+		s.enter(t, 1, "adopt --cluster member1 -n NS --kind wheels --yes", `cluster member1 has no kind "wheels"`)
+		s.enter(t, 1, "adopt --cluster member1 -n NS --kind leases --yes", "list leases in cluster member1", `add the rule {apiGroups: ["coordination.k8s.io"], resources: [leases]`, `to a ClusterRole there with the label fairlead.dev/aggregate-to-member: "true"`)
+		s.enter(t, 0, "adopt --cluster member1 -n nowhere --yes", "There is nothing to adopt in namespace nowhere of cluster member1.")
 	})
 }
 
 // policyOn takes Deployments by name.
-func policyOn(name string, deployments ...string) *policyv1alpha1.PropagationPolicy {
-	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: yard, Name: name}}
+func policyOn(name string, placement policyv1alpha1.Placement, deployments ...string) *policyv1alpha1.PropagationPolicy {
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: policyv1alpha1.PropagationSpec{Placement: placement}}
 	for _, d := range deployments {
 		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "apps/v1", Kind: "Deployment", Name: d})
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,73 +21,39 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
-	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/operator"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
 )
 
 // crashNamespace is the same in every telling, for the names of Works depend on it.
 const crashNamespace = "crash"
 
-// fragile is a hub with two members whose operator can be killed at any write, on the hub and in the members.
-type fragile struct {
-	hub     *site
-	members map[string]*site
-}
+// fragile is a hub with a member whose operator can be killed at any write, on the hub and in the member.
+type fragile struct{ hub, member *site }
 
-// TestCrashAtEveryWrite kills the operator at the writes of a takeover of three objects in two clusters: at some of them, or
-// at every one in full, which takes minutes.
+// TestCrashAtEveryWrite kills the operator at the writes of a takeover of three objects: at some of them, or at every one in
+// full, which takes minutes.
 func TestCrashAtEveryWrite(t *testing.T) {
-	f := newFragile(t)
-	faults.DisturbEveryWrite(t, faults.Scenario{
-		Config: f.hub.Config(), Timeout: 2 * patience, Setup: f.tell,
-		Pick: faults.Sample(9, faults.To("secrets")),
-	}, faults.Kills()...)
-}
-
-func newFragile(t *testing.T) *fragile {
-	t.Helper()
-	own := func() *site {
-		s, err := newSite(cluster.Start(t, cluster.Options{Profile: "hub"}))
-		if err != nil {
-			t.Fatal(err)
-		}
+	w := secondHub(t)
+	f := &fragile{hub: w.hub, member: w.members[member1]}
+	for _, s := range []*site{f.hub, f.member} {
 		if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crashNamespace}}); err != nil {
 			t.Fatal(err)
 		}
-		return s
 	}
-	f := &fragile{hub: own(), members: map[string]*site{member1: own(), member2: own()}}
-	if _, err := crds.Install(t.Context(), f.hub.Config(), crds.Options{Log: logr.Discard()}); err != nil {
-		t.Fatal(err)
-	}
-	for name, m := range f.members {
-		if r := launch.Command(t, f.hub.Cluster, "join", name, "--member-kubeconfig", m.Kubeconfig()); r.Code != 0 {
-			t.Fatal(r.Stderr)
-		}
-		if err := launch.Aggregate(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return f
+	faults.DisturbEveryWrite(t, faults.Scenario{
+		Config: f.hub.Config(), Setup: f.tell, Pick: faults.Sample(12, faults.To("secrets")),
+	}, faults.Kills()...)
 }
 
-// belongings are a Deployment and a ConfigMap, which are not the same on the hub and in the members, and a Service, which is.
+// belongings are a ServiceAccount and a ConfigMap, which are not the same on the hub and in the member, and a Service, which
+// is. No controller of the member writes to any of them.
 func belongings(version string) []client.Object {
 	named := metav1.ObjectMeta{Namespace: crashNamespace, Name: "cart"}
-	labels := map[string]string{"app": "cart"}
 	return []client.Object{
-		&appsv1.Deployment{ObjectMeta: named, Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "cart", Image: "cart:" + version}}},
-			},
-		}},
+		&corev1.ServiceAccount{ObjectMeta: named, AutomountServiceAccountToken: ptr.To(version == "2")},
 		&corev1.ConfigMap{ObjectMeta: named, Data: map[string]string{"version": version}},
-		&corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}}},
+		&corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "cart"}, Ports: []corev1.ServicePort{{Port: 80}}}},
 	}
 }
 
@@ -96,9 +61,10 @@ func crashPolicy() *policyv1alpha1.PropagationPolicy {
 	return &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: crashNamespace, Name: "all"},
 		Spec: policyv1alpha1.PropagationSpec{
-			ConflictResolution: policyv1alpha1.ConflictOverwrite,
+			ConflictResolution: policyv1alpha1.ConflictOverwrite, Placement: to(member1),
 			ResourceSelectors: []policyv1alpha1.ResourceSelector{
-				{APIVersion: "apps/v1", Kind: "Deployment"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "cart"}, {APIVersion: "v1", Kind: "Service"},
+				{APIVersion: "v1", Kind: "ServiceAccount", Name: "cart"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "cart"},
+				{APIVersion: "v1", Kind: "Service"},
 			},
 		},
 	}
@@ -107,11 +73,9 @@ func crashPolicy() *policyv1alpha1.PropagationPolicy {
 // tell is one telling of the story.
 func (f *fragile) tell(t testing.TB) faults.World {
 	t.Helper()
-	for _, m := range f.members {
-		for _, object := range belongings("1") {
-			if err := m.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+	for _, object := range belongings("1") {
+		if err := f.member.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
 		}
 	}
 	for _, object := range append(belongings("2"), crashPolicy()) {
@@ -142,9 +106,8 @@ func (f *fragile) settled(ctx context.Context) error {
 	return nil
 }
 
-// snapshot is what there is on the hub, with what was kept to undo it, and in the members.
+// snapshot is what there is on the hub, with what was kept to undo it, and in the member.
 func (f *fragile) snapshot(ctx context.Context) (map[string]string, error) {
-	apps := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	core := func(kind string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(kind) }
 	all, err := faults.Dump{
 		Kinds: []schema.GroupVersionKind{
@@ -163,17 +126,15 @@ func (f *fragile) snapshot(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	maps.Copy(all, records)
-	for name, m := range f.members {
-		objects, err := faults.Dump{
-			Kinds: []schema.GroupVersionKind{apps, core("ConfigMap"), core("Service")},
-			In:    []client.ListOption{client.InNamespace(crashNamespace)}, Scrub: scrubMember,
-		}.Snapshot(ctx, m)
-		if err != nil {
-			return nil, err
-		}
-		for key, text := range objects {
-			all[name+": "+key] = text
-		}
+	objects, err := faults.Dump{
+		Kinds: []schema.GroupVersionKind{core("ServiceAccount"), core("ConfigMap"), core("Service")},
+		In:    []client.ListOption{client.InNamespace(crashNamespace), client.HasLabels{"karmada.io/managed"}}, Scrub: scrubMember,
+	}.Snapshot(ctx, f.member)
+	if err != nil {
+		return nil, err
+	}
+	for key, text := range objects {
+		all[member1+": "+key] = text
 	}
 	return all, nil
 }
@@ -235,11 +196,9 @@ func (f *fragile) forget(t testing.TB) {
 		w := &works.Items[i]
 		errs = append(errs, client.IgnoreNotFound(f.hub.Patch(ctx, w, free)), client.IgnoreNotFound(f.hub.Delete(ctx, w)))
 	}
-	for name, m := range f.members {
-		errs = append(errs, f.hub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("karmada-es-"+name), client.HasLabels{"fairlead.dev/undo"}))
-		for _, object := range belongings("1") {
-			errs = append(errs, client.IgnoreNotFound(m.Delete(ctx, object)))
-		}
+	errs = append(errs, f.hub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("karmada-es-"+member1), client.HasLabels{"fairlead.dev/undo"}))
+	for _, object := range belongings("1") {
+		errs = append(errs, client.IgnoreNotFound(f.member.Delete(ctx, object)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)

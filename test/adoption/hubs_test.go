@@ -1,21 +1,53 @@
 package adoption_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
 )
+
+// secondHub is a hub without an operator, which the first member of the other one has joined, too.
+func secondHub(t testing.TB) *world {
+	t.Helper()
+	hub := cluster.Several(t, map[string]cluster.Options{"second hub": {Profile: "hub", KeepNamespaces: true}})["second hub"]
+	first := theWorld(t)
+	w := &world{members: map[string]*site{member1: first.members[member1]}, scratch: t.TempDir()}
+	var err error
+	if w.hub, err = newSite(hub); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := crds.Install(t.Context(), hub.Config(), crds.Options{Log: logr.Discard()}); err != nil {
+		t.Fatal(err)
+	}
+	r := launch.Command(t, hub, "clusters")
+	if r.Code == 0 && strings.Contains(r.Stdout, "No cluster has joined") {
+		r = launch.Command(t, hub, "join", member1, "--member-kubeconfig", first.members[member1].Kubeconfig())
+	}
+	if r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	return w
+}
 
 // An object that one hub manages stays that hub's, whatever another one asks for: each write to it is the first hub's.
 func TestTwoHubs(t *testing.T) {
 	t.Parallel()
 	first := newStage(t)
-	hub := cluster.Start(t, cluster.Options{Profile: "hub", KeepNamespaces: true})
-	w, err := begin(t, hub, map[string]*cluster.Cluster{member1: first.members[member1].Cluster}, t.TempDir())
-	if err != nil {
+	w := secondHub(t)
+	var err error
+	if w.kubeconfig, err = launch.Permissions(t.Context(), w.hub.Cluster, w.hub, w.scratch); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.operate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.operator.Kill)
@@ -39,6 +71,13 @@ func TestTwoHubs(t *testing.T) {
 		second.change(t, second.hub, template, func() { template.Spec.MinReadySeconds = 3 })
 		own := deployment("it")
 		first.change(t, first.hub, own, func() { own.Spec.MinReadySeconds = 1 })
+		second.manifest(t, member1, "it-deployment", func(m *unstructured.Unstructured) error {
+			if seconds, _, _ := unstructured.NestedInt64(m.Object, "spec", "minReadySeconds"); seconds != 3 {
+				return fmt.Errorf("its Work says %d", seconds)
+			}
+			return nil
+		})
+		second.processed(t, member1, "it-deployment", conflict)
 		second.says(t, "it-deployment", conflict, says)
 		now := deployment("it")
 		first.until(t, member, now, minReady(now, 1))
@@ -48,7 +87,7 @@ func TestTwoHubs(t *testing.T) {
 	})
 	t.Run("what the second deletes stays", func(t *testing.T) {
 		second.remove(t, second.hub, deployment("it"))
-		second.gone(t, second.hub, deployment("it"))
+		second.released(t, "it-deployment")
 		now := first.running(t, member, "it")
 		if now.UID != before.UID || !isMarked(now) {
 			t.Errorf("it is another one, with labels %v", now.Labels)

@@ -19,6 +19,7 @@ import (
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // join has a member join again that a test has let go.
@@ -27,7 +28,7 @@ func (w *world) join(t testing.TB, name string) {
 	if r := launch.Command(t, w.hub.Cluster, "join", name, "--member-kubeconfig", w.members[name].Kubeconfig()); r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
-	eventually(t, w.ready(name, metav1.ConditionTrue, "its API server answers"))
+	w.becomes(t, name, metav1.ConditionTrue, "its API server answers")
 }
 
 // left checks that nothing of a cluster is left on the hub.
@@ -47,8 +48,9 @@ func (w *world) left(t testing.TB, name string) {
 	})
 }
 
-// A cluster that leaves keeps what it runs, and nothing there speaks of the hub.
-func TestUnjoin(t *testing.T) {
+// A cluster that leaves keeps what it runs, and nothing there speaks of the hub. It can join again at once, while what it had
+// on the hub is still going.
+func TestUnjoinAndJoin(t *testing.T) {
 	s := newStage(t)
 	east := s.members[member2]
 	s.create(t, east, deployment("cart"))
@@ -65,7 +67,6 @@ func TestUnjoin(t *testing.T) {
 	if r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
-	s.left(t, member2)
 	now := s.running(t, east, "cart")
 	if err := isClean(now); err != nil || now.UID != before.UID || now.Generation != before.Generation {
 		t.Errorf("generation %d became %d: %v", before.Generation, now.Generation, err)
@@ -75,7 +76,6 @@ func TestUnjoin(t *testing.T) {
 	if err := isClean(left); err != nil {
 		t.Error(err)
 	}
-	s.says(t, "cart-deployment", applied, "cluster ", " runs it")
 	for _, object := range []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fairlead-member"}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fairlead-member-common"}},
@@ -84,21 +84,12 @@ func TestUnjoin(t *testing.T) {
 			t.Errorf("ClusterRole %s is still there: %v", object.GetName(), err)
 		}
 	}
-}
 
-// A cluster that has left can join again at once, while what it had on the hub is still going.
-func TestUnjoinAndJoin(t *testing.T) {
-	s := newStage(t)
-	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
-	s.says(t, "it-configmap", applied, "all 2 clusters")
-	r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--member-kubeconfig", s.members[member2].Kubeconfig(), "--yes")
-	if r.Code != 0 {
-		t.Fatal(r.Stderr)
-	}
 	s.join(t, member2)
-	s.trouble(t, member2, "it-configmap", "everything", conflict, "exists in cluster member2 already")
-	s.changePolicy(t, policy("v1", "ConfigMap"), overwrite)
-	s.says(t, "it-configmap", applied, "all 2 clusters")
+	s.says(t, "cart-deployment", applied, "all 2 clusters")
+	s.trouble(t, member2, "made-configmap", "made", conflict, "exists in cluster member2 already")
+	s.changePolicy(t, made, overwrite)
+	s.says(t, "made-configmap", applied, "all 2 clusters")
 }
 
 // A cluster that leaves with its resources loses what the hub manages, and nothing else.
@@ -129,9 +120,17 @@ func TestUnjoinUnreachable(t *testing.T) {
 	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
 	s.says(t, "it-configmap", applied, "all 2 clusters")
 	heal := east.cut(t)
-	eventually(t, s.ready(member2, metav1.ConditionFalse, "does not answer as it should"))
+	s.becomes(t, member2, metav1.ConditionFalse, "does not answer as it should")
 	defer func() { heal(); s.join(t, member2) }()
-	r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--yes", "--timeout", "3s")
+	command := launch.Begin(t, s.hub.Cluster, "unjoin", member2, "--yes", "--timeout", wait.Deadline().String())
+	eventually(t, func(context.Context) error {
+		if said := command.Stderr.Since(0); !strings.Contains(said, "objects to let go of") {
+			return fmt.Errorf("it does not wait yet: %s", said)
+		}
+		return nil
+	})
+	command.Interrupt()
+	r := command.Wait()
 	if r.Code != 1 || !strings.Contains(r.Stderr, "cannot be reached") || !strings.Contains(r.Stderr, "--force") {
 		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
 	}
@@ -176,7 +175,7 @@ func TestTokens(t *testing.T) {
 				return err
 			}
 			if string(secret.Data["token"]) == token {
-				return errors.New("it is the old token")
+				return errors.Join(errors.New("it is the old token"), s.ask(ctx, member2))
 			}
 			return nil
 		})
@@ -201,7 +200,7 @@ func TestTokens(t *testing.T) {
 	})
 	t.Run("taken back", func(t *testing.T) {
 		edit(func() { secret.Data["token"] = []byte("expired") })
-		eventually(t, s.ready(member2, metav1.ConditionFalse, "`fairlead join member2 --member-kubeconfig FILE` gets a new one"))
+		s.becomes(t, member2, metav1.ConditionFalse, "`fairlead join member2 --member-kubeconfig FILE` gets a new one")
 		s.create(t, s.hub, configMap("later"))
 		s.says(t, "later-configmap", failed, "it waits until cluster member2 can be reached")
 		s.join(t, member2)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 )
 
 // One member does not know a kind, and the other does not let the hub at it. Each says so, and what to do; that done, both
@@ -49,17 +50,13 @@ spec:
 	binding := "it-widget-" + digest(group)
 	unknown := fmt.Sprintf("Widget %s/it in cluster member1: the cluster does not know Widget of %s/v1: install its CustomResourceDefinition there", s.namespace, group)
 	s.trouble(t, member1, binding, "everything", failed, unknown)
-	b := s.says(t, binding, failed, "0 of 2 clusters run it")
-	for _, want := range []string{
+	s.says(t, binding, failed, "0 of 2 clusters run it")
+	s.told(t, binding, member2,
 		fmt.Sprintf(`Widget %s/it in cluster member2: widgets.%s "it" is forbidden: User "system:serviceaccount:fairlead-member:hub-`, s.namespace, group),
 		fmt.Sprintf(`cannot get resource "widgets" in API group %q in the namespace %q: `, group, s.namespace),
 		fmt.Sprintf(`add the rule {apiGroups: [%q], resources: [widgets], verbs: [get, list, watch, create, update, patch, delete]} `, group),
 		`to a ClusterRole there with the label fairlead.dev/aggregate-to-member: "true"`,
-	} {
-		if got := b.Status.AggregatedStatus[1].AppliedMessage; !strings.Contains(got, want) {
-			t.Errorf("member2 says %q, and not %q", got, want)
-		}
-	}
+	)
 	s.kubectlApply(t, s.members[member1], crd)
 	for _, m := range s.members {
 		rule := &rbacv1.ClusterRole{
@@ -71,6 +68,27 @@ spec:
 		}
 	}
 	s.says(t, binding, applied, "all 2 clusters run it")
+}
+
+// told waits until a binding says this of a member.
+func (s *stage) told(t testing.TB, binding, member string, fragments ...string) {
+	t.Helper()
+	b := &workv1alpha2.ResourceBinding{}
+	b.Name = binding
+	s.until(t, s.hub, b, func() error {
+		for _, item := range b.Status.AggregatedStatus {
+			if item.ClusterName != member {
+				continue
+			}
+			for _, f := range fragments {
+				if !strings.Contains(item.AppliedMessage, f) {
+					return fmt.Errorf("of %s, the binding says %q, and not %q", member, item.AppliedMessage, f)
+				}
+			}
+			return nil
+		}
+		return fmt.Errorf("the binding says nothing of %s", member)
+	})
 }
 
 // grant lets the operator read widgets, as the chart does with rbac.extraRules.

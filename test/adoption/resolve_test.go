@@ -12,9 +12,10 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 )
 
-// Every cell of the design's table, for either kind of policy: what the policy says, what the resource says, and what
-// becomes of a Deployment that runs already. The last column is a word that means nothing.
+// Every cell of the design's table: what the policy says, what the resource says, and what becomes of a Deployment that runs
+// already. The last column is a word that means nothing. For a policy of the cluster, which decides alike, one row is enough.
 func TestConflictResolution(t *testing.T) {
+	t.Parallel()
 	cells := map[policyv1alpha1.ConflictResolution]map[string]string{
 		"":          {"": "abort", "abort": "abort", "overwrite": "overwrite", "Overwrite": "abort"},
 		"Abort":     {"": "abort", "abort": "abort", "overwrite": "overwrite", "Overwrite": "abort"},
@@ -22,6 +23,9 @@ func TestConflictResolution(t *testing.T) {
 	}
 	for _, kind := range []string{"PropagationPolicy", "ClusterPropagationPolicy"} {
 		for said, row := range cells {
+			if kind == "ClusterPropagationPolicy" && said != "Overwrite" {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s says %q", kind, said), func(t *testing.T) {
 				t.Parallel()
 				s := newStage(t)

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
@@ -23,69 +25,76 @@ func (s *stage) kubectl(t testing.TB, where *site, args ...string) string {
 	return output
 }
 
-// The policy that the design shows, as it shows it: an operator who knows nothing of the resources takes all of them over,
-// and no pod notices.
-func TestOperatorTakesOverWithAPolicyAlone(t *testing.T) {
+// The policy and the Deployment that the design shows, as it shows them. One policy takes over all that runs, and no pod
+// notices; one resource asks to be left alone, and is, until it no longer asks.
+func TestStoryTakeover(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
+	west := s.members[member1]
 	count := 20
-	if os.Getenv("FAIRLEAD_TESTS") == "full" {
+	if faults.Full() {
 		count = 1000
 	}
+	special := parse(t, readFile(t, "testdata/nginx-deployment.yaml"))
+	special.SetAnnotations(nil)
+	s.create(t, west, special)
 	var names []string
 	for i := range count {
 		names = append(names, fmt.Sprintf("shop-%03d", i))
-		s.create(t, s.members[member1], deployment(names[i]))
+		s.create(t, west, deployment(names[i]))
 		s.create(t, s.hub, deployment(names[i]))
 	}
 	before := map[string]*appsv1.Deployment{}
-	for _, name := range names {
-		before[name] = s.running(t, s.members[member1], name)
+	for _, name := range append(names, special.GetName()) {
+		before[name] = s.running(t, west, name)
 	}
-	pods := s.pods(t, s.members[member1])
-	s.kubectl(t, s.hub, "apply", "-f", "testdata/deployments-pp.yaml")
-	p := s.tells(t, "deployments-pp", "Applied", fmt.Sprintf("all %d resources are applied in all of their clusters", count))
-	if got := p.Status; got.Matched != int32(count) || got.Applied != int32(count) || got.Conflicting+got.Failed != 0 {
-		t.Errorf("the policy counts %+v", got)
-	}
+	pods := s.pods(t, west)
+
+	s.kubectl(t, s.hub, "apply", "-f", "testdata/nginx-deployment.yaml", "-f", "testdata/deployments-pp.yaml")
+	s.trouble(t, member1, "nginx-deployment-deployment", "deployments-pp", conflict, "exists in cluster member1 already, and is left alone")
+	s.counts(t, "deployments-pp", policyv1alpha1.PropagationStatus{Matched: int32(count + 1), Applied: int32(count), Conflicting: 1})
+	s.tells(t, "deployments-pp", conflict, fmt.Sprintf("1 of %d resources exist already and are left alone, the first: 0 of 1 clusters run it; Deployment %s/nginx-deployment exists in cluster member1", count+1, s.namespace))
 	for _, name := range names {
 		now := deployment(name)
-		s.read(t, s.members[member1], now)
+		s.read(t, west, now)
 		if !isMarked(now) || now.Generation != before[name].Generation {
 			t.Errorf("%s has labels %v, generation %d became %d", name, now.Labels, before[name].Generation, now.Generation)
 		}
 	}
-	if diff := cmp.Diff(pods, s.pods(t, s.members[member1])); diff != "" {
-		t.Errorf("pods (-before +after)\n%s", diff)
+	left := deployment(special.GetName())
+	s.read(t, west, left)
+	if was := before[left.Name]; left.ResourceVersion != was.ResourceVersion {
+		t.Errorf("it was written to: %s became %s", was.ResourceVersion, left.ResourceVersion)
 	}
 	for _, want := range []string{"CONFLICT-RESOLUTION", "PRIORITY", "Overwrite"} {
 		if table := s.kubectl(t, s.hub, "get", "pp"); !strings.Contains(table, want) {
 			t.Errorf("no %s in\n%s", want, table)
 		}
 	}
+
+	template := deployment(special.GetName())
+	s.change(t, s.hub, template, func() { delete(template.Annotations, resolution) })
+	s.tells(t, "deployments-pp", "Applied", fmt.Sprintf("all %d resources are applied in all of their clusters", count+1))
+	s.read(t, west, left)
+	if !isMarked(left) || left.Generation != before[left.Name].Generation {
+		t.Errorf("labels %v, generation %d became %d", left.Labels, before[left.Name].Generation, left.Generation)
+	}
+	if diff := cmp.Diff(pods, s.pods(t, west)); diff != "" {
+		t.Errorf("pods (-before +after)\n%s", diff)
+	}
 }
 
-// The policy and the Deployment that the design shows, as it shows them: most are taken over, and one is left alone.
-func TestResourceExceptsItselfFromOverwriting(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	special := parse(t, readFile(t, "testdata/nginx-deployment.yaml"))
-	special.SetAnnotations(nil)
-	s.create(t, s.members[member1], deployment("usual"), special)
-	s.running(t, s.members[member1], "usual")
-	before := s.running(t, s.members[member1], "nginx-deployment")
-	s.create(t, s.hub, deployment("usual"))
-	s.kubectl(t, s.hub, "apply", "-f", "testdata/nginx-deployment.yaml", "-f", "testdata/deployments-pp.yaml")
-	s.says(t, "usual-deployment", applied)
-	s.trouble(t, member1, "nginx-deployment-deployment", "deployments-pp", conflict, "exists in cluster member1 already, and is left alone")
-	now := s.running(t, s.members[member1], "nginx-deployment")
-	if now.ResourceVersion != before.ResourceVersion {
-		t.Errorf("it was written to: %s became %s", before.ResourceVersion, now.ResourceVersion)
-	}
-	p := s.tells(t, "deployments-pp", conflict, "1 of 2 resources exist already and are left alone, the first: 0 of 1 clusters run it; Deployment "+s.namespace+"/nginx-deployment exists in cluster member1")
-	if got := p.Status; got.Matched != 2 || got.Applied != 1 || got.Conflicting != 1 || got.Failed != 0 {
-		t.Errorf("the policy counts %+v", got)
-	}
+// counts waits until a policy counts its resources so.
+func (s *stage) counts(t testing.TB, name string, want policyv1alpha1.PropagationStatus) {
+	t.Helper()
+	p := policy("", "")
+	p.Name = name
+	s.until(t, s.hub, p, func() error {
+		if got := p.Status; got.Matched != want.Matched || got.Applied != want.Applied || got.Conflicting != want.Conflicting || got.Failed != want.Failed {
+			return fmt.Errorf("the policy counts %+v", got)
+		}
+		return nil
+	})
 }
 
 // Most are left alone, and one asks to be taken over.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const aborted = "fairlead.dev/aborted"
@@ -36,7 +37,7 @@ func (s *stage) records(ctx context.Context, member, binding string) (int, error
 }
 
 // A policy that is aborted lets go of everything, and what its takeover changed is as it was before.
-func TestAbort(t *testing.T) {
+func TestStoryAbort(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	west := s.members[member1]
@@ -45,9 +46,7 @@ func TestAbort(t *testing.T) {
 	old.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "EXTRA", Value: "1"}}
 	s.create(t, west, old, deployment("equal"))
 	before := s.running(t, west, "changed")
-	equal := s.running(t, west, "equal")
-	pods := s.pods(t, west)
-
+	equal, pods := s.running(t, west, "equal"), s.podsOf(t, west, "equal")
 	template := deployment("changed")
 	template.Labels = map[string]string{"from": "hub"}
 	s.create(t, s.hub, template, deployment("equal"), deployment("made"), policy("apps/v1", "Deployment", overwrite))
@@ -74,7 +73,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("nowhere is %q: %s", text, r.Stdout)
 		}
 	}
-	if r := launch.Command(t, s.hub.Cluster, "watch", "pp", "everything", "-n", s.namespace, "--wait", "--timeout", "1m"); r.Code != 0 {
+	if r := launch.Command(t, s.hub.Cluster, "watch", "pp", "everything", "-n", s.namespace, "--wait", "--timeout", wait.Deadline().String()); r.Code != 0 {
 		t.Errorf("it is not followed until everything is put back: %s%s", r.Stdout, r.Stderr)
 	}
 	s.tells(t, "everything", "Aborted", "takes nothing; remove annotation "+aborted+" to start again")
@@ -99,16 +98,8 @@ func TestAbort(t *testing.T) {
 		}
 		s.released(t, name+"-deployment")
 	}
-	kept := 0
-	for _, p := range s.pods(t, west) {
-		for _, q := range pods {
-			if p == q {
-				kept++
-			}
-		}
-	}
-	if kept != 1 {
-		t.Errorf("%d pods are the ones that ran before: that of the one that did not change should be", kept)
+	if diff := cmp.Diff(pods, s.podsOf(t, west, "equal")); diff != "" {
+		t.Errorf("pods of the one that did not change (-before +after)\n%s", diff)
 	}
 
 	t.Run("again", func(t *testing.T) {
@@ -134,6 +125,7 @@ func TestPause(t *testing.T) {
 	template, now := configMap("it"), configMap("it")
 	s.change(t, s.hub, template, func() { template.Data["a"] = "2" })
 	s.manifest(t, member1, "it-configmap", hasData("2"))
+	s.processed(t, member1, "it-configmap", "DispatchingSuspended")
 	s.read(t, s.members[member1], now)
 	if now.Data["a"] != "1" {
 		t.Errorf("it was written: %v", now.Data)

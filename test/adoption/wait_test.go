@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,14 +24,7 @@ import (
 
 func eventually(t testing.TB, try func(context.Context) error) {
 	t.Helper()
-	within(t, patience, try)
-}
-
-func within(t testing.TB, limit time.Duration, try func(context.Context) error) {
-	t.Helper()
-	if err := wait.Try(t.Context(), try); err != nil {
-		t.Fatal(err)
-	}
+	wait.Until(t, try)
 }
 
 // create makes objects in a cluster, in the test's namespace.
@@ -169,6 +161,18 @@ func (s *stage) manifest(t testing.TB, member, binding string, is func(*unstruct
 	})
 }
 
+// processed waits until the operator has dealt with a Work as it is now.
+func (s *stage) processed(t testing.TB, member, binding, reason string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		w, err := s.work(ctx, member, binding)
+		if err != nil {
+			return err
+		}
+		return saying(w.Status.Conditions, workv1alpha1.ConditionApplied, w.Generation, reason, nil)
+	})
+}
+
 // trouble waits until the Work, the binding and the policy of a resource all tell of it, in the same words.
 func (s *stage) trouble(t testing.TB, member, binding, policy, reason string, fragments ...string) {
 	t.Helper()
@@ -188,11 +192,7 @@ func (s *stage) trouble(t testing.TB, member, binding, policy, reason string, fr
 	if at < 0 || b.Status.AggregatedStatus[at].Applied {
 		t.Fatalf("of %s, the binding says %+v", member, b.Status.AggregatedStatus)
 	}
-	for _, f := range fragments {
-		if said := b.Status.AggregatedStatus[at].AppliedMessage; !strings.Contains(said, f) {
-			t.Errorf("of %s, the binding says %q, and not %q", member, said, f)
-		}
-	}
+	s.told(t, binding, member, fragments...)
 	s.tells(t, policy, ofWork, fragments...)
 }
 
@@ -226,8 +226,19 @@ func (s *stage) running(t testing.TB, where *site, name string) *appsv1.Deployme
 // pods are the UIDs of those that are there.
 func (s *stage) pods(t testing.TB, where *site) []string {
 	t.Helper()
+	return s.podsWith(t, where, nil)
+}
+
+// podsOf are those of a Deployment.
+func (s *stage) podsOf(t testing.TB, where *site, deployment string) []string {
+	t.Helper()
+	return s.podsWith(t, where, client.MatchingLabels{"app": deployment})
+}
+
+func (s *stage) podsWith(t testing.TB, where *site, labels client.MatchingLabels) []string {
+	t.Helper()
 	var pods corev1.PodList
-	if err := where.List(t.Context(), &pods, client.InNamespace(s.namespace)); err != nil {
+	if err := where.List(t.Context(), &pods, client.InNamespace(s.namespace), labels); err != nil {
 		t.Fatal(err)
 	}
 	var all []string

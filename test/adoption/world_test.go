@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -23,8 +24,6 @@ import (
 	"github.com/fairlead/fairlead/test/launch"
 	"github.com/fairlead/fairlead/test/wait"
 )
-
-const patience = time.Minute
 
 // The names of the members on the hub: one is that of the design's examples.
 const (
@@ -45,6 +44,7 @@ type world struct {
 	operator *launch.Process
 	// kubeconfig is that of the operator, with what the chart allows it.
 	kubeconfig, scratch string
+	asked               atomic.Int32
 }
 
 var shared struct {
@@ -136,6 +136,24 @@ func (w *world) ready(name string, status metav1.ConditionStatus, says string) f
 		}
 		return nil
 	}
+}
+
+// becomes waits until the hub says this of a member, and has it asked at once rather than in its turn.
+func (w *world) becomes(t testing.TB, name string, status metav1.ConditionStatus, says string) {
+	t.Helper()
+	is := w.ready(name, status, says)
+	eventually(t, func(ctx context.Context) error {
+		if err := is(ctx); err != nil {
+			return errors.Join(err, w.ask(ctx, name))
+		}
+		return nil
+	})
+}
+
+// ask has the operator look at a Cluster, which it does when labels change.
+func (w *world) ask(ctx context.Context, name string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"example.com/asked":"%d"}}}`, w.asked.Add(1))
+	return w.hub.Patch(ctx, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.MergePatchType, patch))
 }
 
 // stage is a namespace of a test's own, on the hub and in the members.

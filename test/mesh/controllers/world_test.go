@@ -84,7 +84,7 @@ func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...fu
 		t.Fatal(err)
 	}
 	w := &world{Client: admin, config: c.Config(), mesh: cluster.Name(t), namespace: c.Namespace(t)}
-	w.options = registrar.Options{Where: generate.Where{Environment: environment, Zone: "east", SystemNamespace: c.Namespace(t)}, Grace: time.Minute}
+	w.options = registrar.Options{Where: generate.Where{Environment: environment, Zone: "east", SystemNamespace: c.Namespace(t)}, Grace: time.Hour}
 	for _, h := range how {
 		h(&w.options)
 	}
