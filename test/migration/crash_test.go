@@ -95,6 +95,7 @@ func (w *world) newShuttle(t *testing.T) *shuttle {
 func operatorWithin(t testing.TB) func(context.Context, *rest.Config) error {
 	t.Helper()
 	options := operator.DefaultOptions()
+	options.Passages = []string{v1.PassageRevision}
 	options.InstallCRDs, options.LeaderElection = false, false
 	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
 	options.Charts.Dir = cluster.Charts(t)

@@ -112,7 +112,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 func (w *world) operate(charts, scratch string) error {
 	var err error
 	w.operator, err = launch.Operator(scratch, "--kubeconfig", w.kubeconfig, "--chart-dir", charts,
-		"--leader-elect=false", "--log-format", "text")
+		"--passages=revision", "--leader-elect=false", "--log-format", "text")
 	if err != nil {
 		return err
 	}

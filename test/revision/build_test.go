@@ -62,10 +62,10 @@ func makePod(namespace, name string) *corev1.Pod {
 
 // unready are values that keep istiod's pods from becoming ready.
 func unready() v1.Values {
-	return v1.Values{"podAnnotations": map[string]any{"localkube.fairlead.dev/ready-after": "never"}}
+	return v1.Values{"podAnnotations": map[string]any{cluster.ReadyAfter: cluster.Never}}
 }
 
-// namespace makes one with labels, removed at the end.
+// namespace makes one with labels.
 func (w *world) namespace(t testing.TB, labels ...string) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shortName(t), Labels: map[string]string{}}}

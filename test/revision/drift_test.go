@@ -187,6 +187,7 @@ func TestEditedAndDeletedObjectsAreRestored(t *testing.T) {
 		t.Run(name, func(t *testing.T) { tc.object.becomes(t, before[name]) })
 	}
 	ready(t, w, c.istio)
+	t.Run("deleted webhooks and records", func(t *testing.T) { c.losesWebhooksAndRecords(t) })
 }
 
 // becomes waits until an object is what it was.
@@ -204,10 +205,8 @@ func (i installed) becomes(t testing.TB, want map[string]any) {
 	})
 }
 
-func TestDeletedWebhooksAndRecordsComeBack(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	c := w.controlPlane(t, "v1.24.0")
+func (c controlPlane) losesWebhooksAndRecords(t *testing.T) {
+	w := c.world
 	var deleted []installed
 	for _, hook := range []string{istiodsHook, tagsHook} {
 		deleted = append(deleted, c.of(mutatingHooks, hook))

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/cluster"
@@ -27,7 +28,8 @@ const hubNamespace = "istio-system"
 func newHub(t testing.TB) *world {
 	t.Helper()
 	w := &world{Cluster: cluster.Start(t, cluster.Options{Profile: "hub"})}
-	if _, err := crds.Install(t.Context(), w.Config(), crds.Options{}); err != nil {
+	names := []string{"istios.sailoperator.io", "istiorevisions.sailoperator.io", "istiorevisiontags.sailoperator.io"}
+	if _, err := crds.Install(t.Context(), w.Config(), crds.Options{Names: names, Timeout: wait.Deadline()}); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -68,7 +70,7 @@ func (w *world) serve(ctx context.Context) error {
 	}
 	var failed []error
 	for _, d := range list.Items {
-		never := d.Spec.Template.Annotations["localkube.fairlead.dev/ready-after"] == "never"
+		never := d.Spec.Template.Annotations[cluster.ReadyAfter] == cluster.Never
 		if d.Status.ObservedGeneration == d.Generation || never {
 			continue
 		}
@@ -107,6 +109,7 @@ func (w *world) keepServing(t testing.TB) {
 func inProcess(t testing.TB) func(context.Context, *rest.Config) error {
 	t.Helper()
 	options := operator.DefaultOptions()
+	options.Passages = []string{v1.PassageRevision}
 	options.InstallCRDs, options.LeaderElection = false, false
 	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
 	options.Charts.Dir = cluster.Charts(t)

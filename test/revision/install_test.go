@@ -16,20 +16,22 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// named matches what has a name in its own name, or is in a namespace that has.
-func named(name string) func(kind string, object client.Object) bool {
+// containing matches what has a name in its own name, or is in a namespace that has.
+func containing(name string) func(kind string, object client.Object) bool {
 	return func(_ string, object client.Object) bool {
 		return strings.Contains(object.GetNamespace()+"/"+object.GetName(), name)
 	}
 }
 
+// The namespace of a control plane and of the tag that leads to it may come late, go, come back, and go for good.
 func TestLateNamespace(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name := shortName(t)
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name + "-home"}}
-	istio := create(t, w, revisionBased(name, home.Name, "v1.24.0", 0))
-	revision := makeRevision(name+"-v1-24-0", "", "")
+	istio := create(t, w, revisionBased(name, home.Name, "v1.31.1", 0))
+	tag := create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
+	revision := makeRevision(name+"-v1-31-1", "", "")
 
 	waits := "namespace " + home.Name + " does not exist; create it, and the installation goes on"
 	missing := func() {
@@ -46,35 +48,50 @@ func TestLateNamespace(t *testing.T) {
 			t.Errorf("the revision says %s", said(revision))
 		}
 	}
+	serves := func() {
+		t.Helper()
+		ready(t, w, istio)
+		w.points(t, tag, revision.Name)
+		if found := w.installedFor(t, tag.Name); len(found) != 3 {
+			t.Errorf("installed for the tag are %q, want webhook, Service and record", found)
+		}
+		if releases, err := w.releases(t.Context(), home.Name); err != nil || releases[revision.Name+"-istiod"] != "deployed v1.31.1" {
+			t.Errorf("the releases are %v: %v", releases, err)
+		}
+	}
 	missing()
+	says(t, w, tag, v1.ConditionReconciled, v1.ReasonIstiodNotReady)
 	// Not even what does not need the namespace is there.
-	got, err := w.inventory(t.Context(), named(name))
-	if want := []string{"Istio /" + name, "IstioRevision /" + revision.Name}; err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+	got, err := w.inventory(t.Context(), containing(name))
+	want := []string{"Istio /" + name, "IstioRevision /" + revision.Name, "IstioRevisionTag /" + tag.Name}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("there are %v: %v", got, err)
 	}
 
 	t.Log("the namespace appears")
 	create(t, w, home.DeepCopy())
-	ready(t, w, istio)
+	serves()
 
 	t.Log("the namespace goes, and with it all but what is not in it")
 	w.delete(t, home)
 	missing()
-	create(t, w, home.DeepCopy())
-	ready(t, w, istio)
-	if releases, err := w.releases(t.Context(), home.Name); err != nil || releases[revision.Name+"-istiod"] != "deployed v1.24.0" {
-		t.Errorf("the releases are %v: %v", releases, err)
+	waiting := says(t, w, tag, v1.ConditionReconciled, v1.ReasonNamespaceNotFound)
+	if want := fmt.Sprintf("namespace %s of IstioRevision %s does not exist; create it, and the tag goes on", home.Name, revision.Name); waiting.Message != want {
+		t.Errorf("the tag says %q, want %q", waiting.Message, want)
 	}
+	create(t, w, home.DeepCopy())
+	serves()
 
-	t.Log("the namespace goes for good, and the Istio after it")
+	t.Log("the namespace goes for good, and the tag and the Istio after it")
 	w.delete(t, home)
 	missing()
+	w.delete(t, tag)
 	w.delete(t, istio)
-	w.nothingLeft(t, named(name))
+	w.nothingLeft(t, containing(name))
 }
 
-// Values that Istio's charts refuse.
-func TestTemplateError(t *testing.T) {
+// Values that Istio's charts refuse, before anything is installed and after.
+func TestStoryInvalidValues(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name := shortName(t)
@@ -93,7 +110,7 @@ func TestTemplateError(t *testing.T) {
 	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, want) || istio.Status.State != v1.State(v1.ReasonTemplateError) {
 		t.Errorf("the Istio is %s and says %s: %s", istio.Status.State, got.Status, got.Message)
 	}
-	there, err := w.inventory(t.Context(), named(name))
+	there, err := w.inventory(t.Context(), containing(name))
 	if err != nil || fmt.Sprint(there) != fmt.Sprint([]string{"Istio /" + name, "IstioRevision /" + name}) {
 		t.Errorf("there are %v: %v", there, err)
 	}
@@ -112,45 +129,6 @@ func TestTemplateError(t *testing.T) {
 	}
 }
 
-// Values that the charts put where the API server will not have them.
-func TestRefusedValues(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	cases := map[string]struct {
-		values v1.Values
-		want   string
-	}{
-		"a value that is not allowed": {
-			v1.Values{"replicaCount": int64(-1), "autoscaleEnabled": false},
-			"spec.replicas: Invalid value: -1: must be greater than or equal to 0",
-		},
-		"a text for a number": {
-			v1.Values{"replicaCount": "many", "autoscaleEnabled": false},
-			".spec.replicas: expected numeric (int or float), got string",
-		},
-		"not a quantity": {
-			v1.Values{"resources": map[string]any{"requests": map[string]any{"cpu": "lots"}}},
-			"quantities must match the regular expression",
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			revision := makeRevision(shortName(t), w.namespace(t), "v1.26.0")
-			revision.Spec.Values = c.values
-			create(t, w, revision)
-			got := says(t, w, revision, v1.ConditionReconciled, v1.ReasonRefused)
-			if start := "apply Deployment " + revision.Spec.Namespace + "/istiod-" + revision.Name + ": "; got.Status != metav1.ConditionFalse ||
-				!strings.HasPrefix(got.Message, start) || !strings.Contains(got.Message, c.want) ||
-				!strings.HasSuffix(got.Message, "; it is tried again every 5 minutes, and at once when the spec or the charts change") {
-				t.Errorf("it says %s: %s", got.Status, got.Message)
-			}
-			change(t, w, revision, func(r *v1.IstioRevision) { r.Spec.Values = nil })
-			ready(t, w, revision)
-		})
-	}
-}
-
 func TestUnknownVersion(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
@@ -165,10 +143,7 @@ func TestUnknownVersion(t *testing.T) {
 		}
 	}
 	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
-	change(t, w, revision, func(revision *v1.IstioRevision) { revision.Spec.Version = "v1.24.0" })
 	ready(t, w, istio)
-	ready(t, w, revision)
-
 }
 
 // Objects of the same names that another Helm release has installed.

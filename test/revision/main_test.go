@@ -1,13 +1,12 @@
 // Package revision_test looks at control planes and tags as their users do: they apply YAML to a cluster where the
 // operator works with the chart's permissions, and see what becomes of it.
 //
-// One cluster and one operator serve all tests. Each test has names and namespaces of its own; only what is called
-// "default" means the same to everybody, so that tests of it must not run in parallel with others.
+// One cluster and one operator serve all tests but those that look at the operator itself. Each test has names and
+// namespaces of its own, and leaves behind what it made, which goes with the cluster; only what is called "default" means
+// the same to all, so that tests of it run one after the other.
 package revision_test
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -19,12 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	flag.Parse()
-	// Tests wait for the cluster more than they work.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	cluster.Parallel(8)
 	code := cluster.Run(m)
 	if shared.scratch != "" {
 		_ = os.RemoveAll(shared.scratch)

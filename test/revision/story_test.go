@@ -24,20 +24,12 @@ import (
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
-// anchor is a revision that stays. It looks after what all revisions share, so that the others need not, and there is
-// not much of that: somebody else has installed the CRDs, and its own istiod runs elsewhere.
+// anchor lets an operator install one.
 func (w *world) anchor(t testing.TB) {
 	t.Helper()
-	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "anchor"}})
-	anchor := makeRevision("anchor", "anchor", "v1.31.1")
-	anchor.Spec.Values = v1.Values{
-		"base":         map[string]any{"enableCRDTemplates": false},
-		"istiodRemote": map[string]any{"enabled": true},
-	}
-	w.make(t, anchor)
-	w.undisturbed(t, func(ctx context.Context) error {
-		return w.is(ctx, anchor, v1.ConditionReady)
-	})
+	namespace, anchor := makeAnchor()
+	w.make(t, namespace, anchor)
+	w.undisturbed(t, func(ctx context.Context) error { return w.is(ctx, anchor, v1.ConditionReady) })
 }
 
 // is tells whether a condition of an object is true, after reading it.

@@ -2,8 +2,10 @@ package revision_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -15,12 +17,58 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/history"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
-// The revision called default serves istio-injection=enabled, and a tag of that name takes over from it. Not in
-// parallel with others, because there is only one default.
-func TestDefaultBecomesATag(t *testing.T) {
+// named is held by the test that has what is called default.
+var named sync.Mutex
+
+// ofDefault lets no other test have what is called default until this one has ended, and all that it had is gone.
+func ofDefault(t *testing.T) *world {
+	t.Helper()
 	w := theWorld(t)
+	named.Lock()
+	t.Cleanup(func() {
+		defer named.Unlock()
+		if err := wait.Try(context.Background(), w.clearDefault); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) clearDefault(ctx context.Context) error {
+	var left []error
+	for _, object := range []client.Object{
+		makeTag(v1.DefaultRevision, "", ""), inPlace(v1.DefaultRevision, "", ""), makeRevision(v1.DefaultRevision, "", ""),
+	} {
+		left = append(left, client.IgnoreNotFound(w.Delete(ctx, object)), w.isGone(ctx, object))
+	}
+	var revisions v1.IstioRevisionList
+	var namespaces corev1.NamespaceList
+	if err := errors.Join(w.List(ctx, &revisions), w.List(ctx, &namespaces, client.HasLabels{v1.LabelInjection})); err != nil {
+		return err
+	}
+	for i := range revisions.Items {
+		if owner := metav1.GetControllerOf(&revisions.Items[i]); owner != nil && owner.Name == v1.DefaultRevision {
+			left = append(left, fmt.Errorf("IstioRevision %s is still there: %s", revisions.Items[i].Name, said(&revisions.Items[i])))
+		}
+	}
+	for i := range namespaces.Items {
+		namespace := &namespaces.Items[i]
+		left = append(left, fmt.Errorf("namespace %s is still there", namespace.Name))
+		if namespace.DeletionTimestamp == nil {
+			left = append(left, w.Delete(ctx, namespace))
+		}
+	}
+	return errors.Join(left...)
+}
+
+// The revision called default serves istio-injection=enabled, and a tag of that name takes over from it.
+func TestDefaultBecomesATag(t *testing.T) {
+	t.Parallel()
+	w := ofDefault(t)
 	system, shop := w.namespace(t), w.namespace(t, v1.LabelInjection, v1.InjectionEnabled)
 	istio := inPlace("default", system, "v1.24.0")
 	istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = ptr.To[int64](0)
@@ -98,13 +146,14 @@ const defaultValidator = "istiod-default-validator"
 
 // Configuration that names no revision is validated by the one that default stands for.
 func TestDefaultValidates(t *testing.T) {
-	w := theWorld(t)
+	t.Parallel()
+	w := ofDefault(t)
 	name, system := shortName(t), w.namespace(t)
 	istio := create(t, w, revisionBased(name, system, "v1.24.0", 0))
 	ready(t, w, istio)
 	w.validates(t, "")
 
-	validators := follow[*admissionv1.ValidatingWebhookConfiguration](t, w, &admissionv1.ValidatingWebhookConfigurationList{})
+	validators := history.Follow[*admissionv1.ValidatingWebhookConfiguration](t, w, &admissionv1.ValidatingWebhookConfigurationList{})
 
 	t.Log("with the tag")
 	tag := create(t, w, makeTag("default", v1.IstioKind, name))
@@ -127,7 +176,7 @@ func TestDefaultValidates(t *testing.T) {
 		return kind == "Secret" && o.GetNamespace() == system && o.GetLabels()["name"] == "fairlead-default-validator"
 	})
 
-	for _, event := range validators.sofar() {
+	for _, event := range validators.Events(t) {
 		if event.Type == watch.Deleted && event.Object.Name == defaultValidator {
 			t.Error("for a moment there was nobody to validate")
 		}

@@ -17,9 +17,9 @@ import (
 )
 
 // The tag of the design, as it is written there and with what its comments offer, has the status that the design shows.
-// Not in parallel with others, because its name is default.
-func TestDesign(t *testing.T) {
-	w := theWorld(t)
+func TestStoryTagOfTheDesign(t *testing.T) {
+	t.Parallel()
+	w := ofDefault(t)
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system"}}
 	if err := w.Create(t.Context(), system); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
@@ -41,6 +41,7 @@ func TestDesign(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.apply(t, string(manifest))
+			defer w.delete(t, makeTag(design.Name, "", ""))
 			until(t, w, &v1.IstioRevisionTag{ObjectMeta: metav1.ObjectMeta{Name: design.Name}}, func(tag *v1.IstioRevisionTag) error {
 				want, got := design.Status, tag.Status
 				// The design writes the version with dots; no object of Kubernetes that is named after it could.

@@ -13,7 +13,8 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-func TestTagWantsTheNameOfARevision(t *testing.T) {
+// Of a tag and a revision of the same name, the one that came first has it until it is gone.
+func TestTagAndRevisionOfTheSameName(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name, system := shortName(t), w.namespace(t)
@@ -22,6 +23,7 @@ func TestTagWantsTheNameOfARevision(t *testing.T) {
 	ready(t, w, holder)
 	ready(t, w, target)
 
+	t.Log("a tag wants the name of a revision")
 	tag := create(t, w, makeTag(name, v1.IstioRevisionKind, target.Name))
 	got := says(t, w, tag, v1.ConditionReconciled, v1.ReasonNameAlreadyExists)
 	want := fmt.Sprintf("the name is already used by IstioRevision %s; the tag takes it when that is gone, or give the tag another name", name)
@@ -35,56 +37,30 @@ func TestTagWantsTheNameOfARevision(t *testing.T) {
 	if got := w.fairlead(t, "status", "istiorevisiontag", name, "-o", "wide"); got.code != 1 || !strings.Contains(got.stdout, want) {
 		t.Errorf("status: %+v", got)
 	}
-
-	t.Log("the holder of the name goes")
 	w.delete(t, holder)
 	w.points(t, tag, target.Name)
 	w.injects(t, name, system+"/istiod-"+target.Name)
-}
 
-func TestRevisionWantsTheNameOfATag(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	name, system := shortName(t), w.namespace(t)
-	target := create(t, w, makeRevision(name+"-target", system, "v1.26.0"))
-	names := map[string]string{"an Istio": name, "by hand": name + "-hand"}
-	tags := map[string]*v1.IstioRevisionTag{}
-	for _, name := range names {
-		tags[name] = create(t, w, makeTag(name, v1.IstioRevisionKind, target.Name))
+	t.Log("a revision wants the name of the tag")
+	istio := create(t, w, inPlace(name, system, "v1.24.0"))
+	revision := makeRevision(name, "", "")
+	got = says(t, w, revision, v1.ConditionReconciled, v1.ReasonNameAlreadyExists)
+	want = fmt.Sprintf("the name is already used by IstioRevisionTag %s; delete the tag, or give the Istio or IstioRevision another name", name)
+	if got.Status != metav1.ConditionFalse || got.Message != want {
+		t.Errorf("the revision says %+v, want %q", got, want)
 	}
-	for _, tag := range tags {
-		w.points(t, tag, target.Name)
+	if revision.Status.State != v1.State(v1.ReasonNameAlreadyExists) {
+		t.Errorf("the state is %s", revision.Status.State)
 	}
-
-	istio := create(t, w, inPlace(names["an Istio"], system, "v1.24.0"))
-	create(t, w, makeRevision(names["by hand"], system, "v1.24.0"))
-	for how, name := range names {
-		revision := makeRevision(name, "", "")
-		got := says(t, w, revision, v1.ConditionReconciled, v1.ReasonNameAlreadyExists)
-		want := fmt.Sprintf("the name is already used by IstioRevisionTag %s; delete the tag, or give the Istio or IstioRevision another name", name)
-		if got.Status != metav1.ConditionFalse || got.Message != want {
-			t.Errorf("%s: the revision says %+v, want %q", how, got, want)
-		}
-		if revision.Status.State != v1.State(v1.ReasonNameAlreadyExists) {
-			t.Errorf("%s: the state is %s", how, revision.Status.State)
-		}
-		err := w.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "istiod-" + name}, &appsv1.Deployment{})
-		if !apierrors.IsNotFound(err) {
-			t.Errorf("%s: a control plane was installed: %v", how, err)
-		}
-		w.injects(t, name, system+"/istiod-"+target.Name)
+	err := w.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "istiod-" + name}, &appsv1.Deployment{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a control plane was installed: %v", err)
 	}
-	got := says(t, w, istio, v1.ConditionReady, v1.ReasonNameAlreadyExists)
+	w.injects(t, name, system+"/istiod-"+target.Name)
+	got = says(t, w, istio, v1.ConditionReady, v1.ReasonNameAlreadyExists)
 	if want := "IstioRevisionTag " + name; !strings.Contains(got.Message, want) {
 		t.Errorf("the Istio does not name %s: %+v", want, got)
 	}
-
-	t.Log("the tags go")
-	for _, tag := range tags {
-		w.delete(t, tag)
-	}
-	for _, name := range names {
-		ready(t, w, makeRevision(name, "", ""))
-	}
+	w.delete(t, tag)
 	ready(t, w, istio)
 }

@@ -2,13 +2,9 @@ package revision_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
@@ -77,36 +73,4 @@ func TestTagReference(t *testing.T) {
 	t.Log("it comes back")
 	create(t, w, revisionBased(name, system, "v1.26.0", 0))
 	pointAll()
-}
-
-// The namespace of a control plane may go, come back, and go for good.
-func TestNamespaceGoesUnderATag(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	name, system := shortName(t), w.namespace(t)
-	revision := name + "-v1-31-1"
-	istio := create(t, w, revisionBased(name, system, "v1.31.1", 0))
-	tag := create(t, w, makeTag(name, v1.IstioKind, name))
-	w.points(t, tag, revision)
-
-	namespace := func() *corev1.Namespace { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}} }
-	w.delete(t, namespace())
-	got := says(t, w, tag, v1.ConditionReconciled, v1.ReasonNamespaceNotFound)
-	want := fmt.Sprintf("namespace %s of IstioRevision %s does not exist; create it, and the tag goes on", system, revision)
-	if got.Message != want {
-		t.Errorf("the tag says %q, want %q", got.Message, want)
-	}
-	says(t, w, istio, v1.ConditionReady, v1.ReasonNamespaceNotFound)
-
-	create(t, w, namespace())
-	ready(t, w, istio)
-	w.points(t, tag, revision)
-	if left := w.installedFor(t, name); len(left) != 3 {
-		t.Errorf("installed for the tag are %q, want webhook, Service and record", left)
-	}
-
-	w.delete(t, namespace())
-	w.delete(t, tag)
-	w.delete(t, istio)
-	w.nothingLeft(t, func(_ string, o client.Object) bool { return strings.Contains(o.GetName(), name) })
 }

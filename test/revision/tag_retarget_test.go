@@ -1,7 +1,6 @@
 package revision_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -9,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/history"
 )
 
 func TestRetarget(t *testing.T) {
@@ -25,7 +24,8 @@ func TestRetarget(t *testing.T) {
 	for _, r := range []*v1.IstioRevision{
 		makeRevision(name+"-a", blue, "v1.24.0"),
 		makeRevision(name+"-b", blue, "v1.31.0"),
-		makeRevision(name+"-c", green, "v1.31.1"),
+		makeRevision(name+"-c", blue, "v1.31.1"),
+		makeRevision(name+"-d", green, "v1.31.1"),
 	} {
 		revisions[r.Name] = create(t, w, r)
 	}
@@ -33,7 +33,7 @@ func TestRetarget(t *testing.T) {
 		ready(t, w, r)
 	}
 	tag := create(t, w, makeTag(name, v1.IstioRevisionKind, name+"-a"))
-	webhooks := follow[*admissionv1.MutatingWebhookConfiguration](t, w, &admissionv1.MutatingWebhookConfigurationList{}, ofTag(name))
+	webhooks := history.Follow[*admissionv1.MutatingWebhookConfiguration](t, w, &admissionv1.MutatingWebhookConfigurationList{}, ofTag(name))
 
 	// webhook, record and, of newer charts, Service.
 	installed := func(namespace string, service bool) []string {
@@ -46,13 +46,15 @@ func TestRetarget(t *testing.T) {
 		}
 		return objects
 	}
+	var uids []types.UID
 	for _, step := range []struct {
 		why, target, namespace string
 		installed              []string
 	}{
 		{"for the first time", name + "-a", blue, installed(blue, false)},
 		{"in the same namespace", name + "-b", blue, installed(blue, true)},
-		{"in another namespace", name + "-c", green, installed(green, true)},
+		{"with its Service", name + "-c", blue, installed(blue, true)},
+		{"in another namespace", name + "-d", green, installed(green, true)},
 		{"and back, to charts that make no Service", name + "-a", blue, installed(blue, false)},
 	} {
 		t.Log(step.why)
@@ -65,6 +67,12 @@ func TestRetarget(t *testing.T) {
 		if diff := cmp.Diff(step.installed, w.installedFor(t, name)); diff != "" {
 			t.Errorf("%s: installed for the tag: (-want +got)\n%s", step.why, diff)
 		}
+		if len(step.installed) == 3 {
+			uids = append(uids, w.serviceOfTag(t, name, step.namespace, step.target).UID)
+		}
+	}
+	if uids[0] != uids[1] {
+		t.Error("the Service was made anew instead of moved")
 	}
 
 	t.Log("to what does not exist")
@@ -75,6 +83,11 @@ func TestRetarget(t *testing.T) {
 	}
 	w.injects(t, name, blue+"/istiod-"+name+"-a")
 	neverWithout(t, webhooks)
+
+	w.delete(t, tag)
+	if left := w.installedFor(t, name); len(left) > 0 {
+		t.Errorf("left are %q", left)
+	}
 }
 
 // installedFor names what there is of a tag in the whole cluster, without the numbers of Helm's records.
@@ -95,10 +108,10 @@ func (w *world) installedFor(t testing.TB, tag string) []string {
 }
 
 // neverWithout checks that from the first webhook on there was always one: the new one comes before the old one goes.
-func neverWithout(t testing.TB, webhooks *history[*admissionv1.MutatingWebhookConfiguration]) {
+func neverWithout(t testing.TB, webhooks *history.History[*admissionv1.MutatingWebhookConfiguration]) {
 	t.Helper()
 	present := map[string]bool{}
-	for _, event := range webhooks.sofar() {
+	for _, event := range webhooks.Events(t) {
 		if event.Type == watch.Deleted {
 			delete(present, event.Object.Name)
 		} else {
@@ -110,33 +123,15 @@ func neverWithout(t testing.TB, webhooks *history[*admissionv1.MutatingWebhookCo
 	}
 }
 
-// Charts from 1.31 on make a Service for each tag.
-func TestServiceOfTag(t *testing.T) {
-	t.Parallel()
-	w := theWorld(t)
-	name, system := shortName(t), w.namespace(t)
-	istio := create(t, w, revisionBased(name, system, "v1.31.0", 0))
-	tag := create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
-	var uids []types.UID
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "istiod-revision-tag-" + tag.Name}}
-	for _, version := range []string{"v1.31.0", "v1.31.1"} {
-		change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = version })
-		revision := name + "-" + strings.ReplaceAll(version, ".", "-")
-		w.points(t, tag, revision)
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(service), service); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string]string{"app": "istiod", "istio.io/rev": revision}, service.Spec.Selector); diff != "" {
-			t.Errorf("%s: the Service selects: (-want +got)\n%s", version, diff)
-		}
-		uids = append(uids, service.UID)
+// serviceOfTag is the one that charts from 1.31 on make, which selects the pods of the revision that the tag leads to.
+func (w *world) serviceOfTag(t testing.TB, tag, namespace, revision string) *corev1.Service {
+	t.Helper()
+	service := &corev1.Service{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "istiod-revision-tag-" + tag}, service); err != nil {
+		t.Fatal(err)
 	}
-	if uids[0] != uids[1] {
-		t.Error("the Service was made anew instead of moved")
+	if diff := cmp.Diff(map[string]string{"app": "istiod", "istio.io/rev": revision}, service.Spec.Selector); diff != "" {
+		t.Errorf("the Service selects: (-want +got)\n%s", diff)
 	}
-	w.delete(t, tag)
-	eventually(t, func(ctx context.Context) error { return w.isGone(ctx, service) })
-	if left := w.installedFor(t, tag.Name); len(left) > 0 {
-		t.Errorf("left are %q", left)
-	}
+	return service
 }

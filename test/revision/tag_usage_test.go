@@ -36,24 +36,9 @@ func TestUse(t *testing.T) {
 			then: func(u *user) { u.labelNamespace("istio.io/rev", "another") }, after: nobody,
 		},
 		{
-			name: "injection disabled beats the revision", namespace: labels{"istio.io/rev": "NAME"},
-			used: "1 namespace: Namespace SHOP",
-			then: func(u *user) { u.labelNamespace("istio-injection", "disabled") }, after: nobody,
-		},
-		{
 			name: "a pod that ends", pod: labels{"istio.io/rev": "NAME"},
 			used: "1 pod: Pod SHOP/app",
 			then: func(u *user) { u.phase(corev1.PodSucceeded) }, after: nobody,
-		},
-		{
-			name: "a pod that fails", pod: labels{"istio.io/rev": "NAME"}, annotations: labels{"istio.io/rev": "NAME"},
-			used: "1 pod: Pod SHOP/app",
-			then: func(u *user) { u.phase(corev1.PodFailed) }, after: nobody,
-		},
-		{
-			name: "a pod that wants no sidecar", pod: labels{"istio.io/rev": "NAME"},
-			used: "1 pod: Pod SHOP/app",
-			then: func(u *user) { u.labelPod("sidecar.istio.io/inject", "false") }, after: nobody,
 		},
 		{
 			name: "a pod that has its sidecar, and wants none", pod: labels{"istio.io/rev": "NAME"}, annotations: labels{"istio.io/rev": "NAME"},
@@ -64,11 +49,6 @@ func TestUse(t *testing.T) {
 				u.labelNamespace("istio-injection", "disabled")
 			},
 			after: "1 pod: Pod SHOP/app",
-		},
-		{
-			name: "the namespace decides for its pods", pod: labels{"istio.io/rev": "NAME"},
-			used: "1 pod: Pod SHOP/app",
-			then: func(u *user) { u.labelNamespace("istio.io/rev", "another") }, after: nobody,
 		},
 		{
 			name: "a pod that goes", pod: labels{}, annotations: labels{"istio.io/rev": "NAME"},

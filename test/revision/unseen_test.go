@@ -1,13 +1,11 @@
 package revision_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,25 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/history"
 )
 
-// Who may not see pods any more does not know who uses what, and must not act as if nobody did.
-func TestUnseenPods(t *testing.T) {
-	t.Parallel()
-	w := newHub(t)
+// unseenPods: who may not see pods any more does not know who uses what, and must not act as if nobody did.
+func (w *world) unseenPods(t *testing.T) {
 	w.keepServing(t)
 	config, eyes := rest.CopyConfig(w.Config()), &blindfold{}
 	config.Wrap(eyes.over)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	run := inProcess(t)
-	go func() { ended <- run(ctx, config) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	operateWithin(t, config)
 	istio, tag := revisionBased("mesh", hubNamespace, "v1.24.0", 0), makeTag("prod", v1.IstioKind, "mesh")
 	w.make(t, istio, tag)
 	w.points(t, tag, "mesh-v1-24-0")
@@ -50,7 +38,7 @@ func TestUnseenPods(t *testing.T) {
 	}
 
 	t.Log("upgrades go on, but nothing is pruned")
-	revisions := follow[*v1.IstioRevision](t, w, &v1.IstioRevisionList{})
+	revisions := history.Follow[*v1.IstioRevision](t, w, &v1.IstioRevisionList{})
 	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
 	w.points(t, tag, "mesh-v1-26-0")
 	says(t, w, makeRevision("mesh-v1-26-0", "", ""), v1.ConditionInUse, v1.ReasonUsageCheckFailed)
@@ -59,16 +47,19 @@ func TestUnseenPods(t *testing.T) {
 	}
 
 	t.Log("with its eyes open, the operator sees that nobody uses it")
-	opened := time.Now()
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	w.make(t, shop)
 	eyes.put(false)
-	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, makePod("shop", "cart"))
-	gone := revisions.first(t, "the deletion of "+old.Name, func(h happened[*v1.IstioRevision]) bool {
+	w.make(t, makePod(shop.Name, "cart"))
+	gone := revisions.First(t, "the deletion of "+old.Name, func(h history.Event[*v1.IstioRevision]) bool {
 		return h.Object.Name == old.Name && !h.Object.DeletionTimestamp.IsZero()
 	})
-	if gone.At.Before(opened) {
+	if history.Order(t, gone.Object) < history.Order(t, shop) {
 		t.Error("it was pruned while nobody knew who used it")
 	}
 	says(t, w, tag, v1.ConditionInUse, v1.ReasonNotReferencedByAnything)
+	w.delete(t, tag)
+	w.delete(t, istio)
 }
 
 // blindfold lets the API server seem to refuse to show pods, whether they are asked for or watched.

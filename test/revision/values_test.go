@@ -1,20 +1,24 @@
 package revision_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/controlplane"
 )
 
-// The profile comes first, then what the user says, then what Fairlead has to decide.
+// The profile comes first, then what the user says, then what Fairlead has to decide. That an Istio hands its profile on is
+// in package istio.
 func TestValues(t *testing.T) {
 	t.Parallel()
-	w := theWorld(t)
 	env := func(name, value string) v1.Values {
 		return v1.Values{"pilot": map[string]any{"env": map[string]any{name: value}}}
 	}
@@ -53,19 +57,27 @@ func TestValues(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			namespace := w.namespace(t)
-			istio := inPlace(shortName(t), namespace, "v1.26.0")
-			istio.Spec.Profile, istio.Spec.Values = c.profile, c.values
-			create(t, w, istio)
-			ready(t, w, istio)
-			w.runsWith(t, namespace, istio.Name, c.env)
-			mesh := &corev1.ConfigMap{}
-			if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "istio-" + istio.Name}, mesh); err != nil {
-				t.Fatal(err)
+			revision := makeRevision("mesh", "somewhere", "v1.26.0")
+			revision.Spec.Values = c.values
+			if c.profile != "" {
+				revision.Spec.Values = v1.Values{"profile": c.profile}
+				maps.Copy(revision.Spec.Values, c.values)
 			}
+			release := types.NamespacedName{Namespace: "somewhere", Name: "mesh-istiod"}
+			var d appsv1.Deployment
+			var mesh corev1.ConfigMap
+			for _, object := range rendered(t, release, "v1.26.0", "istiod", controlplane.Values(revision)) {
+				into := map[string]any{"Deployment istiod-mesh": &d, "ConfigMap istio-mesh": &mesh}[object.GetKind()+" "+object.GetName()]
+				if into == nil {
+					continue
+				}
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runsWith(t, &d, "mesh", c.env)
 			// Where the mesh looks for its control plane.
-			for _, part := range append(c.mesh, "istiod-"+istio.Name+"."+namespace+".svc:15012") {
+			for _, part := range append(c.mesh, "istiod-mesh.somewhere.svc:15012") {
 				if !strings.Contains(mesh.Data["mesh"], part) {
 					t.Errorf("%s is not part of\n%s", part, mesh.Data["mesh"])
 				}
@@ -75,14 +87,10 @@ func TestValues(t *testing.T) {
 }
 
 // runsWith checks the environment of a revision's istiod, and that it is told what it is.
-func (w *world) runsWith(t testing.TB, namespace, revision string, want map[string]string) {
+func runsWith(t testing.TB, d *appsv1.Deployment, revision string, want map[string]string) {
 	t.Helper()
-	var d appsv1.Deployment
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "istiod-" + revision}, &d); err != nil {
-		t.Fatal(err)
-	}
 	if got := d.Labels[v1.LabelRevision]; got != revision {
-		t.Errorf("the Deployment is of revision %q", got)
+		t.Fatalf("the Deployment is of revision %q", got)
 	}
 	has := map[string]string{}
 	for _, variable := range d.Spec.Template.Spec.Containers[0].Env {
@@ -107,7 +115,11 @@ func TestRevisionByHand(t *testing.T) {
 	}
 	create(t, w, revision)
 	ready(t, w, revision)
-	w.runsWith(t, namespace, name, map[string]string{"REVISION": name, "PILOT_ENABLE_AMBIENT": "true"})
+	var d appsv1.Deployment
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "istiod-" + name}, &d); err != nil {
+		t.Fatal(err)
+	}
+	runsWith(t, &d, name, map[string]string{"REVISION": name, "PILOT_ENABLE_AMBIENT": "true"})
 
 	change(t, w, revision, func(r *v1.IstioRevision) { r.Spec.Version = "v1.31.0" })
 	ready(t, w, revision)
@@ -115,5 +127,5 @@ func TestRevisionByHand(t *testing.T) {
 		t.Errorf("the releases are %v: %v", releases, err)
 	}
 	w.delete(t, revision)
-	w.nothingLeft(t, named(name))
+	w.nothingLeft(t, containing(name))
 }

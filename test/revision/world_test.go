@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -29,7 +31,9 @@ var shared struct {
 	once    sync.Once
 	world   *world
 	scratch string
-	err     error
+	// charts is the directory of the operator's charts, to which tests add.
+	charts string
+	err    error
 }
 
 // theWorld is the one that the tests share. The operator's log of the test's time is shown if the test fails.
@@ -37,8 +41,15 @@ func theWorld(t testing.TB) *world {
 	t.Helper()
 	c, charts := cluster.Shared(t), cluster.Charts(t)
 	shared.once.Do(func() {
-		if shared.scratch, shared.err = os.MkdirTemp("", "revision-"); shared.err == nil {
-			shared.world, shared.err = start(c, charts, shared.scratch)
+		if shared.scratch, shared.err = os.MkdirTemp("", "revision-"); shared.err != nil {
+			return
+		}
+		shared.charts = filepath.Join(shared.scratch, "charts")
+		if shared.err = linkCharts(charts, shared.charts); shared.err != nil {
+			return
+		}
+		if shared.world, shared.err = start(c, shared.charts, shared.scratch); shared.err == nil {
+			shared.err = shared.world.install(makeAnchor())
 		}
 	})
 	if shared.err != nil {
@@ -48,23 +59,50 @@ func theWorld(t testing.TB) *world {
 	return shared.world
 }
 
-// ownWorld is a cluster of the test's own, whose operator has other flags. With a --chart-dir or --chart-repository
-// among them, the charts come from there.
-func ownWorld(t testing.TB, flags ...string) *world {
-	t.Helper()
-	w, err := start(cluster.Start(t, cluster.Options{}), cluster.Charts(t), t.TempDir(), flags...)
+// linkCharts makes a directory with links to all charts of another.
+func linkCharts(from, to string) error {
+	versions, err := os.ReadDir(from)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	w.operator.ShowTo(t)
-	t.Cleanup(func() { w.operator.Kill() })
-	return w
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	for _, version := range versions {
+		if err := os.Symlink(filepath.Join(from, version.Name()), filepath.Join(to, version.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeAnchor is a revision that stays, and its namespace. It looks after what all revisions share, so that the others need
+// not, and there is not much of that: without Istio's CRDs, which take the API server longer than all the rest, and with an
+// istiod that runs elsewhere.
+func makeAnchor() (*corev1.Namespace, *v1.IstioRevision) {
+	const name = "anchor"
+	anchor := makeRevision(name, name, "v1.31.1")
+	anchor.Spec.Values = v1.Values{"base": withoutCRDs(), "istiodRemote": map[string]any{"enabled": true}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, anchor
+}
+
+// withoutCRDs are values of the base chart.
+func withoutCRDs() map[string]any { return map[string]any{"enableCRDTemplates": false} }
+
+// install makes a revision in a namespace and waits until it is ready.
+func (w *world) install(namespace *corev1.Namespace, revision *v1.IstioRevision) error {
+	ctx := context.Background()
+	for _, object := range []client.Object{namespace, revision} {
+		if err := w.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+			return err
+		}
+	}
+	return wait.Try(ctx, func(ctx context.Context) error { return w.is(ctx, revision, v1.ConditionReady) })
 }
 
 // start brings the chart's permissions into the cluster and runs the operator with them.
 func start(c *cluster.Cluster, charts, scratch string, flags ...string) (*world, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := context.Background()
 	admin, err := launch.Administrator(c)
 	if err != nil {
 		return nil, err
@@ -74,7 +112,7 @@ func start(c *cluster.Cluster, charts, scratch string, flags ...string) (*world,
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--kubeconfig", kubeconfig, "--leader-elect=false", "--log-format", "text"}
+	args := []string{"--kubeconfig", kubeconfig, "--passages=revision", "--leader-elect=false", "--log-format", "text"}
 	if !given(flags, "--chart-dir") && !given(flags, "--chart-repository") {
 		args = append(args, "--chart-dir", charts)
 	}
