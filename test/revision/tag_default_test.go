@@ -65,11 +65,22 @@ func (w *world) clearDefault(ctx context.Context) error {
 	return errors.Join(left...)
 }
 
+// istioSystem is the usual namespace, which outlives the test. There is one istiod of the revision default in a cluster, so
+// that it has to be in the same namespace if the test runs again.
+func (w *world) istioSystem(t testing.TB) string {
+	t.Helper()
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system"}}
+	if err := w.Create(t.Context(), system); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	return system.Name
+}
+
 // The revision called default serves istio-injection=enabled, and a tag of that name takes over from it.
 func TestDefaultBecomesATag(t *testing.T) {
 	t.Parallel()
 	w := ofDefault(t)
-	system, shop := w.namespace(t), w.namespace(t, v1.LabelInjection, v1.InjectionEnabled)
+	system, shop := w.istioSystem(t), w.namespace(t, v1.LabelInjection, v1.InjectionEnabled)
 	istio := inPlace("default", system, "v1.24.0")
 	istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = ptr.To[int64](0)
 	create(t, w, istio)

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -20,12 +18,9 @@ import (
 func TestStoryTagOfTheDesign(t *testing.T) {
 	t.Parallel()
 	w := ofDefault(t)
-	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system"}}
-	if err := w.Create(t.Context(), system); client.IgnoreAlreadyExists(err) != nil {
-		t.Fatal(err)
-	}
+	system := w.istioSystem(t)
 	w.namespace(t, v1.LabelInjection, v1.InjectionEnabled)
-	create(t, w, revisionBased("default", "istio-system", "v1.24.0", 0))
+	create(t, w, revisionBased("default", system, "v1.24.0", 0))
 	files, err := filepath.Glob("../compatibility/testdata/accepted/tag-*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no YAML of the design: %v", err)

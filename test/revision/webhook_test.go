@@ -72,10 +72,15 @@ func (w *world) injected(t testing.TB, namespace, name, revision string) *corev1
 	return w.injectedNow(t, namespace, name, revision)
 }
 
-// injectedNow makes a pod that gets the sidecar of a revision.
+// injectedNow makes a pod, whose sidecar must be that of a revision. An istiod that is starved may not answer in time.
 func (w *world) injectedNow(t testing.TB, namespace, name, revision string) *corev1.Pod {
 	t.Helper()
-	pod := create(t, w, makePod(namespace, name))
+	var pod *corev1.Pod
+	eventually(t, func(ctx context.Context) error {
+		pod = makePod(namespace, name)
+		return w.Create(ctx, pod)
+	})
+	w.removeAfter(t, pod)
 	if err := hasSidecar(pod, revision); err != nil {
 		t.Fatal(err)
 	}
