@@ -38,7 +38,7 @@ func adoptionActs(d *demo) ([]act, error) {
 	}
 	run := func(cluster string) scene { return in(cluster, "apply", "-f", shop) }
 	runs := func(cluster string) scene {
-		return in(cluster, "wait", "deployments", "--all", "--for=condition=Available", "--timeout=60s")
+		return in(cluster, "wait", "deployments", "--all", "--for=condition=Available", "--timeout="+deadline())
 	}
 	generations := func(cluster string) scene {
 		return in(cluster, "get", "deployments,services", "-o",
@@ -57,18 +57,18 @@ func adoptionActs(d *demo) ([]act, error) {
 	clusters := fairlead(done, "clusters")
 	draft := fairlead(done, "adopt", "--cluster", "east", "-n", "shop", "--with-dependencies", "-o", "yaml")
 	draft.into = d.path("adopted.yaml")
-	settled := ofPolicy(done, "watch", "--wait", "--timeout", "1m")
-	reported := kubectl("wait", "pp/"+policy, "-n", "shop", "--for=condition=Ready", "--timeout=60s")
+	settled := ofPolicy(done, "watch", "--wait", "--timeout", deadline())
+	reported := kubectl("wait", "pp/"+policy, "-n", "shop", "--for=condition=Ready", "--timeout="+deadline())
 	return []act{
 		{"Both run a shop; in west somebody has switched debugging on by hand", []scene{
 			run("east"), run("west"),
 			in("west", "set", "env", "deployment/cart", "DEBUG=1"),
-			runs("east"), in("west", "rollout", "status", "deployment/cart", "--timeout=60s"),
+			runs("east"), in("west", "rollout", "status", "deployment/cart", "--timeout="+deadline()),
 			generations("east"), pods("east"),
 		}},
 		{"They join the hub: that touches nothing that they run", []scene{
 			join("east"), join("west"),
-			kubectl("wait", "clusters.cluster.karmada.io", "--all", "--for=condition=Ready", "--timeout=60s"),
+			kubectl("wait", "clusters.cluster.karmada.io", "--all", "--for=condition=Ready", "--timeout="+deadline()),
 			clusters,
 		}},
 		{"What would become of what runs in east? Nothing is written to find out", []scene{
@@ -85,7 +85,7 @@ func adoptionActs(d *demo) ([]act, error) {
 		}},
 		{"West, too, by the same policy. With Abort, what it runs already is left alone, and said so", []scene{
 			patchPolicy(`"conflictResolution":"Abort","placement":{"clusterAffinity":{"clusterNames":["east","west"]}}`),
-			kubectl("wait", "pp/"+policy, "-n", "shop", "--timeout=60s", `--for=jsonpath={.status.conflicting}=4`),
+			kubectl("wait", "pp/"+policy, "-n", "shop", "--timeout="+deadline(), `--for=jsonpath={.status.conflicting}=4`),
 			ofPolicy(refused, "status"),
 		}},
 		{"With Overwrite it would be taken over, and cart would lose what the template does not say", []scene{
@@ -99,9 +99,9 @@ func adoptionActs(d *demo) ([]act, error) {
 		}},
 		{"From now on the hub has the say: an edit in a cluster is put back", []scene{
 			in("west", "scale", "deployment/checkout", "--replicas=0"),
-			in("west", "wait", "deployment/checkout", "--for=jsonpath={.spec.replicas}=2", "--timeout=60s"),
+			in("west", "wait", "deployment/checkout", "--for=jsonpath={.spec.replicas}=2", "--timeout="+deadline()),
 			in("west", "delete", "service", "cart"),
-			in("west", "wait", "service/cart", "--for=create", "--timeout=60s"),
+			in("west", "wait", "service/cart", "--for=create", "--timeout="+deadline()),
 		}},
 		{"A change of mind: everything is let go, and what was there before is put back", []scene{
 			ofPolicy(done, "abort", "--yes"),

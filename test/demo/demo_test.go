@@ -1,38 +1,55 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
 )
+
+// storyVariable has the test binary be the demo: a story to tell.
+const storyVariable = "FAIRLEAD_DEMO_STORY"
+
+func TestMain(m *testing.M) {
+	story := os.Getenv(storyVariable)
+	if story == "" {
+		cluster.Parallel(4)
+		os.Exit(m.Run())
+	}
+	ctrl.SetLogger(logr.Discard())
+	if err := run(context.Background(), story, true); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
 
 // tell tells a whole story without the pauses, and gives what it says. It goes no further when a command ends in another
 // way than it should.
 func tell(t *testing.T, story string) string {
 	t.Helper()
-	root, err := cluster.Root()
-	if err != nil {
+	if err := cluster.LookAt("bin/fairlead", "bin/localkube", "bin/localkube-istiod", "docs/samples"); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.LookAt("bin/fairlead", "bin/localkube", "bin/localkube-istiod", "docs/samples", "test/demo", "test/environmentd"); err != nil {
-		t.Fatal(err)
-	}
-	demo := filepath.Join(t.TempDir(), "demo")
-	build := exec.Command("go", "build", "-o", demo, "./test/demo")
-	build.Dir = root
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	began := time.Now()
-	output, err := exec.Command(demo, "--fast", "--story", story).CombinedOutput()
+	demo := exec.CommandContext(t.Context(), os.Args[0])
+	demo.Env = append(os.Environ(), storyVariable+"="+story)
+	output, err := demo.CombinedOutput()
+	t.Cleanup(func() {
+		if t.Failed() {
+			launch.KeepLog(t, "demo", string(output))
+		}
+	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
+		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+		t.Fatalf("%v\n%s", err, strings.Join(lines[max(0, len(lines)-30):], "\n"))
 	}
-	t.Logf("told in %s", time.Since(began).Round(time.Second))
 	return string(output)
 }
 
@@ -42,7 +59,7 @@ func says(t *testing.T, output string, lines ...string) {
 	told := strings.Join(strings.Fields(output), " ")
 	for _, line := range lines {
 		if !strings.Contains(told, line) {
-			t.Errorf("nowhere does it say %q:\n%s", line, output)
+			t.Errorf("nowhere does it say %q", line)
 		}
 	}
 }
@@ -52,7 +69,7 @@ func TestDemo(t *testing.T) {
 	output := tell(t, "migration")
 	says(t, output,
 		"then 24 Deployments in 4 batches of at most 6",
-		"Deployment legacy/mainframe: restart failed: Readiness timeout exceeded after 6s",
+		"Deployment legacy/mainframe: restart failed: Readiness timeout exceeded after 2s",
 		"23 of 24 done, 1 failed, batch 4 of 4",
 		"workloads to default-v1-26-0: Completed, 24 of 24 done",
 	)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/fairlead/fairlead/test/chart"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 func main() {
@@ -116,7 +117,8 @@ func run(ctx context.Context, story string, fast bool) error {
 	defer operator.end()
 	if err := d.tell(ctx, play); err != nil {
 		if log, readErr := os.ReadFile(d.path("operator.log")); readErr == nil && ctx.Err() == nil {
-			err = fmt.Errorf("%w\nthe operator's log:\n%s", err, log)
+			lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+			err = fmt.Errorf("%w\nthe end of the operator's log:\n%s", err, strings.Join(lines[max(0, len(lines)-20):], "\n"))
 		}
 		return err
 	}
@@ -130,15 +132,20 @@ func (d *demo) open(ctx context.Context, s site) error {
 	if s.profile != "" {
 		command = append(command, "--profile", s.profile)
 	}
-	return d.show(ctx, scene{command: append(command, "--until-exit-of", fmt.Sprint(os.Getpid()))})
+	began := time.Now()
+	if err := d.show(ctx, scene{command: append(command, "--until-exit-of", fmt.Sprint(os.Getpid()))}); err != nil {
+		return err
+	}
+	wait.ClusterStarted(time.Since(began))
+	return nil
 }
 
 // tell waits for the operator and tells the story.
 func (d *demo) tell(ctx context.Context, p play) error {
-	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "crd/"+p.crd, "--timeout=60s"); err != nil {
+	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "crd/"+p.crd, "--timeout="+deadline()); err != nil {
 		return err
 	}
-	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=condition=Established", "crd/"+p.crd, "--timeout=60s"); err != nil {
+	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=condition=Established", "crd/"+p.crd, "--timeout="+deadline()); err != nil {
 		return err
 	}
 	acts, err := p.acts(d)
@@ -154,6 +161,11 @@ func (d *demo) tell(ctx context.Context, p play) error {
 		}
 	}
 	return nil
+}
+
+// deadline is how long a command waits for what must happen. It grows with the machine.
+func deadline() string {
+	return strings.TrimSuffix(max(time.Minute, wait.Deadline().Round(time.Minute)).String(), "0s")
 }
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 )
 
 // mesh takes a mesh of two zones from service tags to MeshServices, while it is called.
@@ -16,7 +15,7 @@ var mesh = play{
 			return nil, err
 		}
 		return []string{
-			"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", d.traffic.server, "--mesh-insecure", "--mesh-switch-timeout", "10s",
+			"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-insecure", "--mesh-switch-timeout", deadline(),
 		}, nil
 	},
 	crd:  "meshtcproutes.kuma.io",
@@ -43,7 +42,7 @@ func ofMesh(code int, verb string, args ...string) scene {
 func setMode(mode string) []scene {
 	return []scene{
 		kubectl("patch", "mesh", "default", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"meshServices":%q}}`, mode)),
-		kubectl("wait", "mesh/default", "--for=jsonpath={.status.mode}="+mode, "--timeout=60s"),
+		kubectl("wait", "mesh/default", "--for=jsonpath={.status.mode}="+mode, "--timeout="+deadline()),
 	}
 }
 
@@ -57,7 +56,7 @@ func meshActs(d *demo) ([]act, error) {
 	answers := func(consumer string, zones ...string) scene {
 		return scene{play: func(ctx context.Context) error { return t.answers(ctx, consumer, zones) }}
 	}
-	settled := ofMesh(done, "watch", "--wait", "--timeout", "1m")
+	settled := ofMesh(done, "watch", "--wait", "--timeout", deadline())
 	services := kubectl("get", "meshservices", "-A")
 	converted := fairlead(done, "convert", "-f", policies)
 	converted.into = d.path("policies.yaml")
@@ -68,11 +67,11 @@ func meshActs(d *demo) ([]act, error) {
 		{"A shop in two zones: its backend runs in east and in west, and no pod knows of MeshServices", []scene{
 			kubectl("apply", "-f", meshSamples+"mesh.yaml", "-f", d.path("west.yaml"), "-f", d.path("shop.yaml"), "-f", policies),
 			{play: func(ctx context.Context) error { return t.run(ctx, d) }},
-			kubectl("wait", "mesh/default", "--for=condition=Served", "--timeout=60s"),
+			kubectl("wait", "mesh/default", "--for=condition=Served", "--timeout="+deadline()),
 			kubectl("get", "dataplanes", "-n", "shop"),
 		}},
 		{"cart and checkout call " + target + " 50 times a second, and both zones answer", []scene{
-			{play: t.call},
+			{play: func(ctx context.Context) error { return t.call(ctx, d) }},
 			answers("cart", east, west), answers("checkout", east, west),
 		}},
 		{"What would MeshServices change? Nothing is written to find out", []scene{
@@ -83,7 +82,7 @@ func meshActs(d *demo) ([]act, error) {
 			kubectl("apply", "-f", d.path("policies.yaml"), "-f", meshSamples+"route.yaml"),
 		}},
 		{"MeshServices are made, and nobody is sent to one who does not ask for it", append(setMode("ReachableBackendRefs"),
-			kubectl("wait", "meshservice/backend", "-n", "shop", "--for=create", "--timeout=60s"),
+			kubectl("wait", "meshservice/backend", "-n", "shop", "--for=create", "--timeout="+deadline()),
 			services,
 			answers("cart", east, west), answers("checkout", east, west),
 		)},
@@ -113,13 +112,4 @@ func meshActs(d *demo) ([]act, error) {
 		}},
 		{"Nobody has noticed", []scene{{play: t.end}}},
 	}, nil
-}
-
-// freeAddress is one of this machine that nobody listens at.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

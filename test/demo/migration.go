@@ -57,31 +57,32 @@ var migration = play{
 
 func migrationActs(d *demo) ([]act, error) {
 	const old, next = "default-v1-24-0", "default-v1-26-0"
-	manifests, grace, delay, timeout := "istio.yaml", 5, "2s", "15s"
+	manifests, grace, delay := "istio.yaml", 5, "2s"
 	if d.fast {
-		grace, delay, timeout = 0, "0s", "6s"
+		grace, delay = 0, "0s"
 	}
-	if err := os.WriteFile(d.path(manifests), fmt.Appendf(nil, istio, grace, delay, timeout), 0o644); err != nil {
+	// The one that never becomes ready has a timeout of its own, and is the only one to fail on a slow machine, too.
+	if err := os.WriteFile(d.path(manifests), fmt.Appendf(nil, istio, grace, delay, deadline()), 0o644); err != nil {
 		return nil, err
 	}
 	if err := writeWorkloads(d.path("workloads.yaml"), teams(old, "prod", d.fast)); err != nil {
 		return nil, err
 	}
 	istiod := func(revision string) scene {
-		return scene{command: []string{"localkube", "istiod", "--dir", d.path("kube"), "--revision", revision, "--wait", "1m"}}
+		return scene{command: []string{"localkube", "istiod", "--dir", d.path("kube"), "--revision", revision, "--wait", deadline()}}
 	}
 	return []act{
 		{"A control plane, and two stable names for it", []scene{
 			kubectl("create", "namespace", "istio-system"),
 			kubectl("apply", "-f", d.path(manifests)),
 			istiod(old),
-			kubectl("wait", "istio/default", "--for=condition=Ready", "--timeout=60s"),
-			kubectl("wait", "istiorevisiontag/prod", "istiorevisiontag/default", "--for=condition=Reconciled", "--timeout=60s"),
+			kubectl("wait", "istio/default", "--for=condition=Ready", "--timeout="+deadline()),
+			kubectl("wait", "istiorevisiontag/prod", "istiorevisiontag/default", "--for=condition=Reconciled", "--timeout="+deadline()),
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
 		{"A mesh: 24 workloads in 8 namespaces, with sidecars from a real istiod; one never becomes ready", []scene{
 			kubectl("apply", "-f", d.path("workloads.yaml")),
-			kubectl("wait", "deployments", "--all", "-n", "shipping", "--for=condition=Available", "--timeout=60s"),
+			kubectl("wait", "deployments", "--all", "-n", "shipping", "--for=condition=Available", "--timeout="+deadline()),
 			kubectl("get", "deployments", "-A"),
 			kubectl("get", "pods", "-n", "legacy", "-o",
 				`custom-columns=POD:.metadata.name,REVISION:.metadata.annotations.istio\.io/rev,READY:.status.conditions[?(@.type=="Ready")].status`),
@@ -92,7 +93,7 @@ func migrationActs(d *demo) ([]act, error) {
 		{"One line is changed", []scene{
 			kubectl("patch", "istio", "default", "--type=merge", "-p", `{"spec":{"version":"v1.26.0"}}`),
 			istiod(next),
-			fairlead(refused, "watch", "istio", "default", "--wait", "--timeout", "3m"),
+			fairlead(refused, "watch", "istio", "default", "--wait", "--timeout", deadline()),
 		}},
 		{"One has failed, says why, and keeps the old control plane alive for what it still runs", []scene{
 			fairlead(refused, "status", "istio", "default"),
@@ -101,10 +102,11 @@ func migrationActs(d *demo) ([]act, error) {
 		}},
 		{"What ails it is mended, and it is tried again; then the old control plane goes by itself", []scene{
 			kubectl("patch", "deployment", "mainframe", "-n", "legacy", "--type=merge", "-p",
-				`{"spec":{"template":{"metadata":{"annotations":{"localkube.fairlead.dev/ready-after":"0s"}}}}}`),
+				`{"metadata":{"annotations":{"sailoperator.io/readiness-timeout":null}},`+
+					`"spec":{"template":{"metadata":{"annotations":{"localkube.fairlead.dev/ready-after":"0s"}}}}}`),
 			fairlead(done, "retry", "istio", "default"),
-			fairlead(done, "watch", "istio", "default", "--wait", "--timeout", "1m"),
-			kubectl("wait", "istiorevision/"+old, "--for=delete", "--timeout=60s"),
+			fairlead(done, "watch", "istio", "default", "--wait", "--timeout", deadline()),
+			kubectl("wait", "istiorevision/"+old, "--for=delete", "--timeout="+deadline()),
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
 		{"A mistake is refused where it is made", []scene{

@@ -44,8 +44,8 @@ func patch(spec string) scene {
 func rolloutActs(*demo) ([]act, error) {
 	environments := kubectl("get", "mzs", "-n", "shop")
 	generations := kubectl("get", "statefulsets,deployments", "-n", "shop")
-	served := of("production", done, "watch", "--wait", "--timeout", "1m")
-	parked := kubectl("wait", "mzs/production", "-n", "shop", "--timeout=60s",
+	served := of("production", done, "watch", "--wait", "--timeout", deadline())
+	parked := kubectl("wait", "mzs/production", "-n", "shop", "--timeout="+deadline(),
 		`--for=jsonpath={.status.conditions[?(@.type=="UpToDate")].reason}=ReadyToPromote`)
 	return []act{
 		{"An environment: its first generation", []scene{
@@ -79,7 +79,7 @@ func rolloutActs(*demo) ([]act, error) {
 		}},
 		{"A manifest from before, in v1alpha1, works beside; a new requestRollout alone rolls nothing out any more", []scene{
 			kubectl("apply", "-f", samples+"staging.yaml"),
-			of("staging", done, "watch", "--wait", "--timeout", "1m"),
+			of("staging", done, "watch", "--wait", "--timeout", deadline()),
 			kubectl("patch", "materializes.v1alpha1.materialize.cloud", "staging", "-n", "shop", "--type=merge", "-p",
 				`{"spec":{"requestRollout":"b7f6a1de-93a5-4c0e-8f43-5a1f1e6f7c22"}}`),
 			of("staging", done, "plan"),

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,19 +29,15 @@ const (
 
 // traffic is a backend in two zones, and those who call it.
 type traffic struct {
-	// server is where proxies get their configuration.
-	server  string
 	zones   map[string]*callers.Echo
 	pods    map[string]string
 	callers map[string]*callers.Caller
+	backend *grpc.ClientConn
 }
 
 func newTraffic() (*traffic, error) {
-	server, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	t := &traffic{server: server, zones: map[string]*callers.Echo{}, pods: map[string]string{}, callers: map[string]*callers.Caller{}}
+	var err error
+	t := &traffic{zones: map[string]*callers.Echo{}, pods: map[string]string{}, callers: map[string]*callers.Caller{}}
 	for zone, address := range map[string]string{east: "127.0.0.2:0", west: "127.0.0.3:0"} {
 		if t.zones[zone], err = callers.StartEcho(address, zone); err != nil {
 			return nil, err
@@ -102,23 +101,48 @@ func (t *traffic) run(ctx context.Context, d *demo) error {
 		return err
 	}
 	for _, pod := range t.pods {
-		if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "dataplane/"+pod, "-n", "shop", "--timeout=60s"); err != nil {
+		if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "dataplane/"+pod, "-n", "shop", "--timeout="+deadline()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// serving is the line of the operator's log that tells where proxies get their configuration.
+var serving = regexp.MustCompile(`"msg":"serving proxies".*"address":"([^"]+)"`)
+
 // call starts the calls, which go on until the end.
-func (t *traffic) call(context.Context) error {
+func (t *traffic) call(ctx context.Context, d *demo) error {
+	var server string
+	err := wait.Try(ctx, func(context.Context) error {
+		log, err := os.ReadFile(d.path("operator.log"))
+		if found := serving.FindSubmatch(log); found != nil {
+			server = string(found[1])
+			return nil
+		}
+		return errors.Join(err, errors.New("the operator serves no proxies"))
+	})
+	if err != nil {
+		return err
+	}
+	bootstrap := func(app string) callers.Bootstrap {
+		return callers.Bootstrap{Server: server, Node: "default." + t.pods[app] + ".shop"}
+	}
 	for _, consumer := range []string{"cart", "checkout"} {
-		caller, err := callers.Start(target, callers.Bootstrap{Server: t.server, Node: "default." + t.pods[consumer] + ".shop"}, rate)
+		caller, err := callers.Start(target, bootstrap(consumer), rate)
 		if err != nil {
 			return err
 		}
 		t.callers[consumer] = caller
 	}
-	return nil
+	// The backend is connected as well, for a migration waits for every consumer to acknowledge what it is sent.
+	if t.backend, err = callers.Dial(target, bootstrap("backend")); err != nil {
+		return err
+	}
+	return wait.Try(ctx, func(ctx context.Context) error {
+		_, err := callers.Zone(ctx, t.backend)
+		return err
+	})
 }
 
 // answers waits until the latest calls of a consumer are answered in these zones and in no other, and tells of them.

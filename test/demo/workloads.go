@@ -21,6 +21,8 @@ type workload struct {
 	Name string
 	// ReadyAfter is how long its pods take, or never.
 	ReadyAfter string
+	// Timeout, if set, is how long a migration waits for it.
+	Timeout string
 }
 
 // teams are 24 workloads in 8 namespaces, of which one never becomes ready.
@@ -43,14 +45,17 @@ func teams(revision, tag string, fast bool) []team {
 	for _, s := range shapes {
 		t := team{Namespace: s.namespace, Label: s.label, PodLabel: s.podLabel}
 		for i, name := range s.names {
-			after := fmt.Sprintf("%ds", 1+i)
+			w := workload{Name: name, ReadyAfter: fmt.Sprintf("%ds", 1+i)}
 			if fast {
-				after = "0s"
+				w.ReadyAfter = "0s"
 			}
 			if name == "mainframe" {
-				after = "never"
+				w.ReadyAfter, w.Timeout = "never", "15s"
+				if fast {
+					w.Timeout = "2s"
+				}
 			}
-			t.Workloads = append(t.Workloads, workload{name, after})
+			t.Workloads = append(t.Workloads, w)
 		}
 		all = append(all, t)
 	}
@@ -71,6 +76,10 @@ kind: Deployment
 metadata:
   name: {{.Name}}
   namespace: {{$team.Namespace}}
+{{- with .Timeout}}
+  annotations:
+    sailoperator.io/readiness-timeout: {{.}}
+{{- end}}
 spec:
   replicas: 2
   selector:
