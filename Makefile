@@ -31,14 +31,12 @@ MODULES := . localkube localkube/istiod test/certmanager
 
 BUILD := go run ./hack/build
 FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
-# Nobody debugs Kubernetes and Istio here, and to describe them to a debugger is a quarter of the work of compiling them.
-NO_DWARF := $(foreach module,k8s.io sigs.k8s.io go.etcd.io istio.io,-gcflags=$(module)/...=-dwarf=false)
-LOCALKUBE := bin/localkube localkube $(NO_DWARF) -ldflags "$(KUBE_LDFLAGS)" . -- bin/localkube-istiod localkube/istiod $(NO_DWARF) -ldflags "-s -w" .
+LOCALKUBE := bin/localkube localkube -ldflags "$(KUBE_LDFLAGS)" . -- bin/localkube-istiod localkube/istiod -ldflags "-s -w" .
 
 # go vet is part of `make lint`. What keeps a test waiting for ever, test/wait ends long before the timeout does.
 TEST := go run ./hack/test
 TEST_FLAGS := -vet=off -timeout 90m
-UNIT := $(TEST_FLAGS) ./api/... ./internal/... ./hack/... -- -C localkube $(NO_DWARF) $(TEST_FLAGS) ./internal/...
+UNIT := $(TEST_FLAGS) ./api/... ./internal/... ./hack/... -- -C localkube $(TEST_FLAGS) ./internal/...
 # A test whose name begins so is part of `make test`; all others on a cluster are part of `make e2e`.
 STORY := '^TestStory'
 
@@ -143,7 +141,7 @@ lint: ## gofmt, go vet and staticcheck
 		test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet ./...
 	$(GO_TOOL) staticcheck ./...
-	cd localkube && packages=$$($(LOCALKUBE_LINT)) && go vet $(NO_DWARF) $$packages && go tool -modfile=../tools/go.mod staticcheck $$packages
+	cd localkube && packages=$$($(LOCALKUBE_LINT)) && go vet $$packages && go tool -modfile=../tools/go.mod staticcheck $$packages
 
 .PHONY: generate
 generate: generated ## Regenerate deepcopy, CRDs, RBAC and golden files
