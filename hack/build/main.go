@@ -114,7 +114,8 @@ func (b *build) load(log io.Writer, downloaded func()) error {
 			downloaded()
 		}
 	}
-	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,Stale"}, b.flags...)
+	// Without EmbedFiles go list does not look for them, and takes every package that depends on one for stale.
+	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,EmbedFiles,Stale"}, b.flags...)
 	err := goCommand(b.module, &stdout, log, count, append(args, b.pkg)...)
 	if err != nil {
 		return err
