@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // Annotations of a pod template by which a test decides how its pods live. With the value Held, a pod waits to be ready, to
@@ -47,8 +49,15 @@ func (c *Cluster) Release(t testing.TB, namespace, annotation string, podLabels 
 		if pod.Annotations[annotation] != Held {
 			return
 		}
-		_, err := client.CoreV1().Pods(namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		// An API server that is starved may not answer the first time, and there may be no other event of the pod.
+		err := wait.Try(ctx, func(ctx context.Context) error {
+			_, err := client.CoreV1().Pods(namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
 			t.Errorf("release pod %s/%s: %v", namespace, pod.Name, err)
 		}
 	}
