@@ -56,7 +56,7 @@ func TestRemoteProfilesAreCovered(t *testing.T) {
 			"that is found elsewhere": {"profile": "remote"},
 		} {
 			// They are not looked at here, and take longer than all the rest.
-			values["base"] = map[string]any{"enableCRDTemplates": false}
+			values["base"] = withoutCRDs()
 			for _, of := range []string{"base", "istiod"} {
 				objects := rendered(t, types.NamespacedName{Namespace: "istio-system", Name: of}, version, of, values)
 				for _, lacking := range append(beyond(may, needed(objects)), beyond(istiod, grantsOf(t, objects))...) {
