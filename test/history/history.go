@@ -42,10 +42,7 @@ type Event[T client.Object] struct {
 func Follow[T client.Object](t testing.TB, c client.WithWatch, list client.ObjectList, which ...client.ListOption) *History[T] {
 	t.Helper()
 	h := &History[T]{client: c, list: list, which: which}
-	there, version, err := h.now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	there, version := h.now(t)
 	for _, object := range there {
 		h.events = append(h.events, Event[T]{watch.Added, object})
 	}
@@ -91,11 +88,11 @@ func (h *History[T]) record(events <-chan watch.Event) {
 	}
 }
 
-func (h *History[T]) now(ctx context.Context) ([]T, string, error) {
+// now are the objects that are there, and the version of their list.
+func (h *History[T]) now(t testing.TB) ([]T, string) {
+	t.Helper()
 	list := h.list.DeepCopyObject().(client.ObjectList)
-	if err := h.client.List(ctx, list, h.which...); err != nil {
-		return nil, "", fmt.Errorf("list %T: %w", h.list, err)
-	}
+	wait.Until(t, func(ctx context.Context) error { return h.client.List(ctx, list, h.which...) })
 	var objects []T
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(T)
@@ -105,16 +102,16 @@ func (h *History[T]) now(ctx context.Context) ([]T, string, error) {
 		objects = append(objects, object)
 		return nil
 	})
-	return objects, list.GetResourceVersion(), err
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects, list.GetResourceVersion()
 }
 
 // Events are all that happened before the call.
 func (h *History[T]) Events(t testing.TB) []Event[T] {
 	t.Helper()
-	there, version, err := h.now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	there, version := h.now(t)
 	limit := number(t, version)
 	wait.Until(t, func(context.Context) error { return h.covers(t, there, limit) })
 	return h.seen()

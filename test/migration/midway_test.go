@@ -251,7 +251,7 @@ func TestLabelRevertedByOthers(t *testing.T) {
 	}
 }
 
-// gitOps puts the label of a Deployment back whenever it has changed, until the test ends.
+// gitOps puts the label of a Deployment back whenever it has changed and new pods have come, until the test ends.
 func (m *mesh) gitOps(t *testing.T, b builder, revision string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -265,7 +265,9 @@ func (m *mesh) gitOps(t *testing.T, b builder, revision string) {
 				if err := m.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 					return err
 				}
-				if live.Spec.Template.Labels[v1.LabelRevision] != revision {
+				// A Deployment that never rolled out would be given up only when its time is over.
+				rolls := live.Status.ObservedGeneration >= live.Generation && live.Status.UpdatedReplicas > 0
+				if rolls && live.Spec.Template.Labels[v1.LabelRevision] != revision {
 					if err := m.Patch(ctx, live, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
 						return err
 					}
