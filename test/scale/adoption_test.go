@@ -25,14 +25,14 @@ import (
 
 // What taking over may cost.
 const (
-	maxTakeoverRatio    = 6
-	maxHubWrites        = 5
-	maxEvents           = 3
-	maxAdoptionMemory   = 200
-	adoptionRounds      = 3
-	adoptionNamespace   = "shop"
-	annotationAborted   = "fairlead.dev/aborted"
-	adoptionParallel    = 8
+	maxTakeoverRatio  = 6
+	maxHubWrites      = 5
+	maxEvents         = 3
+	maxAdoptionMemory = 200
+	adoptionRounds    = 3
+	adoptionNamespace = "shop"
+	annotationAborted = "fairlead.dev/aborted"
+	adoptionParallel  = 8
 )
 
 // fleet is a hub, and clusters that have joined it.
