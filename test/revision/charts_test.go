@@ -28,6 +28,13 @@ func TestVersionsFollowTheCharts(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name, namespace := shortName(t), w.namespace(t)
+	// There are more of them when the test has run before.
+	patches, err := filepath.Glob(filepath.Join(shared.charts, "v1.31.*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := fmt.Sprint("v1.31.", len(patches)-1), fmt.Sprint("v1.31.", len(patches))
+	called := func(version string) string { return name + "-" + strings.ReplaceAll(version, ".", "-") }
 	alias := create(t, w, revisionBased(name, namespace, "v1.31-latest", time.Hour))
 	tag := create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
 	newest := create(t, w, inPlace(name+"-newest", namespace, ""))
@@ -45,19 +52,19 @@ func TestVersionsFollowTheCharts(t *testing.T) {
 			return nil
 		})
 	}
-	runs(alias, name+"-v1-31-1", "v1.31.1")
-	w.points(t, tag, name+"-v1-31-1")
-	runs(newest, newest.Name, "v1.31.1")
+	runs(alias, called(before), before)
+	w.points(t, tag, called(before))
+	runs(newest, newest.Name, before)
 	runs(exact, exact.Name, "v1.31.0")
-	old := ready(t, w, makeRevision(name+"-v1-31-1", "", ""))
+	old := ready(t, w, makeRevision(called(before), "", ""))
 
 	t.Log("a newer patch appears")
-	if err := os.Symlink(filepath.Join(cluster.Charts(t), "v1.31.1"), filepath.Join(shared.charts, "v1.31.2")); err != nil {
+	if err := os.Symlink(filepath.Join(cluster.Charts(t), "v1.31.1"), filepath.Join(shared.charts, after)); err != nil {
 		t.Fatal(err)
 	}
-	runs(alias, name+"-v1-31-2", "v1.31.2")
-	w.points(t, tag, name+"-v1-31-2")
-	runs(newest, newest.Name, "v1.31.2")
+	runs(alias, called(after), after)
+	w.points(t, tag, called(after))
+	runs(newest, newest.Name, after)
 	runs(exact, exact.Name, "v1.31.0")
 	until(t, w, makeRevision(old.Name, "", ""), func(now *v1.IstioRevision) error {
 		if now.UID != old.UID || now.Generation != old.Generation {
