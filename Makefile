@@ -33,8 +33,9 @@ BUILD := go run ./hack/build
 FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
 # Nobody debugs Kubernetes and Istio here, and to describe them to a debugger is a quarter of the work of compiling them.
 # The libraries that Fairlead is built of too stay as they are: what is compiled with the same flags is compiled once.
-KUBE_GCFLAGS := -gcflags=k8s.io/kubernetes/...=-dwarf=false -gcflags=go.etcd.io/...=-dwarf=false
-ISTIO_GCFLAGS := $(foreach module,istio.io k8s.io sigs.k8s.io github.com/envoyproxy,-gcflags=$(module)/...=-dwarf=false)
+NO_DWARF = $(foreach module,$(1),-gcflags=$(module)/...=-dwarf=false)
+KUBE_GCFLAGS := $(call NO_DWARF,k8s.io/kubernetes go.etcd.io)
+ISTIO_GCFLAGS := $(call NO_DWARF,istio.io sigs.k8s.io/gateway-api github.com/envoyproxy/go-control-plane/contrib)
 LOCALKUBE := bin/localkube localkube $(KUBE_GCFLAGS) -ldflags "$(KUBE_LDFLAGS)" . \
 	-- bin/localkube-istiod localkube/istiod $(ISTIO_GCFLAGS) -ldflags "-s -w" .
 

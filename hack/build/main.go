@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,6 +50,7 @@ func run(title string, args []string) error {
 	if err := line.while(func() error { return load(builds, log, line.downloaded) }); err != nil {
 		return show(log, err)
 	}
+	countOnce(builds)
 	line.begin(newProgress(builds))
 	for _, b := range builds {
 		if err := line.build(b, log); err != nil {
@@ -70,6 +72,7 @@ type build struct {
 // pkg is what has to be compiled, and how large its source is.
 type pkg struct {
 	path  string
+	dir   string
 	bytes int64
 }
 
@@ -134,13 +137,25 @@ func (b *build) load(log io.Writer, downloaded func()) error {
 		if !listed.Stale {
 			continue
 		}
-		p := pkg{path: listed.ImportPath}
+		p := pkg{path: listed.ImportPath, dir: listed.Dir}
 		for _, name := range append(listed.GoFiles, listed.CgoFiles...) {
 			if info, err := os.Stat(filepath.Join(listed.Dir, name)); err == nil {
 				p.bytes += info.Size()
 			}
 		}
 		b.packages = append(b.packages, p)
+	}
+}
+
+// countOnce leaves a package that several builds need to the first of them.
+func countOnce(builds []*build) {
+	seen := map[string]bool{}
+	for _, b := range builds {
+		b.packages = slices.DeleteFunc(b.packages, func(p pkg) bool {
+			earlier := seen[p.dir]
+			seen[p.dir] = true
+			return earlier
+		})
 	}
 }
 

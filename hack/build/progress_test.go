@@ -6,9 +6,11 @@ import (
 )
 
 func TestProgress(t *testing.T) {
-	first := &build{packages: []pkg{{"small", 1e6}, {"large", 40e7}, {"both", 99e6}}}
-	second := &build{packages: []pkg{{"both", 99e6}, {"other", 301e6}}}
-	p := newProgress([]*build{first, second})
+	first := &build{packages: []pkg{{"small", "s", 1e6}, {"large", "l", 40e7}, {"both", "b", 99e6}}}
+	second := &build{packages: []pkg{{"both", "b", 99e6}, {"other", "o", 301e6}}}
+	builds := []*build{first, second}
+	countOnce(builds)
+	p := newProgress(builds)
 	check := func(want string) {
 		t.Helper()
 		if got := p.text("it", time.Minute, 2); got != want {
@@ -16,19 +18,19 @@ func TestProgress(t *testing.T) {
 		}
 	}
 	p.begin(first)
-	check("compiling it: 0 of 5 packages, about 44 min left")
+	check("compiling it: 0 of 4 packages, about 39 min left")
 	p.compiled("small")
-	check("compiling it: 1 of 5 packages, about 44 min left")
+	check("compiling it: 1 of 4 packages, about 39 min left")
 	p.compiled("both")
-	check("compiling it: 2 of 5 packages, about 8 min left")
+	check("compiling it: 2 of 4 packages, about 7 min left")
 	p.compiled("large")
 	p.end()
-	check("compiling it: 3 of 5 packages, less than a minute left")
+	check("compiling it: 3 of 4 packages, less than a minute left")
 	p.begin(second)
 	p.compiled("other")
 	p.compiled("not one of these")
 	p.end()
-	check("compiling it: 5 of 5 packages, less than a minute left")
+	check("compiling it: 4 of 4 packages, less than a minute left")
 	if p.compiledNow != 5 {
 		t.Errorf("%d were compiled", p.compiledNow)
 	}
