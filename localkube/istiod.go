@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +24,7 @@ func newIstiodCommand() *cobra.Command {
 namespaces get their sidecar. It starts by itself once the revision's chart is
 installed, and is stopped by down and started again by up.
 
-It is istiod 1.24, which works with the charts of Istio 1.24 and 1.26.`,
+It is istiod 1.31, which works with the charts of Istio 1.24 to 1.31.`,
 		Args: noArgs,
 	}
 	dir := dirFlag(cmd)
@@ -86,8 +85,8 @@ func waitForInjection(ctx context.Context, client *supervisor.Client, revision s
 		case err == nil && state.NotYet == "":
 			return state, nil
 		case err == nil && state.Record.State == clusterdir.Dead:
-			return state, fmt.Errorf("istiod of revision %s is %s%s; its log is %s",
-				revision, describe(state.Record), causeOfDeath(state.Record.Log), state.Record.Log)
+			return state, fmt.Errorf("istiod of revision %s is %s; its log is %s",
+				revision, describe(state.Record), state.Record.Log)
 		case err == nil:
 			last = state
 		}
@@ -97,14 +96,4 @@ func waitForInjection(ctx context.Context, client *supervisor.Client, revision s
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-// causeOfDeath recognises the one that has nothing to do with the cluster: charts whose templates use functions that
-// this istiod does not have yet.
-func causeOfDeath(log string) string {
-	text, err := os.ReadFile(log)
-	if err != nil || !bytes.Contains(text, []byte("failed reading config: template:")) {
-		return ""
-	}
-	return ": it is istiod 1.24, which works with the charts of Istio 1.24 and 1.26, and cannot read those that this revision was installed from"
 }
