@@ -206,7 +206,7 @@ func TestMigrateAgainWhenTheCRDChanges(t *testing.T) {
 	h.stores(boats, "v2")
 }
 
-func TestMigrateWhatIsRefused(t *testing.T) {
+func TestStoryMigrationRefused(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	boats := h.fresh("boats")

@@ -144,7 +144,7 @@ func TestStoryModes(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, kumav1alpha1.ModeDisabled)
 	tag, cluster := s.tag("backend"), s.cluster("backend")
-	s.create(t, meshService("mine", map[string]string{"app": "nothing"}))
+	s.create(t, service("mine"), meshService("mine", map[string]string{"app": "nothing"}))
 	for _, p := range []*proxy{s.cart, s.checkout} {
 		p.reaches(t, []string{tag}, []string{cluster})
 	}
