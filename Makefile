@@ -63,7 +63,8 @@ localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minut
 
 .PHONY: programs
 programs:
-	@test -x bin/localkube || echo "building Fairlead, and Kubernetes and Istio to try it on, from their Go modules, once"
+	@cores=$$(getconf _NPROCESSORS_ONLN); test -x bin/localkube || \
+		echo "building Fairlead, and Kubernetes and Istio to try it on, from their Go modules, once: about $$((2 + 30 / cores)) min with $$cores cores"
 	@$(BUILD) -title "Fairlead, Kubernetes and Istio" -- $(FAIRLEAD) -- $(LOCALKUBE)
 	@test -d bin/charts || bin/localkube charts --dir bin/charts
 

@@ -61,7 +61,7 @@ func (p *progress) end() {
 }
 
 // usualPace is what a core needs to compile a byte.
-const usualPace = 6 * time.Microsecond
+const usualPace = 11 * time.Microsecond
 
 // left is how long the rest takes at the pace so far, or at the usual pace before there is a pace to speak of.
 func (p *progress) left(elapsed time.Duration, cores int) time.Duration {

@@ -18,9 +18,9 @@ func TestProgress(t *testing.T) {
 		}
 	}
 	p.begin(first)
-	check("compiling it: 0 of 4 packages, about 39 min left")
+	check("compiling it: 0 of 4 packages, about 72 min left")
 	p.compiled("small")
-	check("compiling it: 1 of 4 packages, about 39 min left")
+	check("compiling it: 1 of 4 packages, about 72 min left")
 	p.compiled("both")
 	check("compiling it: 2 of 4 packages, about 7 min left")
 	p.compiled("large")
