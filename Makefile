@@ -42,7 +42,8 @@ LOCALKUBE := bin/localkube localkube $(KUBE_GCFLAGS) -ldflags "$(KUBE_LDFLAGS)" 
 # go vet is part of `make lint`. What keeps a test waiting for ever, test/wait ends long before the timeout does.
 TEST := go run ./hack/test
 TEST_FLAGS := -vet=off -timeout 90m
-UNIT := $(TEST_FLAGS) ./api/... ./internal/... ./hack/... -- -C localkube $(KUBE_GCFLAGS) $(TEST_FLAGS) ./internal/...
+UNIT_FLAGS := -vet=off -timeout 15m
+UNIT := $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) ./internal/...
 # A test whose name begins so is part of `make test`; all others on a cluster are part of `make e2e`.
 STORY := '^TestStory'
 

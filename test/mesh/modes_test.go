@@ -144,7 +144,8 @@ func TestStoryModes(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, kumav1alpha1.ModeDisabled)
 	tag, cluster := s.tag("backend"), s.cluster("backend")
-	s.create(t, service("mine"), meshService("mine", map[string]string{"app": "nothing"}))
+	mine := meshService("mine", map[string]string{"app": "nothing"})
+	s.create(t, mine)
 	for _, p := range []*proxy{s.cart, s.checkout} {
 		p.reaches(t, []string{tag}, []string{cluster})
 	}
@@ -178,6 +179,20 @@ func TestStoryModes(t *testing.T) {
 	s.checkout.reaches(t, []string{tag, cluster}, nil)
 	s.checkout.answeredFrom(t, cluster, map[string]int{east: 1})
 
+	// A MeshService that somebody made by hand stays as it is, also when there is a Service of its name.
+	named := service("mine")
+	s.create(t, named)
+	mesh := s.meshObject()
+	s.until(t, mesh, func() error {
+		return saying(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, metav1.ConditionFalse, kumav1alpha1.ReasonUnmanaged, s.namespace+"/mine")
+	})
+	if err := s.read(t.Context(), mine); err != nil || mine.Generation != 1 || mine.Labels[kumav1alpha1.LabelManagedBy] != "" {
+		t.Errorf("the one made by hand: %v, it became %+v", err, mine)
+	}
+	if err := s.Delete(t.Context(), named); err != nil {
+		t.Fatal(err)
+	}
+
 	s.setMode(t, kumav1alpha1.ModeExclusive)
 	for _, p := range []*proxy{s.cart, s.checkout} {
 		p.reaches(t, []string{cluster}, []string{tag})
@@ -189,7 +204,7 @@ func TestStoryModes(t *testing.T) {
 		p.reaches(t, []string{tag}, []string{cluster})
 	}
 	s.gone(t, generated)
-	if err := s.read(t.Context(), meshService("mine", nil)); err != nil {
+	if err := s.read(t.Context(), mine); err != nil {
 		t.Errorf("the one made by hand: %v", err)
 	}
 	eventually(t, func(context.Context) error {
