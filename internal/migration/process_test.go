@@ -203,7 +203,7 @@ func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note stri
 // after a while.
 func (c *cluster) run(mayWrite func() bool, downtime time.Duration) {
 	c.start(mayWrite)
-	for range 100000 {
+	for range 5000 {
 		if !c.controllers.work() {
 			c.tell("* the operator is killed")
 			c.controllers = nil

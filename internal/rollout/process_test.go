@@ -89,7 +89,7 @@ func (c *cluster) pass(then time.Time) {
 // run lets the cluster and its controller go on until then. A controller that is killed comes back after a while.
 func (c *cluster) run(until time.Time, mayWrite func() bool, downtime time.Duration) {
 	c.launch(mayWrite)
-	for range 1000000 {
+	for range 10000 {
 		if !c.process.work() {
 			c.tell("* the operator is killed")
 			c.process = nil
