@@ -179,7 +179,7 @@ func TestStoryModes(t *testing.T) {
 	s.checkout.reaches(t, []string{tag, cluster}, nil)
 	s.checkout.answeredFrom(t, cluster, map[string]int{east: 1})
 
-	// A MeshService that somebody made by hand stays as it is, also when there is a Service of its name.
+	// A Service with the name of a hand-made MeshService: the MeshService is not overwritten, and the Mesh reports it.
 	named := service("mine")
 	s.create(t, named)
 	mesh := s.meshObject()
