@@ -63,7 +63,7 @@ func BenchmarkRestoreIstiod(b *testing.B) {
 	h.install(spec)
 	objects := h.render(spec)
 	for b.Loop() {
-		if changed := h.restoreAll(objects); changed != nil {
+		if changed := h.restoreAll(spec, objects); changed != nil {
 			b.Fatal(changed)
 		}
 	}

@@ -208,7 +208,7 @@ func (h *hub) is(title string, spec release.Spec) {
 	if diff := cmp.Diff(names(h.render(spec)), h.installed(spec)); diff != "" {
 		h.t.Errorf("%s: objects (-want +got):\n%s", title, diff)
 	}
-	if changed := h.restoreAll(h.render(spec)); changed != nil {
+	if changed := h.restoreAll(spec, h.render(spec)); changed != nil {
 		h.t.Errorf("%s: these differ: %v", title, changed)
 	}
 	state := release.StateOf(h.records(spec))

@@ -103,7 +103,7 @@ func TestOperationsAreCounted(t *testing.T) {
 	if err := h.Delete(t.Context(), h.live(find(t, h.render(next), "Deployment"))); err != nil {
 		t.Fatal(err)
 	}
-	h.restoreAll(h.render(next))
+	h.restoreAll(next, h.render(next))
 	h.uninstall(spec)
 	h.uninstall(spec)
 

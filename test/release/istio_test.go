@@ -58,7 +58,7 @@ func TestInstallAndUpgradeIstiod(t *testing.T) {
 			t.Errorf("%s is no longer in the chart, but in the cluster", describe(object))
 		}
 	}
-	if changed := h.restoreAll(h.render(next)); changed != nil {
+	if changed := h.restoreAll(next, h.render(next)); changed != nil {
 		t.Errorf("right after the upgrade, these differ: %v", changed)
 	}
 
@@ -98,7 +98,7 @@ func (h *hub) settles(spec release.Spec) {
 	h.Manager, h.Client = h.connect(injector.Config(h.config))
 	h.install(spec)
 	written := len(injector.Log())
-	if changed := h.restoreAll(h.render(spec)); changed != nil {
+	if changed := h.restoreAll(spec, h.render(spec)); changed != nil {
 		h.t.Errorf("these differ: %v", changed)
 	}
 	h.install(spec)
@@ -171,7 +171,7 @@ func TestTagsAlone(t *testing.T) {
 			if diff := cmp.Diff(kinds, got); diff != "" {
 				t.Errorf("kinds (-want +got):\n%s", diff)
 			}
-			if changed := h.restoreAll(objects); changed != nil {
+			if changed := h.restoreAll(spec, objects); changed != nil {
 				t.Errorf("these differ: %v", changed)
 			}
 			h.uninstall(spec)

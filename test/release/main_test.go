@@ -177,12 +177,12 @@ func (h *hub) isDeployed(spec release.Spec, version int) {
 	}
 }
 
-// restoreAll restores each object, and returns those that this changed.
-func (h *hub) restoreAll(objects []*unstructured.Unstructured) []string {
+// restoreAll restores each object of a release, and returns those that this changed.
+func (h *hub) restoreAll(spec release.Spec, objects []*unstructured.Unstructured) []string {
 	h.t.Helper()
 	var changed []string
 	for _, object := range objects {
-		restored, err := h.Restore(h.t.Context(), release.Spec{}, object)
+		restored, err := h.Restore(h.t.Context(), spec, object)
 		if err != nil {
 			h.t.Fatal(err)
 		}

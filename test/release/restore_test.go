@@ -62,7 +62,7 @@ func TestEditedObjectsAreRestored(t *testing.T) {
 			desired := find(t, objects, tc.kind)
 			before := h.live(desired)
 			h.patch(desired, tc.edit)
-			if diff := cmp.Diff([]string{describe(desired)}, h.restoreAll(objects)); diff != "" {
+			if diff := cmp.Diff([]string{describe(desired)}, h.restoreAll(spec, objects)); diff != "" {
 				t.Errorf("restored (-want +got):\n%s", diff)
 			}
 			for _, field := range []string{"spec", "data", "rules", "subjects"} {
@@ -70,7 +70,7 @@ func TestEditedObjectsAreRestored(t *testing.T) {
 					t.Errorf("%s is not what it was (-before +after):\n%s", field, diff)
 				}
 			}
-			if changed := h.restoreAll(objects); changed != nil {
+			if changed := h.restoreAll(spec, objects); changed != nil {
 				t.Errorf("once more, these were restored: %v", changed)
 			}
 		})
@@ -88,13 +88,27 @@ func TestDeletedObjectsAreRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if restored := h.restoreAll(objects); len(restored) != len(objects) {
+	if restored := h.restoreAll(spec, objects); len(restored) != len(objects) {
 		t.Errorf("%d of %d objects were restored: %v", len(restored), len(objects), restored)
 	}
 	h.has(objects, true)
-	if changed := h.restoreAll(objects); changed != nil {
+	if changed := h.restoreAll(spec, objects); changed != nil {
 		t.Errorf("once more, these were restored: %v", changed)
 	}
+}
+
+// Whoever saw an object missing may have looked before another uninstalled its release: what came back would stay for ever.
+func TestNothingIsRestoredOfAReleaseThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	spec := h.harbour("ahab", "pequod")
+	h.install(spec)
+	objects := h.render(spec)
+	h.uninstall(spec)
+	if restored := h.restoreAll(spec, objects); restored != nil {
+		t.Errorf("restored were %v", restored)
+	}
+	h.has(objects, false)
 }
 
 func TestWhatOthersAddIsTheirs(t *testing.T) {
@@ -111,7 +125,7 @@ func TestWhatOthersAddIsTheirs(t *testing.T) {
 		containers[0].(map[string]any)["env"] = append(env, map[string]any{"name": "MORE", "value": "of it"})
 		_ = unstructured.SetNestedSlice(object, containers, "spec", "template", "spec", "containers")
 	})
-	if changed := h.restoreAll(objects); changed != nil {
+	if changed := h.restoreAll(spec, objects); changed != nil {
 		t.Errorf("these were restored: %v", changed)
 	}
 }
@@ -142,7 +156,7 @@ func TestWebhooksStayAsTheirServerWants(t *testing.T) {
 		}
 	}
 
-	if changed := h.restoreAll(h.render(spec)); changed != nil {
+	if changed := h.restoreAll(spec, h.render(spec)); changed != nil {
 		t.Errorf("these were restored: %v", changed)
 	}
 	kept("compared", theirs)
@@ -151,7 +165,7 @@ func TestWebhooksStayAsTheirServerWants(t *testing.T) {
 		first := object["webhooks"].([]any)[0].(map[string]any)
 		first["rules"] = []any{}
 	})
-	if changed := h.restoreAll(h.render(spec)); len(changed) != 1 {
+	if changed := h.restoreAll(spec, h.render(spec)); len(changed) != 1 {
 		t.Errorf("these were restored: %v", changed)
 	}
 	kept("restored", theirs)
@@ -167,7 +181,7 @@ func TestWebhooksStayAsTheirServerWants(t *testing.T) {
 	h.patch(webhook, func(object map[string]any) {
 		object["webhooks"].([]any)[0].(map[string]any)["clientConfig"].(map[string]any)["caBundle"] = theirs
 	})
-	if changed := h.restoreAll(h.render(with)); len(changed) != 1 {
+	if changed := h.restoreAll(with, h.render(with)); len(changed) != 1 {
 		t.Errorf("these were restored: %v", changed)
 	}
 	kept("restored to certificates of the chart", "YWhhYg==")
@@ -175,7 +189,7 @@ func TestWebhooksStayAsTheirServerWants(t *testing.T) {
 	if err := h.Delete(t.Context(), h.live(webhook), client.PropagationPolicy("Background")); err != nil {
 		t.Fatal(err)
 	}
-	h.restoreAll(h.render(spec))
+	h.restoreAll(with, h.render(with))
 	if policy := policyOf(h.live(webhook)); policy != "Ignore" {
 		t.Errorf("made anew, with no server that has found it yet, the failure policy is %s", policy)
 	}

@@ -9,7 +9,13 @@ import (
 )
 
 // Restore makes a live object of a release again what Render said, if it is not. It tells whether that changed anything.
+// Of a release that is no longer what the spec says, nothing is restored: somebody who uninstalls it would not find that.
 func (m *Manager) Restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (changed bool, err error) {
+	done, err := m.busy.take(ctx, spec.key())
+	if err != nil {
+		return false, err
+	}
+	defer done()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		changed, err = m.restore(ctx, spec, desired)
 		return err
@@ -23,31 +29,47 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 	if err != nil {
 		return false, err
 	}
-	if live == nil {
-		m.count(opRestore)
-		_, err := m.apply(ctx, desired)
-		return err == nil, err
+	var field string
+	if live != nil {
+		if live.GetDeletionTimestamp() != nil {
+			return false, nil // it can be made anew when it is gone
+		}
+		if !belongs(live, desired) && holder(live) != nobody && !spec.moved(live) {
+			return false, &OwnedByOthersError{[]Conflict{{describe(desired), holder(live)}}}
+		}
+		var differs bool
+		if field, differs = Differs(desired, live); !differs {
+			return false, nil
+		}
 	}
-	if live.GetDeletionTimestamp() != nil {
-		return false, nil // it can be made anew when it is gone
-	}
-	if !belongs(live, desired) && holder(live) != nobody && !spec.moved(live) {
-		return false, &OwnedByOthersError{[]Conflict{{describe(desired), holder(live)}}}
-	}
-	field, differs := Differs(desired, live)
-	if !differs {
-		return false, nil
+	if installed, err := m.isInstalled(ctx, spec); err != nil || !installed {
+		return false, err
 	}
 	m.count(opRestore)
 	applied, err := m.apply(ctx, yielding(desired, live))
 	if err != nil {
 		return false, err
 	}
-	if applied.GetResourceVersion() == live.GetResourceVersion() {
+	if live != nil && applied.GetResourceVersion() == live.GetResourceVersion() {
 		m.log.V(1).Info("what looked like a difference is none to the API server", "object", describe(desired), "field", field)
 		return false, nil
 	}
 	return true, nil
+}
+
+// isInstalled asks the API server whether just this is installed: whoever saw an object differ may have looked before
+// another uninstalled the release.
+func (m *Manager) isInstalled(ctx context.Context, spec Spec) (bool, error) {
+	s, err := m.session(ctx, spec.Namespace)
+	if err != nil {
+		return false, err
+	}
+	past, err := s.history(spec.Name)
+	if err != nil {
+		return false, err
+	}
+	_, installed := past.installed(spec.Fingerprint())
+	return installed, nil
 }
 
 // moved tells whether an object was left by the same release in another namespace. Two that come into being at once, or
