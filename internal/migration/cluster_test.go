@@ -56,6 +56,8 @@ type cluster struct {
 	onMove   func(a *app, now *appsv1.Deployment, mark *Mark)
 	onStatus func(*v1.WorkloadMigrationStatus)
 	lag      func(events int) int
+	// podsHeard is until when no event of a pod arrives.
+	podsHeard time.Time
 
 	tell func(format string, args ...any)
 }
@@ -199,8 +201,18 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, object client.Object,
 	return nil
 }
 
-func (a *api) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (a *api) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	switch list := list.(type) {
+	case *metav1.PartialObjectMetadataList:
+		var asked client.ListOptions
+		asked.ApplyOptions(options)
+		for _, app := range a.sorted() {
+			for _, pod := range app.pods {
+				if app.Namespace == asked.Namespace {
+					list.Items = append(list.Items, *app.podObject(pod))
+				}
+			}
+		}
 	case *v1.IstioRevisionList:
 		(&v1.IstioRevisionList{Items: a.revisions}).DeepCopyInto(list)
 	case *v1.IstioRevisionTagList:

@@ -66,7 +66,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 		return err
 	}
 	r := &reconciler{
-		client: consistent, cache: mgr.GetCache(), fleet: workloads, synced: synced, news: news,
+		client: consistent, cache: mgr.GetCache(), live: mgr.GetAPIReader(), fleet: workloads, synced: synced, news: news,
 		writer:   newWriter(mgr.GetClient(), workloads, time.Now, writers),
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:      time.Now,
@@ -88,7 +88,9 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 type reconciler struct {
 	client client.Client
 	// cache is read where waiting for our own writes would hold up events.
-	cache    client.Reader
+	cache client.Reader
+	// live is read before anything is given up because of what a cache says.
+	live     client.Reader
 	fleet    *fleet.Fleet
 	synced   func() bool
 	news     <-chan struct{}
@@ -200,6 +202,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.writer.refusals(&o)
 		d = decide(o, r.now())
 	}
+	if behind, err := r.behind(ctx, d.ended); err != nil || behind {
+		return ctrl.Result{RequeueAfter: failurePause}, err
+	}
 	if len(d.Start) > 0 && !o.running() {
 		// The beginning is written down before anything moves: every move names the migration that it is part of.
 		if err := r.begin(ctx, &o); err != nil {
@@ -237,6 +242,23 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 		r.writer.refusals(&o)
 	}
 	return o, err
+}
+
+// behind tells whether one of the moves would be given up only because the cache has not heard of the new pods yet.
+func (r *reconciler) behind(ctx context.Context, ended []ending) (bool, error) {
+	for _, e := range ended {
+		if e.mark.Reason == nil || v1.Reason(e.mark.Reason.Code) != v1.ReasonWrongRevision {
+			continue
+		}
+		pods, err := fleet.Ask(ctx, r.live, fleet.DeploymentOf(e.Deployment))
+		if err != nil {
+			return false, err
+		}
+		if len(othersThan(pods, e.mark.Target)) == 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (r *reconciler) begin(ctx context.Context, o *Observed) error {

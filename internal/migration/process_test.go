@@ -53,7 +53,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 	}
 	now := func() time.Time { return c.now }
 	p.reconciler = &reconciler{
-		client: p.api, cache: p.api, fleet: workloads, synced: synced,
+		client: p.api, cache: p.api, live: p.api, fleet: workloads, synced: synced,
 		writer:   newWriter(p.api, workloads, now, 1),
 		recorder: recorder{p}, now: now, written: map[string]time.Time{}, announced: map[string]map[passage.Object]string{}, meters: newMeters(),
 	}
@@ -108,7 +108,11 @@ func (p *process) hear(all bool) {
 	for _, kind := range []string{kindNamespace, kindPodOfApp, kindDeployment} {
 		events := p.unheard[kind]
 		count := len(events)
-		if !all {
+		switch {
+		case all:
+		case kind == kindPodOfApp && p.now.Before(p.podsHeard):
+			count = 0
+		default:
 			count = p.lag(count)
 		}
 		p.unheard[kind] = events[count:]
@@ -119,8 +123,8 @@ func (p *process) hear(all bool) {
 }
 
 func (p *process) quiet() bool {
-	for _, events := range p.unheard {
-		if len(events) > 0 {
+	for kind, events := range p.unheard {
+		if len(events) > 0 && (kind != kindPodOfApp || !p.now.Before(p.podsHeard)) {
 			return false
 		}
 	}
@@ -163,6 +167,9 @@ func (c *cluster) next() time.Time {
 	}
 	if len(c.coming) > 0 {
 		next = sooner(next, c.coming[0].at)
+	}
+	if c.now.Before(c.podsHeard) {
+		next = sooner(next, c.podsHeard)
 	}
 	if p := c.controllers; p != nil && !p.dead {
 		next = sooner(next, p.wakes)

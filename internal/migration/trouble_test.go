@@ -41,6 +41,20 @@ func TestGoingBackAfterRefusal(t *testing.T) {
 	}
 }
 
+// TestPodsHeardOfLate: a Deployment says that its pods are there, and the cache of pods has not heard of them for much longer
+// than that should take. They are where they belong all the same.
+func TestPodsHeardOfLate(t *testing.T) {
+	out := story{setup: func(c *cluster) {
+		c.settings(3, "0s").FailurePolicy = v1.FailurePolicyFailFast
+		c.shop("a b")
+		c.podsHeard = at(300)
+		c.upgradeOn(0, "v1.26.0")
+	}}.play(t)
+	if strings.Contains(out, "ailed") || !strings.Contains(out, "Completed, 2 of 2 migrated") {
+		t.Errorf("a cache that is behind has failed the migration:\n%s", out)
+	}
+}
+
 // TestOutageIsNoContest although the label of a namespace cannot be written again and again.
 func TestOutageIsNoContest(t *testing.T) {
 	out := story{setup: func(c *cluster) {

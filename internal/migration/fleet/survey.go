@@ -27,6 +27,19 @@ func Survey(ctx context.Context, reader client.Reader) (*Fleet, *usage.Snapshot,
 	return f, users, err
 }
 
+// Ask counts the pods of a workload afresh from an API server. The reader must not be a cache.
+func Ask(ctx context.Context, reader client.Reader, workload Workload) (Pods, error) {
+	pods, err := usage.PodsIn(ctx, reader, workload.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	f := New(func() {})
+	for i := range pods {
+		f.EnterPod(&pods[i])
+	}
+	return f.tallies[workload], nil
+}
+
 // EnterNamespace takes in a namespace as it is now.
 func (f *Fleet) EnterNamespace(o metav1.Object) {
 	f.mu.Lock()

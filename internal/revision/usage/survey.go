@@ -60,6 +60,17 @@ func eachUser(ctx context.Context, reader client.Reader, kind string, only field
 	return Each(ctx, reader, list, only, func(o runtime.Object) { visit(o.(metav1.Object)) })
 }
 
+// PodsIn asks an API server for the metadata of all pods of a namespace that have not ended.
+func PodsIn(ctx context.Context, reader client.Reader, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindPod + "List"))
+	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: alive})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
+	}
+	return list.Items, nil
+}
+
 // Each visits every object of a kind, page by page.
 func Each(ctx context.Context, reader client.Reader, kind client.ObjectList, only fields.Selector, visit func(runtime.Object)) error {
 	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
