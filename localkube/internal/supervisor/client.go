@@ -182,8 +182,17 @@ func (c *Client) Stop(ctx context.Context) error {
 	return c.recordStop()
 }
 
-// recordStop says of every process that it was stopped: a supervisor that had to be ended could not.
+// recordStop says of every process that it was stopped: a supervisor that had to be ended could not. What the next one
+// has written, if somebody has started it meanwhile, stays.
 func (c *Client) recordStop() error {
+	if !c.dir.Exists() {
+		return nil
+	}
+	lock := flock.New(c.dir.Lock())
+	if held, err := lock.TryLock(); err != nil || !held {
+		return err
+	}
+	defer func() { _ = lock.Unlock() }()
 	records, err := c.dir.LoadRecords()
 	if err != nil || len(records) == 0 {
 		return nil // what cannot be read says of none that it runs
