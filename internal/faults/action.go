@@ -79,29 +79,18 @@ func Expired() Action {
 	})
 }
 
-// Delay holds the request back for a time before it goes on.
-func Delay(d time.Duration) Action {
-	return Action{name: "delay " + d.String(), do: func(x *exchange) (*http.Response, error) {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		return sendAfter(x, timer.C)
-	}}
-}
-
 // Hold holds the request back until the channel is closed.
 func Hold(until <-chan struct{}) Action {
-	return Action{name: "hold", do: func(x *exchange) (*http.Response, error) { return sendAfter(x, until) }}
-}
-
-func sendAfter[T any](x *exchange, ready <-chan T) (*http.Response, error) {
-	select {
-	case <-ready:
-		return x.next()
-	case <-x.http.Context().Done():
-		return nil, x.http.Context().Err()
-	case <-x.in.Dead():
-		return nil, ErrCut
-	}
+	return Action{name: "hold", do: func(x *exchange) (*http.Response, error) {
+		select {
+		case <-until:
+			return x.next()
+		case <-x.http.Context().Done():
+			return nil, x.http.Context().Err()
+		case <-x.in.Dead():
+			return nil, ErrCut
+		}
+	}}
 }
 
 func refuse(name string, as func(Request) *apierrors.StatusError) Action {

@@ -4,7 +4,7 @@
 // An Injector sits in the HTTP transport of a rest.Config, so everything that
 // is built from that config goes through it: cached and live clients, status
 // writes, server-side apply, Helm, leader election and watches. Rules say which
-// request meets which fate: a refusal as the API server would word it, a delay,
+// request meets which fate: a refusal as the API server would word it, a hold,
 // a dropped watch, or the end of the process.
 //
 // A process dies in one of two ways, and they leave different traces.
