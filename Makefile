@@ -114,7 +114,7 @@ race: race-unit programs ## Unit tests and main stories under the race detector,
 	@command -v $$(go env CC) >/dev/null || exit 0; \
 		$(BUILD) -title "Fairlead with the race detector" -- bin/race/fairlead . -race -ldflags "$(LDFLAGS)" ./cmd/fairlead; \
 		rm -rf $(RACE_LOGS); mkdir -p $(RACE_LOGS); \
-		FAIRLEAD_BIN=$(CURDIR)/bin/race GORACE="log_path=$(RACE_LOGS)/report" $(TEST) -- $(TEST_FLAGS) -run $(STORY) ./test/... || failed=1; \
+		FAIRLEAD_BIN=$(CURDIR)/bin/race GORACE="log_path=$(RACE_LOGS)/report" $(TEST) -- $(TEST_FLAGS) -count=1 -run $(STORY) ./test/... || failed=1; \
 		if [ -n "$$(ls $(RACE_LOGS))" ]; then cat $(RACE_LOGS)/*; echo "the operator has data races: $(RACE_LOGS)"; exit 1; fi; \
 		exit $${failed:-0}
 

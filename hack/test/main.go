@@ -52,7 +52,7 @@ func run(o options, invocations [][]string) (red bool, err error) {
 	burn(o.load)
 	began := time.Now()
 	all := newResults(os.Stdout, logs)
-	for range o.repeat {
+	for all.run = range o.repeat {
 		for _, args := range invocations {
 			if err := goTest(args, o, all); err != nil {
 				return true, err

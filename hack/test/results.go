@@ -21,6 +21,7 @@ const shownLines = 40
 type results struct {
 	out     io.Writer
 	logs    string
+	run     int // counted from 0
 	running map[string]*pkg
 	builds  map[string][]string // what the compiler said
 	ended   []*pkg
@@ -128,7 +129,11 @@ func (r *results) write(p *pkg) {
 	if !p.failed && len(p.tests) == 0 {
 		return // nothing of it was to be run
 	}
-	log := filepath.Join(r.logs, strings.ReplaceAll(p.name, "/", "-")+".log")
+	log := filepath.Join(r.logs, strings.ReplaceAll(p.name, "/", "-"))
+	if r.run > 0 {
+		log += fmt.Sprint("-", r.run+1) // the log of a red run stays
+	}
+	log += ".log"
 	if err := os.WriteFile(log, []byte(strings.Join(p.output, "")), 0o644); err != nil {
 		fmt.Fprintln(r.out, err)
 	}
