@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/test/history"
 )
 
 // has tells what a ConfigMap lacks.
@@ -82,23 +83,18 @@ func TestManagedObject(t *testing.T) {
 	t.Run("is made with one write", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t)
-		watcher, err := s.members[member1].Watch(t.Context(), &appsv1.DeploymentList{}, client.InNamespace(s.namespace))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer watcher.Stop()
+		written := history.Follow[*appsv1.Deployment](t, s.members[member1], &appsv1.DeploymentList{}, client.InNamespace(s.namespace))
 		s.create(t, s.hub, deployment("it"), policy("apps/v1", "Deployment"))
 		s.running(t, s.members[member1], "it")
 		s.says(t, "it-deployment", applied)
+		// When this is there, the operator has looked at the first again.
 		s.create(t, s.hub, deployment("next"))
+		s.running(t, s.members[member1], "next")
 		var made *appsv1.Deployment
-		for e := range watcher.ResultChan() {
-			now, is := e.Object.(*appsv1.Deployment)
-			if !is {
-				t.Fatalf("the watch ended with %+v", e.Object)
-			}
-			if now.Name == "next" {
-				break
+		for _, e := range written.Events(t) {
+			now := e.Object
+			if now.Name != "it" {
+				continue
 			}
 			// Its controller writes the status, and an annotation.
 			delete(now.Annotations, "deployment.kubernetes.io/revision")
@@ -111,7 +107,7 @@ func TestManagedObject(t *testing.T) {
 			}
 		}
 		if made == nil {
-			t.Error("the watch ended before it was made")
+			t.Error("nobody saw it made")
 		}
 	})
 }

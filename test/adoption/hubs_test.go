@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // secondHub is a hub without an operator, which the first member of the other one has joined, too.
@@ -25,7 +26,7 @@ func secondHub(t testing.TB) *world {
 	if w.hub, err = newSite(hub); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := crds.Install(t.Context(), hub.Config(), crds.Options{Log: logr.Discard()}); err != nil {
+	if _, err := crds.Install(t.Context(), hub.Config(), crds.Options{Log: logr.Discard(), Timeout: wait.Deadline()}); err != nil {
 		t.Fatal(err)
 	}
 	r := launch.Command(t, hub, "clusters")

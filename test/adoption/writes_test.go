@@ -37,6 +37,7 @@ func (s *stage) recordWrites(t testing.TB, where *site) *writes {
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
 		Webhooks: []registrationv1.ValidatingWebhook{{
 			Name: "writes.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(registrationv1.SideEffectClassNone),
+			TimeoutSeconds: ptr.To[int32](30),
 			ClientConfig: registrationv1.WebhookClientConfig{
 				URL: ptr.To(server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			},

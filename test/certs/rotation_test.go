@@ -41,8 +41,7 @@ func TestStoryRotation(t *testing.T) {
 		})
 		calls := w.call(t)
 		for _, authority := range []bool{false, false, true, false} {
-			w.clock.pass(7 * time.Minute)
-			if w.rotate(t, calls) != authority {
+			if w.rotate(t, calls, func() { w.clock.pass(7 * time.Minute) }) != authority {
 				t.Errorf("want another authority: %t", authority)
 			}
 		}
@@ -56,10 +55,12 @@ func TestStoryRotation(t *testing.T) {
 		w := newWebhook(t, certs.Options{Kind: certs.CertManager, Directory: others.dir})
 		calls := w.call(t)
 		for range 2 {
-			if err := others.issue(); err != nil {
-				t.Fatal(err)
+			issue := func() {
+				if err := others.issue(); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if !w.rotate(t, calls) {
+			if !w.rotate(t, calls, issue) {
 				t.Error("each of these certificates is its own authority")
 			}
 		}
@@ -75,12 +76,13 @@ func (w *webhook) call(t *testing.T) *load {
 	return calls
 }
 
-// rotate waits until another certificate is served, and until the authority that is no longer needed is not trusted any
+// rotate makes what brings another certificate happen, and waits until that is served, and until the authority that is no longer needed is not trusted any
 // more. It tells whether there is another authority. All that depends on time waits for the test to move the clock, which
 // it does when the API server, and all requests that it has begun to answer, trust the next certificate.
-func (w *webhook) rotate(t *testing.T, calls *load) bool {
+func (w *webhook) rotate(t *testing.T, calls *load, happen func()) bool {
 	t.Helper()
 	before, published := w.serving(t), w.trust.last()
+	happen()
 	wait.Until(t, func(context.Context) error {
 		if w.serving(t).Equal(before) && bytes.Equal(w.trust.last(), published) {
 			return errors.New("there is no other certificate")
@@ -250,7 +252,7 @@ func newWebhook(t *testing.T, options certs.Options) *webhook {
 	})
 	all.Go(func() { _ = server.Serve(listener) })
 	all.Go(func() { _ = w.source.Run(ctx) })
-	if _, err := crds.Install(ctx, config, crds.Options{Names: []string{crdName}, Webhook: registered}); err != nil {
+	if _, err := crds.Install(ctx, config, crds.Options{Names: []string{crdName}, Webhook: registered, Timeout: wait.Deadline()}); err != nil {
 		t.Fatal(err)
 	}
 	all.Go(func() {

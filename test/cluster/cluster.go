@@ -9,7 +9,6 @@ package cluster
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -226,9 +225,8 @@ func Localkube(args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	// It gives up by itself, and says what it waited for.
+	cmd := exec.Command(binary, args...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {

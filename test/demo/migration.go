@@ -82,6 +82,11 @@ func migrationActs(d *demo) ([]act, error) {
 		}},
 		{"A mesh: 24 workloads in 8 namespaces, with sidecars from a real istiod; one never becomes ready", []scene{
 			kubectl("apply", "-f", d.path("workloads.yaml")),
+			// One whose pods could not be made yet, while istiod was busy, would be missing in the plan.
+			{play: func(ctx context.Context) error {
+				return d.quietly(ctx, "localkube", "kubectl", "wait", "deployments", "--all", "-A",
+					"--for=jsonpath={.status.updatedReplicas}", "--timeout="+deadline())
+			}},
 			kubectl("wait", "deployments", "--all", "-n", "shipping", "--for=condition=Available", "--timeout="+deadline()),
 			kubectl("get", "deployments", "-A"),
 			kubectl("get", "pods", "-n", "legacy", "-o",

@@ -12,6 +12,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +29,7 @@ var otherPassage = []string{"--passages", "meshservice"}
 // get to renew its lease in two thirds of it ends; but no machine is so slow that it needs more than a minute.
 func lease() string { return leaseOf(min(wait.Deadline()/9, time.Minute)) }
 
-// longLease is for an operator that is not replaced.
+// longLease is for an operator that is not replaced before the test ends the lease.
 func longLease() string { return leaseOf(wait.Deadline() / 3) }
 
 func leaseOf(d time.Duration) string {
@@ -44,7 +45,7 @@ func TestStoryLeaders(t *testing.T) {
 	namespace := c.Namespace(t)
 	held := followLease(t, admin, namespace)
 	start := func() (*process, string) {
-		p := startOperator(t, c.Kubeconfig(), append(otherPassage, lease(), "--leader-election-namespace", namespace)...)
+		p := startOperator(t, c.Kubeconfig(), append(otherPassage, longLease(), "--leader-election-namespace", namespace)...)
 		p.ready(t)
 		identity, _ := p.logged(t, "taking part in leader election")["identity"].(string)
 		return p, identity
@@ -71,6 +72,7 @@ func TestStoryLeaders(t *testing.T) {
 	held.wereHeldBy(t, one)
 
 	first.kill()
+	held.end(t, namespace)
 	second.leading(t)
 	acts()
 	held.wereHeldBy(t, one, two)
@@ -92,12 +94,22 @@ func TestStoryLeaders(t *testing.T) {
 
 // leases is every state that the lease of a namespace has been in.
 type leases struct {
+	client client.Client
 	*history.History[*coordinationv1.Lease]
 }
 
 func followLease(t testing.TB, c client.WithWatch, namespace string) leases {
 	t.Helper()
-	return leases{history.Follow[*coordinationv1.Lease](t, c, &coordinationv1.LeaseList{}, client.InNamespace(namespace))}
+	return leases{c, history.Follow[*coordinationv1.Lease](t, c, &coordinationv1.LeaseList{}, client.InNamespace(namespace))}
+}
+
+// end lets a lease run out that nobody renews any more.
+func (l leases) end(t testing.TB, namespace string) {
+	t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fairlead"}}
+	if err := l.client.Patch(t.Context(), lease, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":1}}`))); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func holder(e history.Event[*coordinationv1.Lease]) string {

@@ -60,7 +60,8 @@ func (r *Running) Interrupt() { _ = r.cmd.Process.Signal(syscall.SIGINT) }
 func (r *Running) Wait() Result {
 	r.t.Helper()
 	defer r.end()
-	late := time.AfterFunc(wait.Deadline(), r.end)
+	// Later than the command itself gives up that was told the same deadline: it knows what it waits for.
+	late := time.AfterFunc(wait.Deadline()*11/10, r.end)
 	defer late.Stop()
 	var exit *exec.ExitError
 	if err := <-r.ended; err != nil && !errors.As(err, &exit) {

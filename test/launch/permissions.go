@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +22,7 @@ import (
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/chart"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // home is the namespace of the operator.
@@ -49,6 +54,22 @@ func Permissions(ctx context.Context, c *cluster.Cluster, admin client.Client, d
 	if err := release.Apply(ctx, admin, "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
 		return "", err
 	}
+	for _, object := range release.Objects {
+		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			return "", err
+		}
+		at := slices.IndexFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Resources) > 0 })
+		if at < 0 {
+			continue
+		}
+		if err := AwaitAuthorization(ctx, admin, "system:serviceaccount:"+home+":fairlead", home, role.Rules[at]); err != nil {
+			return "", err
+		}
+	}
 	token, err := release.Token(ctx, admin, "fairlead")
 	if err != nil {
 		return "", err
@@ -62,6 +83,26 @@ func Permissions(ctx context.Context, c *cluster.Cluster, admin client.Client, d
 	}
 	path := filepath.Join(dir, "operator.kubeconfig")
 	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// AwaitAuthorization waits until the API server, which takes a moment to hear of a role, allows a user what a rule of it
+// grants in a namespace.
+func AwaitAuthorization(ctx context.Context, admin client.Client, user, namespace string, rule rbacv1.PolicyRule) error {
+	asked := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0]}
+	asked.Resource, asked.Subresource, _ = strings.Cut(rule.Resources[0], "/")
+	if len(rule.ResourceNames) > 0 {
+		asked.Name = rule.ResourceNames[0]
+	}
+	return wait.Try(ctx, func(ctx context.Context) error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &asked}}
+		if err := admin.Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return fmt.Errorf("%s may not %s %s: %s", user, asked.Verb, rule.Resources[0], review.Status.Reason)
+		}
+		return nil
+	})
 }
 
 // Aggregate does what nobody does in a cluster without controllers: it gives the hub there what its role is made up of.

@@ -177,8 +177,12 @@ func (s *shuttle) snapshot(ctx context.Context, t testing.TB) (map[string]string
 			appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		},
 		Names: names,
-		// What the controller of Deployments says has hashes of templates in it, and the time is part of those.
+		// What the controller of Deployments says has hashes of templates in it, and the time is part of those; it also
+		// counts pods that are still going.
 		Scrub: func(object *unstructured.Unstructured) {
+			if object.GetKind() == "Deployment" {
+				unstructured.RemoveNestedField(object.Object, "status")
+			}
 			unstructured.RemoveNestedField(object.Object, "status", "conditions")
 			unstructured.RemoveNestedField(object.Object, "status", "observedGeneration")
 			unstructured.RemoveNestedField(object.Object, "metadata", "generation")

@@ -100,12 +100,15 @@ func TestStoryMigration(t *testing.T) {
 	})
 	t.Run(basic+"Verify workloads remain healthy and traffic flows correctly", func(t *testing.T) {
 		for namespace, balancer := range balancers {
-			_, different := balancer.served(t, full[namespace])
-			for service, replicas := range full[namespace] {
-				if different[service] != 2*replicas {
-					t.Errorf("%s in namespace %s had %d different endpoints, want each replaced once", service, namespace, different[service])
+			eventually(t, func(context.Context) error {
+				_, different := balancer.served(t, full[namespace])
+				for service, replicas := range full[namespace] {
+					if different[service] != 2*replicas {
+						return fmt.Errorf("%s in namespace %s had %d different endpoints, want each replaced once", service, namespace, different[service])
+					}
 				}
-			}
+				return nil
+			})
 		}
 	})
 	t.Run(zeroDowntime+"Monitor service availability during migration", func(t *testing.T) {
@@ -158,6 +161,9 @@ func (m *mesh) sidecars(t testing.TB, b builder, revision string) {
 	}
 	address := fmt.Sprintf("istiod-%s.%s.svc:15012", revision, system)
 	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
 		proxies := slices.DeleteFunc(append(pod.Spec.InitContainers, pod.Spec.Containers...), func(c corev1.Container) bool {
 			return c.Name != "istio-proxy" || !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return strings.Contains(e.Value, address) })
 		})

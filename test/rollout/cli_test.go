@@ -277,6 +277,9 @@ func (e *environment) allow(t testing.TB, user string, verbs []string, resources
 			t.Fatal(err)
 		}
 	}
+	if err := launch.AwaitAuthorization(t.Context(), e.WithWatch, user, e.namespace, role.Rules[0]); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // as is the cluster as a user sees it.

@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 const (
@@ -39,7 +40,7 @@ const (
 // BenchmarkUsage is what it costs to know who uses which revision in a cluster of 20,000 pods in 1,000 namespaces.
 func BenchmarkUsage(b *testing.B) {
 	c := cluster.Start(b, cluster.Options{Profile: "hub"})
-	if _, err := crds.Install(b.Context(), c.Config(), crds.Options{}); err != nil {
+	if _, err := crds.Install(b.Context(), c.Config(), crds.Options{Timeout: wait.Deadline()}); err != nil {
 		b.Fatal(err)
 	}
 	fill(b, c.Config())

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -53,7 +55,12 @@ func attend(ctx context.Context, c client.WithWatch) (*witness, error) {
 		if err != nil {
 			return nil, err
 		}
-		events, err := c.Watch(context.Background(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		// It goes on where it was when the API server ends a watch.
+		events, err := watchtools.NewRetryWatcherWithContext(context.Background(), list.GetResourceVersion(), &toolscache.ListWatch{
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return c.Watch(ctx, list, &client.ListOptions{Raw: &options})
+			},
+		})
 		if err != nil {
 			return nil, err
 		}

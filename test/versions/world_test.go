@@ -114,7 +114,7 @@ func prepare(c *cluster.Cluster, scratch string, all map[string]legacy) (*world,
 	if w.witness, err = attend(ctx, w); err != nil {
 		return nil, err
 	}
-	if _, err := crds.Install(ctx, c.Config(), crds.Options{Names: []string{crdName}, TakeOver: true}); err != nil {
+	if _, err := crds.Install(ctx, c.Config(), crds.Options{Names: []string{crdName}, TakeOver: true, Timeout: wait.Deadline()}); err != nil {
 		return nil, fmt.Errorf("take over the CRD: %w", err)
 	}
 	w.operator = w.begin()

