@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
 )
 
 // Process is a running operator.
@@ -61,12 +62,12 @@ func environment(home string) []string {
 // lastLines of the log are enough to see why an operator ended.
 const lastLines = 20
 
-// Alive is an error with the end of the log when the operator has ended.
+// Alive is an error with the end of the log when the operator has ended, which nobody waits for to pass.
 func (p *Process) Alive() error {
 	select {
 	case <-p.ended:
 		lines := strings.Split(strings.TrimSpace(p.Log.Since(0)), "\n")
-		return fmt.Errorf("the operator ended with %d:\n%s", p.cmd.ProcessState.ExitCode(), strings.Join(lines[max(0, len(lines)-lastLines):], "\n"))
+		return wait.Permanent(fmt.Errorf("the operator ended with %d:\n%s", p.cmd.ProcessState.ExitCode(), strings.Join(lines[max(0, len(lines)-lastLines):], "\n")))
 	default:
 		return nil
 	}

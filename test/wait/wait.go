@@ -6,6 +6,7 @@ package wait
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -55,6 +56,18 @@ func factor(set string, start time.Duration) float64 {
 	return max(1, float64(start)/float64(usualStart))
 }
 
+// Permanent is an error after which no further try can work: nobody need wait for the deadline to hear of it.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
 // Until tries until it works, and fails the test with the last error if it never does.
 func Until(t testing.TB, try func(context.Context) error) {
 	t.Helper()
@@ -74,6 +87,9 @@ func Try(ctx context.Context, try func(context.Context) error) error {
 		err := try(ctx)
 		if err == nil {
 			return nil
+		}
+		if errors.As(err, new(permanent)) {
+			return err
 		}
 		if time.Since(began) > limit {
 			return fmt.Errorf("not within %s: %w", limit, err)

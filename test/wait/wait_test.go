@@ -52,4 +52,17 @@ func TestTry(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) {
+		tries, ended := 0, errors.New("the operator has ended")
+		err := Try(t.Context(), func(context.Context) error {
+			tries++
+			return errors.Join(Permanent(ended), errors.New("the pod is not ready"))
+		})
+		if !errors.Is(err, ended) || tries != 1 {
+			t.Errorf("after %d tries: %v", tries, err)
+		}
+	})
+	if err := Permanent(nil); err != nil {
+		t.Error(err)
+	}
 }
