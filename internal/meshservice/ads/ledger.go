@@ -124,6 +124,10 @@ func (l *ledger) landed(t resource.Type, nonce, against, version string, now tim
 // anew, so that they are sent again.
 func (l *ledger) push(t resource.Type, after, sent list, version string) {
 	p := &l.pages[t]
+	if leads := t == resource.Listener || t == resource.Route; leads && len(sent) > 0 {
+		// A proxy asks for the routes of a listener only when it has that one: until it has them too, it has not moved.
+		l.moved = time.Time{}
+	}
 	if t == resource.Cluster {
 		var changed list
 		sent.walk(p.known, func(mine, known *resource.Resource) bool {

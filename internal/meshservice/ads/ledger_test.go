@@ -81,6 +81,11 @@ func (p *play) refuse(t resource.Type) { p.answer(t, "no") }
 func (p *play) answer(t resource.Type, against string) {
 	flights := p.pages[t].flights
 	p.landed(t, flights[len(flights)-1].nonce, against, p.config.Version(t), p.now)
+	p.seen(t)
+}
+
+// seen notes how far the proxy is with a type.
+func (p *play) seen(t resource.Type) {
 	p.settle(t, p.config)
 	if p.moved.IsZero() && p.current(p.config) {
 		p.moved = p.now
@@ -237,6 +242,29 @@ func TestTheOldGoesLast(t *testing.T) {
 	p.wants(t, resource.Endpoint, "b@2")
 	p.set(strings.ReplaceAll(after, "r:x@2", "r:x@3"))
 	p.wants(t, resource.Cluster, "a@1 b@1")
+}
+
+// A proxy asks for the routes of a new listener after it has acknowledged that one: until it has them, it still needs the old.
+func TestTheOldWaitsForRoutesOfANewListener(t *testing.T) {
+	p := settled()
+	p.set("c:b@1 e:b@1 l:y@1 r:y@1")
+	for _, of := range []resource.Type{resource.Cluster, resource.Endpoint} {
+		p.send(of)
+		p.ack(of)
+	}
+	p.now = p.now.Add(time.Hour)
+	p.send(resource.Listener)
+	p.ack(resource.Listener)
+	p.seen(resource.Route)
+	p.now = p.now.Add(p.pace.Farewell - time.Second)
+	p.subscribe(resource.Route, "y")
+	p.send(resource.Route)
+	p.now = p.now.Add(time.Hour)
+	p.wants(t, resource.Cluster, "a@1 b@1")
+	p.ack(resource.Route)
+	p.wants(t, resource.Cluster, "a@1 b@1")
+	p.now = p.now.Add(p.pace.Farewell)
+	p.wants(t, resource.Cluster, "b@1")
 }
 
 // A proxy waits for the endpoints of a cluster that has changed, although they have not.
