@@ -24,7 +24,7 @@ export GOFLAGS
 
 # There is memory enough to collect garbage more rarely, which takes a tenth off what compilers and clusters need of the
 # processor.
-build localkube programs unit test e2e e2e-full race flake lint verify: export GOGC ?= 400
+build localkube programs unit test e2e e2e-full one race flake lint verify: export GOGC ?= 400
 
 # Each a module of its own, so that Kubernetes, Istio and cert-manager stay out of Fairlead's dependencies.
 MODULES := . localkube localkube/istiod test/certmanager
@@ -95,6 +95,7 @@ demo-mesh: programs ## See Fairlead take a mesh to MeshServices while it is call
 
 .PHONY: test
 test: programs ## Unit tests, and the main stories of every passage on real clusters
+	@echo "unit tests, then the stories of every passage on real clusters: about 6 min on 2 quiet cores, more the first time"
 	@$(TEST) -- $(UNIT) -- $(TEST_FLAGS) -run $(STORY) ./test/...
 
 .PHONY: unit
@@ -103,6 +104,7 @@ unit: ## Unit tests: no cluster
 
 .PHONY: e2e
 e2e: programs ## All other behaviour on real clusters
+	@echo "all other behaviour on real clusters: about 10 min on 2 quiet cores"
 	@$(TEST) -- $(TEST_FLAGS) -skip $(STORY) ./test/...
 
 .PHONY: e2e-full
@@ -127,6 +129,12 @@ race-unit:
 		else echo "skipped: the race detector needs a C compiler, and there is no $$(go env CC)"; fi
 
 PKG ?= ./test/...
+RUN ?= .
+
+.PHONY: one
+one: programs ## Run the tests RUN of the packages PKG: make one PKG=./test/e2e RUN=TestStoryLeaders
+	@$(TEST) -- $(TEST_FLAGS) -count=1 -run '$(RUN)' $(PKG)
+
 COUNT ?= 5
 LOAD ?= 8
 
@@ -139,7 +147,7 @@ slowest: programs ## Run the packages PKG and report where their time goes, wall
 	@$(TEST) -report -- $(TEST_FLAGS) $(PKG)
 
 .PHONY: bench
-bench: programs ## Measure
+bench: programs ## Measure how fast it is, as ratios against a bare client
 	go test -run '^$$' -bench . -benchmem ./internal/...
 	go test -run '^$$' -bench . -timeout 60m ./test/scale
 

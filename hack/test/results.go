@@ -200,7 +200,7 @@ func (r *results) writeTotal(out io.Writer, took time.Duration) {
 	if len(failed) > 0 {
 		fmt.Fprintf(out, "\nfailed: %s\n", strings.Join(slices.Compact(slices.Sorted(slices.Values(failed))), ", "))
 	}
-	fmt.Fprintf(out, "\nin %s:\n%d passed, %d failed, %d skipped\n", took.Round(time.Second), r.total("pass"), r.failed(), r.total("skip"))
+	fmt.Fprintf(out, "\ntook %s; what each package printed is in %s\n%d passed, %d failed, %d skipped\n", took.Round(time.Second), r.logs, r.total("pass"), r.failed(), r.total("skip"))
 }
 
 // writeSlowest prints where the time goes.

@@ -57,7 +57,7 @@ FAIL  test/broken                                    0.0s  0 passed, 1 failed
 
 failed: test/broken, test/red
 
-in 5s:
+took 5s; what each package printed is in LOGS
 2 passed, 2 failed, 1 skipped
 `
 	if diff := cmp.Diff(want, strings.ReplaceAll(printed.String(), logs, "LOGS")); diff != "" {
