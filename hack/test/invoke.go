@@ -44,6 +44,19 @@ func goTest(args []string, o options, all *results) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for tick := time.NewTicker(time.Second); ; {
+			select {
+			case now := <-tick.C:
+				all.remark(now)
+			case <-ended:
+				tick.Stop()
+				return
+			}
+		}
+	}()
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,9 +20,12 @@ const shownLines = 40
 
 // results are what became of packages so far.
 type results struct {
-	out     io.Writer
-	logs    string
-	run     int // counted from 0
+	out  io.Writer
+	logs string
+	run  int // counted from 0
+
+	mu      sync.Mutex
+	printed time.Time // when the last line was
 	running map[string]*pkg
 	builds  map[string][]string // what the compiler said
 	ended   []*pkg
@@ -47,10 +51,12 @@ type test struct {
 }
 
 func newResults(out io.Writer, logs string) *results {
-	return &results{out: out, logs: logs, running: map[string]*pkg{}, builds: map[string][]string{}}
+	return &results{out: out, logs: logs, printed: time.Now(), running: map[string]*pkg{}, builds: map[string][]string{}}
 }
 
 func (r *results) add(e event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if e.Action == "build-output" {
 		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
 		return
@@ -124,11 +130,35 @@ func (p *pkg) count(action string) int {
 	return n
 }
 
+// silence is how long nothing may be printed.
+const silence = 30 * time.Second
+
+// remark says what is going on when nothing has been printed for a while.
+func (r *results) remark(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.printed) < silence {
+		return
+	}
+	r.printed = now
+	var names []string
+	for _, p := range r.running {
+		names = append(names, p.name)
+	}
+	if len(names) == 0 {
+		fmt.Fprintln(r.out, "...   compiling and linking tests")
+		return
+	}
+	slices.Sort(names)
+	fmt.Fprintf(r.out, "...   running %s\n", strings.Join(names, ", "))
+}
+
 // write prints the line of a package that has ended, and what failed in it.
 func (r *results) write(p *pkg) {
 	if !p.failed && len(p.tests) == 0 {
 		return // nothing of it was to be run
 	}
+	r.printed = time.Now()
 	log := filepath.Join(r.logs, strings.ReplaceAll(p.name, "/", "-"))
 	if r.run > 0 {
 		log += fmt.Sprint("-", r.run+1) // the log of a red run stays

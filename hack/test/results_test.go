@@ -31,6 +31,20 @@ const events = `
 {"Action":"skip","Package":"github.com/fairlead/fairlead/api/none","Elapsed":0}
 `
 
+func TestRemark(t *testing.T) {
+	var printed strings.Builder
+	all := newResults(&printed, t.TempDir())
+	all.remark(all.printed.Add(silence - 1))
+	all.remark(all.printed.Add(silence))
+	all.add(event{Action: "start", Package: module + "test/b"})
+	all.add(event{Action: "start", Package: module + "test/a"})
+	all.remark(all.printed.Add(silence))
+	want := "...   compiling and linking tests\n...   running test/a, test/b\n"
+	if diff := cmp.Diff(want, printed.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestResults(t *testing.T) {
 	logs := t.TempDir()
 	var printed strings.Builder
