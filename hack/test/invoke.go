@@ -50,7 +50,7 @@ func goTest(args []string, o options, all *results) error {
 		for tick := time.NewTicker(time.Second); ; {
 			select {
 			case now := <-tick.C:
-				all.remark(now)
+				all.printProgress(now)
 			case <-ended:
 				tick.Stop()
 				return

@@ -133,8 +133,8 @@ func (p *pkg) count(action string) int {
 // silence is how long nothing may be printed.
 const silence = 30 * time.Second
 
-// remark says what is going on when nothing has been printed for a while.
-func (r *results) remark(now time.Time) {
+// printProgress says what is going on when nothing has been printed for a while.
+func (r *results) printProgress(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.printed) < silence {

@@ -31,14 +31,14 @@ const events = `
 {"Action":"skip","Package":"github.com/fairlead/fairlead/api/none","Elapsed":0}
 `
 
-func TestRemark(t *testing.T) {
+func TestPrintProgress(t *testing.T) {
 	var printed strings.Builder
 	all := newResults(&printed, t.TempDir())
-	all.remark(all.printed.Add(silence - 1))
-	all.remark(all.printed.Add(silence))
+	all.printProgress(all.printed.Add(silence - 1))
+	all.printProgress(all.printed.Add(silence))
 	all.add(event{Action: "start", Package: module + "test/b"})
 	all.add(event{Action: "start", Package: module + "test/a"})
-	all.remark(all.printed.Add(silence))
+	all.printProgress(all.printed.Add(silence))
 	want := "...   compiling and linking tests\n...   running test/a, test/b\n"
 	if diff := cmp.Diff(want, printed.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

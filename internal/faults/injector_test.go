@@ -275,17 +275,29 @@ func TestHold(t *testing.T) {
 }
 
 func TestRulesCompose(t *testing.T) {
-	s, until := newServer(t), make(chan struct{})
-	in := New(Rule{Match: Write, Action: Hold(until)}, Rule{Match: Write, Nth: 1, Action: Conflict()})
-	result := make(chan error, 1)
-	go func() {
-		_, err := s.configMaps(t, in).Update(t.Context(), cart(), metav1.UpdateOptions{})
-		result <- err
-	}()
-	eventually(t, "the write to be held", func() bool { return in.Log().Count(Write) == 1 })
-	close(until)
-	if err := <-result; !apierrors.IsConflict(err) {
-		t.Errorf("got %v, want a conflict", err)
+	for name, c := range map[string]struct {
+		end  func(until chan struct{}, cancel func())
+		want func(error) bool
+	}{
+		"held":     {func(_ chan struct{}, cancel func()) { cancel() }, func(err error) bool { return errors.Is(err, context.Canceled) }},
+		"released": {func(until chan struct{}, _ func()) { close(until) }, apierrors.IsConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, until := newServer(t), make(chan struct{})
+			in := New(Rule{Match: Write, Action: Hold(until)}, Rule{Match: Write, Nth: 1, Action: Conflict()})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			result := make(chan error, 1)
+			go func() {
+				_, err := s.configMaps(t, in).Update(ctx, cart(), metav1.UpdateOptions{})
+				result <- err
+			}()
+			eventually(t, "the write to be held", func() bool { return in.Log().Count(Write) == 1 })
+			c.end(until, cancel)
+			if err := <-result; !c.want(err) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

@@ -202,7 +202,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.writer.refusals(&o)
 		d = decide(o, r.now())
 	}
-	if behind, err := r.behind(ctx, d.ended); err != nil || behind {
+	if stale, err := r.hasStalePods(ctx, d.ended); err != nil || stale {
 		return ctrl.Result{RequeueAfter: failurePause}, err
 	}
 	if len(d.Start) > 0 && !o.running() {
@@ -244,13 +244,13 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 	return o, err
 }
 
-// behind tells whether one of the moves would be given up only because the cache has not heard of the new pods yet.
-func (r *reconciler) behind(ctx context.Context, ended []ending) (bool, error) {
+// hasStalePods tells whether one of the moves would fail only because the cache does not show its new pods yet.
+func (r *reconciler) hasStalePods(ctx context.Context, ended []ending) (bool, error) {
 	for _, e := range ended {
 		if e.mark.Reason == nil || v1.Reason(e.mark.Reason.Code) != v1.ReasonWrongRevision {
 			continue
 		}
-		pods, err := fleet.Ask(ctx, r.live, fleet.DeploymentOf(e.Deployment))
+		pods, err := fleet.CountPods(ctx, r.live, fleet.DeploymentOf(e.Deployment))
 		if err != nil {
 			return false, err
 		}

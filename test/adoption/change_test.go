@@ -107,7 +107,7 @@ func TestManagedObject(t *testing.T) {
 			}
 		}
 		if made == nil {
-			t.Error("nobody saw it made")
+			t.Error("the Deployment was never created")
 		}
 	})
 }

@@ -103,7 +103,7 @@ func followLease(t testing.TB, c client.WithWatch, namespace string) leases {
 	return leases{c, history.Follow[*coordinationv1.Lease](t, c, &coordinationv1.LeaseList{}, client.InNamespace(namespace))}
 }
 
-// end lets a lease run out that nobody renews any more.
+// end shortens the lease of a leader that was killed, so that it expires at once.
 func (l leases) end(t testing.TB, namespace string) {
 	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fairlead"}}

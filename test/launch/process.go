@@ -62,7 +62,7 @@ func environment(home string) []string {
 // lastLines of the log are enough to see why an operator ended.
 const lastLines = 20
 
-// Alive is an error with the end of the log when the operator has ended, which nobody waits for to pass.
+// Alive is a permanent error with the end of the log when the operator has ended.
 func (p *Process) Alive() error {
 	select {
 	case <-p.ended:

@@ -142,7 +142,7 @@ func TestEditedAndDeletedObjectsAreRestored(t *testing.T) {
 	w := theWorld(t)
 	c := w.controlPlane(t, "v1.31.0")
 	// An empty selector would have the webhook asked about the pods of other tests.
-	nobodys := map[string]any{"matchLabels": map[string]any{"example.org/of": "nobody"}}
+	matchesNothing := map[string]any{"matchLabels": map[string]any{"example.org/matches": "nothing"}}
 	cases := map[string]struct {
 		object installed
 		// edit is nil for an object that is deleted.
@@ -155,9 +155,9 @@ func TestEditedAndDeletedObjectsAreRestored(t *testing.T) {
 		"rules":                  {c.of(clusterRoles, "istiod-clusterrole-REV-NS"), set([]any{}, "rules")},
 		"subject":                {c.of(bindings, "istiod-clusterrole-REV-NS"), set("somebody", "subjects", 0, "name")},
 		"limit":                  {c.of(autoscalers, "istiod-REV"), set(int64(99), "spec", "maxReplicas")},
-		"selector of a webhook":  {c.of(mutatingHooks, istiodsHook), set(nobodys, "webhooks", 0, "namespaceSelector")},
+		"selector of a webhook":  {c.of(mutatingHooks, istiodsHook), set(matchesNothing, "webhooks", 0, "namespaceSelector")},
 		"service of a webhook":   {c.of(checkingHooks, "istio-validator-REV-NS"), set("elsewhere", "webhooks", 0, "clientConfig", "service", "name")},
-		"selector of the tag":    {c.of(mutatingHooks, tagsHook), set(nobodys, "webhooks", 1, "namespaceSelector")},
+		"selector of the tag":    {c.of(mutatingHooks, tagsHook), set(matchesNothing, "webhooks", 1, "namespaceSelector")},
 		"the label that tells":   {c.of(clusterRoles, "istiod-gateway-controller-REV-NS"), set(nil, "metadata", "labels", v1.LabelPassage)},
 		"the owner":              {c.of(bindings, "istiod-gateway-controller-REV-NS"), set(nil, "metadata", "ownerReferences")},
 		"deleted account":        {c.of(accounts, "istiod-REV"), nil},

@@ -103,7 +103,8 @@ func (s *states) make(t *testing.T) {
 	}
 }
 
-// deleteRefused: what was refused is tried again every few minutes, which would look like somebody's doing.
+// deleteRefused deletes the revision that the API server refused: the operator retries it every 5 minutes, which would change
+// the counts that the subtests compare.
 func (s *states) deleteRefused(t *testing.T) {
 	s.all = slices.DeleteFunc(s.all, func(one state) bool {
 		if one.reason != v1.ReasonRefused {

@@ -79,11 +79,12 @@ func benchmarkEvent(b *testing.B, c *cluster.Cluster) {
 		if output, err := writer.CombinedOutput(); err != nil {
 			b.Fatalf("write events: %v\n%s", err, output)
 		}
-		for deadline := time.Now().Add(time.Minute); t.updates.Load() < events; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				b.Fatalf("saw %d of %d events", t.updates.Load(), events)
+		wait.Until(b, func(context.Context) error {
+			if seen := t.updates.Load(); seen < events {
+				return fmt.Errorf("saw %d of %d events", seen, events)
 			}
-		}
+			return nil
+		})
 		each := (processorTime(b) - start) / events
 		if moved := t.Revision(revision).Pods; moved != namespaces {
 			b.Errorf("%d pods have moved to the new revision, want %d", moved, namespaces)

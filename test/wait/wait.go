@@ -56,7 +56,7 @@ func factor(set string, start time.Duration) float64 {
 	return max(1, float64(start)/float64(usualStart))
 }
 
-// Permanent is an error after which no further try can work: nobody need wait for the deadline to hear of it.
+// Permanent marks an error after which no further try can work, so that Try returns it at once.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

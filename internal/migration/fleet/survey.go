@@ -27,8 +27,8 @@ func Survey(ctx context.Context, reader client.Reader) (*Fleet, *usage.Snapshot,
 	return f, users, err
 }
 
-// Ask counts the pods of a workload afresh from an API server. The reader must not be a cache.
-func Ask(ctx context.Context, reader client.Reader, workload Workload) (Pods, error) {
+// CountPods counts the pods of a workload afresh from an API server. The reader must not be a cache.
+func CountPods(ctx context.Context, reader client.Reader, workload Workload) (Pods, error) {
 	pods, err := usage.PodsIn(ctx, reader, workload.Namespace)
 	if err != nil {
 		return nil, err

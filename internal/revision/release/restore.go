@@ -9,7 +9,7 @@ import (
 )
 
 // Restore makes a live object of a release again what Render said, if it is not. It tells whether that changed anything.
-// Of a release that is no longer what the spec says, nothing is restored: somebody who uninstalls it would not find that.
+// An object of a release that is no longer installed as the spec says is not restored: no later uninstall would delete it.
 func (m *Manager) Restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (changed bool, err error) {
 	done, err := m.busy.take(ctx, spec.key())
 	if err != nil {
@@ -57,8 +57,8 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 	return true, nil
 }
 
-// isInstalled asks the API server whether just this is installed: whoever saw an object differ may have looked before
-// another uninstalled the release.
+// isInstalled asks the API server whether the release is installed with exactly this spec. The caller may have seen the
+// drift before another reconcile uninstalled the release.
 func (m *Manager) isInstalled(ctx context.Context, spec Spec) (bool, error) {
 	s, err := m.session(ctx, spec.Namespace)
 	if err != nil {

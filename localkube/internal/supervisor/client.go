@@ -182,8 +182,8 @@ func (c *Client) Stop(ctx context.Context) error {
 	return c.recordStop()
 }
 
-// recordStop says of every process that it was stopped: a supervisor that had to be ended could not. What the next one
-// has written, if somebody has started it meanwhile, stays.
+// recordStop says of every process that it was stopped: a supervisor that had to be ended could not. Records
+// of a supervisor that was started meanwhile are left alone.
 func (c *Client) recordStop() error {
 	if !c.dir.Exists() {
 		return nil
