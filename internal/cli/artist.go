@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload"
 )
 
 // painter keeps one picture up to date on a terminal.
@@ -150,7 +150,7 @@ func stepLine(s passage.Step) string {
 		return text + "done after " + max(0, s.EndedAt.Sub(s.StartedAt)).Round(time.Second).String()
 	case s.State == passage.Done:
 		return text + "done"
-	case s.Action == migration.ActionStay:
+	case s.Action == workload.ActionStay:
 		return text + "stays: " + s.Reason.Message
 	}
 	return text + fmt.Sprintf("%s %s: %s", s.Action, strings.ToLower(string(s.State)), s.Reason.Message)

@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/migration"
-	"github.com/fairlead/fairlead/internal/migration/fleet"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/revision/istio"
+	"github.com/fairlead/fairlead/internal/revision/workload"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 func accountOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question) (account, error) {
-	fleet, users, err := fleet.Survey(ctx, reader)
+	fleet, users, err := inventory.Survey(ctx, reader)
 	if err != nil {
 		return account{}, err
 	}
@@ -27,7 +27,7 @@ func accountOfIstio(ctx context.Context, reader client.Reader, key client.Object
 }
 
 // tellOfIstio tells from what is known about who uses what, and about all workloads.
-func tellOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question, users istio.Users, picture fleet.Picture,
+func tellOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question, users istio.Users, picture inventory.Picture,
 ) (account, error) {
 	known := versions(ctx, q)
 	observed, err := istio.Observe(ctx, reader, key.Name, known, users)
@@ -46,7 +46,7 @@ func tellOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey
 	if !q.chartsGiven() && q.Version == nil {
 		told.believe(observed.Istio)
 	}
-	moving, err := migration.Observe(ctx, reader, key.Name, picture)
+	moving, err := workload.Observe(ctx, reader, key.Name, picture)
 	if err != nil {
 		return account{}, err
 	}

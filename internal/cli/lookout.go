@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/migration/fleet"
 	"github.com/fairlead/fairlead/internal/revision/usage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 // lookout tells about a resource whenever something about it may have changed.
@@ -51,13 +51,13 @@ func (c *cluster) lookOut(ctx context.Context, r resource) (lookout, error) {
 // followIstio keeps what the operator keeps: an Istio may have thousands of workloads, which nobody should list again and
 // again to watch a few of them.
 func (c *cluster) followIstio(ctx context.Context, r resource) (lookout, error) {
-	kept := fleet.CacheOptions()
+	kept := inventory.CacheOptions()
 	maps.Copy(kept, usage.CacheOptions())
 	f, err := c.follow(cache.Options{ByObject: kept})
 	if err != nil {
 		return lookout{}, err
 	}
-	workloads := fleet.New(f.notify)
+	workloads := inventory.New(f.notify)
 	fed, err := workloads.Feed(ctx, f.informers, f.informers)
 	if err != nil {
 		return lookout{}, err

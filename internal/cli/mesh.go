@@ -17,7 +17,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/switching"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -48,7 +48,7 @@ func accountOfMesh(ctx context.Context, reader client.Reader, key client.ObjectK
 }
 
 func tellOfMesh(mesh *kumav1alpha1.Mesh) account {
-	standing := switching.StandingOf(mesh)
+	standing := consumers.StandingOf(mesh)
 	told := account{
 		Plan: standing.Plan, Batching: standing.Batching, Conditions: mesh.Status.Conditions,
 		Generation: mesh.Generation, ObservedGeneration: mesh.Status.ObservedGeneration,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/switching"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // retryMesh asks for what has failed to be tried again. Only that the value is another one counts.
@@ -36,11 +36,11 @@ func (c *cluster) abortMesh(ctx context.Context, streams Streams, r resource, su
 	if err != nil {
 		return err
 	}
-	intent := switching.Intent{ID: string(uuid.NewUUID()), BatchSize: 1, Revert: true}
+	intent := consumers.Intent{ID: string(uuid.NewUUID()), BatchSize: 1, Revert: true}
 	if record := mesh.Status.Migration; record != nil {
 		intent.BatchSize = max(record.BatchSize, 1)
 	}
-	return c.migrate(ctx, streams, r, switchOver{intent, generate.Where{}, sure, false})
+	return c.migrate(ctx, streams, r, switchOver{intent, desired.Where{}, sure, false})
 }
 
 func (c *cluster) mesh(ctx context.Context, r resource) (*kumav1alpha1.Mesh, error) {

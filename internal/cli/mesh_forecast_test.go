@@ -15,7 +15,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/operator"
 )
@@ -67,7 +67,7 @@ func meshWorld(t *testing.T, name string, mode model.Mode) *forecast.World {
 		}
 	}
 	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.Mode(mode)}
-	world := forecast.NewWorld(mesh, tags, generate.Where{})
+	world := forecast.NewWorld(mesh, tags, desired.Where{})
 	for _, o := range objects {
 		world.Add(o)
 	}

@@ -9,13 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // place is where the operator works, as far as it was told.
 type place struct {
-	generate.Where
+	desired.Where
 }
 
 func (p *place) addFlags(flags *pflag.FlagSet) {
@@ -24,14 +24,14 @@ func (p *place) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.SystemNamespace, "mesh-namespace", "", "namespace in which the operator keeps what is of the whole mesh (default: kuma-system)")
 }
 
-func (p *place) given() bool { return p.Where != generate.Where{} }
+func (p *place) given() bool { return p.Where != desired.Where{} }
 
 func (p *place) validate() error {
 	switch p.Environment {
-	case "", generate.Kubernetes, generate.Universal:
+	case "", desired.Kubernetes, desired.Universal:
 		return nil
 	}
-	return usageErrorf("--mesh-environment %s is neither %s nor %s", p.Environment, generate.Kubernetes, generate.Universal)
+	return usageErrorf("--mesh-environment %s is neither %s nor %s", p.Environment, desired.Kubernetes, desired.Universal)
 }
 
 // meshQuestion is what is asked about a Mesh.

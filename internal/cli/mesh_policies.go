@@ -12,7 +12,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 var dataplanes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind).GroupKind()
@@ -41,7 +41,7 @@ func (c *connection) explainPolicies(ctx context.Context, out io.Writer, format 
 	} else if err != nil {
 		return fmt.Errorf("get %s: %w", r, err)
 	}
-	world, err := cluster.meshWorld(ctx, generate.MeshOf(&dataplane), where)
+	world, err := cluster.meshWorld(ctx, desired.MeshOf(&dataplane), where)
 	if err != nil {
 		return err
 	}

@@ -15,12 +15,12 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/switching"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 )
 
 var updateMesh = flag.Bool("update-mesh", false, "rewrite what is said of meshes in testdata/mesh")
 
-func aMesh(mode kumav1alpha1.Mode, intent *switching.Intent, record *kumav1alpha1.MeshMigration, reason, message string) *kumav1alpha1.Mesh {
+func aMesh(mode kumav1alpha1.Mode, intent *consumers.Intent, record *kumav1alpha1.MeshMigration, reason, message string) *kumav1alpha1.Mesh {
 	mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{}}}
 	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode}
 	if intent != nil {
@@ -72,7 +72,7 @@ func TestStatusOfMesh(t *testing.T) {
 		switched = kumav1alpha1.ConsumerSwitched
 		failed   = kumav1alpha1.ConsumerFailed
 	)
-	all := &switching.Intent{ID: "one", BatchSize: 2}
+	all := &consumers.Intent{ID: "one", BatchSize: 2}
 	paused := aMesh(refs, all, aRecord("Held", aConsumer("cart", switched, 1, ""), aConsumer("pay", waiting, 0, "")), "Paused",
 		"1 of 2 consumers switched, batch 1 of 2: paused by the annotation fairlead.dev/paused; go on with `fairlead resume mesh default`")
 	paused.Annotations[fairlead.AnnotationPaused] = "true"
@@ -103,8 +103,8 @@ func TestStatusOfMesh(t *testing.T) {
 		"paused": {paused, exitUnfinished},
 		"done": {aMesh(refs, all, aRecord("Completed", aConsumer("cart", switched, 1, ""),
 			aConsumer("pay", switched, 1, "no proxy was connected: there was nobody to ask")), "Switched", "2 of 2 consumers switched"), exitOK},
-		"another intent": {aMesh(refs, &switching.Intent{ID: "two"}, aRecord("Completed", aConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), exitUnfinished},
-		"back":           {aMesh(refs, &switching.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), exitOK},
+		"another intent": {aMesh(refs, &consumers.Intent{ID: "two"}, aRecord("Completed", aConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), exitUnfinished},
+		"back":           {aMesh(refs, &consumers.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), exitOK},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -142,24 +142,24 @@ func meshGolden(t *testing.T, name string, got []byte) {
 
 func TestPrintMigration(t *testing.T) {
 	refs := kumav1alpha1.ModeReachableBackendRefs
-	consumers := []string{"shop/Deployment/cart", "shop/Deployment/pay", "web/StatefulSet/web"}
-	half := aMesh(refs, &switching.Intent{ID: "one"}, aRecord("InProgress", aConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, ""),
+	all := []string{"shop/Deployment/cart", "shop/Deployment/pay", "web/StatefulSet/web"}
+	half := aMesh(refs, &consumers.Intent{ID: "one"}, aRecord("InProgress", aConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, ""),
 		aConsumer("pay", kumav1alpha1.ConsumerSwitching, 2, "")), "", "")
 	cases := map[string]struct {
 		mesh   *kumav1alpha1.Mesh
-		intent switching.Intent
+		intent consumers.Intent
 	}{
-		"migrate all":       {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 2, Delay: metav1.Duration{Duration: time.Minute}}},
-		"migrate one":       {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Consumers: consumers[:1]}},
-		"migrate anew":      {half, switching.Intent{ID: "x", BatchSize: 1}},
-		"migrate back":      {half, switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
-		"migrate withdrawn": {aMesh(refs, &switching.Intent{ID: "y", BatchSize: 1}, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
-		"migrate nothing":   {aMesh(refs, nil, nil, "", ""), switching.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate all":       {aMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 2, Delay: metav1.Duration{Duration: time.Minute}}},
+		"migrate one":       {aMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Consumers: all[:1]}},
+		"migrate anew":      {half, consumers.Intent{ID: "x", BatchSize: 1}},
+		"migrate back":      {half, consumers.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate withdrawn": {aMesh(refs, &consumers.Intent{ID: "y", BatchSize: 1}, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate nothing":   {aMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Revert: true}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			foreseen := switching.Foresee(c.mesh, c.intent, consumers, now)
+			foreseen := consumers.Foresee(c.mesh, c.intent, all, now)
 			if done := nothingToMigrate(c.intent, c.mesh, foreseen); done != "" {
 				out.WriteString(done + "\n")
 			} else {
@@ -172,20 +172,20 @@ func TestPrintMigration(t *testing.T) {
 
 func TestKnownConsumers(t *testing.T) {
 	mesh := aMesh(kumav1alpha1.ModeReachableBackendRefs, nil, aRecord("Completed", aConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, "")), "", "")
-	consumers := []string{"shop/Deployment/cart", "shop/Deployment/pay"}
+	all := []string{"shop/Deployment/cart", "shop/Deployment/pay"}
 	cases := map[string]struct {
-		intent switching.Intent
+		intent consumers.Intent
 		want   string
 	}{
-		"all":                      {switching.Intent{}, ""},
-		"one that is there":        {switching.Intent{Consumers: consumers[1:]}, ""},
-		"one that is not":          {switching.Intent{Consumers: []string{"shop/cart"}}, "no Dataplane of Mesh default is part of shop/cart; give --consumers some of shop/Deployment/cart, shop/Deployment/pay"},
-		"one that is not switched": {switching.Intent{Revert: true, Consumers: consumers[1:]}, "Mesh default has not switched shop/Deployment/pay; give --consumers some of shop/Deployment/cart"},
+		"all":                      {consumers.Intent{}, ""},
+		"one that is there":        {consumers.Intent{Consumers: all[1:]}, ""},
+		"one that is not":          {consumers.Intent{Consumers: []string{"shop/cart"}}, "no Dataplane of Mesh default is part of shop/cart; give --consumers some of shop/Deployment/cart, shop/Deployment/pay"},
+		"one that is not switched": {consumers.Intent{Revert: true, Consumers: all[1:]}, "Mesh default has not switched shop/Deployment/pay; give --consumers some of shop/Deployment/cart"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := known(c.intent, mesh, consumers); err != nil {
+			if err := known(c.intent, mesh, all); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {
@@ -197,9 +197,9 @@ func TestKnownConsumers(t *testing.T) {
 
 func TestEndOfWatch(t *testing.T) {
 	timeout := exitError{code: exitUnfinished, message: "timeout"}
-	underway := aMesh(kumav1alpha1.ModeReachableBackendRefs, &switching.Intent{ID: "one"},
+	underway := aMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"},
 		aRecord("InProgress", aConsumer("cart", kumav1alpha1.ConsumerSwitching, 1, "")), "Switching", "0 of 1 consumer switched")
-	unseen := aMesh(kumav1alpha1.ModeReachableBackendRefs, &switching.Intent{ID: "one"}, nil, "", "")
+	unseen := aMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"}, nil, "", "")
 	cases := map[string]struct {
 		mesh  *kumav1alpha1.Mesh
 		ended error

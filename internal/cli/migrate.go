@@ -15,16 +15,16 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/switching"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
 func newMigrateCommand(c *connection, streams Streams) *cobra.Command {
 	var sure confirmation
 	var dryRun bool
-	intent := switching.Intent{ID: string(uuid.NewUUID())}
-	where := generate.Where{Environment: generate.Kubernetes}
+	intent := consumers.Intent{ID: string(uuid.NewUUID())}
+	where := desired.Where{Environment: desired.Kubernetes}
 	cmd := &cobra.Command{
 		Use:   "migrate TYPE NAME",
 		Short: "Switch the consumers of a Mesh over to MeshServices, batch by batch, or back",
@@ -44,8 +44,8 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 			if err := intent.Validate(); err != nil {
 				return usageErrorf("%v", err)
 			}
-			if env := where.Environment; env != generate.Kubernetes && env != generate.Universal {
-				return usageErrorf("--mesh-environment %q is neither %s nor %s", env, generate.Kubernetes, generate.Universal)
+			if env := where.Environment; env != desired.Kubernetes && env != desired.Universal {
+				return usageErrorf("--mesh-environment %q is neither %s nor %s", env, desired.Kubernetes, desired.Universal)
 			}
 			if !dryRun {
 				if err := sure.possible(cmd, streams.In); err != nil {
@@ -77,8 +77,8 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 
 // switchOver is what the command was asked to do.
 type switchOver struct {
-	intent switching.Intent
-	where  generate.Where
+	intent consumers.Intent
+	where  desired.Where
 	sure   *confirmation
 	dryRun bool
 }
@@ -89,17 +89,17 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 	if err != nil {
 		return err
 	}
-	if hold := switching.Hindrance(mesh, m.intent); hold != nil {
+	if hold := consumers.Hindrance(mesh, m.intent); hold != nil {
 		return errors.New(hold.Message)
 	}
-	consumers, err := c.consumersOf(ctx, mesh.Name, m.where)
+	all, err := c.consumersOf(ctx, mesh.Name, m.where)
 	if err != nil {
 		return err
 	}
-	if err := known(m.intent, mesh, consumers); err != nil {
+	if err := known(m.intent, mesh, all); err != nil {
 		return err
 	}
-	foreseen := switching.Foresee(mesh, m.intent, consumers, time.Now())
+	foreseen := consumers.Foresee(mesh, m.intent, all, time.Now())
 	if done := nothingToMigrate(m.intent, mesh, foreseen); done != "" {
 		fmt.Fprintf(streams.Out, "%s: %s\n", r, done)
 		return nil
@@ -133,15 +133,15 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 }
 
 // consumersOf are those that have a Dataplane in a mesh.
-func (c *cluster) consumersOf(ctx context.Context, mesh string, where generate.Where) ([]string, error) {
+func (c *cluster) consumersOf(ctx context.Context, mesh string, where desired.Where) ([]string, error) {
 	var list kumav1alpha1.DataplaneList
 	if err := c.client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list Dataplanes: %w", err)
 	}
 	names := []string{}
 	for i := range list.Items {
-		if dataplane := &list.Items[i]; generate.MeshOf(dataplane) == mesh {
-			names = append(names, generate.ConsumerIn(dataplane, where))
+		if dataplane := &list.Items[i]; desired.MeshOf(dataplane) == mesh {
+			names = append(names, desired.ConsumerIn(dataplane, where))
 		}
 	}
 	slices.Sort(names)
@@ -149,18 +149,18 @@ func (c *cluster) consumersOf(ctx context.Context, mesh string, where generate.W
 }
 
 // known refuses names that nobody goes by.
-func known(intent switching.Intent, mesh *kumav1alpha1.Mesh, consumers []string) error {
+func known(intent consumers.Intent, mesh *kumav1alpha1.Mesh, all []string) error {
 	from := "no Dataplane of Mesh %s is part of %s"
 	if intent.Revert {
-		from, consumers = "Mesh %s has not switched %s", nil
-		for name := range switching.Switched(mesh) {
-			consumers = append(consumers, name)
+		from, all = "Mesh %s has not switched %s", nil
+		for name := range consumers.Switched(mesh) {
+			all = append(all, name)
 		}
-		slices.Sort(consumers)
+		slices.Sort(all)
 	}
 	for _, name := range intent.Consumers {
-		if _, found := slices.BinarySearch(consumers, name); !found {
-			return fmt.Errorf(from+"; give --consumers some of %s", mesh.Name, name, someOf(consumers))
+		if _, found := slices.BinarySearch(all, name); !found {
+			return fmt.Errorf(from+"; give --consumers some of %s", mesh.Name, name, someOf(all))
 		}
 	}
 	return nil
@@ -180,12 +180,12 @@ func someOf(names []string) string {
 }
 
 // nothingToMigrate says so where an intent would change nothing.
-func nothingToMigrate(intent switching.Intent, mesh *kumav1alpha1.Mesh, foreseen passage.Decision) string {
+func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, foreseen passage.Decision) string {
 	counts := foreseen.Plan.Counts()
 	if counts.Pending+counts.Running+counts.Failed > 0 {
 		return ""
 	}
-	before, err := switching.IntentOf(mesh)
+	before, err := consumers.IntentOf(mesh)
 	if intent.Revert {
 		// One that waits, or that nobody can read, would still be followed one day.
 		if err != nil || before != nil && !before.Revert {
@@ -205,7 +205,7 @@ func withdraws(foreseen passage.Decision) bool {
 	return counts.Pending+counts.Running+counts.Failed == 0
 }
 
-func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent switching.Intent, foreseen passage.Decision) {
+func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Intent, foreseen passage.Decision) {
 	counts := foreseen.Plan.Counts()
 	if intent.Revert && withdraws(foreseen) {
 		fmt.Fprintf(w, "No consumer of Mesh %s is switched; what was asked for before is withdrawn.\n\n", mesh.Name)

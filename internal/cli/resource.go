@@ -22,7 +22,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 

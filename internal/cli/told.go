@@ -11,7 +11,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -91,7 +91,7 @@ func told(kind string, object metav1.Object, step passage.Step, conditions []met
 	subject := passage.Object{APIVersion: v1.GroupVersion.String(), Kind: kind, Name: object.GetName()}
 	plan := passage.Plan{Passage: v1.PassageRevision, Subject: subject, Target: step.To}
 	if object.GetDeletionTimestamp().IsZero() {
-		plan.Hold = upkeep.WhilePaused(kind, object)
+		plan.Hold = installer.WhilePaused(kind, object)
 	}
 	step.Object, step.State = subject, passage.Done
 	for _, wanted := range met {

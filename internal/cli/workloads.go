@@ -11,9 +11,9 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
-	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/istio"
+	"github.com/fairlead/fairlead/internal/revision/workload"
 )
 
 // workloads are what moves with an Istio, and how fast.
@@ -24,25 +24,25 @@ type workloads struct {
 
 // workloadsOf plans the workloads of an Istio for the revision that its own plan leads to. It is nil for one that moves
 // none.
-func workloadsOf(o migration.Observed, own passage.Plan, now time.Time) *workloads {
+func workloadsOf(o workload.Observed, own passage.Plan, now time.Time) *workloads {
 	config := o.Istio.Spec.UpdateStrategy.WorkloadMigration
-	if (config == nil || config.Strategy == v1.WorkloadMigrationStrategyDisabled) && !migration.Interrupted(o.Istio) {
+	if (config == nil || config.Strategy == v1.WorkloadMigrationStrategyDisabled) && !workload.Interrupted(o.Istio) {
 		return nil
 	}
 	if own.Target != "" && own.Target != o.Target.Name {
 		o = o.Aim(comingTarget(o, own))
 	}
-	return &workloads{plan: migration.Plan(o, now), batching: o.Batching()}
+	return &workloads{plan: workload.Plan(o, now), batching: o.Batching()}
 }
 
 // comingTarget is a revision that is not the active one yet.
-func comingTarget(o migration.Observed, own passage.Plan) migration.Target {
+func comingTarget(o workload.Observed, own passage.Plan) workload.Target {
 	for i := range o.Revisions {
 		if o.Revisions[i].Name == own.Target {
 			return o.TargetOf(&o.Revisions[i])
 		}
 	}
-	target := migration.Target{Name: own.Target, Waits: passage.Hold(v1.ReasonRevisionNotReady,
+	target := workload.Target{Name: own.Target, Waits: passage.Hold(v1.ReasonRevisionNotReady,
 		"they move when IstioRevision %s, which does not exist yet, is ready", own.Target)}
 	for _, step := range own.Steps {
 		if step.Action == istio.ActionCreate && step.Object.Name == own.Target {

@@ -21,12 +21,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/ads"
-	"github.com/fairlead/fairlead/internal/meshservice/feed"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
-	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
-	"github.com/fairlead/fairlead/internal/meshservice/switcher"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/publish"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/server"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
 // Name of the passage.
@@ -38,7 +38,7 @@ func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 // Setup adds the passage to the manager. Where there is no Mesh it watches nothing else: pods and Services of a whole cluster
 // are a price to pay for those who have one.
 func Setup(mgr ctrl.Manager, options Options) error {
-	for _, name := range generate.Obsolete(os.Environ()) {
+	for _, name := range desired.Obsolete(os.Environ()) {
 		mgr.GetLogger().Info("an option of the experimental past does nothing any more: set meshServices on the Mesh", "variable", name)
 	}
 	return mgr.Add(&passage{outer: mgr, options: options})
@@ -135,16 +135,16 @@ func (p *passage) manager() (ctrl.Manager, error) {
 func (p *passage) setup(mgr ctrl.Manager) error {
 	where := p.options.where()
 	engine := snapshot.New(snapshot.Options{Zone: where.Zone, Environment: where.Environment, SystemNamespace: where.SystemNamespace})
-	store := ads.NewStore()
-	if err := registrar.Setup(mgr, registrar.Options{Where: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
+	store := server.NewStore()
+	if err := generate.Setup(mgr, generate.Options{Where: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
 		return fmt.Errorf("keep MeshServices: %w", err)
 	}
-	fed := feed.New(mgr.GetCache(), engine, store, where, mgr.GetLogger())
+	fed := publish.New(mgr.GetCache(), engine, store, where, mgr.GetLogger())
 	if err := mgr.Add(fed); err != nil {
 		return fmt.Errorf("feed proxies: %w", err)
 	}
 	if p.options.Serving.on() {
-		if err := mgr.Add(&server{options: p.options.Serving, where: where, store: store, manager: mgr}); err != nil {
+		if err := mgr.Add(&proxyServer{options: p.options.Serving, where: where, store: store, manager: mgr}); err != nil {
 			return fmt.Errorf("serve proxies: %w", err)
 		}
 	}
@@ -152,7 +152,7 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	if err := reporter.setup(mgr); err != nil {
 		return fmt.Errorf("report on meshes: %w", err)
 	}
-	return switcher.Setup(mgr, switcher.Options{
+	return consumers.Setup(mgr, consumers.Options{
 		Serving: p.options.Serving.on(), Connections: store, Proxies: engine, Sent: fed.Sent, Changes: store.OnChange,
 		Timeout: p.options.SwitchTimeout,
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // Options say what part of a mesh this control plane is.
@@ -20,7 +20,7 @@ type Options struct {
 	// Namespace is where synced resources, and what belongs to no namespace of the user's, are.
 	Namespace string
 	// Ranges are what addresses are taken from.
-	Ranges generate.Ranges
+	Ranges desired.Ranges
 	// Grace is how long a generated MeshService outlives the Dataplanes that it was generated from.
 	Grace time.Duration
 	// SwitchTimeout is how long a proxy may take to acknowledge that it was switched.
@@ -32,8 +32,8 @@ type Options struct {
 // DefaultOptions suit a mesh of one zone on Kubernetes.
 func DefaultOptions() Options {
 	return Options{
-		Environment: generate.Kubernetes, Zone: "default", Namespace: "kuma-system",
-		Ranges: generate.Ranges{}.OrDefaults(), Grace: time.Minute, SwitchTimeout: time.Minute,
+		Environment: desired.Kubernetes, Zone: "default", Namespace: "kuma-system",
+		Ranges: desired.Ranges{}.OrDefaults(), Grace: time.Minute, SwitchTimeout: time.Minute,
 	}
 }
 
@@ -56,14 +56,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // Validate refuses options that cannot work, each with its remedy.
 func (o Options) Validate() error {
 	var environment, times error
-	if o.Environment != generate.Kubernetes && o.Environment != generate.Universal {
-		environment = fmt.Errorf("--mesh-environment %q is neither %s nor %s", o.Environment, generate.Kubernetes, generate.Universal)
+	if o.Environment != desired.Kubernetes && o.Environment != desired.Universal {
+		environment = fmt.Errorf("--mesh-environment %q is neither %s nor %s", o.Environment, desired.Kubernetes, desired.Universal)
 	}
 	if o.Grace < 0 || o.SwitchTimeout <= 0 {
 		times = errors.New("--mesh-service-grace cannot be negative, and --mesh-switch-timeout must be positive")
 	}
 	var identity error
-	if o.Environment == generate.Universal && o.Serving.on() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
+	if o.Environment == desired.Universal && o.Serving.on() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
 		identity = errors.New("--mesh-environment universal needs --mesh-client-ca-file: its proxies have no service account whose token could tell who they are")
 	}
 	return errors.Join(environment, times, identity, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.Namespace),
@@ -78,6 +78,6 @@ func validateLabel(flag, value string) error {
 	return nil
 }
 
-func (o Options) where() generate.Where {
-	return generate.Where{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.Namespace}
+func (o Options) where() desired.Where {
+	return desired.Where{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.Namespace}
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-func ranges(services, tags string) generate.Ranges {
-	return generate.Ranges{Services: netip.MustParsePrefix(services), Tags: netip.MustParsePrefix(tags)}
+func ranges(services, tags string) desired.Ranges {
+	return desired.Ranges{Services: netip.MustParsePrefix(services), Tags: netip.MustParsePrefix(tags)}
 }
 
 func TestOptions(t *testing.T) {

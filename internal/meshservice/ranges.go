@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // validateRanges refuses ranges that no address could be taken from, or from which two owners could be given the same.
-func validateRanges(ranges generate.Ranges) error {
+func validateRanges(ranges desired.Ranges) error {
 	err := errors.Join(validateRange("--mesh-service-cidr", ranges.Services), validateRange("--mesh-tag-cidr", ranges.Tags))
 	if err == nil && ranges.Services.Overlaps(ranges.Tags) {
 		err = fmt.Errorf("--mesh-service-cidr %s and --mesh-tag-cidr %s overlap: an address can have one owner only, give two ranges that share none",

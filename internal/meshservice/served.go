@@ -15,8 +15,8 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
-	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
 // again is how long it may take until the status of a Mesh tells of what has become of its proxies.
@@ -31,7 +31,7 @@ const told = 3
 // servedReporter says on each Mesh whether its proxies get their configuration, and what of it could not be made.
 type servedReporter struct {
 	client  client.Client
-	where   generate.Where
+	where   desired.Where
 	serving ServingOptions
 	ready   func(mesh string) bool
 	made    func(mesh string) []snapshot.Problem
@@ -53,7 +53,7 @@ func (r *servedReporter) Reconcile(ctx context.Context, request reconcile.Reques
 	before := mesh.DeepCopy()
 	if meta.SetStatusCondition(&mesh.Status.Conditions, served(&mesh, r.where, r.serving, r.ready(mesh.Name), r.made(mesh.Name))) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		err := r.client.Status().Patch(ctx, &mesh, patch, client.FieldOwner(registrar.FieldOwner))
+		err := r.client.Status().Patch(ctx, &mesh, patch, client.FieldOwner(generate.FieldOwner))
 		// Others write in the same status: their write is on its way here, and is looked at again.
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return reconcile.Result{}, fmt.Errorf("report on Mesh %s: %w", mesh.Name, err)
@@ -66,7 +66,7 @@ func (r *servedReporter) Reconcile(ctx context.Context, request reconcile.Reques
 }
 
 // served is what is said of a Mesh whose proxies are served there, or nowhere.
-func served(mesh *kumav1alpha1.Mesh, where generate.Where, serving ServingOptions, ready bool, problems []snapshot.Problem) metav1.Condition {
+func served(mesh *kumav1alpha1.Mesh, where desired.Where, serving ServingOptions, ready bool, problems []snapshot.Problem) metav1.Condition {
 	c := metav1.Condition{Type: kumav1alpha1.ConditionServed, ObservedGeneration: mesh.Generation}
 	switch {
 	case !serving.on():

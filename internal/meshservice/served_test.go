@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
 func TestServed(t *testing.T) {

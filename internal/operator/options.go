@@ -13,7 +13,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/meshservice"
-	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
 

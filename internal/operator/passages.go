@@ -13,9 +13,9 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/meshservice"
-	"github.com/fairlead/fairlead/internal/migration"
 	"github.com/fairlead/fairlead/internal/revision"
-	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
+	"github.com/fairlead/fairlead/internal/revision/workload"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/conversion"
 )
@@ -68,7 +68,7 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	return migration.Setup(mgr, shared.Client, shared.Users)
+	return workload.Setup(mgr, shared.Client, shared.Users)
 }
 
 func setupAdoption(mgr ctrl.Manager, options Options) error {

@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/revision/charts"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/istio"
-	"github.com/fairlead/fairlead/internal/revision/release"
 	"github.com/fairlead/fairlead/internal/revision/tag"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -63,7 +63,7 @@ func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundin
 		return err
 	}
 	users.Mind(refusals)
-	objects, err := upkeep.NewObjects(ctx, surroundings.GetCache(), mgr.GetRESTMapper())
+	objects, err := installer.NewObjects(ctx, surroundings.GetCache(), mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundin
 	tools := controlplane.Tools{
 		Client:  own,
 		Objects: objects,
-		Keeper:  upkeep.NewKeeper(objects, surroundings.GetAPIReader(), releases),
-		Charts:  upkeep.NewCharts(source),
+		Keeper:  installer.NewKeeper(objects, surroundings.GetAPIReader(), releases),
+		Charts:  installer.NewCharts(source),
 		Users:   users,
 	}
 	if err := istio.Setup(mgr, own, tools.Charts, users); err != nil {

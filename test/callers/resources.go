@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
 func pack(message proto.Message) *anypb.Any {

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
-	"github.com/fairlead/fairlead/internal/meshservice/resource"
-	"github.com/fairlead/fairlead/internal/meshservice/xds"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
 // somewhere is an address at which nothing answers, for tests that do not call.
@@ -80,13 +80,13 @@ func (s *stage) calledAt(t testing.TB, p *proxy, service string) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		var record corev1.ConfigMap
-		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: registrar.TagsName(s.mesh)}, &record); err != nil {
+		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: generate.TagsName(s.mesh)}, &record); err != nil {
 			return err
 		}
 		has := p.names(resource.Listener)
 		for _, name := range []string{
-			s.target(service), xds.APIName(service+"."+s.namespace+".svc.cluster.local", 80),
-			xds.Place{Address: record.Data[s.tag(service)], Port: 80}.Name(), xds.Place{Address: s.clusterIP(t, service), Port: 80}.Name(),
+			s.target(service), build.APIName(service+"."+s.namespace+".svc.cluster.local", 80),
+			build.Place{Address: record.Data[s.tag(service)], Port: 80}.Name(), build.Place{Address: s.clusterIP(t, service), Port: 80}.Name(),
 		} {
 			if !slices.Contains(has, name) {
 				return fmt.Errorf("%s has no listener %s among %q", p.id, name, has)

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
 // proxy asks for everything that it is given, as Envoy does, and acknowledges it, unless it is deaf.

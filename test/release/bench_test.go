@@ -3,7 +3,7 @@ package release_test
 import (
 	"testing"
 
-	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
 func BenchmarkRenderIstiod(b *testing.B) {

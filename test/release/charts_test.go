@@ -8,7 +8,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
-	"github.com/fairlead/fairlead/internal/revision/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/test/cluster"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
-	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/wait"
 )

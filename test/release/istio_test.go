@@ -11,7 +11,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
-	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
 // versions of Istio's charts: the oldest and the newest, with FAIRLEAD_TESTS=full all.

@@ -8,7 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
 // remarkable is a chart that the API server takes, and has something to say about.

@@ -13,8 +13,8 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/launch"
 	"github.com/fairlead/fairlead/test/wait"
@@ -40,7 +40,7 @@ func BenchmarkModeChange(b *testing.B) {
 	}
 	address := freeAddress(b)
 	operator, err := launch.Operator(b.TempDir(), "--kubeconfig", c.Kubeconfig(), "--passages", "meshservice", "--leader-elect=false",
-		"--mesh-environment", generate.Universal, "--mesh-zone", "east", "--mesh-bind-address", address, "--mesh-insecure")
+		"--mesh-environment", desired.Universal, "--mesh-zone", "east", "--mesh-bind-address", address, "--mesh-insecure")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func meshDataplane(i int) *kumav1alpha1.Dataplane {
 // addressed is an error until every tag has its address.
 func addressed(ctx context.Context, reader client.Reader) error {
 	var record corev1.ConfigMap
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: meshNamespace, Name: registrar.TagsName(meshName)}, &record); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: meshNamespace, Name: generate.TagsName(meshName)}, &record); err != nil {
 		return err
 	}
 	if len(record.Data) != meshServices {

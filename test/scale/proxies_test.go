@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
 // lightProxy acknowledges all that it is given, and keeps nothing but counts and names: many of them share the machine with the

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
@@ -79,7 +79,7 @@ func effect(t *testing.T, text []byte, to model.Destination, onlyNew bool) *poli
 			p.Spec.To = slices.DeleteFunc(p.Spec.To, func(e kumav1alpha1.MeshLoadBalancingStrategyTo) bool { return old(e.TargetRef) })
 		}
 	}
-	set := policy.Compile(policies, generate.Where{Environment: generate.Universal})
+	set := policy.Compile(policies, desired.Where{Environment: desired.Universal})
 	proxy := model.Proxy{Inbounds: []map[string]string{{kumav1alpha1.TagService: "cart_shop_svc_80"}}}
 	return set.Resolve(set.Class(proxy), to)
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // address gives MeshServices that are not there yet the addresses and hostnames that they would be given. What is there keeps
@@ -25,7 +25,7 @@ func (w *World) address(services []*kumav1alpha1.MeshService) {
 		}
 	}
 	for _, s := range w.named {
-		take(s.Status.VIPs, s.Status.Addresses, generate.MeshOf(s) == w.Mesh.Name)
+		take(s.Status.VIPs, s.Status.Addresses, desired.MeshOf(s) == w.Mesh.Name)
 	}
 	for _, o := range w.others {
 		if s, ok := o.(*kumav1alpha1.MeshMultiZoneService); ok {
@@ -45,7 +45,7 @@ func (w *World) address(services []*kumav1alpha1.MeshService) {
 			if g.Spec.Selector.MeshService == nil || !g.Spec.Selector.MeshService.Matches(s.Labels) {
 				continue
 			}
-			hostname, err := generate.Hostname(g, s, w.Where)
+			hostname, err := desired.Hostname(g, s, w.Where)
 			if err != nil || hostnames[hostname] {
 				continue
 			}
@@ -57,18 +57,18 @@ func (w *World) address(services []*kumav1alpha1.MeshService) {
 
 // vipsOf are the addresses of a MeshService: those that Kubernetes gives it, or a free one.
 func (w *World) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
-	if name := generate.ServiceBehind(s, w.Where); name != "" {
+	if name := desired.ServiceBehind(s, w.Where); name != "" {
 		behind := find(w.services, s.Namespace, name)
 		var named *kumav1alpha1.Dataplane
 		if ref := s.Spec.Selector.DataplaneRef; ref != nil {
 			named = find(w.dataplanes, s.Namespace, ref.Name)
 		}
-		if addresses, own := generate.OwnAddresses(s, behind, named, w.Where); own {
+		if addresses, own := desired.OwnAddresses(s, behind, named, w.Where); own {
 			return addresses
 		}
 	}
 	key := fmt.Sprintf("%T %s", s, client.ObjectKeyFromObject(s))
-	ip, found := generate.Pick(w.ranges.Services, key, func(a netip.Addr) bool { return taken[a.String()] })
+	ip, found := desired.Pick(w.ranges.Services, key, func(a netip.Addr) bool { return taken[a.String()] })
 	if !found {
 		return nil
 	}

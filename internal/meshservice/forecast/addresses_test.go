@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // Addresses are imagined in the range that the operator recorded.
@@ -21,7 +21,7 @@ func TestAddressesOfTheRange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tags := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kumav1alpha1.AnnotationServiceCIDR: c.recorded}}}
-			w := NewWorld(&kumav1alpha1.Mesh{}, tags, generate.Where{Environment: generate.Universal, Zone: "east"})
+			w := NewWorld(&kumav1alpha1.Mesh{}, tags, desired.Where{Environment: desired.Universal, Zone: "east"})
 			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Namespace: "kuma-system", Name: "backend"}}
 			got := w.vipsOf(service, nil)
 			if len(got) != 1 || !netip.MustParsePrefix(c.want).Contains(netip.MustParseAddr(got[0])) {

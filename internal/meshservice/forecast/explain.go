@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
-	"github.com/fairlead/fairlead/internal/meshservice/switching"
 )
 
 // UnknownConsumerError is about a consumer that a mesh does not have.
@@ -44,7 +44,7 @@ func (w *World) Explain(d *kumav1alpha1.Dataplane) Policies {
 	if w.Where.IsUniversal() {
 		id.Namespace = ""
 	}
-	engine := w.engine(w.Mesh, w.meshServices, switching.Switched(w.Mesh))
+	engine := w.engine(w.Mesh, w.meshServices, consumers.Switched(w.Mesh))
 	for _, p := range engine.ReachProblems(id) {
 		told.Notes = append(told.Notes, fmt.Sprintf("%s: %s: %s.", p.Object, p.Field, p.Message))
 	}

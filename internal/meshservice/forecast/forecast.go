@@ -11,8 +11,8 @@ import (
 	"slices"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/resource"
-	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
 // Forecast is all that another mode changes.

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
-	"github.com/fairlead/fairlead/internal/meshservice/switching"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
 // Question is what somebody wants to know of a mesh.
@@ -23,8 +23,8 @@ type Question struct {
 func Compare(w *World, q Question) (Forecast, error) {
 	mesh := w.Mesh.Name
 	f := Forecast{Mesh: mesh, From: model.Mode(w.Mesh.Mode()), To: q.Mode, Zone: w.Where.Zone, Notes: slices.Clone(w.notes)}
-	today := w.engine(w.Mesh, w.meshServices, switching.Switched(w.Mesh))
-	switched := switching.Switched(w.Mesh)
+	today := w.engine(w.Mesh, w.meshServices, consumers.Switched(w.Mesh))
+	switched := consumers.Switched(w.Mesh)
 	var err error
 	if f.Switched, err = w.imagineSwitched(switched, today.Proxies(mesh), q); err != nil {
 		return Forecast{}, err

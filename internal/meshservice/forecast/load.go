@@ -14,17 +14,17 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // Load reads all that the operator sees of a mesh, and writes nothing. What is empty in where is as the operator recorded it.
-func Load(ctx context.Context, reader client.Reader, name string, where generate.Where) (*World, error) {
+func Load(ctx context.Context, reader client.Reader, name string, where desired.Where) (*World, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &mesh); err != nil {
 		return nil, fmt.Errorf("get Mesh %s: %w", name, err)
 	}
 	var tags corev1.ConfigMap
-	key := client.ObjectKey{Namespace: cmp.Or(where.SystemNamespace, defaultNamespace), Name: registrar.TagsName(name)}
+	key := client.ObjectKey{Namespace: cmp.Or(where.SystemNamespace, defaultNamespace), Name: generate.TagsName(name)}
 	if err := reader.Get(ctx, key, &tags); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get ConfigMap %s: %w", key, err)
 	}
@@ -46,7 +46,7 @@ func Load(ctx context.Context, reader client.Reader, name string, where generate
 	// Of pods, only those are asked for that are called one by one.
 	for _, s := range w.services {
 		namespace := w.namespaces[s.Namespace]
-		if namespace == nil || !generate.InMesh(s, namespace) || !generate.Headless(s) {
+		if namespace == nil || !desired.InMesh(s, namespace) || !desired.Headless(s) {
 			continue
 		}
 		selected := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(s.Spec.Selector)}

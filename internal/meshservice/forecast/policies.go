@@ -9,7 +9,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
-	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
 // Effect is what becomes of an entry of a policy.

@@ -3,7 +3,7 @@ package forecast
 import (
 	"slices"
 
-	"github.com/fairlead/fairlead/internal/meshservice/snapshot"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
 // problemsOf are what cannot be sent to proxies as it is written, and what refers to nothing, with whether that is so already.

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
@@ -18,7 +18,7 @@ func (w *World) servicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
 	others, generated := map[client.ObjectKey]bool{}, map[client.ObjectKey]*kumav1alpha1.MeshService{}
 	for _, s := range w.meshServices {
 		key := client.ObjectKeyFromObject(s)
-		if generate.Generated(s, w.Where) {
+		if desired.Generated(s, w.Where) {
 			generated[key] = s
 			continue
 		}
@@ -52,8 +52,8 @@ func (w *World) wanted() []*kumav1alpha1.MeshService {
 	var all []*kumav1alpha1.MeshService
 	for _, service := range w.services {
 		namespace := w.namespaces[service.Namespace]
-		if namespace != nil && generate.MeshOfWorkload(service, namespace) == w.Mesh.Name {
-			all = append(all, generate.MeshServicesOf(service, namespace, w.selectedBy(service), w.Where)...)
+		if namespace != nil && desired.MeshOfWorkload(service, namespace) == w.Mesh.Name {
+			all = append(all, desired.MeshServicesOf(service, namespace, w.selectedBy(service), w.Where)...)
 		}
 	}
 	return all
@@ -62,7 +62,7 @@ func (w *World) wanted() []*kumav1alpha1.MeshService {
 func (w *World) selectedBy(service *corev1.Service) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range w.pods {
-		if generate.Selects(service, pod) {
+		if desired.Selects(service, pod) {
 			pods = append(pods, pod)
 		}
 	}
@@ -72,7 +72,7 @@ func (w *World) selectedBy(service *corev1.Service) []*corev1.Pod {
 func (w *World) wantedOfDataplanes() []*kumav1alpha1.MeshService {
 	serving := map[string][]*kumav1alpha1.Dataplane{}
 	for _, d := range w.dataplanes {
-		for _, service := range generate.ServicesOf(d, w.Where) {
+		for _, service := range desired.ServicesOf(d, w.Where) {
 			serving[service] = append(serving[service], d)
 		}
 	}
@@ -81,12 +81,12 @@ func (w *World) wantedOfDataplanes() []*kumav1alpha1.MeshService {
 	}
 	var all []*kumav1alpha1.MeshService
 	for _, service := range slices.Sorted(maps.Keys(serving)) {
-		if !generate.IsName(service) {
+		if !desired.IsName(service) {
 			continue
 		}
-		ports, _ := generate.UniversalPorts(service, serving[service])
-		if name, free := generate.UniversalName(service, w.Mesh.Name, there, w.Where); free && len(ports) > 0 {
-			all = append(all, generate.UniversalService(name, service, w.Mesh.Name, ports, w.Where))
+		ports, _ := desired.UniversalPorts(service, serving[service])
+		if name, free := desired.UniversalName(service, w.Mesh.Name, there, w.Where); free && len(ports) > 0 {
+			all = append(all, desired.UniversalService(name, service, w.Mesh.Name, ports, w.Where))
 		}
 	}
 	return all

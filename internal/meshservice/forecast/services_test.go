@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
@@ -53,12 +53,12 @@ func TestServicesIn(t *testing.T) {
 		"one that is there keeps its status":  {"", []client.Object{namespace, cart, made, names}, model.Everywhere, []string{"shop/cart at [10.0.0.7] [old]"}},
 		"one whose Service is gone, goes":     {"", []client.Object{namespace, made}, model.Everywhere, nil},
 		"Disabled removes what was generated": {"", []client.Object{namespace, cart, made, taken}, model.Disabled, []string{"kuma-system/west at [] [cart.mesh.local]"}},
-		"of Dataplanes":                       {generate.Universal, []client.Object{machine, unfit}, model.Everywhere, []string{"kuma-system/tea at [241.197.109.248] []"}},
+		"of Dataplanes":                       {desired.Universal, []client.Object{machine, unfit}, model.Everywhere, []string{"kuma-system/tea at [241.197.109.248] []"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			mesh := read(t, &kumav1alpha1.Mesh{}, `{metadata: {name: default}}`)
-			w := NewWorld(mesh, &corev1.ConfigMap{}, generate.Where{Zone: "east", Environment: c.environment})
+			w := NewWorld(mesh, &corev1.ConfigMap{}, desired.Where{Zone: "east", Environment: c.environment})
 			for _, o := range c.objects {
 				w.Add(o)
 			}
@@ -84,14 +84,14 @@ func TestWhereTheOperatorWorks(t *testing.T) {
 	recorded := read(t, &corev1.ConfigMap{}, `{metadata: {annotations: {fairlead.dev/zone: east, fairlead.dev/environment: universal}}}`)
 	cases := map[string]struct {
 		tags  *corev1.ConfigMap
-		where generate.Where
-		want  generate.Where
+		where desired.Where
+		want  desired.Where
 		notes int
 	}{
-		"as recorded":             {recorded, generate.Where{}, generate.Where{Environment: "universal", Zone: "east", SystemNamespace: "kuma-system"}, 0},
-		"as told":                 {recorded, generate.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "mesh"}, generate.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "mesh"}, 0},
-		"nobody knows":            {&corev1.ConfigMap{}, generate.Where{}, generate.Where{Environment: "kubernetes", Zone: "default", SystemNamespace: "kuma-system"}, 1},
-		"nobody else has to know": {&corev1.ConfigMap{}, generate.Where{Zone: "west"}, generate.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "kuma-system"}, 0},
+		"as recorded":             {recorded, desired.Where{}, desired.Where{Environment: "universal", Zone: "east", SystemNamespace: "kuma-system"}, 0},
+		"as told":                 {recorded, desired.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "mesh"}, desired.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "mesh"}, 0},
+		"nobody knows":            {&corev1.ConfigMap{}, desired.Where{}, desired.Where{Environment: "kubernetes", Zone: "default", SystemNamespace: "kuma-system"}, 1},
+		"nobody else has to know": {&corev1.ConfigMap{}, desired.Where{Zone: "west"}, desired.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "kuma-system"}, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

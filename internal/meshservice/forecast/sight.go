@@ -16,8 +16,8 @@ import (
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/fairlead/fairlead/internal/meshservice/resource"
-	"github.com/fairlead/fairlead/internal/meshservice/xds"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
 // sight is what a proxy makes of its configuration: whom it can call, and who answers.
@@ -188,7 +188,7 @@ func managed(dialled string, manager *hcmv3.HttpConnectionManager) listener {
 }
 
 func tcpClusters(tcp *tcpv3.TcpProxy) []string {
-	if tcp.GetCluster() == xds.Nowhere {
+	if tcp.GetCluster() == build.Nowhere {
 		return nil
 	}
 	clusters := []string{tcp.GetCluster()}

@@ -10,7 +10,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // What the operator works with, if it was told nothing else.
@@ -21,9 +21,9 @@ const (
 
 // World is all that the operator sees of a mesh.
 type World struct {
-	Where  generate.Where
+	Where  desired.Where
 	Mesh   *kumav1alpha1.Mesh
-	ranges generate.Ranges
+	ranges desired.Ranges
 	// tags are the addresses of the values of kuma.io/service.
 	tags         map[string]string
 	meshServices []*kumav1alpha1.MeshService
@@ -44,15 +44,15 @@ type World struct {
 
 // NewWorld is that of a mesh, with nothing in it. Tags is the ConfigMap in which the operator keeps the addresses of tags, and on
 // which it says where it works; what is empty in where is as it says there.
-func NewWorld(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where generate.Where) *World {
+func NewWorld(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where desired.Where) *World {
 	w := &World{
 		Mesh: mesh, Where: where, tags: tags.Data,
 		namespaces: map[string]*corev1.Namespace{}, named: map[client.ObjectKey]*kumav1alpha1.MeshService{},
 		pods: map[client.ObjectKey]*corev1.Pod{},
 	}
 	w.Where.Zone = cmp.Or(where.Zone, tags.Annotations[kumav1alpha1.AnnotationZone])
-	w.Where.Environment = cmp.Or(where.Environment, tags.Annotations[kumav1alpha1.AnnotationEnvironment], generate.Kubernetes)
-	w.ranges = generate.Ranges{}.OrDefaults()
+	w.Where.Environment = cmp.Or(where.Environment, tags.Annotations[kumav1alpha1.AnnotationEnvironment], desired.Kubernetes)
+	w.ranges = desired.Ranges{}.OrDefaults()
 	if services, err := netip.ParsePrefix(tags.Annotations[kumav1alpha1.AnnotationServiceCIDR]); err == nil && services.Addr().Is4() {
 		w.ranges.Services = services
 	}
@@ -61,14 +61,14 @@ func NewWorld(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where generate.Wh
 		w.Where.Zone = defaultZone
 		w.notes = append(w.notes, fmt.Sprintf("ConfigMap %s/%s does not tell which zone the operator serves, so that it is taken to be %s: "+
 			"give --mesh-zone if it is another, and see whether the operator runs with the passage meshservice.",
-			w.Where.SystemNamespace, registrar.TagsName(mesh.Name), defaultZone))
+			w.Where.SystemNamespace, generate.TagsName(mesh.Name), defaultZone))
 	}
 	return w
 }
 
 // Add makes an object part of the world, unless it is of another mesh.
 func (w *World) Add(object client.Object) {
-	ours := generate.MeshOf(object) == w.Mesh.Name
+	ours := desired.MeshOf(object) == w.Mesh.Name
 	switch o := object.(type) {
 	case *corev1.Service:
 		w.services = append(w.services, o)

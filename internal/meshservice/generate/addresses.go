@@ -1,44 +1,243 @@
 package generate
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// ServiceBehind is the Service, in the same namespace, whose addresses a MeshService has if it is there. It is empty where
-// addresses are always of the range: in universal, and for what comes from other zones.
-func ServiceBehind(service *kumav1alpha1.MeshService, where Where) string {
-	if where.IsUniversal() || !IdentityOf(service, where).Local {
-		return ""
-	}
-	if Generated(service, where) {
-		return metav1.GetControllerOf(service).Name
-	}
-	return service.Name
+// The indexes of MeshServices and MeshMultiZoneServices by what no two may have.
+const (
+	byVIP      = "registrar/vip"
+	byHostname = "registrar/hostname"
+	// byWant is of those that wait for others to give something up.
+	byWant = "registrar/want"
+)
+
+// addressed is what MeshServices and MeshMultiZoneServices have in common.
+type addressed struct {
+	conditions *[]metav1.Condition
+	addresses  *[]kumav1alpha1.Address
+	vips       *[]kumav1alpha1.VIP
+	// selector is where a generator says which of its kind it is for.
+	selector func(*kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch
 }
 
-// OwnAddresses are those that Kubernetes itself gives to a MeshService: of the Service behind it or, if that is headless, of the
-// one Dataplane that it names; either is nil if it is not there. What has none of its own is given one of the range.
-func OwnAddresses(service *kumav1alpha1.MeshService, behind *corev1.Service, named *kumav1alpha1.Dataplane, where Where) (addresses []string, own bool) {
-	switch generated := Generated(service, where); {
-	case behind == nil:
-		return nil, generated
-	case !Headless(behind):
-		for _, address := range behind.Spec.ClusterIPs {
-			if _, err := netip.ParseAddr(address); err == nil {
-				addresses = append(addresses, address)
-			}
+func addressedIn(object client.Object) (addressed, bool) {
+	switch s := object.(type) {
+	case *kumav1alpha1.MeshService:
+		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
+			return of.MeshService
+		}}, true
+	case *kumav1alpha1.MeshMultiZoneService:
+		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
+			return of.MeshMultiZoneService
+		}}, true
+	}
+	return addressed{}, false
+}
+
+func vipIndex(object client.Object) []string {
+	a, _ := addressedIn(object)
+	var all []string
+	for _, vip := range *a.vips {
+		all = append(all, vip.IP)
+	}
+	return all
+}
+
+func hostnameIndex(object client.Object) []string {
+	a, _ := addressedIn(object)
+	var all []string
+	for _, address := range *a.addresses {
+		all = append(all, desired.MeshOf(object)+"|"+address.Hostname)
+	}
+	return all
+}
+
+func wantIndex(object client.Object) []string {
+	a, _ := addressedIn(object)
+	for _, condition := range []string{kumav1alpha1.ConditionVIPs, kumav1alpha1.ConditionAddressed} {
+		if meta.IsStatusConditionFalse(*a.conditions, condition) {
+			return []string{"yes"}
 		}
-		return addresses, len(addresses) > 0 || generated
-	case service.Spec.Selector.DataplaneRef == nil:
-		return nil, false
 	}
-	if named != nil && named.Spec.Networking.Address != "" {
-		addresses = []string{named.Spec.Networking.Address}
+	return nil
+}
+
+// holders are all others that an index has under a key.
+func (r *registrar) holders(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
+	var services kumav1alpha1.MeshServiceList
+	var multiZone kumav1alpha1.MeshMultiZoneServiceList
+	for _, list := range []client.ObjectList{&services, &multiZone} {
+		if err := r.client.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
 	}
-	return addresses, true
+	var all []client.Object
+	for i := range services.Items {
+		all = append(all, &services.Items[i])
+	}
+	for i := range multiZone.Items {
+		all = append(all, &multiZone.Items[i])
+	}
+	return slices.DeleteFunc(all, func(other client.Object) bool { return of != nil && other.GetUID() == of.GetUID() }), nil
+}
+
+// allocate gives an object an address of the range, or leaves it the one that it has. One that two have stays with the older.
+func (r *registrar) allocate(ctx context.Context, object client.Object) error {
+	a, _ := addressedIn(object)
+	for _, vip := range *a.vips {
+		address, err := netip.ParseAddr(vip.IP)
+		if err != nil || !r.Ranges.Services.Contains(address) {
+			continue
+		}
+		others, err := r.holders(ctx, object, byVIP, vip.IP)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(others, func(other client.Object) bool { return desired.Older(other, object) }) {
+			r.setVIPs(object, vip.IP)
+			return nil
+		}
+	}
+	var errs []error
+	key := fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))
+	address, found := desired.Pick(r.Ranges.Services, key, func(address netip.Addr) bool {
+		others, err := r.holders(ctx, object, byVIP, address.String())
+		errs = append(errs, err)
+		return err == nil && len(others) > 0
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if found {
+		r.setVIPs(object, address.String())
+		return nil
+	}
+	*a.vips = nil
+	condition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonRangeExhausted,
+		fmt.Sprintf("%s is exhausted: give the operator a wider --mesh-service-cidr (chart: mesh.serviceCIDR), or remove what is not used", r.Ranges.Services))
+	return nil
+}
+
+func (r *registrar) setVIPs(object client.Object, addresses ...string) {
+	a, _ := addressedIn(object)
+	var vips []kumav1alpha1.VIP
+	for _, address := range addresses {
+		vips = append(vips, kumav1alpha1.VIP{IP: address})
+	}
+	*a.vips = vips
+	if len(vips) == 0 {
+		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionVIPs)
+		return
+	}
+	condition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "clients dial "+strings.Join(addresses, " or "))
+}
+
+func condition(object client.Object, kind string, status metav1.ConditionStatus, reason, message string) {
+	a, _ := addressedIn(object)
+	meta.SetStatusCondition(a.conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: object.GetGeneration(),
+	})
+}
+
+// name gives an object the hostnames of all generators that are for it. One that an older object has is not given.
+func (r *registrar) name(ctx context.Context, object client.Object) error {
+	a, _ := addressedIn(object)
+	var generators kumav1alpha1.HostnameGeneratorList
+	// Who may not write in the system namespace may not name the services of others.
+	if err := r.cache.List(ctx, &generators, client.InNamespace(r.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	slices.SortFunc(generators.Items, func(x, y kumav1alpha1.HostnameGenerator) int { return strings.Compare(x.Name, y.Name) })
+	labels := desired.LabelsOf(object, r.Where)
+	var addresses []kumav1alpha1.Address
+	reason, trouble := "", ""
+	for i := range generators.Items {
+		generator := &generators.Items[i]
+		if selector := a.selector(&generator.Spec.Selector); selector == nil || !selector.Matches(labels) {
+			continue
+		}
+		hostname, err := desired.Hostname(generator, object, r.Where)
+		if err != nil {
+			reason, trouble = kumav1alpha1.ReasonBadTemplate, err.Error()
+			continue
+		}
+		others, err := r.holders(ctx, object, byHostname, desired.MeshOf(object)+"|"+hostname)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(others, func(other client.Object) bool { return desired.Older(other, object) }); i >= 0 {
+			reason = kumav1alpha1.ReasonHostnameCollision
+			trouble = fmt.Sprintf("hostname %s belongs to %s, which is older: change the template of HostnameGenerator %s/%s, or what it selects",
+				hostname, called(others[i]), generator.Namespace, generator.Name)
+			continue
+		}
+		if !slices.ContainsFunc(addresses, func(a kumav1alpha1.Address) bool { return a.Hostname == hostname }) {
+			addresses = append(addresses, kumav1alpha1.Address{
+				Hostname: hostname, Origin: kumav1alpha1.OriginHostnameGenerator,
+				HostnameGeneratorRef: kumav1alpha1.HostnameGeneratorRef{CoreName: generator.Name + "." + generator.Namespace},
+			})
+		}
+	}
+	*a.addresses = addresses
+	switch {
+	case trouble != "":
+		condition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionFalse, reason, trouble)
+	case len(addresses) > 0:
+		condition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionTrue, kumav1alpha1.ReasonAddressed, count(len(addresses), "hostname"))
+	default:
+		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionAddressed)
+	}
+	return nil
+}
+
+func called(object client.Object) string {
+	kind := kumav1alpha1.MeshServiceKind
+	if _, multiZone := object.(*kumav1alpha1.MeshMultiZoneService); multiZone {
+		kind = kumav1alpha1.MeshMultiZoneServiceKind
+	}
+	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
+// clusterIPs are the addresses that Kubernetes itself gives to a service of this zone, and whether it does.
+func (r *registrar) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, own bool, err error) {
+	name := desired.ServiceBehind(service, r.Where)
+	if name == "" {
+		return nil, false, nil
+	}
+	behind, err := found(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: name}, &corev1.Service{})
+	if err != nil {
+		return nil, false, err
+	}
+	var named *kumav1alpha1.Dataplane
+	if ref := service.Spec.Selector.DataplaneRef; ref != nil && behind != nil && desired.Headless(behind) {
+		if named, err = found(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
+			return nil, false, err
+		}
+	}
+	addresses, own = desired.OwnAddresses(service, behind, named, r.Where)
+	return addresses, own, nil
+}
+
+// found is an object, or nil if there is none of that name.
+func found[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
+	err := reader.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		var none T
+		return none, client.IgnoreNotFound(err)
+	}
+	return object, nil
 }

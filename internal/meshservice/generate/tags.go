@@ -1,73 +1,263 @@
 package generate
 
 import (
-	"maps"
-	"net/netip"
+	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// Tags are the virtual addresses of values of kuma.io/service.
-type Tags struct {
-	VIPs map[string]string
-	// Gone is since when nothing serves a value that has an address.
-	Gone map[string]time.Time
+// annotationGone is, on a ConfigMap of tags, since when nothing serves those that are kept for the grace.
+const annotationGone = "fairlead.dev/gone-since"
+
+// TagsName is the name of the ConfigMap, in the system namespace, that holds the address of each value of kuma.io/service of
+// a mesh.
+func TagsName(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
+
+// setupTags adds the controller that gives an address to each value of kuma.io/service of a mesh.
+func (r *registrar) setupTags(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-tags").WithOptions(options(1)).
+		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(specChanged)).
+		Watches(&kumav1alpha1.Dataplane{}, r.changes(r.tagsServed)).
+		Watches(&kumav1alpha1.ZoneIngress{}, r.changes(r.tagsBehind)).
+		WatchesRawSource(source.Kind(r.workloads, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: desired.MeshOf(record)}}}
+			}))).
+		Complete(calm{reconcile.Func(r.reconcileTags)})
+	if err != nil {
+		return fmt.Errorf("watch what is served: %w", err)
+	}
+	return nil
 }
 
-// Outcome is what became of the values that should have an address.
-type Outcome struct {
-	Tags
-	// Without are those for which there was none left.
-	Without []string
-	// Unfit are those that cannot be recorded.
-	Unfit []string
-	// Again is when time alone changes something; zero if it does not.
-	Again time.Duration
+// tag is a value of kuma.io/service in a mesh.
+type tag struct{ mesh, service string }
+
+func (r *registrar) tagsServed(object client.Object) []tag {
+	dataplane, ok := object.(*kumav1alpha1.Dataplane)
+	if !ok {
+		return nil
+	}
+	var all []tag
+	for _, service := range desired.ServicesOf(dataplane, r.Where) {
+		all = append(all, tag{desired.MeshOf(dataplane), service})
+	}
+	return all
 }
 
-// Next gives an address to each of the values, keeps those that are given, and frees those of values that have been gone
-// for the grace.
-func (t Tags) Next(wanted []string, from netip.Prefix, grace time.Duration, now time.Time) Outcome {
-	o := Outcome{Tags: Tags{VIPs: map[string]string{}, Gone: map[string]time.Time{}}}
-	wanted = slices.Compact(slices.Sorted(slices.Values(wanted)))
-	taken := map[netip.Addr]bool{}
-	for _, service := range slices.Sorted(maps.Keys(t.VIPs)) {
-		address, err := netip.ParseAddr(t.VIPs[service])
-		if err != nil || !from.Contains(address) || taken[address] {
-			continue
-		}
-		if _, found := slices.BinarySearch(wanted, service); !found {
-			since, known := t.Gone[service]
-			if !known || since.After(now) {
-				since = now
-			}
-			left := grace - now.Sub(since)
-			if left <= 0 {
-				continue
-			}
-			o.Gone[service] = since
-			if o.Again == 0 || left < o.Again {
-				o.Again = left
-			}
-		}
-		taken[address], o.VIPs[service] = true, address.String()
+func (r *registrar) tagsBehind(object client.Object) []tag {
+	ingress, ok := object.(*kumav1alpha1.ZoneIngress)
+	if !ok || !desired.Trusted(ingress, r.Where) {
+		return nil
 	}
-	for _, service := range wanted {
-		if o.VIPs[service] != "" {
-			continue
+	var all []tag
+	for _, available := range ingress.Spec.AvailableServices {
+		if service := available.Tags[kumav1alpha1.TagService]; service != "" {
+			mesh := available.Mesh
+			if mesh == "" {
+				mesh = kumav1alpha1.DefaultMesh
+			}
+			all = append(all, tag{mesh, service})
 		}
-		if validation.IsConfigMapKey(service) != nil {
-			o.Unfit = append(o.Unfit, service)
-			continue
-		}
-		address, found := Pick(from, service, func(a netip.Addr) bool { return taken[a] })
-		if !found {
-			o.Without = append(o.Without, service)
-			continue
-		}
-		taken[address], o.VIPs[service] = true, address.String()
 	}
-	return o
+	return all
+}
+
+// changes wakes the meshes in which an object changes what tags there are.
+func (r *registrar) changes(of func(client.Object) []tag) handler.EventHandler {
+	wake := func(ctx context.Context, tags []tag, known func(context.Context, tag) bool, q queue) {
+		for _, t := range tags {
+			if !known(ctx, t) {
+				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: t.mesh}}, gather)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, of(e.Object), r.recorded, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, of(e.Object), r.served, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if before, now := of(e.ObjectOld), of(e.ObjectNew); !slices.Equal(before, now) {
+				wake(ctx, before, r.served, q)
+				wake(ctx, now, r.recorded, q)
+			}
+		},
+	}
+}
+
+// recorded says whether a value has its address, and is not about to lose it: another pod of a service is then no news.
+func (r *registrar) recorded(ctx context.Context, t tag) bool {
+	var record corev1.ConfigMap
+	err := r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: TagsName(t.mesh)}, &record, client.UnsafeDisableDeepCopy)
+	return err == nil && record.Data[t.service] != "" && record.Annotations[annotationGone] == ""
+}
+
+// served says whether a value is served by what is left.
+func (r *registrar) served(ctx context.Context, t tag) bool {
+	left, err := r.dataplanesWith(ctx, pair(t.mesh, kumav1alpha1.TagService, t.service))
+	return err == nil && slices.ContainsFunc(left, func(d *kumav1alpha1.Dataplane) bool {
+		return slices.Contains(desired.ServicesOf(d, r.Where), t.service)
+	})
+}
+
+// reconcileTags gives each value of kuma.io/service of a mesh its address.
+func (r *registrar) reconcileTags(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var mesh kumav1alpha1.Mesh
+	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil || mesh.DeletionTimestamp != nil {
+		// Its record is collected.
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	wanted, err := r.tagsIn(ctx, mesh.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	// The record is read where it is sure to be the last: an address must never be given twice.
+	record := &corev1.ConfigMap{}
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: TagsName(mesh.Name)}, record)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	outcome := readTags(record).Next(wanted, r.Ranges.Tags, r.Grace, r.now())
+	condition := addressedTags(outcome, r.Ranges)
+	switch err := r.record(ctx, &mesh, record, outcome.Tags); {
+	case apierrors.IsNotFound(err):
+		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonNoNamespace
+		condition.Message = fmt.Sprintf("namespace %s, where addresses are recorded, is not there: create it, or name another with --mesh-namespace", r.SystemNamespace)
+		outcome.Again = missing
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("record the addresses of Mesh %s: %w", mesh.Name, err)
+	}
+	err = r.sayOfMesh(ctx, &mesh, condition, func(*kumav1alpha1.MeshStatus) {})
+	return reconcile.Result{RequeueAfter: outcome.Again}, err
+}
+
+// tagsIn are the values of kuma.io/service that are served in a mesh, here and in other zones.
+func (r *registrar) tagsIn(ctx context.Context, mesh string) ([]string, error) {
+	var dataplanes kumav1alpha1.DataplaneList
+	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var ingresses kumav1alpha1.ZoneIngressList
+	if err := r.cache.List(ctx, &ingresses, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var all []string
+	for i := range dataplanes.Items {
+		all = append(all, desired.ServicesOf(&dataplanes.Items[i], r.Where)...)
+	}
+	for i := range ingresses.Items {
+		for _, t := range r.tagsBehind(&ingresses.Items[i]) {
+			if t.mesh == mesh {
+				all = append(all, t.service)
+			}
+		}
+	}
+	return all, nil
+}
+
+func readTags(record *corev1.ConfigMap) desired.Tags {
+	tags := desired.Tags{VIPs: record.Data}
+	// What cannot be read begins anew: the grace is then longer, and nothing else.
+	_ = json.Unmarshal([]byte(record.Annotations[annotationGone]), &tags.Gone)
+	return tags
+}
+
+// record writes the addresses down, if they differ from what is there.
+func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.Tags) error {
+	now := there.DeepCopy()
+	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, TagsName(mesh.Name), tags.VIPs, nil
+	if now.Labels == nil {
+		now.Labels = map[string]string{}
+	}
+	now.Labels[kumav1alpha1.LabelMesh], now.Labels[kumav1alpha1.LabelManagedBy] = mesh.Name, kumav1alpha1.ManagedBy
+	now.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: kumav1alpha1.GroupVersion.String(), Kind: kumav1alpha1.MeshKind, Name: mesh.Name, UID: mesh.UID,
+		Controller: ptr.To(true),
+	}}
+	if now.Annotations == nil {
+		now.Annotations = map[string]string{}
+	}
+	// Who plans without being the operator must reckon with the same.
+	now.Annotations[kumav1alpha1.AnnotationZone], now.Annotations[kumav1alpha1.AnnotationEnvironment] = r.Zone, r.Environment
+	now.Annotations[kumav1alpha1.AnnotationServiceCIDR] = r.Ranges.Services.String()
+	delete(now.Annotations, annotationGone)
+	if len(tags.Gone) > 0 {
+		text, err := json.Marshal(tags.Gone)
+		if err != nil {
+			return err
+		}
+		now.Annotations[annotationGone] = string(text)
+	}
+	if there.UID != "" {
+		if desired.Same(there, now) {
+			return nil
+		}
+		return r.records.Update(ctx, now, client.FieldOwner(FieldOwner))
+	}
+	return r.records.Create(ctx, now, client.FieldOwner(FieldOwner))
+}
+
+// addressedTags tells whether all values have their address.
+func addressedTags(outcome desired.Outcome, ranges desired.Ranges) metav1.Condition {
+	switch {
+	case len(outcome.Without) > 0:
+		return metav1.Condition{
+			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: kumav1alpha1.ReasonRangeExhausted,
+			Message: fmt.Sprintf("%s is exhausted: %s of kuma.io/service without an address: %s; give the operator a wider --mesh-tag-cidr (chart: mesh.tagCIDR), or remove what is not used",
+				ranges.Tags, count(len(outcome.Without), "value"), some(outcome.Without)),
+		}
+	case len(outcome.Unfit) > 0:
+		return metav1.Condition{
+			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: ReasonUnfit,
+			Message: fmt.Sprintf("%s of kuma.io/service can have no address: %s; use letters, digits, '-', '_' and '.' only",
+				count(len(outcome.Unfit), "value"), some(outcome.Unfit)),
+		}
+	default:
+		return metav1.Condition{
+			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonAllocated,
+			Message: "every value of kuma.io/service has its address",
+		}
+	}
+}
+
+// Reasons of VIPs on a Mesh: values that cannot be recorded, and no place to record any.
+const (
+	ReasonUnfit       = "Unfit"
+	ReasonNoNamespace = "NoNamespace"
+)
+
+// missing is how soon a namespace that is not there is looked for again.
+const missing = 2 * time.Second
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// some names as many as can be read.
+func some(names []string) string {
+	const enough = 5
+	if len(names) <= enough {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:enough], ", "), len(names)-enough)
 }

@@ -1,122 +1,166 @@
 package generate
 
 import (
-	"cmp"
+	"context"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// IsName says whether a value of kuma.io/service can be the name of a MeshService.
-func IsName(service string) bool { return validation.IsDNS1123Label(service) == nil }
+// annotationUnused is, on a generated MeshService, since when no Dataplane serves it.
+const annotationUnused = "fairlead.dev/unused-since"
 
-// ServicesOf are the values of kuma.io/service that a Dataplane serves, sorted.
-func ServicesOf(dataplane *kumav1alpha1.Dataplane, where Where) []string {
-	var all []string
-	for i := range dataplane.Spec.Networking.Inbound {
-		inbound := &dataplane.Spec.Networking.Inbound[i]
-		claims, _ := Overreach(dataplane, inbound.Tags, where)
-		if service := inbound.Tags[kumav1alpha1.TagService]; service != "" && claims == "" && inbound.InForce() != kumav1alpha1.InboundIgnored {
-			all = append(all, service)
-		}
+// setupUniversal adds the controller that makes MeshServices for what Dataplanes serve. What is asked for is a service of a
+// mesh: its request has the mesh where others have the namespace.
+func (r *registrar) setupUniversal(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-universal").WithOptions(options(atOnce)).
+		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servedBy), builder.WithPredicates(specChanged)).
+		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.meant), builder.WithPredicates(specChanged)).
+		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.servedIn), builder.WithPredicates(specChanged)).
+		Complete(calm{reconcile.Func(r.reconcileUniversal)})
+	if err != nil {
+		return fmt.Errorf("watch Dataplanes: %w", err)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return nil
 }
 
-// UniversalService is the MeshService for a value of kuma.io/service that these Dataplanes serve, under that name.
-func UniversalService(name, service, mesh string, ports []kumav1alpha1.Port, where Where) *kumav1alpha1.MeshService {
-	return &kumav1alpha1.MeshService{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: where.SystemNamespace, Labels: belongs(service, "", mesh, where)},
-		Spec: kumav1alpha1.MeshServiceSpec{
-			Selector: kumav1alpha1.MeshServiceSelector{DataplaneTags: map[string]string{kumav1alpha1.TagService: service}}, Ports: ports,
-		},
-	}
+func serviceIn(mesh, service string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: mesh, Name: service}}
 }
 
-// UniversalName is the name of the object for a service of a mesh, and whether there is a free one. It is the one that is
-// there already, or that of the service, or where that is another mesh's or zone's one with the mesh behind it. Somebody's
-// own MeshService for the same service leaves none.
-func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.MeshService, where Where) (name string, free bool) {
-	vacant := ""
-	for _, name := range []string{service, service + "." + mesh} {
-		other := there(name)
-		if other == nil {
-			vacant = cmp.Or(vacant, name)
-			continue
-		}
-		id := IdentityOf(other, where)
-		if id.Local && id.Name == service && MeshOf(other) == mesh {
-			return name, Generated(other, where)
-		}
+func (r *registrar) servedBy(_ context.Context, object client.Object) []reconcile.Request {
+	dataplane, ok := object.(*kumav1alpha1.Dataplane)
+	if !ok {
+		return nil
 	}
-	return vacant, vacant != ""
-}
-
-// UniversalPorts are the ports of a service: those of the oldest Dataplane. The conflict names one with others, and what to
-// do; it is empty if all agree.
-func UniversalPorts(service string, dataplanes []*kumav1alpha1.Dataplane) (ports []kumav1alpha1.Port, conflict string) {
-	var oldest *kumav1alpha1.Dataplane
-	for _, dataplane := range slices.SortedFunc(slices.Values(dataplanes), older[*kumav1alpha1.Dataplane]) {
-		its := portsServed(service, dataplane)
-		switch {
-		case len(its) == 0:
-		case oldest == nil:
-			oldest, ports = dataplane, its
-		case conflict == "" && !slices.Equal(ports, its):
-			conflict = fmt.Sprintf("Dataplane %s serves %s as %s, and the older Dataplane %s as %s, which counts: give both the same inbounds, or one another %s",
-				dataplane.Name, service, told(its), oldest.Name, told(ports), kumav1alpha1.TagService)
-		}
+	var all []reconcile.Request
+	for _, service := range desired.ServicesOf(dataplane, r.Where) {
+		all = append(all, serviceIn(desired.MeshOf(dataplane), service))
 	}
-	return ports, conflict
-}
-
-func portsServed(service string, dataplane *kumav1alpha1.Dataplane) []kumav1alpha1.Port {
-	var all []kumav1alpha1.Port
-	names, numbers := map[string]bool{}, map[int32]bool{}
-	for i := range dataplane.Spec.Networking.Inbound {
-		inbound := &dataplane.Spec.Networking.Inbound[i]
-		if inbound.Tags[kumav1alpha1.TagService] != service || inbound.InForce() == kumav1alpha1.InboundIgnored || numbers[inbound.Port] {
-			continue
-		}
-		name := inbound.Name
-		if name == "" || names[name] {
-			name = strconv.Itoa(int(inbound.Port))
-		}
-		names[name], numbers[inbound.Port] = true, true
-		written := strings.ToLower(cmp.Or(inbound.Protocol, inbound.Tags[kumav1alpha1.TagProtocol]))
-		all = append(all, kumav1alpha1.Port{
-			Port: inbound.Port, Name: name, TargetPort: intstr.FromInt32(inbound.Port), AppProtocol: cmp.Or(protocols[written], "tcp"),
-		})
-	}
-	slices.SortFunc(all, func(a, b kumav1alpha1.Port) int { return cmp.Compare(a.Port, b.Port) })
 	return all
 }
 
-func told(ports []kumav1alpha1.Port) string {
-	var all []string
-	for _, port := range ports {
-		text := fmt.Sprintf("port %d", port.Port)
-		if port.Name != strconv.Itoa(int(port.Port)) {
-			text += " " + port.Name
-		}
-		all = append(all, text+" ("+port.AppProtocol+")")
+// meant are the services that a MeshService may stand for, or that may wait for its name.
+func (r *registrar) meant(ctx context.Context, object client.Object) []reconcile.Request {
+	all := []reconcile.Request{serviceIn(desired.MeshOf(object), desired.IdentityOf(object, r.Where).Name)}
+	var meshes kumav1alpha1.MeshList
+	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find meshes")
 	}
-	return strings.Join(all, ", ")
+	for i := range meshes.Items {
+		all = append(all, serviceIn(meshes.Items[i].Name, object.GetName()))
+	}
+	return all
 }
 
-// older orders objects by age, and those of the same age by name.
-func older[T metav1.Object](a, b T) int {
-	x, y := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-	return cmp.Or(x.Compare(y.Time), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+// servedIn are all services of a mesh, and those that have been.
+func (r *registrar) servedIn(ctx context.Context, mesh client.Object) []reconcile.Request {
+	of := []client.ListOption{client.MatchingFields{byMesh: mesh.GetName()}, client.UnsafeDisableDeepCopy}
+	var dataplanes kumav1alpha1.DataplaneList
+	var services kumav1alpha1.MeshServiceList
+	for _, list := range []client.ObjectList{&dataplanes, &services} {
+		if err := r.cache.List(ctx, list, of...); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "find what is in a mesh", "mesh", mesh.GetName())
+		}
+	}
+	var all []reconcile.Request
+	for i := range dataplanes.Items {
+		all = append(all, r.servedBy(ctx, &dataplanes.Items[i])...)
+	}
+	for i := range services.Items {
+		all = append(all, serviceIn(mesh.GetName(), desired.IdentityOf(&services.Items[i], r.Where).Name))
+	}
+	return all
 }
 
-// Older says whether an object counts before another of the same rights.
-func Older(a, b metav1.Object) bool { return older(a, b) < 0 }
+// reconcileUniversal makes the MeshService for one value of kuma.io/service.
+func (r *registrar) reconcileUniversal(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	mesh, service := request.Namespace, request.Name
+	if !desired.IsName(service) {
+		return reconcile.Result{}, nil
+	}
+	there, name, free, err := r.universalName(ctx, service, mesh)
+	if err != nil || !free {
+		return reconcile.Result{}, err
+	}
+	mode, _, err := r.modeOf(ctx, mesh)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if mode == kumav1alpha1.ModeDisabled {
+		if there == nil {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, r.remove(ctx, there)
+	}
+	dataplanes, err := r.dataplanesWith(ctx, pair(mesh, kumav1alpha1.TagService, service))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	ports, _ := desired.UniversalPorts(service, dataplanes)
+	switch {
+	case len(ports) > 0:
+		_, err := r.keepMeshService(ctx, desired.UniversalService(name, service, mesh, ports, r.Where))
+		return reconcile.Result{}, err
+	case there == nil:
+		return reconcile.Result{}, nil
+	default:
+		return r.retire(ctx, there)
+	}
+}
+
+// universalName is the name of the MeshService for a service, and the one that is there already.
+func (r *registrar) universalName(ctx context.Context, service, mesh string) (there *kumav1alpha1.MeshService, name string, free bool, err error) {
+	found := map[string]*kumav1alpha1.MeshService{}
+	name, free = desired.UniversalName(service, mesh, func(name string) *kumav1alpha1.MeshService {
+		var one kumav1alpha1.MeshService
+		if e := r.client.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: name}, &one); e == nil {
+			found[name] = &one
+		} else if !apierrors.IsNotFound(e) {
+			err = e
+		}
+		return found[name]
+	}, r.Where)
+	return found[name], name, free, err
+}
+
+// retire removes a MeshService that nothing has served for the grace. Since when is written down, so that who starts again
+// does not wait again.
+func (r *registrar) retire(ctx context.Context, service *kumav1alpha1.MeshService) (reconcile.Result, error) {
+	since, err := time.Parse(time.RFC3339, service.Annotations[annotationUnused])
+	if err != nil && r.Grace > 0 {
+		now := service.DeepCopy()
+		if now.Annotations == nil {
+			now.Annotations = map[string]string{}
+		}
+		now.Annotations[annotationUnused] = r.now().UTC().Format(time.RFC3339)
+		return reconcile.Result{RequeueAfter: r.Grace}, r.update(ctx, service, now)
+	}
+	if left := r.Grace - r.now().Sub(since); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	return reconcile.Result{}, r.remove(ctx, service)
+}
+
+// dataplanesWith are the Dataplanes with a pair that they can be selected by.
+func (r *registrar) dataplanesWith(ctx context.Context, pair string) ([]*kumav1alpha1.Dataplane, error) {
+	var list kumav1alpha1.DataplaneList
+	if err := r.cache.List(ctx, &list, client.MatchingFields{byTag: pair}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var all []*kumav1alpha1.Dataplane
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, nil
+}

@@ -15,7 +15,7 @@ import (
 	"sync"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // Policy is one of any kind.
@@ -51,7 +51,7 @@ type entry struct {
 }
 
 // Compile indexes the policies of one mesh, as they count there. They must not be changed afterwards.
-func Compile(policies []Policy, where generate.Where) *Set {
+func Compile(policies []Policy, where desired.Where) *Set {
 	s := &Set{
 		byService: map[string][]*group{}, byName: map[string][]*group{}, byNamespace: map[string][]*group{},
 		selections: map[string]*group{}, system: where.SystemNamespace,

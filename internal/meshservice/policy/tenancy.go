@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/xds"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
 
 // tenantOf is the namespace that a policy has a say in, and only there: on Kubernetes, all but the system namespace are
 // written by tenants, of whom none may lead the calls of another. It is empty for a policy with a say everywhere.
-func tenantOf(p Policy, where generate.Where) string {
+func tenantOf(p Policy, where desired.Where) string {
 	if where.IsUniversal() || p.GetNamespace() == where.SystemNamespace {
 		return ""
 	}
@@ -67,7 +67,7 @@ func leadsWithin(conf any, namespace string) bool {
 	}
 	for _, rule := range route.Rules {
 		for _, written := range rule.Default.Filters {
-			filter, err := xds.ReadFilter(written)
+			filter, err := build.ReadFilter(written)
 			// A rule with a filter that cannot be read is left out.
 			if err == nil && filter.RequestMirror != nil && !isWithin(filter.RequestMirror.BackendRef, namespace) {
 				return false

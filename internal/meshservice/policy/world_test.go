@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-var onKubernetes = generate.Where{Environment: generate.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
+var onKubernetes = desired.Where{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
 
 // policiesIn reads policies as users write them. One without a namespace is in kuma-system.
 func policiesIn(t testing.TB, text string) []Policy {

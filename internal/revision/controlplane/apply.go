@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // apply carries out steps of a plan, in their order.
@@ -18,34 +18,34 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 	for _, step := range steps {
 		if err := r.carryOut(ctx, o, step); err != nil {
 			left = append(left, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
-			if step.Action == upkeep.ActionRestore {
+			if step.Action == installer.ActionRestore {
 				continue // the others can be restored all the same
 			}
 			return errors.Join(left...)
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"to", step.To, "reason", step.Reason.String())
-		r.recorder.Eventf(o.Revision, upkeep.Related(step.Object), corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
+		r.recorder.Eventf(o.Revision, installer.Related(step.Object), corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
 			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 	}
 	return errors.Join(left...)
 }
 
 var eventReasons = map[passage.Action]string{
-	upkeep.ActionInstall:   "Installed",
-	upkeep.ActionUpgrade:   "Upgraded",
-	upkeep.ActionRestore:   "Restored",
-	upkeep.ActionUninstall: "Uninstalled",
+	installer.ActionInstall:   "Installed",
+	installer.ActionUpgrade:   "Upgraded",
+	installer.ActionRestore:   "Restored",
+	installer.ActionUninstall: "Uninstalled",
 }
 
 func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step) error {
-	if step.Action == upkeep.ActionUninstall {
+	if step.Action == installer.ActionUninstall {
 		return r.keeper.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
 	}
-	if err := upkeep.Protect(ctx, r.client, o.Revision); err != nil {
+	if err := installer.Protect(ctx, r.client, o.Revision); err != nil {
 		return err
 	}
-	for _, shared := range []upkeep.Release{o.Base, o.Validator} {
+	for _, shared := range []installer.Release{o.Base, o.Validator} {
 		if concerns(shared, step) {
 			return r.keeper.Apply(ctx, shared, step)
 		}
@@ -54,8 +54,8 @@ func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step
 }
 
 // concerns tells whether a step was made for a release.
-func concerns(rel upkeep.Release, step passage.Step) bool {
-	for _, s := range upkeep.Steps(rel, false) {
+func concerns(rel installer.Release, step passage.Step) bool {
+	for _, s := range installer.Steps(rel, false) {
 		if s.Object == step.Object {
 			return true
 		}

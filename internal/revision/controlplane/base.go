@@ -9,7 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
 // What all control planes share are two releases of the base chart: what changes only with the version of Istio, its

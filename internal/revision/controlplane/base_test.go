@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/revision/release"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
 func TestDecideShared(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/revision/charts"
-	"github.com/fairlead/fairlead/internal/revision/release"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
@@ -78,15 +78,15 @@ func wanted(namespace, name, version string) *release.Spec {
 	}
 }
 
-func installed(spec *release.Spec) upkeep.Release {
-	return upkeep.Release{Name: spec.Name, Namespace: spec.Namespace, Wanted: spec, State: release.State{
+func installed(spec *release.Spec) installer.Release {
+	return installer.Release{Name: spec.Name, Namespace: spec.Namespace, Wanted: spec, State: release.State{
 		Name: spec.Name, Namespace: spec.Namespace, Exists: true, Version: 1, Status: "deployed", Fingerprint: spec.Fingerprint(),
 		ChartVersion: spec.ChartVersion,
 	}}
 }
 
-func missing(spec *release.Spec) upkeep.Release {
-	return upkeep.Release{Name: spec.Name, Namespace: spec.Namespace, Wanted: spec}
+func missing(spec *release.Spec) installer.Release {
+	return installer.Release{Name: spec.Name, Namespace: spec.Namespace, Wanted: spec}
 }
 
 // healthy is a revision whose control plane serves; it looks after the base release.

@@ -20,7 +20,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -31,9 +31,9 @@ const workers = 4
 type Tools struct {
 	// Client reads its own writes.
 	Client  client.Client
-	Objects *upkeep.Objects
-	Keeper  *upkeep.Keeper
-	Charts  *upkeep.Charts
+	Objects *installer.Objects
+	Keeper  *installer.Keeper
+	Charts  *installer.Charts
 	Users   *usage.Tracker
 }
 
@@ -57,23 +57,23 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("istiorevision").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		WithLogConstructor(upkeep.Logger(mgr, v1.IstioRevisionKind)).
+		WithLogConstructor(installer.Logger(mgr, v1.IstioRevisionKind)).
 		For(&v1.IstioRevision{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, upkeep.Deleting,
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, installer.Deleting,
 		))).
 		// What all revisions share is looked after by one of them.
 		Watches(&v1.IstioRevision{}, all, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(e event.UpdateEvent) bool {
 				before, after := e.ObjectOld.(*v1.IstioRevision), e.ObjectNew.(*v1.IstioRevision)
 				return before.DeletionTimestamp.IsZero() && !after.DeletionTimestamp.IsZero() ||
-					before.Spec.Version != after.Spec.Version || upkeep.Paused(before) != upkeep.Paused(after)
+					before.Spec.Version != after.Spec.Version || installer.Paused(before) != installer.Paused(after)
 			},
 		})).
 		// A tag may hold, or give up, the name of a revision; the one called default decides who validates.
 		Watches(&v1.IstioRevisionTag{}, all, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(tools.Users.Source()).
 		WatchesRawSource(tools.Users.Doubts(r.all))
-	return tools.Objects.Watch(b, upkeep.Watch{
+	return tools.Objects.Watch(b, installer.Watch{
 		Kind:          v1.IstioRevisionKind,
 		ReleaseSuffix: istiodSuffix,
 		Unowned:       r.all,
@@ -85,9 +85,9 @@ type reconciler struct {
 	client   client.Client
 	cache    client.Reader
 	live     client.Reader
-	objects  *upkeep.Objects
-	keeper   *upkeep.Keeper
-	charts   *upkeep.Charts
+	objects  *installer.Objects
+	keeper   *installer.Keeper
+	charts   *installer.Charts
 	users    *usage.Tracker
 	recorder events.EventRecorder
 	now      func() time.Time
@@ -104,7 +104,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	decision := passage.Next(plan, passage.Batching{}, r.now())
 	applyErr := r.apply(ctx, observed, decision.Start)
 	if apierrors.IsConflict(applyErr) {
-		return ctrl.Result{RequeueAfter: upkeep.ConflictPause}, nil
+		return ctrl.Result{RequeueAfter: installer.ConflictPause}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
 		if observed, err = r.observe(ctx, request.Name, true); err != nil {
@@ -113,18 +113,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		plan = Plan(observed)
 	}
 	if observed.beingDeleted() && applyErr == nil && len(plan.Steps) == 0 {
-		err := upkeep.LetGo(ctx, r.client, observed.Revision)
+		err := installer.LetGo(ctx, r.client, observed.Revision)
 		if err != nil || len(observed.Revision.Finalizers) == 0 {
 			return ctrl.Result{}, err
 		}
 		plan = Plan(observed)
 	}
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
-		return upkeep.Unreported(applyErr, err)
+		return installer.Unreported(applyErr, err)
 	}
-	result, err := upkeep.Result(plan, errors.Join(applyErr, observed.Unread), r.charts.AskAgain())
+	result, err := installer.Result(plan, errors.Join(applyErr, observed.Unread), r.charts.AskAgain())
 	if err == nil && !observed.Usage.Known() {
-		result = upkeep.InDoubt(result)
+		result = installer.InDoubt(result)
 	}
 	return result, err
 }

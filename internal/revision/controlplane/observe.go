@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/revision/release"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -23,14 +23,14 @@ type Observed struct {
 	// Namespace tells whether there is one to install into.
 	Namespace bool
 	// Istiod is the release of the control plane.
-	Istiod upkeep.Release
+	Istiod installer.Release
 	// Base is the release that all revisions share. The revision that leads looks after it, the others wait for it.
-	Base  upkeep.Release
+	Base  installer.Release
 	Leads bool
 	// Lead is the name of the one that leads, if there is any.
 	Lead string
 	// Validator is looked after by the default revision.
-	Validator upkeep.Release
+	Validator installer.Release
 	IsDefault bool
 	// Strays are shared releases that this revision has to remove.
 	Strays      []release.State
@@ -42,7 +42,7 @@ type Observed struct {
 
 // reported means that all that the spec asks for has once been installed.
 func (o Observed) reported() bool {
-	return upkeep.Reported(o.Revision.Generation, o.Revision.Status.Conditions)
+	return installer.Reported(o.Revision.Generation, o.Revision.Status.Conditions)
 }
 
 func (o Observed) beingDeleted() bool { return !o.Revision.DeletionTimestamp.IsZero() }
@@ -67,7 +67,7 @@ func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Obse
 	if err := r.observeShared(ctx, &o); err != nil {
 		return o, err
 	}
-	for _, observed := range []*upkeep.Release{&o.Istiod, &o.Base, &o.Validator} {
+	for _, observed := range []*installer.Release{&o.Istiod, &o.Base, &o.Validator} {
 		observed.Heed(o.Revision.Status.Conditions, o.Revision.Generation, r.now())
 	}
 	o.Deployments, o.Unread = r.deployments(ctx, o.Istiod.Deployments, fresh)
@@ -116,7 +116,7 @@ func (r *reconciler) tag(ctx context.Context, name string) (*v1.IstioRevisionTag
 	return &tag, nil
 }
 
-func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevision) (upkeep.Release, error) {
+func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevision) (installer.Release, error) {
 	wanted := release.Spec{
 		Name:      istiodRelease(revision.Name),
 		Namespace: revision.Spec.Namespace,
@@ -128,7 +128,7 @@ func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevisi
 	return r.observeRelease(ctx, wanted, "istiod", revision.DeletionTimestamp.IsZero())
 }
 
-func (r *reconciler) observeRelease(ctx context.Context, wanted release.Spec, chart string, want bool) (upkeep.Release, error) {
+func (r *reconciler) observeRelease(ctx context.Context, wanted release.Spec, chart string, want bool) (installer.Release, error) {
 	var unavailable error
 	if want {
 		if wanted.Chart, unavailable = r.charts.Load(ctx, chart, wanted.ChartVersion); unavailable == nil {
@@ -136,7 +136,7 @@ func (r *reconciler) observeRelease(ctx context.Context, wanted release.Spec, ch
 		}
 	}
 	state, err := r.keeper.State(ctx, wanted.Namespace, wanted.Name)
-	return upkeep.Release{Name: wanted.Name, Namespace: wanted.Namespace, State: state, Err: unavailable}, err
+	return installer.Release{Name: wanted.Name, Namespace: wanted.Namespace, State: state, Err: unavailable}, err
 }
 
 func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
@@ -163,7 +163,7 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 	o.IsDefault = decided.Default != nil && decided.Default.UID == o.Revision.UID
 	o.Strays = strays(o, decided, bases, validators)
 	if decided.Lead == nil && len(bases) > 0 {
-		o.Base = upkeep.Release{Name: BaseRelease, Namespace: bases[0].Namespace, State: bases[0]}
+		o.Base = installer.Release{Name: BaseRelease, Namespace: bases[0].Namespace, State: bases[0]}
 	}
 	if decided.Lead != nil {
 		o.Base, err = r.observeRelease(ctx, release.Spec{
@@ -230,7 +230,7 @@ func (r *reconciler) siblings(ctx context.Context) ([]Sibling, error) {
 		}
 		siblings = append(siblings, Sibling{
 			IstioRevision: revision,
-			Installable: exists && has(revision.Spec.Version) && !upkeep.Paused(revision) &&
+			Installable: exists && has(revision.Spec.Version) && !installer.Paused(revision) &&
 				(tag == nil || !NameHolder(revision, tag)),
 		})
 	}

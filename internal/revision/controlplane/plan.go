@@ -10,8 +10,8 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/release"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
 // Plan decides what to do about an IstioRevision.
@@ -24,15 +24,15 @@ func Plan(o Observed) passage.Plan {
 	}
 	if o.beingDeleted() {
 		if plan.Steps = append(plan.Steps, removal(o)...); len(plan.Steps) == 0 {
-			plan.Hold = upkeep.Lingering(o.Revision)
+			plan.Hold = installer.Lingering(o.Revision)
 		}
 		return plan
 	}
 	plan.Hold = passage.FirstHold(o, whilePaused)
 	if blocker := passage.FirstHold(o, whileNameIsTaken, whileNamespaceIsMissing); blocker != nil {
 		plan.Steps = append(plan.Steps, passage.Step{
-			Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
-			Action: upkeep.ActionInstall,
+			Object: installer.Object(o.Istiod.Namespace, o.Istiod.Name),
+			Action: installer.ActionInstall,
 			To:     o.Revision.Spec.Version,
 			State:  blockedState(*blocker),
 			Reason: *blocker,
@@ -40,15 +40,15 @@ func Plan(o Observed) passage.Plan {
 		return plan
 	}
 	if o.Leads {
-		plan.Steps = append(plan.Steps, upkeep.Steps(o.Base, o.reported())...)
+		plan.Steps = append(plan.Steps, installer.Steps(o.Base, o.reported())...)
 	}
 	// Control planes come after what they share, of their own version or a newer one. One that runs is not held up by it.
 	waits := !covers(o.Base.State, o.Revision.Spec.Version) && !o.Istiod.Stands(o.reported())
 	// What can never be installed has nothing to wait for.
 	if o.Istiod.Err == nil && (waits || !o.Istiod.State.Exists && len(plan.Steps) > 0) {
 		plan.Steps = append(plan.Steps, passage.Step{
-			Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
-			Action: upkeep.ActionInstall,
+			Object: installer.Object(o.Istiod.Namespace, o.Istiod.Name),
+			Action: installer.ActionInstall,
 			To:     o.Revision.Spec.Version,
 			State:  passage.Running,
 			Reason: passage.Because(v1.ReasonNotInstalled, "it waits for release %s, which brings Istio's CRDs%s", BaseRelease, o.leader()),
@@ -57,9 +57,9 @@ func Plan(o Observed) passage.Plan {
 		return plan
 	}
 	if o.IsDefault {
-		plan.Steps = append(plan.Steps, upkeep.Steps(o.Validator, o.reported())...)
+		plan.Steps = append(plan.Steps, installer.Steps(o.Validator, o.reported())...)
 	}
-	istiod := upkeep.Steps(o.Istiod, o.reported())
+	istiod := installer.Steps(o.Istiod, o.reported())
 	plan.Steps = append(plan.Steps, istiod...)
 	if len(istiod) == 0 {
 		plan.Steps = append(plan.Steps, runStep(o))
@@ -70,7 +70,7 @@ func Plan(o Observed) passage.Plan {
 
 // tidying removes shared releases from where they were before. New before old: they go when the others are there.
 func tidying(o Observed) []passage.Step {
-	successors := map[string]upkeep.Release{}
+	successors := map[string]installer.Release{}
 	if o.Leads {
 		successors[BaseRelease] = o.Base
 	}
@@ -80,8 +80,8 @@ func tidying(o Observed) []passage.Step {
 	var steps []passage.Step
 	for _, stray := range o.Strays {
 		step := passage.Step{
-			Object: upkeep.Object(stray.Namespace, stray.Name),
-			Action: upkeep.ActionUninstall,
+			Object: installer.Object(stray.Namespace, stray.Name),
+			Action: installer.ActionUninstall,
 			State:  passage.Pending,
 			Reason: passage.Because(v1.ReasonReleaseDiffers, "it belongs into another namespace now, or to nobody"),
 		}
@@ -118,7 +118,7 @@ func blockedState(reason passage.Reason) passage.State {
 }
 
 func whilePaused(o Observed) *passage.Reason {
-	return upkeep.WhilePaused(v1.IstioRevisionKind, o.Revision)
+	return installer.WhilePaused(v1.IstioRevisionKind, o.Revision)
 }
 
 func whileNameIsTaken(o Observed) *passage.Reason {
@@ -140,8 +140,8 @@ func whileNamespaceIsMissing(o Observed) *passage.Reason {
 func removal(o Observed) []passage.Step {
 	step := func(namespace, name, why string) passage.Step {
 		return passage.Step{
-			Object: upkeep.Object(namespace, name),
-			Action: upkeep.ActionUninstall,
+			Object: installer.Object(namespace, name),
+			Action: installer.ActionUninstall,
 			State:  passage.Pending,
 			Reason: passage.Because(v1.ReasonBeingDeleted, "%s", why),
 		}
@@ -160,8 +160,8 @@ func removal(o Observed) []passage.Step {
 func runStep(o Observed) passage.Step {
 	serves, why := serving(o)
 	step := passage.Step{
-		Object: upkeep.Object(o.Istiod.Namespace, o.Istiod.Name),
-		Action: upkeep.ActionRun,
+		Object: installer.Object(o.Istiod.Namespace, o.Istiod.Name),
+		Action: installer.ActionRun,
 		To:     o.Revision.Spec.Version,
 		State:  passage.Running,
 		Reason: why,

@@ -13,9 +13,9 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/charts"
-	"github.com/fairlead/fairlead/internal/revision/release"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -44,7 +44,7 @@ func object(kind, name string) *unstructured.Unstructured {
 	return u
 }
 
-var unanswered = &upkeep.UnavailableError{Err: errors.New("timeout")}
+var unanswered = &installer.UnavailableError{Err: errors.New("timeout")}
 
 func TestPlan(t *testing.T) {
 	cases := map[string]struct {
@@ -123,7 +123,7 @@ func TestPlan(t *testing.T) {
 		},
 		"edited and deleted": {
 			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
-				o.Istiod.Drift = []upkeep.Drift{{Desired: object("Service", "istiod")}, {Desired: object("ConfigMap", "istio"), Field: "data.mesh"}}
+				o.Istiod.Drift = []installer.Drift{{Desired: object("Service", "istiod")}, {Desired: object("ConfigMap", "istio"), Field: "data.mesh"}}
 			}),
 			[]string{
 				"Pending restore Service istio-system/istiod ObjectMissing",
@@ -147,13 +147,13 @@ func TestPlan(t *testing.T) {
 		},
 		"no charts of that version": {
 			healthy(makeRevision("a", "v1.99.0")).with(func(o *Observed) {
-				o.Istiod = upkeep.Release{Name: "a-istiod", Namespace: "istio-system", Err: &charts.NotFoundError{Asked: "v1.99.0"}}
+				o.Istiod = installer.Release{Name: "a-istiod", Namespace: "istio-system", Err: &charts.NotFoundError{Asked: "v1.99.0"}}
 			}),
 			[]string{"Failed install Release istio-system/a-istiod VersionNotFound"},
 		},
 		"the source of charts does not answer": {
 			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
-				o.Istiod = upkeep.Release{Name: "a-istiod", Namespace: "istio-system", Err: unanswered}
+				o.Istiod = installer.Release{Name: "a-istiod", Namespace: "istio-system", Err: unanswered}
 			}),
 			[]string{"Running install Release istio-system/a-istiod ChartsUnavailable"},
 		},
@@ -166,7 +166,7 @@ func TestPlan(t *testing.T) {
 			[]string{"Done run Release istio-system/a-istiod IstiodReady"},
 		},
 		"runs, and nobody can look after the base": {
-			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.Leads, o.Base = false, upkeep.Release{} }),
+			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.Leads, o.Base = false, installer.Release{} }),
 			[]string{"Done run Release istio-system/a-istiod IstiodReady"},
 		},
 		"the source of charts does not answer, and the spec has changed": {

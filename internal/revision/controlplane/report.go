@@ -13,7 +13,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // report writes the status, if it says anything new.
@@ -24,14 +24,14 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	}
 	configuration := &statusConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: upkeep.Unchanged(o.Revision),
+		ObjectMetaApplyConfiguration: installer.Unchanged(o.Revision),
 		Status:                       status,
 	}
 	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of IstioRevision %s: %w", o.Revision.Name, err)
 	}
-	upkeep.Warn(ctx, r.recorder, o.Revision, o.Revision.Status.Conditions, status.Conditions)
+	installer.Warn(ctx, r.recorder, o.Revision, o.Revision.Status.Conditions, status.Conditions)
 	return nil
 }
 
@@ -46,7 +46,7 @@ func (*statusConfiguration) IsApplyConfiguration() {}
 func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.IstioRevisionStatus {
 	status := *o.Revision.Status.DeepCopy()
 	status.ObservedGeneration = o.Revision.Generation
-	reconciled := upkeep.Reconciled(plan, failure, fmt.Sprintf("the charts of %s are installed", o.Revision.Spec.Version))
+	reconciled := installer.Reconciled(plan, failure, fmt.Sprintf("the charts of %s are installed", o.Revision.Spec.Version))
 	conditions := []metav1.Condition{reconciled, ready(o, reconciled), inUse(o)}
 	status.State = v1.StateHealthy
 	for _, condition := range conditions[:2] {

@@ -19,7 +19,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -30,7 +30,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller of Istios to the manager. The client reads from the manager's cache.
-func Setup(mgr ctrl.Manager, consistent client.Client, charts *upkeep.Charts, users *usage.Tracker) error {
+func Setup(mgr ctrl.Manager, consistent client.Client, charts *installer.Charts, users *usage.Tracker) error {
 	r := &reconciler{
 		client:   consistent,
 		cache:    mgr.GetCache(),
@@ -41,7 +41,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, charts *upkeep.Charts, us
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("istio").
-		WithLogConstructor(upkeep.Logger(mgr, v1.IstioKind)).
+		WithLogConstructor(installer.Logger(mgr, v1.IstioKind)).
 		For(&v1.Istio{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).
@@ -56,7 +56,7 @@ type reconciler struct {
 	client client.Client
 	// cache is read where waiting for our own writes would hold up events.
 	cache    client.Reader
-	charts   *upkeep.Charts
+	charts   *installer.Charts
 	users    *usage.Tracker
 	recorder events.EventRecorder
 	now      func() time.Time
@@ -84,7 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if observed.beingDeleted() {
 		// Its revisions go after it. Until then there is somebody to read what it says.
 		if err := r.report(ctx, observed, Plan(observed, r.now()), nil); err != nil {
-			return upkeep.Unreported(nil, err)
+			return installer.Unreported(nil, err)
 		}
 		return ctrl.Result{}, nil
 	}
@@ -105,10 +105,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
-		return upkeep.Unreported(applyErr, err)
+		return installer.Unreported(applyErr, err)
 	}
 	if apierrors.IsInvalid(applyErr) {
-		return ctrl.Result{RequeueAfter: upkeep.RefusalLasts}, nil
+		return ctrl.Result{RequeueAfter: installer.RefusalLasts}, nil
 	}
 	if applyErr != nil {
 		return ctrl.Result{}, applyErr

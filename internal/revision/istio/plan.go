@@ -12,8 +12,8 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/charts"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // What a step can be.
@@ -81,7 +81,7 @@ func whileBeingDeleted(o Observed) *passage.Reason {
 }
 
 func whilePaused(o Observed) *passage.Reason {
-	return upkeep.WhilePaused(v1.IstioKind, o.Istio)
+	return installer.WhilePaused(v1.IstioKind, o.Istio)
 }
 
 // resolve finds the exact version that is asked for, or says why there is none.

@@ -14,7 +14,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // report writes the status, if it says anything new.
@@ -28,7 +28,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
 	}
-	upkeep.Warn(ctx, r.recorder, o.Istio, o.Istio.Status.Conditions, status.Conditions)
+	installer.Warn(ctx, r.recorder, o.Istio, o.Istio.Status.Conditions, status.Conditions)
 	return nil
 }
 
@@ -180,7 +180,7 @@ func statusConfigurationOf(istio *v1.Istio, status v1.IstioStatus) *statusConfig
 	}
 	return &statusConfiguration{
 		TypeMetaApplyConfiguration:   typeMeta(v1.IstioKind),
-		ObjectMetaApplyConfiguration: upkeep.Unchanged(istio),
+		ObjectMetaApplyConfiguration: installer.Unchanged(istio),
 		Status:                       own,
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // tagSteps are the tags that follow the Istio and are not yet where it is going. They move themselves.
@@ -23,7 +23,7 @@ func tagSteps(o Observed, target string) []passage.Step {
 		why := passage.Because(v1.ReasonFollowsIstio, "it follows Istio %s, and moves when IstioRevision %s is ready",
 			o.Istio.Name, target)
 		told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled))
-		if hold := upkeep.WhilePaused(v1.IstioRevisionTagKind, &tag); hold != nil {
+		if hold := installer.WhilePaused(v1.IstioRevisionTagKind, &tag); hold != nil {
 			why = *hold
 		} else if told != nil && told.Reason == string(v1.ReasonNameAlreadyExists) {
 			why = passage.Because(told.Reason, "%s", told.Message)
@@ -82,7 +82,7 @@ func pruning(o Observed, revision Revision, target string, now time.Time) passag
 	switch {
 	case !revision.DeletionTimestamp.IsZero():
 		step.Reason = passage.Because(v1.ReasonBeingDeleted, "it is being uninstalled")
-		if lingers := upkeep.Lingering(revision); lingers != nil {
+		if lingers := installer.Lingering(revision); lingers != nil {
 			step.Reason = *lingers
 		}
 	case !uses.Known():
@@ -157,7 +157,7 @@ func kept(plan passage.Plan) string {
 func (o Observed) followers(revision, target string) int {
 	count := 0
 	for _, tag := range o.Tags {
-		if tag.Status.IstioRevision == revision && revision != target && !upkeep.Paused(&tag) {
+		if tag.Status.IstioRevision == revision && revision != target && !installer.Paused(&tag) {
 			count++
 		}
 	}

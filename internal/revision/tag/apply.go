@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // apply carries out steps of a plan, in their order.
@@ -18,7 +18,7 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 	for _, step := range steps {
 		if err := r.carryOut(ctx, o, step); err != nil {
 			left = append(left, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
-			if step.Action == upkeep.ActionRestore {
+			if step.Action == installer.ActionRestore {
 				continue // the others can be restored all the same
 			}
 			return errors.Join(left...)
@@ -33,11 +33,11 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 func (r *reconciler) tell(o Observed, step passage.Step) {
 	to := o.pointsTo()
 	switch {
-	case step.Action == upkeep.ActionUninstall:
-		r.recorder.Eventf(o.Tag, upkeep.Related(step.Object), corev1.EventTypeNormal, "Uninstalled", string(step.Action),
+	case step.Action == installer.ActionUninstall:
+		r.recorder.Eventf(o.Tag, installer.Related(step.Object), corev1.EventTypeNormal, "Uninstalled", string(step.Action),
 			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
-	case step.Action == upkeep.ActionRestore:
-		r.recorder.Eventf(o.Tag, upkeep.Related(step.Object), corev1.EventTypeNormal, "Restored", string(step.Action),
+	case step.Action == installer.ActionRestore:
+		r.recorder.Eventf(o.Tag, installer.Related(step.Object), corev1.EventTypeNormal, "Restored", string(step.Action),
 			"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 	case o.Tag.Status.IstioRevision == "" || o.Tag.Status.IstioRevision == to.Name:
 		r.recorder.Eventf(o.Tag, to, corev1.EventTypeNormal, "TagPoints", string(ActionPoint), "points to IstioRevision %s", to.Name)
@@ -48,10 +48,10 @@ func (r *reconciler) tell(o Observed, step passage.Step) {
 }
 
 func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step) error {
-	if step.Action == upkeep.ActionUninstall {
+	if step.Action == installer.ActionUninstall {
 		return r.keeper.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
 	}
-	if err := upkeep.Protect(ctx, r.client, o.Tag); err != nil {
+	if err := installer.Protect(ctx, r.client, o.Tag); err != nil {
 		return err
 	}
 	return r.keeper.Apply(ctx, o.Release, step)

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -41,15 +41,15 @@ func Setup(mgr ctrl.Manager, tools controlplane.Tools) error {
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("istiorevisiontag").
-		WithLogConstructor(upkeep.Logger(mgr, v1.IstioRevisionTagKind)).
+		WithLogConstructor(installer.Logger(mgr, v1.IstioRevisionTagKind)).
 		For(&v1.IstioRevisionTag{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, upkeep.Deleting,
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, installer.Deleting,
 		))).
 		Watches(&v1.Istio{}, handler.EnqueueRequestsFromMapFunc(r.ofIstio), changed).
 		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), changed).
 		WatchesRawSource(tools.Users.Source()).
 		WatchesRawSource(tools.Users.Doubts(r.all))
-	return tools.Objects.Watch(b, upkeep.Watch{
+	return tools.Objects.Watch(b, installer.Watch{
 		Kind:          v1.IstioRevisionTagKind,
 		ReleaseSuffix: releaseSuffix,
 		Namespace:     r.in,
@@ -59,9 +59,9 @@ func Setup(mgr ctrl.Manager, tools controlplane.Tools) error {
 type reconciler struct {
 	client   client.Client
 	cache    client.Reader
-	objects  *upkeep.Objects
-	keeper   *upkeep.Keeper
-	charts   *upkeep.Charts
+	objects  *installer.Objects
+	keeper   *installer.Keeper
+	charts   *installer.Charts
 	users    *usage.Tracker
 	recorder events.EventRecorder
 	now      func() time.Time
@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	decision := passage.Next(plan, passage.Batching{}, r.now())
 	applyErr := r.apply(ctx, observed, decision.Start)
 	if apierrors.IsConflict(applyErr) {
-		return ctrl.Result{RequeueAfter: upkeep.ConflictPause}, nil
+		return ctrl.Result{RequeueAfter: installer.ConflictPause}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
 		if observed, err = r.observe(ctx, request.Name); err != nil {
@@ -87,18 +87,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		plan = Plan(observed)
 	}
 	if observed.beingDeleted() && applyErr == nil && len(plan.Steps) == 0 {
-		err := upkeep.LetGo(ctx, r.client, observed.Tag)
+		err := installer.LetGo(ctx, r.client, observed.Tag)
 		if err != nil || len(observed.Tag.Finalizers) == 0 {
 			return ctrl.Result{}, err
 		}
 		plan = Plan(observed)
 	}
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
-		return upkeep.Unreported(applyErr, err)
+		return installer.Unreported(applyErr, err)
 	}
-	result, err := upkeep.Result(plan, applyErr, r.charts.AskAgain())
+	result, err := installer.Result(plan, applyErr, r.charts.AskAgain())
 	if err == nil && !observed.Usage.Known() {
-		result = upkeep.InDoubt(result)
+		result = installer.InDoubt(result)
 	}
 	return result, err
 }

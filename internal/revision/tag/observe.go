@@ -13,8 +13,8 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
-	"github.com/fairlead/fairlead/internal/revision/release"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -32,7 +32,7 @@ type Observed struct {
 	NamesakeUses usage.Usage
 	// Release is the one that points to where the tag should point now: to the target if that can be pointed to, and
 	// otherwise to where it has pointed so far.
-	Release upkeep.Release
+	Release installer.Release
 	// MissingNamespace is the one of the revision to point to, if it is gone: then there is nowhere to install into.
 	MissingNamespace string
 	// Strays are releases in namespaces where the tag has pointed before.
@@ -43,7 +43,7 @@ type Observed struct {
 // reported means that the tag has once pointed to where it should point now.
 func (o Observed) reported() bool {
 	to := o.pointsTo()
-	return to != nil && o.Tag.Status.IstioRevision == to.Name && upkeep.Reported(o.Tag.Generation, o.Tag.Status.Conditions)
+	return to != nil && o.Tag.Status.IstioRevision == to.Name && installer.Reported(o.Tag.Generation, o.Tag.Status.Conditions)
 }
 
 func (o Observed) beingDeleted() bool { return !o.Tag.DeletionTimestamp.IsZero() }
@@ -130,7 +130,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	to := o.pointsTo()
 	if o.beingDeleted() || nameTaken(*o) != nil || to == nil {
 		// Nothing is wanted that is not there already. What a tag without a name has left is in the way of the other.
-		o.Release = upkeep.Release{Name: name}
+		o.Release = installer.Release{Name: name}
 		if o.beingDeleted() || nameTaken(*o) != nil {
 			o.Strays = states
 		}
@@ -141,7 +141,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 		return err
 	}
 	if !exists {
-		o.Release, o.MissingNamespace = upkeep.Release{Name: name}, to.Spec.Namespace
+		o.Release, o.MissingNamespace = installer.Release{Name: name}, to.Spec.Namespace
 		return nil
 	}
 	for _, state := range states {
@@ -152,7 +152,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	chart, unavailable := r.charts.Load(ctx, "istiod", to.Spec.Version)
 	if unavailable != nil {
 		state, err := r.keeper.State(ctx, to.Spec.Namespace, name)
-		o.Release = upkeep.Release{Name: name, Namespace: to.Spec.Namespace, State: state, Err: unavailable}
+		o.Release = installer.Release{Name: name, Namespace: to.Spec.Namespace, State: state, Err: unavailable}
 		return err
 	}
 	o.Release, err = r.keeper.Observe(ctx, release.Spec{

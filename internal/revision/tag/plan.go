@@ -9,7 +9,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // ActionPoint leads the tag to another revision.
@@ -31,7 +31,7 @@ func Plan(o Observed) passage.Plan {
 				passage.Because(v1.ReasonBeingDeleted, "IstioRevisionTag %s is being deleted", o.Tag.Name)))
 		}
 		if len(plan.Steps) == 0 {
-			plan.Hold = upkeep.Lingering(o.Tag)
+			plan.Hold = installer.Lingering(o.Tag)
 		}
 		return plan
 	}
@@ -48,7 +48,7 @@ func Plan(o Observed) passage.Plan {
 		})
 	}
 	if o.Release.Namespace != "" {
-		plan.Steps = append(plan.Steps, upkeep.Steps(o.Release, o.reported())...)
+		plan.Steps = append(plan.Steps, installer.Steps(o.Release, o.reported())...)
 	}
 	// New before old: where the tag was before goes last.
 	for _, state := range o.Strays {
@@ -67,7 +67,7 @@ func Plan(o Observed) passage.Plan {
 
 func removal(namespace, name string, why passage.Reason) passage.Step {
 	return passage.Step{
-		Object: upkeep.Object(namespace, name), Action: upkeep.ActionUninstall, State: passage.Pending, Reason: why,
+		Object: installer.Object(namespace, name), Action: installer.ActionUninstall, State: passage.Pending, Reason: why,
 	}
 }
 
@@ -81,7 +81,7 @@ func blockedState(reason passage.Reason) passage.State {
 }
 
 func whilePaused(o Observed) *passage.Reason {
-	return upkeep.WhilePaused(v1.IstioRevisionTagKind, o.Tag)
+	return installer.WhilePaused(v1.IstioRevisionTagKind, o.Tag)
 }
 
 func nameTaken(o Observed) *passage.Reason {

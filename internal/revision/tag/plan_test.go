@@ -13,9 +13,9 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/charts"
-	"github.com/fairlead/fairlead/internal/revision/release"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -77,7 +77,7 @@ func (o Observed) release(recorded string) Observed {
 			Chart: &charts.Chart{Chart: &chart.Chart{Metadata: &chart.Metadata{Name: "istiod", Version: "1"}}, Digest: "x"},
 		}
 	}
-	o.Release = upkeep.Release{Name: "prod-revisiontag", Namespace: to.Spec.Namespace, Wanted: spec(to.Name)}
+	o.Release = installer.Release{Name: "prod-revisiontag", Namespace: to.Spec.Namespace, Wanted: spec(to.Name)}
 	if recorded != "" {
 		o.Release.State = release.State{Exists: true, Status: "deployed", Fingerprint: spec(recorded).Fingerprint()}
 	}

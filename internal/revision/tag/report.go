@@ -13,7 +13,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/upkeep"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // report writes the status, if it says anything new.
@@ -24,14 +24,14 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	}
 	configuration := &statusConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionTagKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: upkeep.Unchanged(o.Tag),
+		ObjectMetaApplyConfiguration: installer.Unchanged(o.Tag),
 		Status:                       status,
 	}
 	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of IstioRevisionTag %s: %w", o.Tag.Name, err)
 	}
-	upkeep.Warn(ctx, r.recorder, o.Tag, o.Tag.Status.Conditions, status.Conditions)
+	installer.Warn(ctx, r.recorder, o.Tag, o.Tag.Status.Conditions, status.Conditions)
 	return nil
 }
 
@@ -53,7 +53,7 @@ func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.Is
 		status.IstioRevision, status.IstiodNamespace = "", ""
 	}
 	conditions := []metav1.Condition{
-		upkeep.Reconciled(plan, failure, fmt.Sprintf("the tag points to IstioRevision %s", plan.Target)),
+		installer.Reconciled(plan, failure, fmt.Sprintf("the tag points to IstioRevision %s", plan.Target)),
 		inUse(o),
 	}
 	status.State = v1.StateHealthy

@@ -22,7 +22,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/test/cluster"
 )
@@ -61,11 +61,11 @@ func TestPlanChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		world, err := forecast.Load(t.Context(), reader, "default", generate.Where{})
+		world, err := forecast.Load(t.Context(), reader, "default", desired.Where{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (generate.Where{Environment: generate.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}); world.Where != want {
+		if want := (desired.Where{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}); world.Where != want {
 			t.Errorf("it is %+v", world.Where)
 		}
 		f, err := forecast.Compare(world, forecast.Question{Mode: model.Everywhere})

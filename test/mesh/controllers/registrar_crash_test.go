@@ -20,7 +20,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // TestCrashOnKubernetes kills the registrar at the writes that make a mesh of two Services and their pods.
@@ -28,7 +28,7 @@ func TestCrashOnKubernetes(t *testing.T) {
 	faults.DisturbEveryWrite(t, faults.Scenario{
 		Config: shared(t).Config(), Pick: faults.Sample(8, faults.To("configmaps")),
 		Setup: func(t testing.TB) faults.World {
-			w := prepare(t, generate.Kubernetes, kumav1alpha1.ModeEverywhere)
+			w := prepare(t, desired.Kubernetes, kumav1alpha1.ModeEverywhere)
 			set := &appsv1.StatefulSet{
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cart"},
 				Spec: appsv1.StatefulSetSpec{
@@ -58,9 +58,9 @@ func TestCrashInUniversal(t *testing.T) {
 	faults.DisturbEveryWrite(t, faults.Scenario{
 		Config: shared(t).Config(), Pick: faults.Sample(8, faults.To("configmaps")),
 		Setup: func(t testing.TB) faults.World {
-			w := prepare(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.Grace = time.Second })
-			old := generate.UniversalService("old", "old", w.mesh, []kumav1alpha1.Port{{Port: 80}}, w.options.Where)
-			generate.Sign(old)
+			w := prepare(t, desired.Universal, kumav1alpha1.ModeEverywhere, func(o *generate.Options) { o.Grace = time.Second })
+			old := desired.UniversalService("old", "old", w.mesh, []kumav1alpha1.Port{{Port: 80}}, w.options.Where)
+			desired.Sign(old)
 			w.create(t, old, w.dataplane("backend-1", "backend", 8080), w.dataplane("backend-2", "backend", 9090))
 			return w.telling(t, func(ctx context.Context) error {
 				return w.settled(ctx, w.options.SystemNamespace, map[string]kumav1alpha1.DataplaneProxies{"backend": {Total: 2, Healthy: 2}})
@@ -116,7 +116,7 @@ func (w *world) addressesStay() func(context.Context) error {
 	return func(ctx context.Context) error {
 		var services kumav1alpha1.MeshServiceList
 		var record corev1.ConfigMap
-		key := client.ObjectKey{Namespace: w.options.SystemNamespace, Name: registrar.TagsName(w.mesh)}
+		key := client.ObjectKey{Namespace: w.options.SystemNamespace, Name: generate.TagsName(w.mesh)}
 		if err := errors.Join(w.List(ctx, &services), client.IgnoreNotFound(w.Get(ctx, key, &record))); err != nil {
 			return nil // nothing was seen that is wrong
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 func template(app string) corev1.PodTemplateSpec {
@@ -80,7 +80,7 @@ func ready(service string) func(*kumav1alpha1.Dataplane) error {
 
 // An upgrade changes nothing; then the modes make and take what they should, and nothing else.
 func TestModes(t *testing.T) {
-	w := begin(t, generate.Kubernetes, "")
+	w := begin(t, desired.Kubernetes, "")
 	byHand := &kumav1alpha1.MeshService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "byhand", Labels: map[string]string{kumav1alpha1.LabelMesh: w.mesh}},
 		Spec:       kumav1alpha1.MeshServiceSpec{Ports: []kumav1alpha1.Port{{Port: 80}}},
@@ -128,7 +128,7 @@ func TestModes(t *testing.T) {
 
 // Somebody else's MeshService is never overwritten, and its Service is told.
 func TestUnmanaged(t *testing.T) {
-	w := prepare(t, generate.Kubernetes, kumav1alpha1.ModeEverywhere)
+	w := prepare(t, desired.Kubernetes, kumav1alpha1.ModeEverywhere)
 	theirs := &kumav1alpha1.MeshService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cart", Labels: map[string]string{kumav1alpha1.LabelMesh: w.mesh}},
 		Spec:       kumav1alpha1.MeshServiceSpec{Ports: []kumav1alpha1.Port{{Port: 1234}}},
@@ -140,7 +140,7 @@ func TestUnmanaged(t *testing.T) {
 	}
 	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionGenerated, kumav1alpha1.ReasonUnmanaged)
 	w.service(t, w.namespace, "cart", func(s *kumav1alpha1.MeshService) error {
-		if s.Generation != 1 || s.Spec.Ports[0].Port != 1234 || generate.Managed(s) {
+		if s.Generation != 1 || s.Spec.Ports[0].Port != 1234 || desired.Managed(s) {
 			return fmt.Errorf("it became %+v", s)
 		}
 		return nil
@@ -149,7 +149,7 @@ func TestUnmanaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.service(t, w.namespace, "cart", func(s *kumav1alpha1.MeshService) error {
-		if !generate.Managed(s) || s.Spec.Ports[0].Port != 80 {
+		if !desired.Managed(s) || s.Spec.Ports[0].Port != 80 {
 			return fmt.Errorf("it is %+v", s)
 		}
 		return nil
@@ -159,7 +159,7 @@ func TestUnmanaged(t *testing.T) {
 
 // A headless Service has a MeshService for each pod, with the address of that.
 func TestHeadless(t *testing.T) {
-	w := begin(t, generate.Kubernetes, kumav1alpha1.ModeEverywhere)
+	w := begin(t, desired.Kubernetes, kumav1alpha1.ModeEverywhere)
 	service := w.kubeService("redis")
 	service.Spec.ClusterIP = corev1.ClusterIPNone
 	set := &appsv1.StatefulSet{
@@ -186,7 +186,7 @@ func TestHeadless(t *testing.T) {
 
 // What people change is followed: the namespace, the Service, the pods.
 func TestChanges(t *testing.T) {
-	w := begin(t, generate.Kubernetes, kumav1alpha1.ModeExclusive)
+	w := begin(t, desired.Kubernetes, kumav1alpha1.ModeExclusive)
 	service := w.kubeService("cart")
 	w.create(t, w.deployment("cart", 1), service)
 	w.become(t, w.namespace, "cart")
@@ -234,7 +234,7 @@ func TestChanges(t *testing.T) {
 
 // A policy that refers to nothing says so, until it does.
 func TestPolicies(t *testing.T) {
-	w := begin(t, generate.Kubernetes, kumav1alpha1.ModeEverywhere)
+	w := begin(t, desired.Kubernetes, kumav1alpha1.ModeEverywhere)
 	timeout := &kumav1alpha1.MeshTimeout{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cart", Labels: map[string]string{kumav1alpha1.LabelMesh: w.mesh}}}
 	timeout.Spec.To = []kumav1alpha1.MeshTimeoutTo{{TargetRef: kumav1alpha1.ToTargetRef{Kind: "MeshService", Name: "cart_" + w.namespace + "_svc_80"}}}
 	w.create(t, timeout)
@@ -260,7 +260,7 @@ func TestPolicies(t *testing.T) {
 
 // A tenant's labels make nobody else's service of theirs, and what was synced is left as it is.
 func TestTenant(t *testing.T) {
-	w := begin(t, generate.Kubernetes, kumav1alpha1.ModeEverywhere)
+	w := begin(t, desired.Kubernetes, kumav1alpha1.ModeEverywhere)
 	labels := map[string]string{
 		kumav1alpha1.LabelMesh: w.mesh, kumav1alpha1.LabelDisplayName: "cart", kumav1alpha1.LabelNamespace: "shop", kumav1alpha1.LabelZone: "west",
 		kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy,

@@ -15,8 +15,8 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
 	"github.com/fairlead/fairlead/test/cluster"
 )
 
@@ -38,7 +38,7 @@ func vip(s *kumav1alpha1.MeshService) error {
 
 // What Dataplanes serve has a MeshService, whose address stays over a restart, and which stays for the grace.
 func TestUniversal(t *testing.T) {
-	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.Grace = time.Hour })
+	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere, func(o *generate.Options) { o.Grace = time.Hour })
 	system := w.options.SystemNamespace
 	backend := w.dataplane("backend-1", "backend", 8080)
 	w.create(t, backend, w.dataplane("frontend-1", "frontend", 8080), w.dataplane("odd-1", "not_a_name", 8080))
@@ -97,7 +97,7 @@ func (w *world) tags(t *testing.T, want ...string) map[string]string {
 	var record corev1.ConfigMap
 	eventually(t, func(ctx context.Context) error {
 		record = corev1.ConfigMap{}
-		if err := w.Get(ctx, client.ObjectKey{Namespace: w.options.SystemNamespace, Name: registrar.TagsName(w.mesh)}, &record); err != nil {
+		if err := w.Get(ctx, client.ObjectKey{Namespace: w.options.SystemNamespace, Name: generate.TagsName(w.mesh)}, &record); err != nil {
 			return err
 		}
 		seen := map[string]bool{}
@@ -118,7 +118,7 @@ func (w *world) tags(t *testing.T, want ...string) map[string]string {
 
 // Two meshes may have a service of the same name, and none takes the other's.
 func TestTwoMeshes(t *testing.T) {
-	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere)
+	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere)
 	other := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: w.mesh + "-2"}}
 	other.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.ModeEverywhere}
 	w.create(t, other, w.dataplane("backend-1", "backend", 8080))
@@ -129,7 +129,7 @@ func TestTwoMeshes(t *testing.T) {
 	w.create(t, second)
 	w.become(t, w.options.SystemNamespace, "backend", "backend."+other.Name)
 	w.service(t, w.options.SystemNamespace, "backend."+other.Name, func(s *kumav1alpha1.MeshService) error {
-		if generate.MeshOf(s) != other.Name || s.Labels[kumav1alpha1.LabelDisplayName] != "backend" || s.Spec.Ports[0].Port != 9090 {
+		if desired.MeshOf(s) != other.Name || s.Labels[kumav1alpha1.LabelDisplayName] != "backend" || s.Spec.Ports[0].Port != 9090 {
 			return fmt.Errorf("it is %+v", s)
 		}
 		return vip(s)
@@ -138,9 +138,9 @@ func TestTwoMeshes(t *testing.T) {
 
 // A range that is exhausted is told to those without an address, until one is free.
 func TestExhausted(t *testing.T) {
-	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) {
+	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere, func(o *generate.Options) {
 		o.Grace = 0
-		o.Ranges = generate.Ranges{Tags: netip.MustParsePrefix("240.0.0.0/30"), Services: netip.MustParsePrefix("241.0.0.0/30")}
+		o.Ranges = desired.Ranges{Tags: netip.MustParsePrefix("240.0.0.0/30"), Services: netip.MustParsePrefix("241.0.0.0/30")}
 	})
 	system := w.options.SystemNamespace
 	w.create(t, w.dataplane("a", "a", 80), w.dataplane("b", "b", 80))
@@ -164,7 +164,7 @@ func TestExhausted(t *testing.T) {
 
 // Of two with the same hostname the older has it, until it is gone.
 func TestHostnames(t *testing.T) {
-	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere)
+	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere)
 	system := w.options.SystemNamespace
 	synced := func(name, zone string) *kumav1alpha1.MeshService {
 		return &kumav1alpha1.MeshService{
@@ -196,7 +196,7 @@ func TestHostnames(t *testing.T) {
 		}
 		return says(s.Status.Conditions, kumav1alpha1.ConditionAddressed, kumav1alpha1.ReasonHostnameCollision)
 	})
-	w.told(t, w.namespace, "HostnameGenerator", "all", registrar.ReasonIgnored)
+	w.told(t, w.namespace, "HostnameGenerator", "all", generate.ReasonIgnored)
 	if err := w.Delete(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestHostnames(t *testing.T) {
 
 // A MeshMultiZoneService has an address of its own, and tells what it is made of.
 func TestMultiZone(t *testing.T) {
-	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere)
+	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere)
 	system := w.options.SystemNamespace
 	multi := &kumav1alpha1.MeshMultiZoneService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "backend", Labels: map[string]string{kumav1alpha1.LabelMesh: w.mesh}},
@@ -239,10 +239,10 @@ func TestMultiZone(t *testing.T) {
 
 // An address that two have stays with the older.
 func TestTwoOwners(t *testing.T) {
-	w := prepare(t, generate.Universal, kumav1alpha1.ModeEverywhere)
+	w := prepare(t, desired.Universal, kumav1alpha1.ModeEverywhere)
 	system := w.options.SystemNamespace
 	for _, name := range []string{"a", "b"} {
-		service := generate.UniversalService(name, name, w.mesh, []kumav1alpha1.Port{{Port: 80}}, w.options.Where)
+		service := desired.UniversalService(name, name, w.mesh, []kumav1alpha1.Port{{Port: 80}}, w.options.Where)
 		delete(service.Labels, kumav1alpha1.LabelManagedBy)
 		w.create(t, service)
 		service.Status.VIPs = []kumav1alpha1.VIP{{IP: "241.1.2.3"}}
@@ -295,7 +295,7 @@ func (c *connections) set(id model.ProxyID, connected bool) {
 // Proxies that connect and leave are counted.
 func TestConnected(t *testing.T) {
 	c := &connections{connected: map[model.ProxyID]bool{}}
-	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.Connections = c })
+	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere, func(o *generate.Options) { o.Connections = c })
 	w.create(t, w.dataplane("backend-1", "backend", 80), w.dataplane("backend-2", "backend", 80))
 	counts := func(n int32) {
 		t.Helper()
@@ -317,8 +317,8 @@ func TestConnected(t *testing.T) {
 // Without a namespace to record addresses in, the mesh says what to do; with it, all goes on.
 func TestNoNamespace(t *testing.T) {
 	missing := cluster.Name(t)
-	w := begin(t, generate.Universal, kumav1alpha1.ModeEverywhere, func(o *registrar.Options) { o.SystemNamespace = missing })
-	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, registrar.ReasonNoNamespace)
+	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere, func(o *generate.Options) { o.SystemNamespace = missing })
+	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, generate.ReasonNoNamespace)
 	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: missing}})
 	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonAllocated)
 }

@@ -19,14 +19,13 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/faults"
-	"github.com/fairlead/fairlead/internal/meshservice/switcher"
-	"github.com/fairlead/fairlead/internal/meshservice/switching"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/operator"
 )
 
 // plot is a story that always ends in the same way.
 type plot struct {
-	intent switching.Intent
+	intent consumers.Intent
 	// record is what the story begins with.
 	record  *kumav1alpha1.MeshMigration
 	refuses string
@@ -47,9 +46,9 @@ func TestSwitcherDisturbed(t *testing.T) {
 		return record
 	}
 	plots := map[string]plot{
-		"switch": {intent: switching.Intent{ID: "one", BatchSize: 2}, reason: kumav1alpha1.ReasonSwitched},
-		"refuse": {intent: switching.Intent{ID: "one", BatchSize: 1}, refuses: "pay-0", reason: kumav1alpha1.ReasonFailed},
-		"revert": {intent: switching.Intent{ID: "two", BatchSize: 2, Revert: true}, record: switched("cart", "pay", "web"), reason: kumav1alpha1.ReasonReverted},
+		"switch": {intent: consumers.Intent{ID: "one", BatchSize: 2}, reason: kumav1alpha1.ReasonSwitched},
+		"refuse": {intent: consumers.Intent{ID: "one", BatchSize: 1}, refuses: "pay-0", reason: kumav1alpha1.ReasonFailed},
+		"revert": {intent: consumers.Intent{ID: "two", BatchSize: 2, Revert: true}, record: switched("cart", "pay", "web"), reason: kumav1alpha1.ReasonReverted},
 	}
 	c := shared(t)
 	scheme, err := operator.NewScheme()
@@ -153,7 +152,7 @@ func (p plot) operate(ctx context.Context, cfg *rest.Config, mesh string) error 
 	}); err != nil {
 		return err
 	}
-	err = switcher.Setup(mgr, switcher.Options{Serving: true, Connections: f, Proxies: f, Sent: f.sentTo, Changes: f.changes})
+	err = consumers.Setup(mgr, consumers.Options{Serving: true, Connections: f, Proxies: f, Sent: f.sentTo, Changes: f.changes})
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/switching"
 )
 
 // fleet plays the proxies of a mesh, and what gives them their configuration. It lives as long as one operator does.
@@ -38,7 +38,7 @@ func newFleet(mesh, refuses string, consumers ...string) *fleet {
 func (f *fleet) follow(mesh *kumav1alpha1.Mesh) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := switching.Switched(mesh)
+	now := consumers.Switched(mesh)
 	for _, p := range f.proxies {
 		if f.sent[p.Consumer] == now[p.Consumer] {
 			continue

@@ -29,7 +29,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/registrar"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/test/cluster"
 	"github.com/fairlead/fairlead/test/wait"
 )
@@ -51,7 +51,7 @@ func shared(t testing.TB) *cluster.Cluster {
 // world is a mesh in a zone of its own, with a namespace for what runs and one of the system's.
 type world struct {
 	client.Client
-	options   registrar.Options
+	options   generate.Options
 	config    *rest.Config
 	mesh      string
 	namespace string
@@ -64,7 +64,7 @@ func scheme() (*runtime.Scheme, error) {
 }
 
 // begin makes a mesh of a mode, and starts a registrar.
-func begin(t *testing.T, environment string, mode kumav1alpha1.Mode, how ...func(*registrar.Options)) *world {
+func begin(t *testing.T, environment string, mode kumav1alpha1.Mode, how ...func(*generate.Options)) *world {
 	t.Helper()
 	w := prepare(t, environment, mode, how...)
 	w.start(t)
@@ -72,7 +72,7 @@ func begin(t *testing.T, environment string, mode kumav1alpha1.Mode, how ...func
 }
 
 // prepare is begin without a registrar.
-func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...func(*registrar.Options)) *world {
+func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...func(*generate.Options)) *world {
 	t.Helper()
 	c := shared(t)
 	s, err := scheme()
@@ -84,7 +84,7 @@ func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...fu
 		t.Fatal(err)
 	}
 	w := &world{Client: admin, config: c.Config(), mesh: cluster.Name(t), namespace: c.Namespace(t)}
-	w.options = registrar.Options{Where: generate.Where{Environment: environment, Zone: "east", SystemNamespace: c.Namespace(t)}, Grace: time.Hour}
+	w.options = generate.Options{Where: desired.Where{Environment: environment, Zone: "east", SystemNamespace: c.Namespace(t)}, Grace: time.Hour}
 	for _, h := range how {
 		h(&w.options)
 	}
@@ -136,7 +136,7 @@ func (w *world) start(t testing.TB) {
 }
 
 // run is a registrar in a process like the operator's.
-func run(ctx context.Context, restConfig *rest.Config, options registrar.Options) error {
+func run(ctx context.Context, restConfig *rest.Config, options generate.Options) error {
 	s, err := scheme()
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func run(ctx context.Context, restConfig *rest.Config, options registrar.Options
 	if err != nil {
 		return err
 	}
-	if err := registrar.Setup(mgr, options); err != nil {
+	if err := generate.Setup(mgr, options); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -1,0 +1,198 @@
+package consumers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Connections tells how proxies stand.
+type Connections interface {
+	Connection(model.ProxyID) model.Connection
+}
+
+// Proxies tells who is part of a mesh.
+type Proxies interface {
+	Proxies(mesh string) []model.Proxy
+}
+
+// Options are what the controller works with.
+type Options struct {
+	// Serving says that this process gives proxies their configuration. What follows may be left out where it does not.
+	Serving     bool
+	Connections Connections
+	Proxies     Proxies
+	// Sent are the consumers of a mesh that are switched in the configurations that Connections measures by. It is false
+	// as long as not all proxies of the mesh have been given one. Without it, a proxy that is content with what it had
+	// before would be taken for one that has acknowledged the switch.
+	Sent func(mesh string) (consumers map[string]bool, ok bool)
+	// Changes calls whenever the connection of a proxy has changed.
+	Changes func(func(model.ProxyID))
+	// Timeout is how long proxies have to acknowledge; without it, a minute.
+	Timeout time.Duration
+	// Now is the time; without it, that of the machine.
+	Now func() time.Time
+}
+
+// fieldOwner is who writes, in the eyes of the API server.
+const fieldOwner = "fairlead/meshservice"
+
+const defaultTimeout = time.Minute
+
+// How long to wait: for several news of proxies at once, for consumers that come and go, for what was written to be sent or
+// to be in the cache, and until a mesh is looked at without news.
+const (
+	gatherAnswers   = 50 * time.Millisecond
+	gatherConsumers = time.Second
+	sendPause       = 100 * time.Millisecond
+	conflictPause   = 100 * time.Millisecond
+	lookAtLeast     = time.Minute
+	// An answer may come in the moment between looking at a proxy and waiting for it.
+	lookWhileWaiting = 5 * time.Second
+)
+
+// Setup adds the controller to the manager. Only the leader switches.
+func Setup(mgr ctrl.Manager, o Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder("fairlead.dev/"+Passage), o)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("mesh-consumers").
+		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
+			log := mgr.GetLogger().WithName("consumers")
+			if request != nil {
+				log = log.WithValues("mesh", request.Name)
+			}
+			return log
+		}).
+		For(&kumav1alpha1.Mesh{}).
+		Watches(&kumav1alpha1.Dataplane{}, comings()).
+		WatchesRawSource(source.Func(r.answers.listen)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up the switching of consumers: %w", err)
+	}
+	if o.Serving && o.Changes != nil {
+		o.Changes(r.answers.heard)
+	}
+	return nil
+}
+
+type reconciler struct {
+	client   client.Client
+	recorder events.EventRecorder
+	options  Options
+	answers  *answers
+	// started is when this process began to look.
+	started func() time.Time
+}
+
+func newReconciler(c client.Client, recorder events.EventRecorder, o Options) *reconciler {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &reconciler{client: c, recorder: recorder, options: o, answers: newAnswers(), started: sync.OnceValue(o.Now)}
+}
+
+// Reconcile observes, decides, writes and tells about one mesh.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	started := r.started()
+	mesh := &kumav1alpha1.Mesh{}
+	if err := r.client.Get(ctx, request.NamespacedName, mesh); err != nil {
+		r.answers.watch(request.Name, nil)
+		unmeasure(request.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, asked := mesh.Annotations[kumav1alpha1.AnnotationMigrate]; !asked && mesh.Status.Migration == nil || !mesh.DeletionTimestamp.IsZero() {
+		r.answers.watch(mesh.Name, nil)
+		unmeasure(mesh.Name)
+		return ctrl.Result{}, nil
+	}
+	o, ok := r.observe(mesh)
+	if !ok {
+		// Whoever has not been heard of yet must not be taken for not being there.
+		return ctrl.Result{RequeueAfter: sendPause}, nil
+	}
+	o.Started = started
+	now := r.options.Now()
+	d := Decide(o, now)
+	// Who is waited for is known before they can answer.
+	r.answers.watch(mesh.Name, d.Watched)
+	if err := r.write(ctx, mesh, d, now); apierrors.IsConflict(err) {
+		// Somebody was faster, or it was us, and the cache has not heard of it.
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	} else if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	measure(mesh.Name, d.Record)
+	return ctrl.Result{RequeueAfter: after(d, now)}, nil
+}
+
+func (r *reconciler) observe(mesh *kumav1alpha1.Mesh) (o Observed, ok bool) {
+	o = Observed{Mesh: mesh, Serving: r.options.Serving, Timeout: r.options.Timeout}
+	if !o.Serving {
+		return o, true
+	}
+	if o.Sent, ok = r.options.Sent(mesh.Name); !ok {
+		return o, false
+	}
+	o.Proxies, o.Connection = r.options.Proxies.Proxies(mesh.Name), r.options.Connections.Connection
+	return o, true
+}
+
+// write changes the record and the condition, and nothing else of the status, if they are still what was decided from.
+func (r *reconciler) write(ctx context.Context, mesh *kumav1alpha1.Mesh, d Decision, now time.Time) error {
+	before := mesh.DeepCopy()
+	mesh.Status.Migration = d.Record
+	if d.Condition != nil {
+		d.Condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+		meta.SetStatusCondition(&mesh.Status.Conditions, *d.Condition)
+	}
+	if equality.Semantic.DeepEqual(before.Status, mesh.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, mesh, patch, client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("write how far the consumers of Mesh %s are: %w", mesh.Name, err)
+	}
+	for _, n := range d.News {
+		kind := corev1.EventTypeNormal
+		if n.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(mesh, nil, kind, n.Reason, "switch", "%s", n.Message)
+	}
+	return nil
+}
+
+// after is how long nothing happens without news.
+func after(d Decision, now time.Time) time.Duration {
+	wait := lookAtLeast
+	switch {
+	case d.Unsent:
+		wait = sendPause
+	case len(d.Watched) > 0:
+		wait = lookWhileWaiting
+	}
+	if !d.LookAgain.IsZero() {
+		wait = min(wait, max(d.LookAgain.Sub(now), time.Millisecond))
+	}
+	return wait
+}

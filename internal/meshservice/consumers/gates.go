@@ -1,0 +1,99 @@
+package consumers
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// gates are why nothing starts, in the order in which a person would ask.
+var gates = []passage.Gate[*planner]{
+	withInvalidIntent,
+	onceWithdrawn,
+	whilePaused,
+	unlessServed,
+	inAnotherMode,
+	untilInForce,
+	untilGenerated,
+	untilThereAreMeshServices,
+}
+
+func withInvalidIntent(p *planner) *passage.Reason {
+	if p.invalid == nil {
+		return nil
+	}
+	return passage.Hold(kumav1alpha1.ReasonInvalidIntent, "%v", p.invalid)
+}
+
+func onceWithdrawn(p *planner) *passage.Reason {
+	if p.intent != nil {
+		return nil
+	}
+	return passage.Hold(kumav1alpha1.ReasonWithdrawn, "the annotation %s is gone: what is switched stays so, and nothing more starts; "+
+		"go on with `fairlead migrate mesh %s`, or back with --revert", kumav1alpha1.AnnotationMigrate, p.Mesh.Name)
+}
+
+func whilePaused(p *planner) *passage.Reason {
+	if p.Mesh.Annotations[fairlead.AnnotationPaused] != "true" {
+		return nil
+	}
+	return passage.Hold(kumav1alpha1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume mesh %s`",
+		fairlead.AnnotationPaused, p.Mesh.Name)
+}
+
+func unlessServed(p *planner) *passage.Reason {
+	if p.Serving {
+		return nil
+	}
+	return passage.Hold(kumav1alpha1.ReasonNotServed,
+		"the operator gives proxies no configuration, so nobody could tell how they take it; start it with serving on")
+}
+
+func inAnotherMode(p *planner) *passage.Reason {
+	return modeHold(p.Mesh, p.record.Revert)
+}
+
+// modeHold is why the mode that a mesh asks for leaves nothing to switch. Consumers go back in any.
+func modeHold(mesh *kumav1alpha1.Mesh, revert bool) *passage.Reason {
+	mode := mesh.Mode()
+	switch {
+	case revert, mode == kumav1alpha1.ModeReachableBackendRefs:
+		return nil
+	case mode == kumav1alpha1.ModeDisabled:
+		return passage.Hold(kumav1alpha1.ReasonModeDisabled, "Mesh %s has no MeshServices to switch to: set spec.meshServices: %s",
+			mesh.Name, kumav1alpha1.ModeReachableBackendRefs)
+	}
+	return passage.Hold(kumav1alpha1.ReasonModeReachesAll, "spec.meshServices of Mesh %s is %s: every consumer already has them, "+
+		"and nobody has to be switched; set %s to switch them one by one", mesh.Name, mode, kumav1alpha1.ModeReachableBackendRefs)
+}
+
+func untilInForce(p *planner) *passage.Reason {
+	status, mode := p.Mesh.Status, p.Mesh.Mode()
+	if p.record.Revert || status.Mode == mode && status.ObservedGeneration >= p.Mesh.Generation {
+		return nil
+	}
+	return passage.Hold(kumav1alpha1.ReasonModeNotInForce, "waiting for spec.meshServices: %s to be in force", mode)
+}
+
+func untilGenerated(p *planner) *passage.Reason {
+	generated := meta.FindStatusCondition(p.Mesh.Status.Conditions, kumav1alpha1.ConditionGenerated)
+	switch {
+	case p.record.Revert:
+		return nil
+	case generated == nil || generated.ObservedGeneration != p.Mesh.Generation:
+		return passage.Hold(kumav1alpha1.ReasonNotGenerated, "waiting for the MeshServices of Mesh %s to be generated", p.Mesh.Name)
+	case generated.Status != metav1.ConditionTrue:
+		return passage.Hold(kumav1alpha1.ReasonNotGenerated, "waiting for the MeshServices of Mesh %s: %s", p.Mesh.Name, generated.Message)
+	}
+	return nil
+}
+
+func untilThereAreMeshServices(p *planner) *passage.Reason {
+	if count := p.Mesh.Status.MeshServices; p.record.Revert || count != nil && count.Total > 0 {
+		return nil
+	}
+	return passage.Hold(kumav1alpha1.ReasonNoMeshServices, "Mesh %s has no MeshServices: waiting for something that asks for one, or for one to be made", p.Mesh.Name)
+}

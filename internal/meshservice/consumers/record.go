@@ -1,0 +1,183 @@
+package consumers
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Switched are the consumers of a mesh whose proxies are to be given MeshServices beyond what they list themselves.
+func Switched(mesh *kumav1alpha1.Mesh) map[string]bool {
+	switched := map[string]bool{}
+	if record := mesh.Status.Migration; record != nil {
+		for i := range record.Consumers {
+			if record.Consumers[i].Switched {
+				switched[record.Consumers[i].Name] = true
+			}
+		}
+	}
+	return switched
+}
+
+// follow makes the record one of an intent that it does not know yet.
+func follow(record *kumav1alpha1.MeshMigration, intent Intent, retry string, now time.Time) {
+	wasRevert := record.Revert
+	consumers := record.Consumers
+	*record = kumav1alpha1.MeshMigration{
+		Intent: intent.ID, Retry: retry, Revert: intent.Revert, BatchSize: intent.BatchSize, DelaySeconds: intent.delaySeconds(),
+	}
+	for _, c := range consumers {
+		becomes := goingOver
+		if intent.Revert {
+			becomes = goingBack
+		}
+		state := becomes(c, wasRevert, intent.means(c.Name))
+		if state == "" {
+			continue
+		}
+		// It is part of no batch of this intent.
+		c.Batch = 0
+		if state != c.State {
+			enter(&c, state, now)
+		}
+		record.Consumers = append(record.Consumers, c)
+	}
+}
+
+// goingOver is the state of a consumer when an intent to switch begins; none, if it is no longer of interest. What is
+// switched stays so, and what failed is tried again: somebody has asked.
+func goingOver(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alpha1.ConsumerState {
+	switch {
+	case !c.Switched && meant:
+		return kumav1alpha1.ConsumerWaiting
+	case !c.Switched:
+		return ""
+	case wasRevert && c.State == kumav1alpha1.ConsumerWaiting, !meant && c.State == kumav1alpha1.ConsumerWaiting:
+		return kumav1alpha1.ConsumerSwitched
+	case meant && c.State == kumav1alpha1.ConsumerFailed:
+		return kumav1alpha1.ConsumerWaiting
+	}
+	return c.State
+}
+
+// goingBack is the state of a consumer when an intent to revert begins.
+func goingBack(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alpha1.ConsumerState {
+	switch {
+	case c.Switched && meant:
+		return kumav1alpha1.ConsumerWaiting
+	case c.Switched && c.State == kumav1alpha1.ConsumerFailed:
+		return kumav1alpha1.ConsumerFailed
+	case c.Switched:
+		return kumav1alpha1.ConsumerSwitched
+	case !wasRevert || !meant || c.State == kumav1alpha1.ConsumerReverted:
+		return ""
+	case c.State == kumav1alpha1.ConsumerFailed:
+		return kumav1alpha1.ConsumerWaiting
+	}
+	return c.State
+}
+
+// enter puts a consumer into a state, and forgets what belonged to the one before.
+func enter(c *kumav1alpha1.MigratedConsumer, state kumav1alpha1.ConsumerState, now time.Time) {
+	c.State, c.Since = state, metav1.NewTime(now.Truncate(time.Second))
+	c.Finished, c.Proxies, c.Message = nil, nil, ""
+	switch state {
+	case kumav1alpha1.ConsumerSwitched, kumav1alpha1.ConsumerReverted, kumav1alpha1.ConsumerFailed:
+		c.Finished = c.Since.DeepCopy()
+	}
+}
+
+// again lets what has failed be tried again, if somebody has asked for that since.
+func again(record *kumav1alpha1.MeshMigration, intent *Intent, retry string, now time.Time) {
+	if retry == "" || retry == record.Retry {
+		return
+	}
+	record.Retry = retry
+	for i := range record.Consumers {
+		if c := &record.Consumers[i]; c.State == kumav1alpha1.ConsumerFailed && intent.means(c.Name) {
+			c.Batch = 0
+			enter(c, kumav1alpha1.ConsumerWaiting, now)
+		}
+	}
+}
+
+// join adds the consumers that an intent means and that the record does not have.
+func join(record *kumav1alpha1.MeshMigration, intent *Intent, consumers []string, now time.Time) {
+	known := map[string]bool{}
+	for i := range record.Consumers {
+		known[record.Consumers[i].Name] = true
+	}
+	for _, name := range consumers {
+		if known[name] || !intent.means(name) {
+			continue
+		}
+		c := kumav1alpha1.MigratedConsumer{Name: name}
+		enter(&c, kumav1alpha1.ConsumerWaiting, now)
+		record.Consumers = append(record.Consumers, c)
+	}
+	slices.SortFunc(record.Consumers, func(a, b kumav1alpha1.MigratedConsumer) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// remembered is how many consumers without a proxy are kept in the record. One that is scaled to nothing, or whose only pod
+// is being replaced, must find itself switched when it is back.
+const remembered = 100
+
+// prune takes those out of the record that nobody misses. What failed stays.
+func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
+	var absent []kumav1alpha1.MigratedConsumer
+	record.Consumers = slices.DeleteFunc(record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool {
+		if exists(c.Name) {
+			return false
+		}
+		if c.State == kumav1alpha1.ConsumerSwitched {
+			absent = append(absent, c)
+		}
+		return c.State == kumav1alpha1.ConsumerWaiting && !c.Switched
+	})
+	if len(absent) <= remembered {
+		return
+	}
+	slices.SortFunc(absent, func(a, b kumav1alpha1.MigratedConsumer) int {
+		return cmp.Or(cmp.Compare(lasting(a.Name), lasting(b.Name)), a.Since.Compare(b.Since.Time), cmp.Compare(a.Name, b.Name))
+	})
+	drop := map[string]bool{}
+	for _, c := range absent[:len(absent)-remembered] {
+		drop[c.Name] = true
+	}
+	record.Consumers = slices.DeleteFunc(record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool { return drop[c.Name] })
+}
+
+// lasting is more than zero for what may come back under the same name.
+func lasting(consumer string) int {
+	switch objectOf(consumer).Kind {
+	case "Pod", "Job":
+		return 0
+	}
+	return 1
+}
+
+// objectOf is a consumer as the object that it is.
+func objectOf(consumer string) passage.Object {
+	if parts := strings.SplitN(consumer, "/", 3); len(parts) == 3 {
+		return passage.Object{Namespace: parts[0], Kind: parts[1], Name: parts[2]}
+	}
+	return passage.Object{Kind: kumav1alpha1.DataplaneKind, Name: consumer}
+}
+
+func count(record *kumav1alpha1.MeshMigration) {
+	record.Total, record.Switched, record.Failed = int32(len(record.Consumers)), 0, 0
+	for i := range record.Consumers {
+		switch c := &record.Consumers[i]; {
+		case c.State == kumav1alpha1.ConsumerFailed:
+			record.Failed++
+		case c.Switched && c.State != kumav1alpha1.ConsumerSwitching:
+			record.Switched++
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package consumers
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// News is worth an event.
+type News struct {
+	Warning         bool
+	Reason, Message string
+}
+
+// What events are about, beyond the reasons of the condition.
+const (
+	newsOpened  = "BatchOpened"
+	newsSettled = "BatchSettled"
+	newsFailed  = "ConsumerFailed"
+)
+
+// decision is what comes of the record as it is now and of what is decided about the next step.
+func (p *planner) decision(d passage.Decision) Decision {
+	counts := p.plan().Counts()
+	p.record.Batch, p.record.Batches, p.record.Phase = int32(d.Batch), int32(d.Batches), string(d.Outcome)
+	count(p.record)
+	decided := Decision{
+		Condition: p.condition(d, counts), News: p.news(d), Watched: p.watched, LookAgain: sooner(d.LookAgain, p.deadline),
+		Unsent: p.unsent,
+	}
+	if d.Outcome == passage.Completed && p.record.Revert {
+		p.clear()
+	}
+	if !p.record.Revert || len(p.record.Consumers) > 0 {
+		decided.Record = p.record
+	}
+	return decided
+}
+
+// clear forgets those that are back.
+func (p *planner) clear() {
+	p.record.Consumers = slices.DeleteFunc(p.record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool {
+		return c.State == kumav1alpha1.ConsumerReverted
+	})
+	p.record.Batch, p.record.Batches = 0, 0
+	count(p.record)
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// condition says how far it is.
+func (p *planner) condition(d passage.Decision, counts passage.Counts) *metav1.Condition {
+	c := &metav1.Condition{
+		Type: kumav1alpha1.ConditionConsumersSwitched, Status: metav1.ConditionFalse, ObservedGeneration: p.Mesh.Generation,
+	}
+	progress := p.progress(d, counts)
+	var reason passage.Reason
+	switch {
+	case counts.Failed > 0:
+		reason = passage.Because(kumav1alpha1.ReasonFailed, "%s; %s", progress, p.failures())
+	case d.Outcome == passage.Held:
+		reason = passage.Because(string(d.Reason.Code), "%s", d.Reason.Message)
+		if counts.Total > 0 {
+			reason = passage.Because(string(d.Reason.Code), "%s: %s", progress, d.Reason.Message)
+		}
+	case d.Outcome == passage.Completed && p.record.Revert:
+		reason = passage.Because(kumav1alpha1.ReasonReverted, "%s", p.reverted())
+	case d.Outcome == passage.Completed:
+		c.Status = metav1.ConditionTrue
+		reason = passage.Because(kumav1alpha1.ReasonSwitched, "%s", progress)
+	default:
+		code := kumav1alpha1.ReasonSwitching
+		if p.record.Revert {
+			code = kumav1alpha1.ReasonReverting
+		}
+		reason = passage.Because(code, "%s", progress)
+		if d.Reason != nil {
+			reason = passage.Because(code, "%s: %s", progress, d.Reason.Message)
+		}
+	}
+	c.Reason, c.Message = string(reason.Code), reason.Message
+	return c
+}
+
+// progress counts, in words.
+func (p *planner) progress(d passage.Decision, counts passage.Counts) string {
+	verb := "switched"
+	if p.record.Revert {
+		verb = "back"
+	}
+	text := fmt.Sprintf("%d of %s %s", counts.Done, consumers(counts.Total), verb)
+	if counts.Total == 0 {
+		text = "there is no consumer to switch"
+	}
+	if absent := p.absent(); len(absent) > 0 {
+		text += ", without proxies " + few(absent)
+	}
+	if counts.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", counts.Failed)
+	}
+	if d.Batches > 0 && d.Outcome != passage.Completed {
+		text += fmt.Sprintf(", batch %d of %d", d.Batch, d.Batches)
+	}
+	return text
+}
+
+// absent are the consumers that were named and are not there.
+func (p *planner) absent() []string {
+	if p.intent == nil || p.record.Revert || len(p.intent.Consumers) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	for i := range p.record.Consumers {
+		known[p.record.Consumers[i].Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(p.intent.Consumers), func(name string) bool { return known[name] })
+}
+
+func (p *planner) reverted() string {
+	stay := 0
+	for i := range p.record.Consumers {
+		if p.record.Consumers[i].Switched {
+			stay++
+		}
+	}
+	if stay == 0 {
+		return "no consumer is switched"
+	}
+	return fmt.Sprintf("those asked for are back, %s %s switched", consumers(stay), stays(stay))
+}
+
+// failures tells of the first, and how many there are beside it.
+func (p *planner) failures() string {
+	var first *kumav1alpha1.MigratedConsumer
+	more := -1
+	for i := range p.record.Consumers {
+		if c := &p.record.Consumers[i]; c.State == kumav1alpha1.ConsumerFailed && p.intent.means(c.Name) {
+			if more++; first == nil {
+				first = c
+			}
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	text := first.Name + ": " + first.Message
+	if more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}
+
+// news are what the record says that it has not said before.
+func (p *planner) news(d passage.Decision) []News {
+	var news []News
+	before := map[string]kumav1alpha1.MigratedConsumer{}
+	wasOver := ""
+	if old := p.Mesh.Status.Migration; old != nil {
+		wasOver = old.Intent + old.Phase
+		for _, c := range old.Consumers {
+			before[c.Name] = c
+		}
+	}
+	var opened []string
+	running := 0
+	// ended is one more than the batch that did, since what another intent began is in batch 0.
+	ended, failed := int32(0), map[int32]bool{}
+	for _, c := range p.record.Consumers {
+		was := before[c.Name]
+		begun := on(c.State) && (!on(was.State) || was.Batch != c.Batch && c.Batch != 0)
+		switch {
+		case begun:
+			opened = append(opened, c.Name)
+		case on(c.State):
+			running++
+		case c.State == kumav1alpha1.ConsumerFailed && on(was.State):
+			news = append(news, News{true, newsFailed, passage.Because(newsFailed, "%s: %s", c.Name, c.Message).Message})
+		case on(was.State) && c.Finished != nil:
+			ended = max(ended, c.Batch+1)
+		}
+		if c.State == kumav1alpha1.ConsumerFailed {
+			failed[c.Batch+1] = true
+		}
+	}
+	if ended > 0 && running == 0 && !failed[ended] {
+		news = append(news, News{false, newsSettled, fmt.Sprintf("the batch has settled: %s", p.progress(d, p.plan().Counts()))})
+	}
+	if len(opened) > 0 {
+		news = append(news, News{false, newsOpened, fmt.Sprintf("batch %d of %d: %s", d.Batch, d.Batches, few(opened))})
+	}
+	if d.Outcome == passage.Completed && len(p.record.Consumers) > 0 && wasOver != p.record.Intent+string(passage.Completed) {
+		c := p.condition(d, p.plan().Counts())
+		news = append(news, News{false, c.Reason, c.Message})
+	}
+	return news
+}
+
+// on holds for what is on its way.
+func on(state kumav1alpha1.ConsumerState) bool {
+	return state == kumav1alpha1.ConsumerSwitching || state == kumav1alpha1.ConsumerReverting
+}
+
+func consumers(n int) string {
+	if n == 1 {
+		return "1 consumer"
+	}
+	return fmt.Sprintf("%d consumers", n)
+}
+
+func stays(n int) string {
+	if n == 1 {
+		return "stays"
+	}
+	return "stay"
+}

@@ -1,0 +1,49 @@
+package generate
+
+import (
+	"context"
+	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// followConnections wakes the MeshServices of proxies that connect or leave.
+func (s *statuses) followConnections(ctx context.Context, q queue) error {
+	there := presence{connected: map[model.ProxyID]bool{}}
+	s.Connections.OnChange(func(id model.ProxyID) {
+		if !there.changed(id, func() bool { return s.Connections.Connection(id).Connected }) {
+			return
+		}
+		var list kumav1alpha1.DataplaneList
+		if err := s.cache.List(ctx, &list, client.MatchingFields{byProxy: id.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "find the Dataplane of a proxy", "proxy", id.String())
+		}
+		for i := range list.Items {
+			s.wakeServed(ctx, &list.Items[i], q)
+		}
+	})
+	return nil
+}
+
+// presence knows who is connected: what proxies acknowledge all the time is no news.
+type presence struct {
+	mu        sync.Mutex
+	connected map[model.ProxyID]bool
+}
+
+// changed says whether a proxy came or went. Who leaves may have come before anybody listened.
+func (p *presence) changed(id model.ProxyID, connected func() bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.connected[id]
+	if !connected() {
+		delete(p.connected, id)
+		return true
+	}
+	p.connected[id] = true
+	return !before
+}

@@ -1,0 +1,42 @@
+package desired
+
+import (
+	"cmp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// Between says whether an owner of pods is itself made by another: who that is has to be looked up.
+func Between(owner *metav1.OwnerReference) bool {
+	return owner != nil && (owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.APIVersion, "apps/") ||
+		owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/"))
+}
+
+// ConsumerOf is the workload that a pod is part of, as Kind/name, from the owner of the pod and that of its owner.
+func ConsumerOf(pod metav1.Object, ownersOwner *metav1.OwnerReference) string {
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case owner == nil:
+		return kindPod + "/" + pod.GetName()
+	case Between(owner) && ownersOwner != nil:
+		owner = ownersOwner
+	}
+	return owner.Kind + "/" + owner.Name
+}
+
+// ConsumerIn is the workload that a Dataplane is part of, as namespace/Kind/name; in universal the Dataplane itself.
+func ConsumerIn(dataplane *kumav1alpha1.Dataplane, where Where) string {
+	if where.IsUniversal() {
+		return dataplane.Name
+	}
+	return dataplane.Namespace + "/" + cmp.Or(dataplane.Annotations[kumav1alpha1.AnnotationConsumer], kumav1alpha1.DataplaneKind+"/"+dataplane.Name)
+}
+
+// nameOf is the name of a consumer.
+func nameOf(consumer string) string {
+	_, name, _ := strings.Cut(consumer, "/")
+	return name
+}

@@ -1,0 +1,147 @@
+package desired
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// The ports to which a pod's traffic is redirected.
+const (
+	redirectInbound  = 15006
+	redirectOutbound = 15001
+)
+
+// portOfNone is the port of a proxy that serves nothing: its inbound is there for its tags only, by which policies know it.
+const portOfNone = 49151
+
+// HasProxy says whether a pod is one of the mesh, and can be called or call by now.
+func HasProxy(pod *corev1.Pod, namespace metav1.Object) bool {
+	injection := written(pod, kumav1alpha1.LabelSidecarInjection)
+	switch {
+	case Ignored(pod), Ignored(namespace), isOff(injection), !Injected(namespace) && !isOn(injection):
+		return false
+	case pod.Spec.HostNetwork, pod.Status.PodIP == "":
+		return false
+	default:
+		// The address of a pod that has ended is given to another.
+		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	}
+}
+
+// Selects says whether a Service leads to a pod.
+func Selects(service *corev1.Service, pod *corev1.Pod) bool {
+	return service.Namespace == pod.Namespace && len(service.Spec.Selector) > 0 &&
+		labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+}
+
+// DataplaneOf is the Dataplane of a pod that these Services may lead to; nil if it has none. The consumer is the workload
+// that the pod is part of, as Kind/name. The error tells what is wrong with its annotations: it then reaches what its
+// Dataplane that is there reaches.
+func DataplaneOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Service, consumer string, there *kumav1alpha1.Dataplane,
+	where Where,
+) (*kumav1alpha1.Dataplane, error) {
+	if !HasProxy(pod, namespace) {
+		return nil, nil
+	}
+	mesh := MeshOfWorkload(pod, namespace)
+	all := inherited(pod.Labels)
+	maps.Copy(all, belongs(pod.Name, pod.Namespace, mesh, where))
+	proxying, err := proxyingOf(pod, there)
+	return &kumav1alpha1.Dataplane{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, Labels: all,
+			Annotations:     map[string]string{kumav1alpha1.AnnotationConsumer: consumer},
+			OwnerReferences: []metav1.OwnerReference{ownedBy(pod, kindPod)},
+		},
+		Spec: kumav1alpha1.DataplaneSpec{Networking: kumav1alpha1.Networking{
+			Address: pod.Status.PodIP, Inbound: inboundsOf(pod, namespace, services, consumer, where), TransparentProxying: proxying,
+		}},
+	}, err
+}
+
+// inboundsOf is one for each port of the Services that lead to the pod.
+func inboundsOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Service, consumer string, where Where) []kumav1alpha1.Inbound {
+	services = slices.SortedFunc(slices.Values(services), func(a, b *corev1.Service) int { return cmp.Compare(a.Name, b.Name) })
+	mesh, state := MeshOfWorkload(pod, namespace), stateOf(pod)
+	var all []kumav1alpha1.Inbound
+	for _, service := range services {
+		if !Offers(service) || !Selects(service, pod) || MeshOfWorkload(service, namespace) != mesh {
+			continue
+		}
+		for _, port := range tcpPorts(service) {
+			number, name, found := containerPort(pod, targetOf(port))
+			if !found {
+				continue
+			}
+			tags := tagsOf(pod, where)
+			tags[kumav1alpha1.TagService] = model.KubernetesTag(service.Name, service.Namespace, uint32(port.Port))
+			tags[kumav1alpha1.TagProtocol] = protocolOf(service, port)
+			tags[TagServiceName], tags[TagServicePort] = service.Name, strconv.Itoa(int(port.Port))
+			all = append(all, kumav1alpha1.Inbound{
+				Port: number, Name: name, Protocol: tags[kumav1alpha1.TagProtocol], Tags: tags, State: state,
+			})
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	tags := tagsOf(pod, where)
+	tags[kumav1alpha1.TagService] = nameOf(consumer) + "_" + pod.Namespace + "_svc"
+	return []kumav1alpha1.Inbound{{Port: portOfNone, Tags: tags, State: kumav1alpha1.InboundIgnored}}
+}
+
+func tagsOf(pod *corev1.Pod, where Where) map[string]string {
+	tags := inherited(pod.Labels)
+	// A tag without a value says nothing.
+	maps.DeleteFunc(tags, func(_, value string) bool { return value == "" })
+	tags[kumav1alpha1.TagZone], tags[kumav1alpha1.LabelKubernetesNamespace] = where.Zone, pod.Namespace
+	return tags
+}
+
+func stateOf(pod *corev1.Pod) kumav1alpha1.InboundState {
+	if pod.DeletionTimestamp != nil {
+		return kumav1alpha1.InboundNotReady
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return kumav1alpha1.InboundReady
+		}
+	}
+	return kumav1alpha1.InboundNotReady
+}
+
+// proxyingOf is what a pod reaches.
+func proxyingOf(pod *corev1.Pod, there *kumav1alpha1.Dataplane) (*kumav1alpha1.TransparentProxying, error) {
+	proxying := &kumav1alpha1.TransparentProxying{RedirectPortInbound: redirectInbound, RedirectPortOutbound: redirectOutbound}
+	if text, set := pod.Annotations[kumav1alpha1.AnnotationReachableServices]; set {
+		proxying.ReachableServices = ReachableServices(text)
+	}
+	text, set := pod.Annotations[kumav1alpha1.AnnotationReachableBackends]
+	if !set {
+		return proxying, nil
+	}
+	refs, err := ReachableBackends(text)
+	if err == nil {
+		proxying.ReachableBackendRefs = &kumav1alpha1.BackendRefs{Items: refs}
+		return proxying, nil
+	}
+	if there != nil && metav1.IsControlledBy(there, pod) && there.Spec.Networking.TransparentProxying != nil {
+		proxying.ReachableBackendRefs = there.Spec.Networking.TransparentProxying.ReachableBackendRefs
+	}
+	return proxying, err
+}
+
+// GeneratedDataplane says whether a Dataplane was made of a pod: only those are changed and removed.
+func GeneratedDataplane(dataplane *kumav1alpha1.Dataplane) bool {
+	owner := metav1.GetControllerOf(dataplane)
+	return Managed(dataplane) && owner != nil && owner.Kind == kindPod && owner.APIVersion == corev1.SchemeGroupVersion.String()
+}

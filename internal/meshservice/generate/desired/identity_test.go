@@ -1,0 +1,54 @@
+package desired
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+var (
+	onKubernetes = Where{Environment: Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
+	inUniversal  = Where{Environment: Universal, Zone: "east", SystemNamespace: "kuma-system"}
+)
+
+func TestIdentityOf(t *testing.T) {
+	labels := func(name, namespace, zone string) map[string]string {
+		all := map[string]string{}
+		for label, value := range map[string]string{
+			kumav1alpha1.LabelDisplayName: name, kumav1alpha1.LabelNamespace: namespace, kumav1alpha1.LabelZone: zone,
+		} {
+			if value != "" {
+				all[label] = value
+			}
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		where    Where
+		name, in string
+		labels   map[string]string
+		wantTo   Identity
+	}{
+		"of a namespace":                {onKubernetes, "cart", "shop", labels("cart", "shop", "east"), Identity{"cart", "shop", "east", true}},
+		"one that claims to be another": {onKubernetes, "mine", "tenant", labels("cart", "shop", "west"), Identity{"mine", "tenant", "east", true}},
+		"without labels":                {onKubernetes, "cart", "shop", nil, Identity{"cart", "shop", "east", true}},
+		"synced":                        {onKubernetes, "cart-2f4b", "kuma-system", labels("cart", "shop", "west"), Identity{"cart", "shop", "west", false}},
+		"synced, with Kuma's label": {onKubernetes, "cart-2f4b", "kuma-system", map[string]string{
+			kumav1alpha1.LabelDisplayName: "cart", kumav1alpha1.LabelKubernetesNamespace: "shop", kumav1alpha1.LabelZone: "west",
+		}, Identity{"cart", "shop", "west", false}},
+		"of the system namespace itself": {onKubernetes, "dns", "kuma-system", nil, Identity{"dns", "kuma-system", "east", true}},
+		"universal":                      {inUniversal, "backend", "kuma-system", nil, Identity{"backend", "", "east", true}},
+		"universal, of another mesh":     {inUniversal, "backend.other", "kuma-system", labels("backend", "", "east"), Identity{"backend", "", "east", true}},
+		"universal, with a namespace":    {inUniversal, "backend", "kuma-system", labels("", "shop", ""), Identity{"backend", "", "east", true}},
+		"synced into universal":          {inUniversal, "cart-2f4b", "kuma-system", labels("cart", "shop", "west"), Identity{"cart", "shop", "west", false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := IdentityOf(&metav1.ObjectMeta{Name: c.name, Namespace: c.in, Labels: c.labels}, c.where)
+			if got != c.wantTo {
+				t.Errorf("it is %+v, want %+v", got, c.wantTo)
+			}
+		})
+	}
+}

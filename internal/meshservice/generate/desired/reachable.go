@@ -1,0 +1,98 @@
+package desired
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// ReachableServices reads the annotation that lists values of kuma.io/service. A list of none is one of a name that nobody
+// has, for a list without names means all.
+func ReachableServices(text string) []string {
+	var all []string
+	for service := range strings.SplitSeq(text, ",") {
+		if service = strings.TrimSpace(service); service != "" {
+			all = append(all, service)
+		}
+	}
+	if all == nil {
+		return []string{""}
+	}
+	return all
+}
+
+// reachableKinds are those that can be reached. A MeshExternalService may be written, too, though Fairlead knows none.
+var reachableKinds = []string{kumav1alpha1.MeshServiceKind, kumav1alpha1.MeshMultiZoneServiceKind}
+
+// ReachableBackends reads the annotation that lists backends: YAML, as Kuma writes it with refs, as a list or as one of them.
+func ReachableBackends(text string) ([]kumav1alpha1.ReachableBackendRef, error) {
+	refs, err := readBackends(text)
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", kumav1alpha1.AnnotationReachableBackends, err)
+	}
+	return refs, nil
+}
+
+func readBackends(text string) ([]kumav1alpha1.ReachableBackendRef, error) {
+	body, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("not YAML (%w): write refs with a list of backends", err)
+	}
+	var refs []kumav1alpha1.ReachableBackendRef
+	switch {
+	case bytes.HasPrefix(body, []byte("[")):
+		err = decodeStrictly(body, &refs)
+	case bytes.HasPrefix(body, []byte("{")):
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(body, &fields); err != nil {
+			return nil, err
+		}
+		if _, one := fields["kind"]; one {
+			refs = make([]kumav1alpha1.ReachableBackendRef, 1)
+			err = decodeStrictly(body, &refs[0])
+			break
+		}
+		var backends kumav1alpha1.ReachableBackends
+		err = decodeStrictly(body, &backends)
+		refs = backends.Refs
+	default:
+		return nil, fmt.Errorf("%q is no list: write refs with a list of backends, or refs: [] for none", text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: a backend has kind, name or labels, and may have namespace and port", err)
+	}
+	for i := range refs {
+		if err := checkBackend(&refs[i]); err != nil {
+			return nil, fmt.Errorf("refs[%d].%w", i, err)
+		}
+	}
+	return refs, nil
+}
+
+func decodeStrictly(body []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
+}
+
+func checkBackend(ref *kumav1alpha1.ReachableBackendRef) error {
+	switch {
+	case ref.Kind != kumav1alpha1.MeshExternalServiceKind && !slices.Contains(reachableKinds, ref.Kind):
+		return fmt.Errorf("kind %q cannot be reached: write %s", ref.Kind, strings.Join(reachableKinds, " or "))
+	case ref.Name == "" && ref.Labels == nil:
+		return fmt.Errorf("name is missing: write the name of a %s, or labels: {} for all of them", ref.Kind)
+	case ref.Name != "" && ref.Labels != nil:
+		return fmt.Errorf("labels stand beside name %q: write one of the two", ref.Name)
+	case ref.Name == "" && ref.Namespace != "":
+		return fmt.Errorf("namespace %q stands beside labels: select it by the label %s", ref.Namespace, kumav1alpha1.LabelNamespace)
+	case ref.Port != nil && (*ref.Port < 1 || *ref.Port > 65535):
+		return fmt.Errorf("port %d is none: write a number from 1 to 65535", *ref.Port)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Trusted says whether an object is where only the owner of the mesh writes. Only there a ZoneIngress counts, since it
+// speaks for services of every namespace.
+func Trusted(object metav1.Object, where Where) bool {
+	return where.IsUniversal() || object.GetNamespace() == where.SystemNamespace
+}
+
+// Overreach is the tag by which an inbound of a Dataplane says that it serves another namespace, and that namespace. Such
+// an inbound does not count, or a tenant could have the calls of another's service. The tag of one that counts is empty.
+func Overreach(dataplane metav1.Object, tags map[string]string, where Where) (tag, namespace string) {
+	if Trusted(dataplane, where) {
+		return "", ""
+	}
+	_, namespace, _, kubernetes := model.ParseKubernetesTag(tags[kumav1alpha1.TagService])
+	if kubernetes && namespace != dataplane.GetNamespace() {
+		return kumav1alpha1.TagService, namespace
+	}
+	// The selectors of generated MeshServices name the namespace.
+	namespace, written := tags[kumav1alpha1.LabelKubernetesNamespace]
+	if written && namespace != dataplane.GetNamespace() {
+		return kumav1alpha1.LabelKubernetesNamespace, namespace
+	}
+	return "", ""
+}
+
+// ConfinedTo is the namespace whose instances alone a MeshService may select, or a tenant could name the instances of another and
+// give them a name of his own. It is empty for one that may select all.
+func ConfinedTo(service metav1.Object, where Where) string {
+	if Trusted(service, where) {
+		return ""
+	}
+	return service.GetNamespace()
+}
+
+// HomeOf is the namespace that an inbound is of: that of its Dataplane, or the one that its tags name if they do not overreach.
+func HomeOf(namespace string, tags map[string]string) string {
+	if named := tags[kumav1alpha1.LabelKubernetesNamespace]; named != "" {
+		return named
+	}
+	if _, named, _, kubernetes := model.ParseKubernetesTag(tags[kumav1alpha1.TagService]); kubernetes {
+		return named
+	}
+	return namespace
+}
+
+// LeftOut tells the owner of the mesh of Dataplanes that a MeshService has the tags of and may not select, and what to do.
+func LeftOut(dataplanes []string, where Where) string {
+	return fmt.Sprintf("its selector is also met by %d of other namespaces, such as Dataplane %s, which it does not lead to: %s",
+		len(dataplanes), slices.Min(dataplanes), within(where))
+}
+
+// LeavesOut tells the owner of such a MeshService the same, but not whose they are nor how many: that is no business of his.
+func LeavesOut(where Where) string {
+	return "instances of other namespaces have the tags of its selector, and it does not lead to them: " + within(where)
+}
+
+func within(where Where) string {
+	return "select by what only its own have, or move it to namespace " + where.SystemNamespace
+}

@@ -1,0 +1,122 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// IsName says whether a value of kuma.io/service can be the name of a MeshService.
+func IsName(service string) bool { return validation.IsDNS1123Label(service) == nil }
+
+// ServicesOf are the values of kuma.io/service that a Dataplane serves, sorted.
+func ServicesOf(dataplane *kumav1alpha1.Dataplane, where Where) []string {
+	var all []string
+	for i := range dataplane.Spec.Networking.Inbound {
+		inbound := &dataplane.Spec.Networking.Inbound[i]
+		claims, _ := Overreach(dataplane, inbound.Tags, where)
+		if service := inbound.Tags[kumav1alpha1.TagService]; service != "" && claims == "" && inbound.InForce() != kumav1alpha1.InboundIgnored {
+			all = append(all, service)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// UniversalService is the MeshService for a value of kuma.io/service that these Dataplanes serve, under that name.
+func UniversalService(name, service, mesh string, ports []kumav1alpha1.Port, where Where) *kumav1alpha1.MeshService {
+	return &kumav1alpha1.MeshService{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: where.SystemNamespace, Labels: belongs(service, "", mesh, where)},
+		Spec: kumav1alpha1.MeshServiceSpec{
+			Selector: kumav1alpha1.MeshServiceSelector{DataplaneTags: map[string]string{kumav1alpha1.TagService: service}}, Ports: ports,
+		},
+	}
+}
+
+// UniversalName is the name of the object for a service of a mesh, and whether there is a free one. It is the one that is
+// there already, or that of the service, or where that is another mesh's or zone's one with the mesh behind it. Somebody's
+// own MeshService for the same service leaves none.
+func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.MeshService, where Where) (name string, free bool) {
+	vacant := ""
+	for _, name := range []string{service, service + "." + mesh} {
+		other := there(name)
+		if other == nil {
+			vacant = cmp.Or(vacant, name)
+			continue
+		}
+		id := IdentityOf(other, where)
+		if id.Local && id.Name == service && MeshOf(other) == mesh {
+			return name, Generated(other, where)
+		}
+	}
+	return vacant, vacant != ""
+}
+
+// UniversalPorts are the ports of a service: those of the oldest Dataplane. The conflict names one with others, and what to
+// do; it is empty if all agree.
+func UniversalPorts(service string, dataplanes []*kumav1alpha1.Dataplane) (ports []kumav1alpha1.Port, conflict string) {
+	var oldest *kumav1alpha1.Dataplane
+	for _, dataplane := range slices.SortedFunc(slices.Values(dataplanes), older[*kumav1alpha1.Dataplane]) {
+		its := portsServed(service, dataplane)
+		switch {
+		case len(its) == 0:
+		case oldest == nil:
+			oldest, ports = dataplane, its
+		case conflict == "" && !slices.Equal(ports, its):
+			conflict = fmt.Sprintf("Dataplane %s serves %s as %s, and the older Dataplane %s as %s, which counts: give both the same inbounds, or one another %s",
+				dataplane.Name, service, told(its), oldest.Name, told(ports), kumav1alpha1.TagService)
+		}
+	}
+	return ports, conflict
+}
+
+func portsServed(service string, dataplane *kumav1alpha1.Dataplane) []kumav1alpha1.Port {
+	var all []kumav1alpha1.Port
+	names, numbers := map[string]bool{}, map[int32]bool{}
+	for i := range dataplane.Spec.Networking.Inbound {
+		inbound := &dataplane.Spec.Networking.Inbound[i]
+		if inbound.Tags[kumav1alpha1.TagService] != service || inbound.InForce() == kumav1alpha1.InboundIgnored || numbers[inbound.Port] {
+			continue
+		}
+		name := inbound.Name
+		if name == "" || names[name] {
+			name = strconv.Itoa(int(inbound.Port))
+		}
+		names[name], numbers[inbound.Port] = true, true
+		written := strings.ToLower(cmp.Or(inbound.Protocol, inbound.Tags[kumav1alpha1.TagProtocol]))
+		all = append(all, kumav1alpha1.Port{
+			Port: inbound.Port, Name: name, TargetPort: intstr.FromInt32(inbound.Port), AppProtocol: cmp.Or(protocols[written], "tcp"),
+		})
+	}
+	slices.SortFunc(all, func(a, b kumav1alpha1.Port) int { return cmp.Compare(a.Port, b.Port) })
+	return all
+}
+
+func told(ports []kumav1alpha1.Port) string {
+	var all []string
+	for _, port := range ports {
+		text := fmt.Sprintf("port %d", port.Port)
+		if port.Name != strconv.Itoa(int(port.Port)) {
+			text += " " + port.Name
+		}
+		all = append(all, text+" ("+port.AppProtocol+")")
+	}
+	return strings.Join(all, ", ")
+}
+
+// older orders objects by age, and those of the same age by name.
+func older[T metav1.Object](a, b T) int {
+	x, y := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	return cmp.Or(x.Compare(y.Time), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+}
+
+// Older says whether an object counts before another of the same rights.
+func Older(a, b metav1.Object) bool { return older(a, b) < 0 }

@@ -1,0 +1,237 @@
+package desired
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+func makeDataplane(name string, age int64, inbounds ...kumav1alpha1.Inbound) *kumav1alpha1.Dataplane {
+	return &kumav1alpha1.Dataplane{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kuma-system", CreationTimestamp: metav1.Unix(1000-age, 0)},
+		Spec:       kumav1alpha1.DataplaneSpec{Networking: kumav1alpha1.Networking{Address: "10.0.0.1", Inbound: inbounds}},
+	}
+}
+
+func serves(service string, port int32, protocol string) kumav1alpha1.Inbound {
+	return kumav1alpha1.Inbound{Port: port, Tags: map[string]string{kumav1alpha1.TagService: service, kumav1alpha1.TagProtocol: protocol}}
+}
+
+func TestUniversalService(t *testing.T) {
+	named := serves("backend", 9090, "http")
+	named.Name = "admin"
+	ports, conflict := UniversalPorts("backend", []*kumav1alpha1.Dataplane{
+		makeDataplane("b1", 1, named, serves("backend", 8080, "grpc"), serves("other", 7070, "http")),
+	})
+	if conflict != "" {
+		t.Error(conflict)
+	}
+	got := UniversalService("backend", "backend", "default", ports, inUniversal)
+	want := `metadata:
+  labels:
+    kuma.io/display-name: backend
+    kuma.io/managed-by: fairlead
+    kuma.io/mesh: default
+    kuma.io/origin: zone
+    kuma.io/zone: east
+  name: backend
+  namespace: kuma-system
+spec:
+  ports:
+  - appProtocol: grpc
+    name: "8080"
+    port: 8080
+    targetPort: 8080
+  - appProtocol: http
+    name: admin
+    port: 9090
+    targetPort: 9090
+  selector:
+    dataplaneTags:
+      kuma.io/service: backend
+`
+	if diff := cmp.Diff(want, yamlOf(t, got)); diff != "" {
+		t.Error(diff)
+	}
+	if !Generated(got, inUniversal) {
+		t.Error("it is not told from what others made")
+	}
+	got.Labels[kumav1alpha1.LabelZone] = "west"
+	if Generated(got, inUniversal) {
+		t.Error("what another zone generated would be changed and removed")
+	}
+}
+
+func TestUniversalPorts(t *testing.T) {
+	ignored := serves("backend", 1234, "http")
+	ignored.State = kumav1alpha1.InboundIgnored
+	unlike := "Dataplane young serves backend as port 9090 (http), and the older Dataplane old as port 8080 (http), which counts"
+	for name, c := range map[string]struct {
+		dataplanes []*kumav1alpha1.Dataplane
+		ports      string
+		conflict   string
+	}{
+		"none": {nil, "", ""},
+		"alike": {[]*kumav1alpha1.Dataplane{makeDataplane("a", 1, serves("backend", 8080, "http")), makeDataplane("b", 2, serves("backend", 8080, "http"))},
+			"port 8080 (http)", ""},
+		"the older wins": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, serves("backend", 9090, "http")), makeDataplane("old", 2, serves("backend", 8080, "http"))},
+			"port 8080 (http)", unlike},
+		"of the same age, by name": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, serves("backend", 9090, "http")), makeDataplane("old", 1, serves("backend", 8080, "http"))},
+			"port 8080 (http)", unlike},
+		"another protocol": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, serves("backend", 8080, "grpc")), makeDataplane("old", 2, serves("backend", 8080, "http"))},
+			"port 8080 (http)", "as port 8080 (grpc)"},
+		"another service": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, serves("other", 9090, "grpc")), makeDataplane("old", 2, serves("backend", 8080, "http"))},
+			"port 8080 (http)", ""},
+		"an ignored inbound": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, ignored, serves("backend", 8080, "http")), makeDataplane("old", 2, ignored)},
+			"port 8080 (http)", ""},
+		"a port twice": {[]*kumav1alpha1.Dataplane{makeDataplane("a", 1, serves("backend", 8080, "http"), serves("backend", 8080, "grpc"))},
+			"port 8080 (http)", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ports, conflict := UniversalPorts("backend", c.dataplanes)
+			if told(ports) != c.ports || !strings.Contains(conflict, c.conflict) || (conflict == "") != (c.conflict == "") {
+				t.Errorf("got %s, %q", told(ports), conflict)
+			}
+		})
+	}
+}
+
+func TestUniversalName(t *testing.T) {
+	mine := func(name, mesh string) *kumav1alpha1.MeshService {
+		return UniversalService(name, "backend", mesh, nil, inUniversal)
+	}
+	theirs := func(name, mesh string) *kumav1alpha1.MeshService {
+		m := mine(name, mesh)
+		delete(m.Labels, kumav1alpha1.LabelManagedBy)
+		return m
+	}
+	synced := mine("backend", "default")
+	synced.Labels[kumav1alpha1.LabelZone] = "west"
+	for name, c := range map[string]struct {
+		there []*kumav1alpha1.MeshService
+		want  string
+	}{
+		"nothing there":                  {nil, "backend"},
+		"ours":                           {[]*kumav1alpha1.MeshService{mine("backend", "default")}, "backend"},
+		"somebody's":                     {[]*kumav1alpha1.MeshService{theirs("backend", "default")}, ""},
+		"another mesh's":                 {[]*kumav1alpha1.MeshService{mine("backend", "other")}, "backend.default"},
+		"another mesh's, and ours":       {[]*kumav1alpha1.MeshService{mine("backend", "other"), mine("backend.default", "default")}, "backend.default"},
+		"ours, where another mesh's was": {[]*kumav1alpha1.MeshService{mine("backend.default", "default")}, "backend.default"},
+		"another zone's":                 {[]*kumav1alpha1.MeshService{synced}, "backend.default"},
+		"another mesh's, and somebody's": {[]*kumav1alpha1.MeshService{mine("backend", "other"), theirs("backend.default", "default")}, ""},
+		"another mesh's, in both places": {[]*kumav1alpha1.MeshService{mine("backend", "other"), theirs("backend.default", "other")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, free := UniversalName("backend", "default", func(name string) *kumav1alpha1.MeshService {
+				for _, one := range c.there {
+					if one.Name == name {
+						return one
+					}
+				}
+				return nil
+			}, inUniversal)
+			if free != (c.want != "") || free && got != c.want {
+				t.Errorf("got %q, %v, want %q", got, free, c.want)
+			}
+		})
+	}
+}
+
+func TestIsName(t *testing.T) {
+	for service, want := range map[string]bool{
+		"backend": true, "backend-api2": true, "backend_api": false, "demo-app_kuma-demo_svc_5000": false, "": false, "Backend": false,
+		strings.Repeat("a", 64): false, "a.b": false, "-a": false,
+	} {
+		if IsName(service) != want {
+			t.Errorf("%q: %v", service, !want)
+		}
+	}
+}
+
+func TestHostname(t *testing.T) {
+	service := &metav1.ObjectMeta{Name: "cart-2f4b", Namespace: "kuma-system", Labels: map[string]string{
+		kumav1alpha1.LabelDisplayName: "cart", kumav1alpha1.LabelNamespace: "shop", kumav1alpha1.LabelZone: "west", kumav1alpha1.LabelMesh: "payments", "team": "a",
+	}}
+	for name, c := range map[string]struct{ template, want, err string }{
+		"all of it":     {"{{ .Name }}.{{ .DisplayName }}.{{ .Namespace }}.{{ .Zone }}.{{ .Mesh }}.local", "cart-2f4b.cart.shop.west.payments.local", ""},
+		"a label":       {`{{ label "team" }}.{{ .DisplayName }}.local`, "a.cart.local", ""},
+		"a constant":    {"cart.local", "cart.local", ""},
+		"no such label": {`{{ label "tier" }}.local`, "", "has no label tier"},
+		"no template":   {"{{ .Name", "", "spec.template"},
+		"no such field": {"{{ .Port }}.local", "", "it may use .Name"},
+		"no function":   {`{{ env "HOME" }}`, "", "not defined"},
+		"no hostname":   {"{{ .DisplayName }}_x", "", `"cart_x" is no hostname`},
+		"nothing":       {"{{/* nothing */}}", "", `"" is no hostname`},
+		"too long":      {strings.Repeat("a.", 200), "", "too long"},
+		"for ever":      {`{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`, "", "depth"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			generator := &kumav1alpha1.HostnameGenerator{ObjectMeta: metav1.ObjectMeta{Name: "g", Namespace: "kuma-system"}}
+			generator.Spec.Template = c.template
+			got, err := Hostname(generator, service, onKubernetes)
+			if got != c.want || (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), "HostnameGenerator kuma-system/g")) {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestServes(t *testing.T) {
+	ready, not := serves("backend", 80, "http"), serves("backend", 80, "http")
+	not.State = kumav1alpha1.InboundNotReady
+	ignored := not
+	ignored.State = kumav1alpha1.InboundIgnored
+	byTag := kumav1alpha1.MeshServiceSelector{DataplaneTags: map[string]string{kumav1alpha1.TagService: "backend"}}
+	byName := kumav1alpha1.MeshServiceSelector{DataplaneRef: &kumav1alpha1.DataplaneRef{Name: "d"}}
+	for name, c := range map[string]struct {
+		selector        kumav1alpha1.MeshServiceSelector
+		dataplane       *kumav1alpha1.Dataplane
+		serves, healthy bool
+	}{
+		"ready":           {byTag, makeDataplane("d", 1, ready), true, true},
+		"not ready":       {byTag, makeDataplane("d", 1, not), true, false},
+		"one of two":      {byTag, makeDataplane("d", 1, not, ready), true, true},
+		"ignored":         {byTag, makeDataplane("d", 1, ignored), false, false},
+		"another":         {byTag, makeDataplane("d", 1, serves("other", 80, "http")), false, false},
+		"by name":         {byName, makeDataplane("d", 1, ready), true, true},
+		"another by name": {byName, makeDataplane("e", 1, ready), false, false},
+		"no selector":     {kumav1alpha1.MeshServiceSelector{}, makeDataplane("d", 1, ready), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Name: "backend", Namespace: "kuma-system"}}
+			service.Spec.Selector = c.selector
+			if serves, healthy := Serves(service, c.dataplane, onKubernetes); serves != c.serves || healthy != c.healthy {
+				t.Errorf("serves %v, healthy %v", serves, healthy)
+			}
+			c.dataplane.Labels = map[string]string{kumav1alpha1.LabelMesh: "other"}
+			if serves, _ := Serves(service, c.dataplane, onKubernetes); serves {
+				t.Error("it serves one of another mesh")
+			}
+		})
+	}
+}
+
+func TestObsolete(t *testing.T) {
+	got := Obsolete([]string{
+		"PATH=/bin", "SKIP_PERSISTED_VIPS=", "KUMA_EXPERIMENTAL_GENERATE_MESH_SERVICES=true", "GENERATE_MESH_SERVICES=1", "MY_GENERATE_MESH_SERVICES=1", "KUMA_X=GENERATE_MESH_SERVICES",
+	})
+	want := []string{"GENERATE_MESH_SERVICES", "KUMA_EXPERIMENTAL_GENERATE_MESH_SERVICES", "SKIP_PERSISTED_VIPS"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOlder(t *testing.T) {
+	old, young := makeDataplane("z", 2), makeDataplane("a", 1)
+	if !Older(old, young) || Older(young, old) || Older(old, old) {
+		t.Error("age does not count")
+	}
+	old.CreationTimestamp = young.CreationTimestamp
+	if Older(old, young) || !Older(young, old) {
+		t.Error("the name does not count")
+	}
+}

@@ -1,0 +1,52 @@
+package desired
+
+import (
+	"hash/fnv"
+	"net/netip"
+)
+
+// Ranges are what virtual addresses are taken from.
+type Ranges struct {
+	// Tags is the range of values of kuma.io/service.
+	Tags netip.Prefix
+	// Services is the range of MeshServices and MeshMultiZoneServices that have no address of their own.
+	Services netip.Prefix
+}
+
+// OrDefaults are the ranges, with the default for each that is not given.
+func (r Ranges) OrDefaults() Ranges {
+	if !r.Tags.IsValid() {
+		r.Tags = netip.MustParsePrefix("240.0.0.0/8")
+	}
+	if !r.Services.IsValid() {
+		r.Services = netip.MustParsePrefix("241.0.0.0/8")
+	}
+	return r
+}
+
+// Pick is the address for a key, the first that is not taken from one on that depends on the key alone. So a key is given
+// the same address again even where nobody remembers it. It fails when all are taken.
+func Pick(from netip.Prefix, key string, taken func(netip.Addr) bool) (netip.Addr, bool) {
+	size := uint64(1) << (from.Addr().BitLen() - from.Bits())
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(key)) // cannot fail
+	start := hash.Sum64()
+	for i := range size {
+		offset := (start + i) % size
+		if size > 2 && (offset == 0 || offset == size-1) {
+			// The address of the network, and that of all in it.
+			continue
+		}
+		if address := plus(from.Masked().Addr(), uint32(offset)); !taken(address) {
+			return address, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func plus(address netip.Addr, offset uint32) netip.Addr {
+	b := address.As4()
+	n := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+	n += offset
+	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}

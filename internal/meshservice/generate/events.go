@@ -1,0 +1,106 @@
+package generate
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+)
+
+// How long news gather before something is worked out of all of them: a thousand proxies that come back are not a thousand
+// writes.
+const (
+	gather = 100 * time.Millisecond
+	slowly = 500 * time.Millisecond
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// versions hears of an object as it was and as it is.
+func versions(tell func(context.Context, client.Object, queue)) handler.Funcs {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { tell(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { tell(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			tell(ctx, e.ObjectOld, q)
+			tell(ctx, e.ObjectNew, q)
+		},
+	}
+}
+
+// meshLater wakes the mesh of an object.
+func (r *registrar) meshLater(_ context.Context, object client.Object, q queue) {
+	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOf(object)}}, slowly)
+}
+
+// meshOfServiceLater wakes the mesh of a Service.
+func (r *registrar) meshOfServiceLater(ctx context.Context, service client.Object, q queue) {
+	namespace, err := r.namespace(ctx, service.GetNamespace())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the mesh of a Service", "service", service.GetName())
+		return
+	}
+	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOfWorkload(service, namespace)}}, slowly)
+}
+
+// everyMesh is who may have more or fewer Services when somebody writes about a namespace, which is seldom.
+func (r *registrar) everyMesh(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
+	var meshes kumav1alpha1.MeshList
+	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find meshes")
+	}
+	var all []reconcile.Request
+	for i := range meshes.Items {
+		all = append(all, request(&meshes.Items[i]))
+	}
+	return all
+}
+
+// firstSeen lets through what is looked at for the first time, when it gets its addresses.
+var firstSeen = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*kumav1alpha1.MeshService)
+		now, same := e.ObjectNew.(*kumav1alpha1.MeshService)
+		return ok && same && before.Status.ObservedGeneration == 0 && now.Status.ObservedGeneration != 0
+	},
+}
+
+// specChanged leaves out what is written in the status.
+var specChanged = predicate.Or[client.Object](
+	predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+)
+
+// namespaceChanged leaves out everything but what people wrote about a namespace.
+var namespaceChanged = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
+	UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
+		return !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || !maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations)
+	},
+}
+
+// podChanged leaves out what does not matter to a Dataplane.
+var podChanged = predicate.TypedFuncs[*corev1.Pod]{
+	UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
+		before, now := e.ObjectOld.DeepCopy(), e.ObjectNew.DeepCopy()
+		before.ResourceVersion, now.ResourceVersion = "", ""
+		return !desired.Same(before, now)
+	},
+}
+
+// comesOrGoes leaves out all changes of what is there.
+var comesOrGoes = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	},
+}

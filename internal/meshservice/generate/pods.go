@@ -1,0 +1,143 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+)
+
+// setupPods adds the controller that makes Dataplanes for pods.
+func (r *registrar) setupPods(mgr ctrl.Manager) error {
+	p := &pods{registrar: r, makers: newMakers(r.live)}
+	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-pods").WithOptions(options(atOnce)).
+		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, podChanged)).
+		Watches(&kumav1alpha1.Dataplane{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged)).
+		Watches(&corev1.Service{}, versions(p.ledTo)).
+		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(p.ofMesh), builder.WithPredicates(comesOrGoes)).
+		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
+			handler.TypedEnqueueRequestsFromMapFunc(p.ofNamespace), namespaceChanged)).
+		Complete(calm{reconcile.Func(p.reconcile)})
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	return nil
+}
+
+type pods struct {
+	*registrar
+	makers *makers
+}
+
+// ledTo are the pods that a Service leads to.
+func (p *pods) ledTo(ctx context.Context, object client.Object, q queue) {
+	service, ok := object.(*corev1.Service)
+	if !ok || len(service.Spec.Selector) == 0 {
+		return
+	}
+	for _, request := range p.where(ctx, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector)) {
+		q.Add(request)
+	}
+}
+
+// ofMesh are all pods that may be of a mesh: whether they are depends on their namespaces.
+func (p *pods) ofMesh(ctx context.Context, _ client.Object) []reconcile.Request { return p.where(ctx) }
+
+func (p *pods) ofNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
+	return p.where(ctx, client.InNamespace(namespace.Name))
+}
+
+func (p *pods) where(ctx context.Context, in ...client.ListOption) []reconcile.Request {
+	var list corev1.PodList
+	if err := p.workloads.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find pods")
+		return nil
+	}
+	all := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, request(&list.Items[i]))
+	}
+	return all
+}
+
+// reconcile makes the Dataplane of a pod what it should be.
+func (p *pods) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var there kumav1alpha1.Dataplane
+	err := p.client.Get(ctx, request.NamespacedName, &there)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	exists := err == nil
+	if exists && !desired.GeneratedDataplane(&there) {
+		return reconcile.Result{}, nil
+	}
+	want, err := p.wanted(ctx, request.NamespacedName, &there)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case want == nil && exists:
+		return reconcile.Result{}, p.remove(ctx, &there)
+	case want == nil:
+		return reconcile.Result{}, nil
+	case !exists:
+		return reconcile.Result{}, p.create(ctx, want)
+	}
+	now := there.DeepCopy()
+	desired.Adorn(now, want)
+	now.Spec = want.Spec
+	return reconcile.Result{}, p.update(ctx, &there, now)
+}
+
+// wanted is the Dataplane of a pod, nil if it should have none.
+func (p *pods) wanted(ctx context.Context, key client.ObjectKey, there *kumav1alpha1.Dataplane) (*kumav1alpha1.Dataplane, error) {
+	var pod corev1.Pod
+	if err := p.workloads.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err != nil {
+		p.said.forget("Pod", key)
+		return nil, client.IgnoreNotFound(err)
+	}
+	namespace, err := p.namespace(ctx, pod.Namespace)
+	if err != nil || !desired.HasProxy(&pod, namespace) {
+		return nil, err
+	}
+	if _, found, err := p.modeOf(ctx, desired.MeshOfWorkload(&pod, namespace)); err != nil || !found {
+		return nil, err
+	}
+	services, err := p.selecting(ctx, &pod)
+	if err != nil {
+		return nil, err
+	}
+	consumer := there.Annotations[kumav1alpha1.AnnotationConsumer]
+	if consumer == "" || !metav1.IsControlledBy(there, &pod) {
+		if consumer, err = p.makers.consumerOf(ctx, &pod); err != nil {
+			return nil, err
+		}
+	}
+	want, problem := desired.DataplaneOf(&pod, namespace, services, consumer, there, p.Where)
+	p.tell(&pod, problem)
+	desired.Sign(want)
+	return want, nil
+}
+
+// tell the owner of a pod what is wrong with its annotations.
+func (p *pods) tell(pod *corev1.Pod, problem error) {
+	text := ""
+	if problem != nil {
+		text = problem.Error()
+	}
+	if p.said.news("Pod", pod, text) {
+		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, ReasonMalformed, "generate", "%s; what the pod reaches stays as it was", text)
+	}
+}
+
+// ReasonMalformed is the reason of the event on a pod with an annotation that cannot be read.
+const ReasonMalformed = "MalformedReachableBackends"

@@ -1,0 +1,168 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+)
+
+// setupServices adds the controller that makes MeshServices for Services.
+func (r *registrar) setupServices(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-services").WithOptions(options(atOnce)).
+		For(&corev1.Service{}).
+		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(serviceOf), builder.WithPredicates(specChanged)).
+		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMesh), builder.WithPredicates(specChanged)).
+		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
+			handler.TypedEnqueueRequestsFromMapFunc(r.servicesOfNamespace), namespaceChanged)).
+		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(r.headlessOf), podChanged)).
+		Complete(calm{reconcile.Func(r.reconcileService)})
+	if err != nil {
+		return fmt.Errorf("watch Services: %w", err)
+	}
+	return nil
+}
+
+func request(object client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+}
+
+// serviceOf is the Service that a MeshService was made for, and the one that may wait for its name.
+func serviceOf(_ context.Context, object client.Object) []reconcile.Request {
+	all := []reconcile.Request{request(object)}
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Name != object.GetName() {
+		all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}})
+	}
+	return all
+}
+
+func (r *registrar) servicesOfMesh(ctx context.Context, mesh client.Object) []reconcile.Request {
+	return r.servicesWhere(ctx, func(service *corev1.Service) bool {
+		namespace, err := r.namespace(ctx, service.Namespace)
+		return err == nil && desired.MeshOfWorkload(service, namespace) == mesh.GetName()
+	})
+}
+
+func (r *registrar) servicesOfNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
+	return r.servicesWhere(ctx, func(*corev1.Service) bool { return true }, client.InNamespace(namespace.Name))
+}
+
+func (r *registrar) headlessOf(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+	var all []reconcile.Request
+	services, err := r.selecting(ctx, pod)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find the Services of a pod", "pod", pod.Name)
+	}
+	for _, service := range services {
+		if desired.Headless(service) {
+			all = append(all, request(service))
+		}
+	}
+	return all
+}
+
+func (r *registrar) servicesWhere(ctx context.Context, meant func(*corev1.Service) bool, in ...client.ListOption) []reconcile.Request {
+	var list corev1.ServiceList
+	if err := r.cache.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find Services")
+		return nil
+	}
+	var all []reconcile.Request
+	for i := range list.Items {
+		if meant(&list.Items[i]) {
+			all = append(all, request(&list.Items[i]))
+		}
+	}
+	return all
+}
+
+// selecting are the Services that lead to a pod.
+func (r *registrar) selecting(ctx context.Context, pod *corev1.Pod) ([]*corev1.Service, error) {
+	var all []*corev1.Service
+	for name, value := range pod.Labels {
+		var list corev1.ServiceList
+		err := r.cache.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{bySelector: pair("", name, value)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			if desired.Selects(&list.Items[i], pod) {
+				all = append(all, &list.Items[i])
+			}
+		}
+	}
+	return all, nil
+}
+
+// reconcileService makes the MeshServices of a Service, and removes those that it does not ask for any more.
+func (r *registrar) reconcileService(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var service corev1.Service
+	if err := r.client.Get(ctx, request.NamespacedName, &service); err != nil {
+		// What it owned is collected.
+		r.said.forget("Service", request.NamespacedName)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	want, err := r.wantedOf(ctx, &service)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	var have kumav1alpha1.MeshServiceList
+	if err := r.client.List(ctx, &have, client.InNamespace(service.Namespace), client.MatchingFields{byOwner: service.Name}); err != nil {
+		return reconcile.Result{}, err
+	}
+	var errs []error
+	wanted, blocked := map[string]bool{}, ""
+	for _, one := range want {
+		wanted[one.Name] = true
+		kept, err := r.keepMeshService(ctx, one)
+		if !kept && err == nil {
+			blocked = fmt.Sprintf("MeshService %s/%s is there already and not Fairlead's: delete it, or keep the Service out of the mesh with the annotation %s: \"true\"",
+				one.Namespace, one.Name, kumav1alpha1.AnnotationIgnore)
+		}
+		errs = append(errs, err)
+	}
+	if r.said.news("Service", &service, blocked) {
+		r.recorder.Eventf(&service, nil, corev1.EventTypeWarning, kumav1alpha1.ReasonUnmanaged, "generate", "%s", blocked)
+	}
+	for i := range have.Items {
+		if one := &have.Items[i]; !wanted[one.Name] && desired.Generated(one, r.Where) {
+			errs = append(errs, r.remove(ctx, one))
+		}
+	}
+	return reconcile.Result{}, errors.Join(errs...)
+}
+
+func (r *registrar) wantedOf(ctx context.Context, service *corev1.Service) ([]*kumav1alpha1.MeshService, error) {
+	namespace, err := r.namespace(ctx, service.Namespace)
+	if err != nil || !desired.InMesh(service, namespace) {
+		return nil, err
+	}
+	mode, _, err := r.modeOf(ctx, desired.MeshOfWorkload(service, namespace))
+	if err != nil || mode == kumav1alpha1.ModeDisabled {
+		return nil, err
+	}
+	var pods []*corev1.Pod
+	if desired.Headless(service) {
+		var list corev1.PodList
+		err := r.workloads.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return desired.MeshServicesOf(service, namespace, pods, r.Where), nil
+}

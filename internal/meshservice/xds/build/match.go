@@ -1,0 +1,110 @@
+package build
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// matches are the ways in which a request meets a match.
+func matches(m kumav1alpha1.HTTPMatch) ([]*routev3.RouteMatch, error) {
+	var headers []*routev3.HeaderMatcher
+	if m.Method != "" {
+		headers = append(headers, header(":method", exactly(m.Method)))
+	}
+	for _, h := range m.Headers {
+		matcher, err := headerMatch(h)
+		if err != nil {
+			return nil, err
+		}
+		headers = append(headers, matcher)
+	}
+	var parameters []*routev3.QueryParameterMatcher
+	for _, p := range m.QueryParams {
+		matcher := exactly(p.Value)
+		if p.Type == "RegularExpression" {
+			regex, err := expression(p.Value)
+			if err != nil {
+				return nil, err
+			}
+			matcher = byExpression(regex)
+		}
+		parameters = append(parameters, &routev3.QueryParameterMatcher{
+			Name: p.Name, QueryParameterMatchSpecifier: &routev3.QueryParameterMatcher_StringMatch{StringMatch: matcher},
+		})
+	}
+	list, err := paths(m.Path)
+	for _, match := range list {
+		match.Headers, match.QueryParameters = headers, parameters
+	}
+	return list, err
+}
+
+// paths are the ways to meet a path. A prefix is met by itself and by what is below it; there is a match for just that, but
+// not all clients know it.
+func paths(p *kumav1alpha1.PathMatch) ([]*routev3.RouteMatch, error) {
+	exact := func(path string) *routev3.RouteMatch {
+		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: path}}
+	}
+	switch {
+	case p == nil:
+		return []*routev3.RouteMatch{everything()}, nil
+	case p.Type == "Exact":
+		return []*routev3.RouteMatch{exact(p.Value)}, nil
+	case p.Type == "RegularExpression":
+		regex, err := expression(p.Value)
+		if err != nil {
+			return nil, err
+		}
+		return []*routev3.RouteMatch{{PathSpecifier: &routev3.RouteMatch_SafeRegex{SafeRegex: regex}}}, nil
+	}
+	prefix := strings.TrimSuffix(p.Value, "/")
+	if prefix == "" {
+		return []*routev3.RouteMatch{everything()}, nil
+	}
+	return []*routev3.RouteMatch{exact(prefix), {PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: prefix + "/"}}}, nil
+}
+
+func headerMatch(h kumav1alpha1.HeaderMatch) (*routev3.HeaderMatcher, error) {
+	switch h.Type {
+	case "RegularExpression":
+		regex, err := expression(h.Value)
+		if err != nil {
+			return nil, err
+		}
+		return header(h.Name, byExpression(regex)), nil
+	case "Prefix":
+		return header(h.Name, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: h.Value}}), nil
+	case "Present", "Absent":
+		return &routev3.HeaderMatcher{
+			Name:                 h.Name,
+			HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: h.Type == "Present"},
+		}, nil
+	}
+	return header(h.Name, exactly(h.Value)), nil
+}
+
+func header(name string, value *matcherv3.StringMatcher) *routev3.HeaderMatcher {
+	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: value}}
+}
+
+func exactly(value string) *matcherv3.StringMatcher {
+	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: value}}
+}
+
+func byExpression(regex *matcherv3.RegexMatcher) *matcherv3.StringMatcher {
+	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regex}}
+}
+
+// expression is one that proxies take: a single bad one would make them refuse all routes of a destination.
+func expression(text string) (*matcherv3.RegexMatcher, error) {
+	if _, err := regexp.Compile(text); err != nil {
+		return nil, fmt.Errorf("%q is no regular expression that a proxy knows: %w", text, err)
+	}
+	return &matcherv3.RegexMatcher{Regex: text}, nil
+}

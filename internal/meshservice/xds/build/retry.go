@@ -1,0 +1,82 @@
+package build
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// What policies call the reasons to try again, where it is not what proxies call them.
+var retryReasons = map[string]string{
+	"5xx": "5xx", "gatewayerror": "gateway-error", "reset": "reset", "retriable4xx": "retriable-4xx",
+	"connectfailure": "connect-failure", "envoyratelimited": "envoy-ratelimited", "refusedstream": "refused-stream",
+	"http3postconnectfailure": "http3-post-connect-failure",
+	"canceled":                "cancelled", "cancelled": "cancelled", "deadlineexceeded": "deadline-exceeded", "internal": "internal",
+	"resourceexhausted": "resource-exhausted", "unavailable": "unavailable",
+}
+
+func retries(protocol model.Protocol, conf *kumav1alpha1.MeshRetryConf) *routev3.RetryPolicy {
+	if conf == nil {
+		return nil
+	}
+	if protocol == model.GRPC && conf.GRPC != nil {
+		g := conf.GRPC
+		return retry(g.NumRetries, g.PerTryTimeout, g.BackOff, g.RetryOn, "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable")
+	}
+	if protocol.HasRequests() && conf.HTTP != nil {
+		h := conf.HTTP
+		return retry(h.NumRetries, h.PerTryTimeout, h.BackOff, h.RetryOn, "gateway-error,connect-failure,refused-stream")
+	}
+	return nil
+}
+
+func retry(times *int32, each *metav1.Duration, wait *kumav1alpha1.BackOff, on []string, usual string) *routev3.RetryPolicy {
+	n := number(times)
+	if n != nil && n.Value == 0 {
+		return nil
+	}
+	p := &routev3.RetryPolicy{NumRetries: n, PerTryTimeout: some(each), RetryOn: usual}
+	if wait != nil && some(wait.BaseInterval) != nil {
+		p.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: some(wait.BaseInterval)}
+		// A proxy refuses to wait less in the end than in the beginning.
+		if wait.MaxInterval != nil && wait.MaxInterval.Duration >= wait.BaseInterval.Duration {
+			p.RetryBackOff.MaxInterval = some(wait.MaxInterval)
+		}
+	}
+	if len(on) > 0 {
+		var methods []string
+		p.RetryOn, p.RetriableStatusCodes, methods = reasons(on)
+		for _, method := range methods {
+			p.RetriableRequestHeaders = append(p.RetriableRequestHeaders, header(":method", exactly(method)))
+		}
+	}
+	return p
+}
+
+// reasons to try again, the status codes that are some, and the methods that it is done for only.
+func reasons(written []string) (on string, codes []uint32, methods []string) {
+	var names []string
+	for _, w := range written {
+		if code, err := strconv.ParseUint(w, 10, 16); err == nil {
+			codes = append(codes, uint32(code))
+			continue
+		}
+		if method, found := strings.CutPrefix(w, "HttpMethod"); found {
+			methods = append(methods, strings.ToUpper(method))
+			continue
+		}
+		names = append(names, cmp.Or(retryReasons[strings.ToLower(w)], strings.ToLower(w)))
+	}
+	if len(codes) > 0 {
+		names = append(names, "retriable-status-codes")
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ","), codes, methods
+}

@@ -1,0 +1,136 @@
+package build
+
+import (
+	"slices"
+	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Rule is where some requests go.
+type Rule struct {
+	// Hostnames are the only ones it is for, if there are any.
+	Hostnames []string
+	Match     kumav1alpha1.HTTPMatch
+	// Shares are the clusters that requests go to; with none they are refused.
+	Shares  []Share
+	Filters []Filter
+}
+
+// Check says what a proxy would refuse the rule for.
+func (r Rule) Check() error {
+	_, err := matches(r.Match)
+	return err
+}
+
+// Routes are the rules for a destination, the first that matches first, and its clusters for all requests that none does.
+func Routes(name string, protocol model.Protocol, rules []Rule, shares []Share, s Settings) (*routev3.RouteConfiguration, error) {
+	config := &routev3.RouteConfiguration{Name: name}
+	usual := Rule{Shares: shares}
+	for _, hostname := range append(hostnames(rules), "*") {
+		host := &routev3.VirtualHost{Name: name, Domains: []string{hostname}}
+		if hostname != "*" {
+			host.Name += " " + hostname
+		}
+		for _, rule := range append(slices.Clip(rules), usual) {
+			if len(rule.Hostnames) > 0 && !slices.Contains(rule.Hostnames, hostname) {
+				continue
+			}
+			routes, err := rule.routes(protocol, s)
+			if err != nil {
+				return nil, err
+			}
+			host.Routes = append(host.Routes, routes...)
+		}
+		config.VirtualHosts = append(config.VirtualHosts, host)
+	}
+	return config, nil
+}
+
+func hostnames(rules []Rule) []string {
+	var all []string
+	for _, rule := range rules {
+		all = append(all, rule.Hostnames...)
+	}
+	all = slices.DeleteFunc(all, func(hostname string) bool { return hostname == "*" })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// routes of a rule: one for each way in which its path can be met.
+func (r Rule) routes(protocol model.Protocol, s Settings) ([]*routev3.Route, error) {
+	matches, err := matches(r.Match)
+	if err != nil {
+		return nil, err
+	}
+	var list []*routev3.Route
+	for _, match := range matches {
+		route := &routev3.Route{Match: match}
+		if shares := weighted(r.Shares); len(shares) > 0 {
+			route.Action = &routev3.Route_Route{Route: action(shares, protocol, s)}
+		} else {
+			route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 500}}
+		}
+		for _, filter := range r.Filters {
+			filter.apply(route)
+		}
+		list = append(list, route)
+	}
+	return list, nil
+}
+
+// Lead says whether shares lead anywhere.
+func Lead(shares []Share) bool { return len(weighted(shares)) > 0 }
+
+// weighted are the shares that get anything.
+func weighted(shares []Share) []Share {
+	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Weight == 0 })
+}
+
+func everything() *routev3.RouteMatch {
+	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
+}
+
+func action(shares []Share, protocol model.Protocol, s Settings) *routev3.RouteAction {
+	http := s.httpTimeout()
+	a := &routev3.RouteAction{
+		Timeout:           duration(http.RequestTimeout),
+		IdleTimeout:       duration(http.StreamIdleTimeout),
+		MaxStreamDuration: longest(http.RequestTimeout, http.MaxStreamDuration),
+		RetryPolicy:       retries(protocol, s.Retry),
+		HashPolicy:        hashPolicies(s.LoadBalancing),
+	}
+	if len(shares) == 1 {
+		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: shares[0].Cluster}
+		return a
+	}
+	weighted := &routev3.WeightedCluster{}
+	for _, share := range shares {
+		weighted.Clusters = append(weighted.Clusters, &routev3.WeightedCluster_ClusterWeight{
+			Name: share.Cluster, Weight: wrapperspb.UInt32(share.Weight),
+		})
+	}
+	a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: weighted}
+	return a
+}
+
+// longest is how long a stream may last. Clients without a proxy know no other timeout for a request, so that it counts here as
+// well; what is shorter wins, and zero is for ever.
+func longest(request, stream *metav1.Duration) *routev3.RouteAction_MaxStreamDuration {
+	var shortest time.Duration
+	for _, d := range []*metav1.Duration{request, stream} {
+		if d != nil && d.Duration > 0 && (shortest == 0 || d.Duration < shortest) {
+			shortest = d.Duration
+		}
+	}
+	if shortest == 0 {
+		return nil
+	}
+	return &routev3.RouteAction_MaxStreamDuration{MaxStreamDuration: durationpb.New(shortest)}
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// OnStreamOpen has nothing to do: who it is comes with the first request.
+func (s *session) OnStreamOpen(context.Context, int64, string) error { return nil }
+
+// OnDeltaStreamOpen has nothing to do either.
+func (s *session) OnDeltaStreamOpen(context.Context, int64, string) error { return nil }
+
+// OnStreamRequest looks who asks.
+func (s *session) OnStreamRequest(_ int64, request *discovery.DiscoveryRequest) error {
+	return s.greet(request.GetNode().GetId())
+}
+
+// OnStreamDeltaRequest looks who asks.
+func (s *session) OnStreamDeltaRequest(_ int64, request *discovery.DeltaDiscoveryRequest) error {
+	return s.greet(request.GetNode().GetId())
+}
+
+// OnStreamResponse learns the nonce under which an answer goes out.
+func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, answer *discovery.DiscoveryResponse) {
+	s.departed(answer.GetTypeUrl(), answer.GetNonce())
+}
+
+// OnStreamDeltaResponse learns the nonce under which an answer goes out.
+func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, answer *discovery.DeltaDiscoveryResponse) {
+	s.departed(answer.GetTypeUrl(), answer.GetNonce())
+}
+
+// OnStreamClosed parts.
+func (s *session) OnStreamClosed(int64, *core.Node) { s.close() }
+
+// OnDeltaStreamClosed parts.
+func (s *session) OnDeltaStreamClosed(int64, *core.Node) { s.close() }
+
+func (s *session) departed(url, nonce string) {
+	t, _ := resource.TypeOf(url)
+	s.proxy.mu.Lock()
+	defer s.proxy.mu.Unlock()
+	s.ledger.pages[t].departed(nonce)
+}
+
+func (s *session) close() {
+	if s.proxy != nil {
+		s.store.leave(s)
+	}
+}

@@ -1,0 +1,25 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	connectedProxies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fairlead_mesh_connected_proxies",
+		Help: "Proxies of a mesh that are connected to this operator.",
+	}, []string{"mesh"})
+	refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_mesh_refusals_total",
+		Help: "Answers that a proxy of a mesh has refused (NACK).",
+	}, []string{"mesh"})
+)
+
+func init() { metrics.Registry.MustRegister(connectedProxies, refusals) }
+
+// unmeasure forgets a mesh.
+func unmeasure(mesh string) {
+	connectedProxies.DeleteLabelValues(mesh)
+	refusals.DeleteLabelValues(mesh)
+}

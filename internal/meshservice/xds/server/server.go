@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	xds "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// Options of a server.
+type Options struct {
+	Store    *Store
+	Identify Identifier
+	// Namespaced says that the ids of nodes end in a namespace, as on Kubernetes.
+	Namespaced bool
+	Log        logr.Logger
+
+	// Hello is how long a stream may take to say whose it is, Recheck how often that is looked at again, and Stop how
+	// long streams may take to end with the server.
+	Hello, Recheck, Stop time.Duration
+}
+
+// Server speaks the aggregated discovery service.
+type Server struct {
+	discovery.UnimplementedAggregatedDiscoveryServiceServer
+	options Options
+	stopped context.Context
+	stop    context.CancelFunc
+}
+
+// NewServer makes one that does not serve yet.
+func NewServer(options Options) *Server {
+	for _, o := range []struct {
+		value *time.Duration
+		usual time.Duration
+	}{{&options.Hello, 15 * time.Second}, {&options.Recheck, 5 * time.Minute}, {&options.Stop, 5 * time.Second}} {
+		if *o.value == 0 {
+			*o.value = o.usual
+		}
+	}
+	s := &Server{options: options}
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Serve answers on a listener until the context ends: then the streams are told to connect again, and those that do not
+// end by themselves are cut.
+func (s *Server) Serve(ctx context.Context, listener net.Listener, transport credentials.TransportCredentials) error {
+	server := grpc.NewServer(
+		grpc.Creds(transport),
+		grpc.ConnectionTimeout(s.options.Hello),
+		grpc.MaxConcurrentStreams(maxStreams),
+		// A proxy that has gone without a word is noticed within half a minute.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	)
+	discovery.RegisterAggregatedDiscoveryServiceServer(server, s)
+	done := make(chan struct{})
+	defer func() { <-done }()
+	defer s.stop()
+	go func() {
+		defer close(done)
+		select {
+		case <-ctx.Done():
+		case <-s.stopped.Done():
+		}
+		s.stop()
+		hard := time.AfterFunc(s.options.Stop, server.Stop)
+		defer hard.Stop()
+		server.GracefulStop()
+	}()
+	return server.Serve(listener)
+}
+
+// StreamAggregatedResources serves a proxy that takes the state of the world.
+func (s *Server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	return s.run(stream.Context(), func(one *session) error {
+		return sotw.NewServer(one.ctx, one, one, sotw.WithOrderedADS(), byNameOnly(sotw.DeactivateLegacyWildcardForTypes)).
+			StreamHandler(stream, xds.AnyType)
+	})
+}
+
+// DeltaAggregatedResources serves a proxy that takes what has changed.
+func (s *Server) DeltaAggregatedResources(stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	return s.run(stream.Context(), func(one *session) error {
+		return delta.NewServer(one.ctx, one, one, byNameOnly(delta.DeactivateLegacyWildcardForTypes)).
+			DeltaStreamHandler(stream, xds.AnyType)
+	})
+}
+
+// byNameOnly are the types of which no names mean none, and not all.
+func byNameOnly[O any](option func([]string) O) O {
+	return option([]string{resource.Endpoint.URL(), resource.Route.URL()})
+}
+
+// run lasts as long as a stream may. A stream that is stuck, since its proxy reads nothing, is left when it has to end:
+// gRPC then ends it too.
+func (s *Server) run(parent context.Context, serve func(*session) error) error {
+	ctx, end := context.WithCancelCause(parent)
+	defer end(nil)
+	one := &session{
+		store: s.options.Store, identify: s.identify, ctx: ctx, end: end, since: time.Now(),
+		identified: make(chan model.ProxyID, 1), ledger: ledger{pace: s.options.Store.pace, leads: s.options.Store.leads},
+	}
+	done := make(chan error, 1)
+	go func() { done <- serve(one) }()
+	var id model.ProxyID
+	hello, recheck := time.NewTimer(s.options.Hello), time.NewTicker(s.options.Recheck)
+	defer hello.Stop()
+	defer recheck.Stop()
+	for {
+		select {
+		case err := <-done:
+			if ended := context.Cause(ctx); parent.Err() == nil && ended != nil {
+				return ended
+			}
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.stopped.Done():
+			return status.Error(codes.Unavailable, "the control plane stops: connect again")
+		case id = <-one.identified:
+			hello.Stop()
+		case <-hello.C:
+			return status.Errorf(codes.DeadlineExceeded, "no request has come in %s: send one that has the id of the node", s.options.Hello)
+		case <-recheck.C:
+			if id == (model.ProxyID{}) {
+				continue
+			}
+			if err := s.options.Identify.Identify(ctx, id); final(err) {
+				s.options.Log.Info("a proxy has lost its identity", "proxy", id.String(), "why", err.Error())
+				return err
+			}
+		}
+	}
+}
+
+// identify finds out whose stream it is.
+func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, error) {
+	id, err := model.ParseProxyID(node, s.options.Namespaced)
+	if err != nil {
+		return id, status.Error(codes.InvalidArgument, err.Error())
+	}
+	s.options.Store.await(ctx, id)
+	if err := s.options.Identify.Identify(ctx, id); err != nil {
+		s.options.Log.Info("a proxy was refused", "proxy", node, "why", err.Error())
+		if _, told := status.FromError(err); !told {
+			err = status.Errorf(codes.Unauthenticated, "proxy %s: %v", node, err)
+		}
+		return id, err
+	}
+	return id, nil
+}
+
+// final says whether an identity was found to be wrong, rather than not looked at.
+func final(err error) bool {
+	code := status.Code(err)
+	return err != nil && !errors.Is(err, context.Canceled) && (code == codes.Unauthenticated || code == codes.PermissionDenied)
+}

@@ -1,0 +1,271 @@
+// Package server hands each proxy its own configuration over the aggregated discovery service, in an order in which no call
+// fails, and knows what each has acknowledged.
+package server
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// maxStreams of one proxy: a process has one for each of its targets, and no more are expected of an honest one.
+const maxStreams = 256
+
+// Store holds the configuration of every proxy, and what is known of those that are connected.
+type Store struct {
+	pace  Pace
+	leads *leads
+
+	mu      sync.RWMutex
+	proxies map[model.ProxyID]*proxy
+	// members is how many proxies a mesh has.
+	members   map[string]int
+	listeners []func(model.ProxyID)
+	// news is closed, and another put in its place, when a proxy becomes known.
+	news chan struct{}
+}
+
+// proxy is one that may connect.
+type proxy struct {
+	id model.ProxyID
+
+	mu       sync.Mutex
+	config   *resource.Config
+	sessions []*session
+	// most is how many of them there have been at once.
+	most int
+	// partings are streams that have ended, the last one last.
+	partings []parting
+	gone     bool
+}
+
+// NewStore makes one that holds nothing.
+func NewStore() *Store { return NewStoreAt(DefaultPace()) }
+
+// NewStoreAt makes one that changes configurations at another pace.
+func NewStoreAt(pace Pace) *Store {
+	return &Store{pace: pace, leads: newLeads(), proxies: map[model.ProxyID]*proxy{}, members: map[string]int{}, news: make(chan struct{})}
+}
+
+// Set gives a proxy another configuration. It waits for nobody; none at all forgets the proxy.
+func (s *Store) Set(id model.ProxyID, config *resource.Config) {
+	if config == nil {
+		s.Forget(id)
+		return
+	}
+	s.mu.Lock()
+	p := s.proxies[id]
+	if p == nil {
+		s.proxies[id] = &proxy{id: id, config: config}
+		s.members[id.Mesh]++
+		close(s.news)
+		s.news = make(chan struct{})
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+
+	p.mu.Lock()
+	if p.gone { // forgotten meanwhile, and wanted again
+		p.mu.Unlock()
+		s.Set(id, config)
+		return
+	}
+	defer p.mu.Unlock()
+	before := p.config
+	p.config = config
+	if before.Equal(config) {
+		return
+	}
+	for _, session := range p.sessions {
+		session.ledger.retarget(before, config)
+		session.advance()
+	}
+}
+
+// Forget closes the streams of a proxy that is no more. With the last one of a mesh goes what was measured of it.
+func (s *Store) Forget(id model.ProxyID) {
+	s.mu.Lock()
+	p := s.proxies[id]
+	if p == nil {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.proxies, id)
+	s.members[id.Mesh]--
+	s.mu.Unlock()
+	p.forget()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.members[id.Mesh] == 0 {
+		delete(s.members, id.Mesh)
+		unmeasure(id.Mesh)
+	}
+}
+
+// forget is for good: from now on nothing of the proxy is measured.
+func (p *proxy) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	if len(p.sessions) > 0 {
+		connectedProxies.WithLabelValues(p.id.Mesh).Dec()
+	}
+	for _, session := range p.sessions {
+		session.end(status.Errorf(codes.Unavailable, "Dataplane %s of mesh %s is gone", name(p.id), p.id.Mesh))
+	}
+}
+
+// OnChange has a function called, with no locks held, when a proxy connects, leaves, acknowledges or refuses.
+func (s *Store) OnChange(f func(model.ProxyID)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(slices.Clone(s.listeners), f)
+}
+
+func (s *Store) changed(id model.ProxyID) {
+	s.mu.RLock()
+	listeners := s.listeners
+	s.mu.RUnlock()
+	for _, listener := range listeners {
+		listener(id)
+	}
+}
+
+func (s *Store) find(id model.ProxyID) *proxy {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.proxies[id]
+}
+
+// await waits for a proxy to become known, for as long as a client may be kept waiting. A pod may be quicker than its
+// Dataplane, and a control plane that has just begun knows nobody: a client that is refused has its calls fail, and one that
+// waits has them wait.
+func (s *Store) await(ctx context.Context, id model.ProxyID) {
+	patience := time.NewTimer(s.pace.Patience)
+	defer patience.Stop()
+	for {
+		s.mu.RLock()
+		_, known := s.proxies[id]
+		news := s.news
+		s.mu.RUnlock()
+		if known {
+			return
+		}
+		select {
+		case <-news:
+		case <-patience.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Connection is how a proxy stands with the configuration that it should have. One with several streams has it when all
+// of them do.
+func (s *Store) Connection(id model.ProxyID) model.Connection {
+	p := s.find(id)
+	if p == nil {
+		return model.Connection{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.connection()
+}
+
+func (p *proxy) connection() model.Connection {
+	if len(p.sessions) == 0 {
+		return model.Connection{}
+	}
+	c := model.Connection{Connected: true, Since: p.sessions[0].since, Current: true}
+	for _, session := range p.sessions {
+		c.Current = c.Current && session.ledger.current(p.config)
+		c.Refusal = cmp.Or(c.Refusal, session.ledger.refused())
+	}
+	return c
+}
+
+// Connected are the proxies of a mesh that have a stream, in order.
+func (s *Store) Connected(mesh string) []model.ProxyID {
+	s.mu.RLock()
+	var all []*proxy
+	for id, p := range s.proxies {
+		if id.Mesh == mesh {
+			all = append(all, p)
+		}
+	}
+	s.mu.RUnlock()
+	var connected []model.ProxyID
+	for _, p := range all {
+		p.mu.Lock()
+		if len(p.sessions) > 0 && !p.gone {
+			connected = append(connected, p.id)
+		}
+		p.mu.Unlock()
+	}
+	slices.SortFunc(connected, func(a, b model.ProxyID) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return connected
+}
+
+// join counts a stream among those of its proxy.
+func (s *Store) join(id model.ProxyID, one *session) error {
+	p := s.find(id)
+	if p == nil {
+		return unknown(id)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.gone:
+		return unknown(id)
+	case len(p.sessions) >= maxStreams:
+		return status.Errorf(codes.ResourceExhausted, "Dataplane %s of mesh %s has %d streams already: close some", name(id), id.Mesh, maxStreams)
+	}
+	one.proxy = p
+	p.sessions = append(p.sessions, one)
+	p.most = max(p.most, len(p.sessions))
+	if len(p.sessions) == 1 {
+		connectedProxies.WithLabelValues(id.Mesh).Inc()
+	}
+	return nil
+}
+
+// leave ends what join began.
+func (s *Store) leave(one *session) {
+	p := one.proxy
+	p.mu.Lock()
+	before := len(p.sessions)
+	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == one })
+	p.remember(&one.ledger)
+	if before > 0 && len(p.sessions) == 0 && !p.gone {
+		connectedProxies.WithLabelValues(p.id.Mesh).Dec()
+	}
+	one.stop()
+	p.mu.Unlock()
+	s.changed(p.id)
+}
+
+// unknown is no final word: a pod may be quicker than its Dataplane.
+func unknown(id model.ProxyID) error {
+	return status.Errorf(codes.Unavailable, "there is no Dataplane %s in mesh %s, or the Mesh is not there or not served yet: create them, or correct the id of the node", name(id), id.Mesh)
+}
+
+// name is that of the Dataplane, with its namespace if it has one.
+func name(id model.ProxyID) string {
+	if id.Namespace == "" {
+		return id.Name
+	}
+	return id.Namespace + "/" + id.Name
+}

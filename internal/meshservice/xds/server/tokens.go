@@ -1,0 +1,160 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Audience is whom a proxy's token must be meant for.
+const Audience = "fairlead-mesh"
+
+// What a review tells of the pod that a token was issued for.
+const (
+	extraPodName = "authentication.kubernetes.io/pod-name"
+	extraPodUID  = "authentication.kubernetes.io/pod-uid"
+)
+
+const (
+	// reviewLife is how long the word of the API server is believed.
+	reviewLife = time.Minute
+	maxReviews = 4096
+)
+
+// Pod is what a Dataplane stands for on Kubernetes.
+type Pod struct {
+	Name string
+	UID  types.UID
+}
+
+// Tokens believes service account tokens, which the API server has issued for the proxy's pod and for Audience.
+type Tokens struct {
+	reviews typedauthenticationv1.TokenReviewInterface
+	pod     func(model.ProxyID) (Pod, bool)
+	life    time.Duration
+
+	mu    sync.Mutex
+	cache map[[sha256.Size]byte]review
+}
+
+type review struct {
+	status authenticationv1.TokenReviewStatus
+	until  time.Time
+}
+
+// NewTokens asks for reviews, and for the pod that a Dataplane stands for, if it does.
+func NewTokens(reviews typedauthenticationv1.TokenReviewInterface, pod func(model.ProxyID) (Pod, bool)) *Tokens {
+	return &Tokens{reviews: reviews, pod: pod, life: reviewLife, cache: map[[sha256.Size]byte]review{}}
+}
+
+// Identify looks at the token that came with the stream.
+func (t *Tokens) Identify(ctx context.Context, claimed model.ProxyID) error {
+	token := bearer(ctx)
+	if token == "" {
+		return status.Errorf(codes.Unauthenticated,
+			"proxy %s has shown no token: it needs \"authorization: Bearer\" with a token of its pod for the audience %s", claimed, Audience)
+	}
+	result, err := t.review(ctx, token, time.Now())
+	if err != nil {
+		return status.Errorf(codes.Unavailable, "the token of proxy %s cannot be reviewed: %v", claimed, err)
+	}
+	pod, known := t.pod(claimed)
+	return vouched(result, claimed, pod, known)
+}
+
+// bearer is the token of a stream.
+func bearer(ctx context.Context) string {
+	for _, value := range metadata.ValueFromIncomingContext(ctx, "authorization") {
+		if scheme, token, found := strings.Cut(value, " "); found && strings.EqualFold(scheme, "bearer") {
+			return strings.TrimSpace(token)
+		}
+	}
+	return ""
+}
+
+func (t *Tokens) review(ctx context.Context, token string, now time.Time) (authenticationv1.TokenReviewStatus, error) {
+	key := sha256.Sum256([]byte(token))
+	t.mu.Lock()
+	known, found := t.cache[key]
+	t.mu.Unlock()
+	if found && now.Before(known.until) {
+		return known.status, nil
+	}
+	answer, err := t.reviews.Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{Audience}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return authenticationv1.TokenReviewStatus{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.makeRoom(now)
+	t.cache[key] = review{answer.Status, now.Add(t.life)}
+	return answer.Status, nil
+}
+
+// makeRoom forgets what is old, and if that is not enough something else: it is only asked for again.
+func (t *Tokens) makeRoom(now time.Time) {
+	if len(t.cache) < maxReviews {
+		return
+	}
+	for key, old := range t.cache {
+		if !now.Before(old.until) {
+			delete(t.cache, key)
+		}
+	}
+	for key := range t.cache {
+		if len(t.cache) < maxReviews {
+			return
+		}
+		delete(t.cache, key)
+	}
+}
+
+// vouched says what keeps a reviewed token from being that of a proxy's pod.
+func vouched(reviewed authenticationv1.TokenReviewStatus, claimed model.ProxyID, pod Pod, known bool) error {
+	if !reviewed.Authenticated || !slices.Contains(reviewed.Audiences, Audience) {
+		why := reviewed.Error
+		if why == "" {
+			why = "it is not for the audience " + Audience
+		}
+		return status.Errorf(codes.Unauthenticated, "the token of proxy %s does not hold: %s: mount one for the audience %s into its pod", claimed, why, Audience)
+	}
+	if !known {
+		return unknown(claimed)
+	}
+	denied := func(has, needs string) error {
+		return status.Errorf(codes.PermissionDenied, "the token shown is of %s: proxy %s needs one of %s", has, claimed, needs)
+	}
+	account := strings.TrimPrefix(reviewed.User.Username, "system:serviceaccount:")
+	namespace, _, found := strings.Cut(account, ":")
+	if !found || account == reviewed.User.Username || namespace != claimed.Namespace {
+		return denied(reviewed.User.Username, "a service account in namespace "+claimed.Namespace)
+	}
+	name, uid := first(reviewed.User.Extra[extraPodName]), first(reviewed.User.Extra[extraPodUID])
+	if name == "" || name != pod.Name || types.UID(uid) != pod.UID {
+		return denied(fmt.Sprintf("pod %q with UID %q", name, uid), fmt.Sprintf("pod %q with UID %q", pod.Name, pod.UID))
+	}
+	return nil
+}
+
+func first(values authenticationv1.ExtraValue) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}

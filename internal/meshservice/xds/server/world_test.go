@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/wait"
+)
+
+var cart = model.ProxyID{Mesh: "default", Namespace: "shop", Name: "cart-0"}
+
+// serve runs a server until the test ends, and says where.
+func serve(t testing.TB, options Options, transport credentials.TransportCredentials) string {
+	t.Helper()
+	if options.Identify == nil {
+		options.Identify = Insecure{}
+	}
+	if transport == nil {
+		transport = insecure.NewCredentials()
+	}
+	options.Namespaced = true
+	if _, benchmark := t.(*testing.B); !benchmark {
+		options.Log = testr.NewWithInterface(t, testr.Options{})
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- NewServer(options).Serve(ctx, listener, transport) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+func echo(t testing.TB, address, zone string) *callers.Echo {
+	t.Helper()
+	e, err := callers.StartEcho(address, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Stop)
+	return e
+}
+
+// eventually waits until something holds, and looks more often than wait.Until: here everything is in one process.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(wait.Deadline())
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s: not within %s", what, wait.Deadline())
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package snapshot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// dataplane is what counts of a Dataplane: who calls, and who is called.
+type dataplane struct {
+	proxy model.Proxy
+	// object is its name and namespace as an object.
+	object    types.NamespacedName
+	created   time.Time
+	inbounds  []*inbound
+	outbounds []outbound
+	// problems are what of it does not count.
+	problems []Problem
+	// malformed is what it says of its reach that cannot be read.
+	malformed []Problem
+}
+
+// inbound is an instance that is called.
+type inbound struct {
+	of       model.ProxyID
+	endpoint model.Endpoint
+	name     string
+	protocol model.Protocol
+}
+
+func (i *inbound) tag() string { return i.endpoint.Tags[kumav1alpha1.TagService] }
+
+// serves says whether it is behind the port of a MeshService.
+func (i *inbound) serves(target intstr.IntOrString) bool {
+	if target.Type == intstr.String {
+		return target.StrVal == i.name
+	}
+	return uint32(target.IntVal) == i.endpoint.Port
+}
+
+func readDataplane(obj *kumav1alpha1.Dataplane, where desired.Where) *dataplane {
+	id := desired.ProxyOf(obj, where)
+	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time, proxy: model.Proxy{
+		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: desired.ConsumerIn(obj, where),
+	}}
+	n := obj.Spec.Networking
+	if t := n.TransparentProxying; t != nil && t.ReachableBackendRefs != nil && t.ReachableBackendRefs.Malformed != "" {
+		d.malformed = []Problem{{
+			Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: "spec.networking.transparentProxying.reachableBackendRefs",
+			Message: "it cannot be read, and counts as a list of none: a reference has kind, name or labels, and may have namespace and port",
+		}}
+	}
+	d.outbounds = outboundsOf(n, id.Namespace)
+	for i, in := range n.Inbound {
+		// Policies know a proxy by the tags of an inbound that nobody calls, too.
+		d.proxy.Inbounds = append(d.proxy.Inbounds, in.Tags)
+		if in.InForce() == kumav1alpha1.InboundIgnored {
+			continue
+		}
+		if tag, namespace := desired.Overreach(obj, in.Tags, where); tag != "" {
+			d.problems = append(d.problems, Problem{
+				Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: fmt.Sprintf("spec.networking.inbound[%d].tags[%s]", i, tag),
+				Message: fmt.Sprintf("it claims a service of namespace %s, so that nobody calls the inbound: name one of namespace %s, or move the Dataplane to %s or %s",
+					namespace, d.object.Namespace, namespace, where.SystemNamespace),
+			})
+			continue
+		}
+		d.inbounds = append(d.inbounds, &inbound{
+			of: id,
+			endpoint: model.Endpoint{
+				Address: cmp.Or(in.Address, n.AdvertisedAddress, n.Address), Port: uint32(in.Port),
+				Zone: where.Zone, Tags: in.Tags, Ready: in.InForce() == kumav1alpha1.InboundReady,
+			},
+			name:     in.Name,
+			protocol: protocolOf(cmp.Or(in.Protocol, in.Tags[kumav1alpha1.TagProtocol])),
+		})
+	}
+	return d
+}
+
+// reachOf is what a Dataplane says that it calls. A name without a namespace is of its own.
+func reachOf(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach {
+	var reach model.Reach
+	if t == nil {
+		return reach
+	}
+	reach.Services, reach.ServicesSet = t.ReachableServices, len(t.ReachableServices) > 0
+	refs, set := t.BackendRefs()
+	reach.RefsSet = set
+	for _, ref := range refs {
+		r := model.BackendRef{Kind: model.Kind(ref.Kind), Name: ref.Name, Namespace: ref.Namespace, Labels: ref.Labels}
+		if r.Name != "" {
+			r.Namespace = cmp.Or(r.Namespace, namespace)
+		}
+		if ref.Port != nil {
+			r.Port = uint32(*ref.Port)
+		}
+		reach.Refs = append(reach.Refs, r)
+	}
+	return reach
+}
+
+func (d *dataplane) enter(w *world) {
+	m := w.mesh(d.proxy.ID.Mesh)
+	m.namesakes[d.proxy.ID] = append(m.namesakes[d.proxy.ID], d)
+	m.choose(d.proxy.ID)
+	m.byObject[d.object] = d
+	for _, in := range d.inbounds {
+		m.inbounds.add(in.endpoint.Tags, in)
+	}
+	d.touch(m)
+}
+
+func (d *dataplane) leave(w *world) {
+	m := w.mesh(d.proxy.ID.Mesh)
+	m.namesakes[d.proxy.ID] = slices.DeleteFunc(m.namesakes[d.proxy.ID], func(other *dataplane) bool { return other == d })
+	m.choose(d.proxy.ID)
+	delete(m.byObject, d.object)
+	for _, in := range d.inbounds {
+		m.inbounds.remove(in.endpoint.Tags, in)
+	}
+	d.touch(m)
+}
+
+// choose which Dataplane a proxy is, if several say so: in universal namespaces do not tell them apart. That of the system
+// namespace is, where only the owner of the mesh writes, or else the oldest.
+func (m *mesh) choose(id model.ProxyID) {
+	if len(m.namesakes[id]) == 0 {
+		delete(m.namesakes, id)
+		delete(m.proxies, id)
+		return
+	}
+	foreign := func(d *dataplane) int {
+		if d.object.Namespace == m.world.where.SystemNamespace {
+			return 0
+		}
+		return 1
+	}
+	m.proxies[id] = slices.MinFunc(m.namesakes[id], func(a, b *dataplane) int {
+		return cmp.Or(cmp.Compare(foreign(a), foreign(b)), a.created.Compare(b.created), cmp.Compare(a.object.Namespace, b.object.Namespace))
+	})
+}
+
+func (d *dataplane) touch(m *mesh) {
+	m.dirty.proxies.Insert(d.proxy.ID)
+	for _, in := range d.inbounds {
+		if tag := in.tag(); tag != "" {
+			m.dirty.keys.Insert(model.TagKey(tag))
+		}
+		m.selectors.visit(in.endpoint.Tags, m.touch)
+	}
+	for r := range m.byDataplane[d.object] {
+		m.touch(r)
+	}
+}

@@ -1,0 +1,171 @@
+// Package snapshot keeps what every proxy of a zone is sent. It is told of objects one by one, and builds again only what a
+// change touches: resources are made once for a destination, and shared by all proxies that reach it under the same policies.
+package snapshot
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// Options are what is known of the zone whose proxies are served.
+type Options struct {
+	// Zone is its name.
+	Zone string
+	// Environment is kubernetes or universal.
+	Environment string
+	// SystemNamespace is where labels are believed.
+	SystemNamespace string
+}
+
+// Engine turns the objects of a zone into what its proxies are sent. It is safe for concurrent use: what is put waits for the
+// next Flush, and what was last flushed can be read while the next is under way.
+type Engine struct {
+	where desired.Where
+
+	waiting sync.Mutex
+	// objects that were put, or nil where they were deleted.
+	objects  map[objectKey]client.Object
+	tags     map[string]map[string]string
+	switched map[string]map[string]bool
+
+	// building guards all of the world.
+	building sync.Mutex
+	world    *world
+
+	reading sync.RWMutex
+	configs map[model.ProxyID]*resource.Config
+}
+
+// objectKey names an object of any kind.
+type objectKey struct{ kind, namespace, name string }
+
+// New is an engine that knows nothing yet.
+func New(o Options) *Engine {
+	where := desired.Where{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.SystemNamespace}
+	return &Engine{
+		where:    where,
+		objects:  map[objectKey]client.Object{},
+		tags:     map[string]map[string]string{},
+		switched: map[string]map[string]bool{},
+		world:    newWorld(where),
+		configs:  map[model.ProxyID]*resource.Config{},
+	}
+}
+
+// Put tells of an object as it is now. It must not be changed afterwards.
+func (e *Engine) Put(obj client.Object) { e.wait(obj, obj) }
+
+// Delete tells that an object is gone.
+func (e *Engine) Delete(obj client.Object) { e.wait(obj, nil) }
+
+func (e *Engine) wait(of, is client.Object) {
+	key := objectKey{kindOf(of), of.GetNamespace(), of.GetName()}
+	e.waiting.Lock()
+	defer e.waiting.Unlock()
+	e.objects[key] = is
+}
+
+// kindOf does not look at the object's own word, which what comes from a cache has not.
+func kindOf(obj client.Object) string {
+	switch obj.(type) {
+	case *kumav1alpha1.Mesh:
+		return kumav1alpha1.MeshKind
+	case *kumav1alpha1.Dataplane:
+		return kumav1alpha1.DataplaneKind
+	case *kumav1alpha1.ZoneIngress:
+		return kumav1alpha1.ZoneIngressKind
+	case *kumav1alpha1.MeshService:
+		return kumav1alpha1.MeshServiceKind
+	case *kumav1alpha1.MeshMultiZoneService:
+		return kumav1alpha1.MeshMultiZoneServiceKind
+	case *kumav1alpha1.MeshTimeout:
+		return kumav1alpha1.MeshTimeoutKind
+	case *kumav1alpha1.MeshRetry:
+		return kumav1alpha1.MeshRetryKind
+	case *kumav1alpha1.MeshCircuitBreaker:
+		return kumav1alpha1.MeshCircuitBreakerKind
+	case *kumav1alpha1.MeshLoadBalancingStrategy:
+		return kumav1alpha1.MeshLoadBalancingStrategyKind
+	case *kumav1alpha1.MeshHTTPRoute:
+		return kumav1alpha1.MeshHTTPRouteKind
+	case *kumav1alpha1.MeshTCPRoute:
+		return kumav1alpha1.MeshTCPRouteKind
+	case *corev1.Service:
+		return "Service"
+	}
+	panic(fmt.Sprintf("the engine has no use for a %T", obj))
+}
+
+// SetTags tells the VIP of each kuma.io/service of a mesh.
+func (e *Engine) SetTags(mesh string, vips map[string]string) {
+	e.waiting.Lock()
+	defer e.waiting.Unlock()
+	e.tags[mesh] = maps.Clone(vips)
+}
+
+// SetSwitched tells which consumers of a mesh, as namespace/Kind/name, were switched.
+func (e *Engine) SetSwitched(mesh string, consumers map[string]bool) {
+	e.waiting.Lock()
+	defer e.waiting.Unlock()
+	e.switched[mesh] = maps.Clone(consumers)
+}
+
+// Flush builds what was touched since the last time. It returns the proxies whose Config is another now, and those that went.
+func (e *Engine) Flush() []model.ProxyID {
+	e.building.Lock()
+	defer e.building.Unlock()
+
+	e.waiting.Lock()
+	objects, tags, switched := e.objects, e.tags, e.switched
+	e.objects, e.tags, e.switched = map[objectKey]client.Object{}, map[string]map[string]string{}, map[string]map[string]bool{}
+	e.waiting.Unlock()
+
+	for key, obj := range objects {
+		e.world.take(key, obj)
+	}
+	for mesh, vips := range tags {
+		e.world.mesh(mesh).setVIPs(vips)
+	}
+	for mesh, consumers := range switched {
+		e.world.mesh(mesh).setSwitched(consumers)
+	}
+	return e.publish(e.world.build())
+}
+
+// publish lets readers see what was built, and tells what of it is news.
+func (e *Engine) publish(built map[model.ProxyID]*resource.Config) []model.ProxyID {
+	var changed []model.ProxyID
+	for id, config := range built {
+		before := e.configs[id]
+		if before == config || (before != nil && before.Equal(config)) {
+			continue
+		}
+		changed = append(changed, id)
+	}
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	for id, config := range built {
+		if config == nil {
+			delete(e.configs, id)
+		} else {
+			e.configs[id] = config
+		}
+	}
+	return changed
+}
+
+// Config is what a proxy is sent, as of the last Flush; nil if there is no such Dataplane.
+func (e *Engine) Config(id model.ProxyID) *resource.Config {
+	e.reading.RLock()
+	defer e.reading.RUnlock()
+	return e.configs[id]
+}

@@ -1,0 +1,270 @@
+package snapshot
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// meshInput is what counts of a Mesh.
+type meshInput struct {
+	name string
+	mode model.Mode
+	// localFirst says that a tag's instances in other zones are used only while there are none in this.
+	localFirst bool
+}
+
+func readMesh(obj *kumav1alpha1.Mesh) *meshInput {
+	return &meshInput{
+		name: obj.Name, mode: model.Mode(obj.ModeInForce()),
+		localFirst: obj.Spec.Routing != nil && obj.Spec.Routing.LocalityAwareLoadBalancing,
+	}
+}
+
+func (i *meshInput) enter(w *world) { w.mesh(i.name).setMode(i.mode, i.localFirst) }
+func (i *meshInput) leave(w *world) { w.mesh(i.name).setMode(model.Disabled, false) }
+
+// policyInput is a policy.
+type policyInput struct {
+	key    objectKey
+	mesh   string
+	policy kumav1alpha1.Policy
+}
+
+func (i *policyInput) enter(w *world) {
+	m := w.mesh(i.mesh)
+	m.policies[i.key] = i.policy
+	m.dirty.policies = true
+}
+
+func (i *policyInput) leave(w *world) {
+	m := w.mesh(i.mesh)
+	delete(m.policies, i.key)
+	m.dirty.policies = true
+}
+
+// service is what counts of a Service of Kubernetes.
+type service struct {
+	name  types.NamespacedName
+	ips   []string
+	ports []uint32
+}
+
+func readService(obj *corev1.Service) input {
+	s := &service{name: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}}
+	if obj.Spec.Type == corev1.ServiceTypeExternalName {
+		return s
+	}
+	ips := obj.Spec.ClusterIPs
+	if len(ips) == 0 {
+		ips = []string{obj.Spec.ClusterIP}
+	}
+	for _, ip := range ips {
+		if isAddress(ip) {
+			s.ips = append(s.ips, ip)
+		}
+	}
+	for _, port := range obj.Spec.Ports {
+		if port.Protocol == "" || port.Protocol == corev1.ProtocolTCP {
+			s.ports = append(s.ports, uint32(port.Port))
+		}
+	}
+	return s
+}
+
+func (s *service) enter(w *world) {
+	w.services[s.name] = s
+	for _, ip := range s.ips {
+		insert(w.owners, ip, s.name)
+	}
+	s.touch(w)
+}
+
+func (s *service) leave(w *world) {
+	delete(w.services, s.name)
+	for _, ip := range s.ips {
+		remove(w.owners, ip, s.name)
+	}
+	s.touch(w)
+}
+
+// touch what is called by its address.
+func (s *service) touch(w *world) {
+	for _, m := range w.meshes {
+		for _, port := range s.ports {
+			m.dirty.keys.Insert(model.TagKey(model.KubernetesTag(s.name.Name, s.name.Namespace, port)))
+		}
+		for c := range m.byIdentity[s.name] {
+			m.touch(c)
+		}
+		for _, ip := range s.ips {
+			for c := range m.byVIP[ip] {
+				m.touch(c)
+			}
+		}
+	}
+}
+
+// ingress is the way into another zone.
+type ingress struct {
+	name    types.NamespacedName
+	zone    string
+	address string
+	port    uint32
+	// ignored says that it is where it does not count.
+	ignored bool
+	// available are the instances behind it, by mesh and kuma.io/service, and what they speak.
+	available map[string]map[string]available
+}
+
+type available struct {
+	instances uint32
+	protocol  model.Protocol
+}
+
+func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.Where) input {
+	n := obj.Spec.Networking
+	i := &ingress{
+		name:      types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name},
+		zone:      obj.Spec.Zone,
+		address:   n.AdvertisedAddress,
+		port:      uint32(n.AdvertisedPort),
+		ignored:   !desired.Trusted(obj, where),
+		available: map[string]map[string]available{},
+	}
+	if i.address == "" {
+		i.address = n.Address
+	}
+	if i.port == 0 {
+		i.port = uint32(n.Port)
+	}
+	if i.zone == where.Zone {
+		i.zone = "" // the own zone's instances are called without it
+	}
+	for _, a := range obj.Spec.AvailableServices {
+		tag := a.Tags[kumav1alpha1.TagService]
+		if tag == "" {
+			continue
+		}
+		mesh := a.Mesh
+		if mesh == "" {
+			mesh = kumav1alpha1.DefaultMesh
+		}
+		if i.available[mesh] == nil {
+			i.available[mesh] = map[string]available{}
+		}
+		// A service is listed once for each set of tags that its instances have.
+		all := i.available[mesh][tag]
+		all.protocol = common(all.protocol, protocolOf(a.Tags[kumav1alpha1.TagProtocol]))
+		all.instances += uint32(max(a.Instances, 1))
+		i.available[mesh][tag] = all
+	}
+	return i
+}
+
+func (i *ingress) enter(w *world) {
+	if i.ignored {
+		w.ignored[i.name] = i
+		return
+	}
+	if i.zone == "" {
+		return
+	}
+	if w.ingresses[i.zone] == nil {
+		w.ingresses[i.zone] = map[types.NamespacedName]*ingress{}
+	}
+	w.ingresses[i.zone][i.name] = i
+	for mesh, tags := range i.available {
+		m := w.mesh(mesh)
+		for tag := range tags {
+			if m.remote[tag] == nil {
+				m.remote[tag] = map[*ingress]available{}
+			}
+			m.remote[tag][i] = tags[tag]
+		}
+	}
+	i.touch(w)
+}
+
+func (i *ingress) leave(w *world) {
+	if i.ignored {
+		delete(w.ignored, i.name)
+		return
+	}
+	if i.zone == "" {
+		return
+	}
+	delete(w.ingresses[i.zone], i.name)
+	if len(w.ingresses[i.zone]) == 0 {
+		delete(w.ingresses, i.zone)
+	}
+	for mesh, tags := range i.available {
+		m := w.mesh(mesh)
+		for tag := range tags {
+			delete(m.remote[tag], i)
+			if len(m.remote[tag]) == 0 {
+				delete(m.remote, tag)
+			}
+		}
+	}
+	i.touch(w)
+}
+
+func (i *ingress) touch(w *world) {
+	for mesh, tags := range i.available {
+		for tag := range tags {
+			w.mesh(mesh).dirty.keys.Insert(model.TagKey(tag))
+		}
+	}
+	for _, m := range w.meshes {
+		for r := range m.byZone[i.zone] {
+			m.touch(r)
+		}
+	}
+}
+
+// usable says whether clients can be sent there.
+func (i *ingress) usable() bool { return isAddress(i.address) && i.port > 0 && i.port <= 65535 }
+
+func isAddress(text string) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && address.Zone() == ""
+}
+
+// protocolOf is nothing where nothing is said.
+func protocolOf(written string) model.Protocol {
+	if written == "" {
+		return ""
+	}
+	return model.ProtocolOf(written)
+}
+
+// What can be spoken with something that speaks a protocol, best first.
+var spoken = map[model.Protocol][]model.Protocol{
+	model.GRPC:  {model.GRPC, model.HTTP2, model.TCP},
+	model.HTTP2: {model.HTTP2, model.TCP},
+	model.HTTP:  {model.HTTP, model.TCP},
+	model.TCP:   {model.TCP},
+}
+
+// common is the best that can be spoken with both. What says nothing goes along.
+func common(a, b model.Protocol) model.Protocol {
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	}
+	for _, p := range spoken[a] {
+		if slices.Contains(spoken[b], p) {
+			return p
+		}
+	}
+	return model.TCP
+}

@@ -1,0 +1,160 @@
+package snapshot
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
+)
+
+// affinityTags are those by which instances in the own zone are preferred.
+func affinityTags(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []kumav1alpha1.AffinityTag {
+	if conf == nil || conf.LocalityAwareness == nil || conf.LocalityAwareness.LocalZone == nil {
+		return nil
+	}
+	if disabled := conf.LocalityAwareness.Disabled; disabled != nil && *disabled {
+		return nil
+	}
+	return conf.LocalityAwareness.LocalZone.AffinityTags
+}
+
+// localities are the endpoints of a destination that can be called, in the order in which a proxy of the zone with these tags
+// should. The second value is by how much a priority may be short of healthy ones, if that is said.
+func localities(d *destination, zone string, conf *kumav1alpha1.MeshLoadBalancingStrategyConf, tags map[string]string) ([]build.Locality, uint32) {
+	byZone := map[string][]model.Endpoint{}
+	seen := map[string]bool{}
+	for _, e := range d.endpoints {
+		address := e.Address + " " + strconv.Itoa(int(e.Port))
+		// The same address in two zones would be refused by clients.
+		if e.Ready && !seen[address] {
+			seen[address] = true
+			byZone[e.Zone] = append(byZone[e.Zone], e)
+		}
+	}
+	tiers, overprovisioning := tiers(d, zone, byZone, conf)
+	var list []build.Locality
+	var priority uint32
+	for _, zones := range tiers {
+		before := len(list)
+		for _, z := range zones {
+			if len(byZone[z]) == 0 {
+				continue
+			}
+			if z == zone {
+				list = append(list, neighbourhoods(zone, byZone[z], affinityTags(conf), tags, priority)...)
+			} else {
+				list = append(list, build.Locality{Zone: z, Priority: priority, Endpoints: byZone[z]})
+			}
+		}
+		if len(list) > before {
+			priority++
+		}
+	}
+	return list, overprovisioning
+}
+
+// tiers are zones that come first, second, and so on.
+func tiers(d *destination, zone string, byZone map[string][]model.Endpoint, conf *kumav1alpha1.MeshLoadBalancingStrategyConf) ([][]string, uint32) {
+	var others []string
+	for z := range byZone {
+		if z != zone {
+			others = append(others, z)
+		}
+	}
+	slices.Sort(others)
+	together := [][]string{append([]string{zone}, others...)}
+	if d.Key.Kind == model.MeshService {
+		return together, 0
+	}
+	if conf == nil || conf.LocalityAwareness == nil {
+		if d.localFirst {
+			return [][]string{{zone}, others}, 0
+		}
+		return together, 0
+	}
+	aware := conf.LocalityAwareness
+	if aware.Disabled != nil && *aware.Disabled {
+		return together, 0
+	}
+	// Who says how zones come into it, but not how others do, stays in his own.
+	tiers := [][]string{{zone}}
+	if aware.CrossZone == nil {
+		return tiers, 0
+	}
+	for _, f := range aware.CrossZone.Failover {
+		if f.From != nil && !slices.Contains(f.From.Zones, zone) {
+			continue
+		}
+		if f.To.Type == "None" {
+			break
+		}
+		var tier []string
+		for _, z := range others {
+			listed := slices.Contains(f.To.Zones, z)
+			if f.To.Type == "Any" || f.To.Type == "Only" && listed || f.To.Type == "AnyExcept" && !listed {
+				tier = append(tier, z)
+			}
+		}
+		others = slices.DeleteFunc(others, func(z string) bool { return slices.Contains(tier, z) })
+		tiers = append(tiers, tier)
+	}
+	return tiers, overprovisioning(aware.CrossZone.FailoverThreshold)
+}
+
+// overprovisioning so that the next priority is used below a share of healthy endpoints, in percent.
+func overprovisioning(threshold *kumav1alpha1.FailoverThreshold) uint32 {
+	if threshold == nil {
+		return 0
+	}
+	percentage, err := strconv.ParseFloat(strings.TrimSuffix(threshold.Percentage.String(), "%"), 64)
+	if err != nil || percentage <= 0 || percentage > 100 {
+		return 0
+	}
+	return uint32(math.Round(100 * 100 / percentage))
+}
+
+// neighbourhoods are the endpoints of the own zone: those that have a tag's value in common with the proxy come together, and
+// are chosen more often, the earlier the tag.
+func neighbourhoods(zone string, endpoints []model.Endpoint, preferred []kumav1alpha1.AffinityTag, tags map[string]string, priority uint32) []build.Locality {
+	if len(preferred) == 0 {
+		return []build.Locality{{Zone: zone, Priority: priority, Endpoints: endpoints}}
+	}
+	rest := build.Locality{Zone: zone, Priority: priority, Weight: 1}
+	near := make([]build.Locality, len(preferred))
+	for _, e := range endpoints {
+		i := slices.IndexFunc(preferred, func(tag kumav1alpha1.AffinityTag) bool {
+			value, found := tags[tag.Key]
+			return found && e.Tags[tag.Key] == value
+		})
+		if i < 0 {
+			rest.Endpoints = append(rest.Endpoints, e)
+		} else {
+			near[i].Endpoints = append(near[i].Endpoints, e)
+		}
+	}
+	var list []build.Locality
+	for i, tag := range preferred {
+		if len(near[i].Endpoints) > 0 {
+			list = append(list, build.Locality{
+				Zone: zone, SubZone: tag.Key + "=" + tags[tag.Key], Priority: priority,
+				Weight: affinityWeight(preferred, i), Endpoints: near[i].Endpoints,
+			})
+		}
+	}
+	if len(rest.Endpoints) > 0 {
+		list = append(list, rest)
+	}
+	return list
+}
+
+// affinityWeight of a tag: what is written, or else nine times as much as all after it.
+func affinityWeight(preferred []kumav1alpha1.AffinityTag, i int) uint32 {
+	if w := preferred[i].Weight; w != nil && *w > 0 {
+		return uint32(*w)
+	}
+	return 9 * uint32(math.Pow10(min(len(preferred)-i-1, 8)))
+}

@@ -1,0 +1,195 @@
+package snapshot
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// mesh is all that was told of a mesh, and what was made of it.
+type mesh struct {
+	world      *world
+	name       string
+	mode       model.Mode
+	localFirst bool
+	vips       map[string]string
+	switched   map[string]bool
+	policies   map[objectKey]kumav1alpha1.Policy
+
+	proxies   map[model.ProxyID]*dataplane
+	namesakes map[model.ProxyID][]*dataplane
+	byObject  map[types.NamespacedName]*dataplane
+	inbounds  pairs[*inbound]
+	// remote are the ways to a tag's instances in other zones.
+	remote map[string]map[*ingress]available
+
+	claims map[model.Key][]*claim
+	// headless are Services whose pods are called one by one, as a whole.
+	headless    map[model.Key]sets.Set[*claim]
+	byIdentity  map[types.NamespacedName]sets.Set[*claim]
+	byVIP       map[string]sets.Set[*claim]
+	byZone      map[string]sets.Set[*claim]
+	byDataplane map[types.NamespacedName]sets.Set[*claim]
+	// selectors are of MeshServices, by tags; labelled are those MeshServices, and multiZone selects them.
+	selectors selectors[*claim]
+	labelled  pairs[*claim]
+	multiZone selectors[*claim]
+
+	destinations destinations
+	// directory finds the backends of routes, once one is asked for.
+	directory *policy.Directory
+	set       *policy.Set
+	// previous are the variants of destinations before policies were compiled, while that is going on.
+	previous map[*destination]map[*policy.Class]*variant
+	affinity []string
+	reaches  map[string]*reachSet
+	groups   map[groupKey]*group
+	grouped  map[model.ProxyID]*group
+	dirty    dirt
+	// called and hosts are used while a group is put together.
+	called, hosts map[string]winner
+}
+
+// dirt is what must be looked at again.
+type dirt struct {
+	keys     sets.Set[model.Key]
+	proxies  sets.Set[model.ProxyID]
+	policies bool
+	mode     bool
+}
+
+func newDirt() dirt { return dirt{keys: sets.New[model.Key](), proxies: sets.New[model.ProxyID]()} }
+
+func newMesh(w *world, name string) *mesh {
+	return &mesh{
+		world: w, name: name, mode: model.Disabled,
+		policies:     map[objectKey]kumav1alpha1.Policy{},
+		proxies:      map[model.ProxyID]*dataplane{},
+		namesakes:    map[model.ProxyID][]*dataplane{},
+		byObject:     map[types.NamespacedName]*dataplane{},
+		inbounds:     pairs[*inbound]{},
+		remote:       map[string]map[*ingress]available{},
+		claims:       map[model.Key][]*claim{},
+		headless:     map[model.Key]sets.Set[*claim]{},
+		byIdentity:   map[types.NamespacedName]sets.Set[*claim]{},
+		byVIP:        map[string]sets.Set[*claim]{},
+		byZone:       map[string]sets.Set[*claim]{},
+		byDataplane:  map[types.NamespacedName]sets.Set[*claim]{},
+		selectors:    newSelectors[*claim](),
+		labelled:     pairs[*claim]{},
+		multiZone:    newSelectors[*claim](),
+		destinations: newDestinations(),
+		set:          policy.Compile(nil, w.where),
+		reaches:      map[string]*reachSet{},
+		groups:       map[groupKey]*group{},
+		grouped:      map[model.ProxyID]*group{},
+		dirty:        newDirt(),
+		called:       map[string]winner{},
+		hosts:        map[string]winner{},
+	}
+}
+
+// empty says that nothing is left of it.
+func (m *mesh) empty() bool {
+	return len(m.proxies)+len(m.grouped)+len(m.destinations.all)+len(m.claims)+len(m.policies)+len(m.vips)+len(m.switched) == 0 &&
+		m.mode == model.Disabled && !m.localFirst
+}
+
+func (m *mesh) setMode(mode model.Mode, localFirst bool) {
+	if m.mode != mode {
+		m.mode, m.dirty.mode = mode, true
+	}
+	if m.localFirst != localFirst {
+		m.localFirst = localFirst
+		for key := range m.destinations.all {
+			if key.Kind == model.Tag {
+				m.dirty.keys.Insert(key)
+			}
+		}
+	}
+}
+
+func (m *mesh) setVIPs(vips map[string]string) {
+	for _, all := range []map[string]string{m.vips, vips} {
+		for tag := range all {
+			if m.vips[tag] != vips[tag] {
+				m.dirty.keys.Insert(model.TagKey(tag))
+			}
+		}
+	}
+	m.vips = vips
+}
+
+func (m *mesh) setSwitched(consumers map[string]bool) {
+	if maps.Equal(m.switched, consumers) {
+		return
+	}
+	for id, d := range m.proxies {
+		if m.switched[d.proxy.Consumer] != consumers[d.proxy.Consumer] {
+			m.dirty.proxies.Insert(id)
+		}
+	}
+	m.switched = consumers
+}
+
+// touch the destinations that a claim says it is, and those made of them.
+func (m *mesh) touch(c *claim) {
+	for _, port := range c.ports {
+		key := c.key(uint32(port.Port))
+		m.dirty.keys.Insert(key)
+		if c.headless != "" {
+			m.dirty.keys.Insert(c.whole(key))
+		}
+	}
+	if c.kind == model.MeshService {
+		m.multiZone.visit(c.labels, m.touch)
+	}
+}
+
+// build brings the mesh up to date, from destinations over what policies say of them to what proxies are sent.
+func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
+	if m.dirty.policies {
+		m.compile()
+	}
+	changes := m.refresh()
+	if m.dirty.mode || changes.structural() {
+		m.reroute(&changes)
+	}
+	m.reachAgain(changes)
+	gone := m.regroup()
+	if m.dirty.mode || changes.structural() {
+		for _, g := range m.groups {
+			g.dirty = g.dirty || len(g.outbounds) > 0
+		}
+	}
+	for _, d := range changes.reshaped {
+		d.eachGroup(func(g *group) { g.dirty = true })
+	}
+	for _, d := range changes.moved {
+		d.eachGroup(func(g *group) { g.moved = append(g.moved, d) })
+	}
+	for _, g := range m.groups {
+		if g.build(m) {
+			for id := range g.members {
+				built[id] = g.config
+			}
+		}
+		for id := range g.joined {
+			built[id] = g.config
+		}
+		g.joined = nil
+	}
+	for _, id := range gone {
+		built[id] = nil
+	}
+	if m.dirty.policies {
+		m.destinations.sweep(m.groups)
+	}
+	m.dirty, m.previous = newDirt(), nil
+}

@@ -1,0 +1,123 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// route makes a variant send requests and connections where policies say.
+func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
+	var rules []build.Rule
+	switch {
+	case e.HTTPRoute != nil && d.Protocol.HasRequests():
+		v.routed = true
+		for i, rule := range e.HTTPRoute.Rules {
+			if r, ok := m.rule(v, d, i, rule); ok {
+				rules = append(rules, r)
+			}
+		}
+	case e.TCPRoute != nil && len(e.TCPRoute.BackendRefs) > 0:
+		v.routed = true
+		if v.shares = m.shares(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace); !build.Lead(v.shares) {
+			v.report(resource.Route, d.cluster+" backends", m.nobody(d, kumav1alpha1.MeshTCPRouteKind))
+		}
+	}
+	v.route = v.seal(d, resource.Route, d.cluster)(build.Routes(d.cluster, d.Protocol, rules, v.shares, v.settings))
+}
+
+// rule of a route. One that cannot be followed is left out, so that it takes no other with it.
+func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (build.Rule, bool) {
+	rule := build.Rule{Hostnames: from.Hostnames, Match: from.Match, Shares: v.shares}
+	report := func(err error) {
+		v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), Problem{
+			Object: d.object, Field: "rules of the MeshHTTPRoutes for it",
+			Message: fmt.Sprintf("%v: correct it; until then the rule is left out", err),
+		})
+	}
+	for _, written := range from.Filters {
+		filter, err := build.ReadFilter(written)
+		if err != nil {
+			report(err)
+			return rule, false
+		}
+		if filter.RequestMirror != nil {
+			if backend := m.backend(filter.RequestMirror.BackendRef, from.Namespace); backend != nil {
+				v.leadsTo(backend)
+				filter.RequestMirror.Cluster = backend.cluster
+			}
+		}
+		rule.Filters = append(rule.Filters, filter)
+	}
+	if len(from.BackendRefs) > 0 {
+		if rule.Shares = m.shares(v, from.BackendRefs, from.Namespace); !build.Lead(rule.Shares) {
+			v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), m.nobody(d, kumav1alpha1.MeshHTTPRouteKind))
+		}
+	}
+	if err := rule.Check(); err != nil {
+		report(err)
+		return rule, false
+	}
+	return rule, true
+}
+
+// nobody is the problem with a route that leads to none of its backends in the mode of the mesh.
+func (m *mesh) nobody(d *destination, kind string) Problem {
+	what := "connections"
+	if d.Protocol.HasRequests() {
+		what = "requests"
+	}
+	return Problem{
+		Object: d.object, Field: "backendRefs of the " + kind + " for it",
+		Message: fmt.Sprintf("none of them with a weight can be used in mode %s: correct them; until then %s are refused", m.mode, what),
+	}
+}
+
+// shares of the backends that there are. Policies whose backends are not there are told so with all else that refers to nothing.
+func (m *mesh) shares(v *variant, refs []kumav1alpha1.BackendRef, namespace string) []build.Share {
+	var list []build.Share
+	for _, ref := range refs {
+		backend := m.backend(ref, namespace)
+		if backend == nil {
+			continue
+		}
+		v.leadsTo(backend)
+		share := build.Share{Cluster: backend.cluster, Weight: 1}
+		if ref.Weight != nil {
+			share.Weight = uint32(max(*ref.Weight, 0))
+		}
+		list = append(list, share)
+	}
+	return list
+}
+
+func (v *variant) leadsTo(backend *destination) {
+	if !slices.Contains(v.backends, backend) {
+		v.backends = append(v.backends, backend)
+	}
+}
+
+// backend that a reference means; of several, that of this zone, or else the first.
+func (m *mesh) backend(ref kumav1alpha1.BackendRef, namespace string) *destination {
+	if m.directory == nil {
+		var there []model.Destination
+		for key, d := range m.destinations.all {
+			// Routes lead to nothing that the mode has no use for.
+			if tag := key.Kind == model.Tag; tag && m.mode != model.Exclusive || !tag && m.mode != model.Disabled {
+				there = append(there, d.Destination)
+			}
+		}
+		m.directory = policy.NewDirectory(there)
+	}
+	found := m.directory.Backends(ref, namespace)
+	if len(found) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(found, nearer)
+	return m.destinations.all[first.Key]
+}

@@ -1,0 +1,166 @@
+package snapshot
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// variant is the resources of a destination of which policies say one thing.
+type variant struct {
+	settings       build.Settings
+	cluster, route *resource.Resource
+	// shares are where connections go.
+	shares []build.Share
+	// listeners are by where they are, and endpoints by who the neighbours are; both are made when they are needed.
+	listeners map[front]*resource.Resource
+	endpoints map[string]*resource.Resource
+	// backends are other destinations that routes lead to, if routed says that they do.
+	backends []*destination
+	routed   bool
+	// problems are by the resource that could not be made.
+	problems map[resource.Type]map[string]Problem
+}
+
+// variant of a destination for the proxies of a class.
+func (m *mesh) variant(d *destination, class *policy.Class) *variant {
+	v := d.byClass[class]
+	if v != nil {
+		return v
+	}
+	effective := m.set.Resolve(class, d.Destination)
+	v = d.variants[effective.Fingerprint()]
+	if v == nil {
+		v = m.newVariant(d, effective)
+		d.variants[effective.Fingerprint()] = v
+	}
+	d.byClass[class] = v
+	return v
+}
+
+func (m *mesh) newVariant(d *destination, e *policy.Effective) *variant {
+	v := &variant{
+		settings: build.Settings{
+			Timeout: e.Timeout, Retry: e.Retry, CircuitBreaker: e.CircuitBreaker, LoadBalancing: e.LoadBalancing,
+		},
+		listeners: map[front]*resource.Resource{},
+		endpoints: map[string]*resource.Resource{},
+		shares:    []build.Share{{Cluster: d.cluster, Weight: 1}},
+	}
+	v.cluster = v.seal(d, resource.Cluster, d.cluster)(build.Cluster(d.cluster, d.Protocol, v.settings))
+	m.route(v, d, e)
+	return v
+}
+
+// seal what is built, or remember why it could not be.
+func (v *variant) seal(d *destination, t resource.Type, name string) func(build.Message, error) *resource.Resource {
+	return func(message build.Message, err error) *resource.Resource {
+		r, err := build.Seal(name, message, err)
+		if err != nil {
+			v.report(t, name, Problem{
+				Object: d.object, Message: err.Error() + ": correct the policies for it, or its addresses; until then proxies do without",
+			})
+			return nil
+		}
+		delete(v.problems[t], name)
+		return r
+	}
+}
+
+func (v *variant) report(t resource.Type, name string, p Problem) {
+	if v.problems == nil {
+		v.problems = map[resource.Type]map[string]Problem{}
+	}
+	if v.problems[t] == nil {
+		v.problems[t] = map[string]Problem{}
+	}
+	v.problems[t][name] = p
+}
+
+// listener at a front, or nil if there can be none.
+func (v *variant) listener(d *destination, f front) *resource.Resource {
+	if l, made := v.listeners[f]; made {
+		return l
+	}
+	var l *resource.Resource
+	seal := v.seal(d, resource.Listener, f.name)
+	switch {
+	case f.api:
+		l = seal(build.API(f.name, d.cluster, v.settings))
+	case d.Protocol.HasRequests():
+		l = seal(build.HTTPOutbound(f.place(), d.cluster, v.settings))
+	default:
+		l = seal(build.TCPOutbound(f.place(), d.cluster, v.shares, v.settings))
+	}
+	v.listeners[f] = l
+	return l
+}
+
+// endpointsFor proxies with these tags.
+func (v *variant) endpointsFor(m *mesh, d *destination, tags map[string]string) *resource.Resource {
+	key := affinityText(v.neighbours(), tags)
+	if e, made := v.endpoints[key]; made {
+		return e
+	}
+	localities, overprovisioning := localities(d, m.world.where.Zone, v.settings.LoadBalancing, tags)
+	e := v.seal(d, resource.Endpoint, d.cluster)(build.Endpoints(d.cluster, localities, overprovisioning), nil)
+	v.endpoints[key] = e
+	return e
+}
+
+// neighbours are the tags by which they are told.
+func (v *variant) neighbours() []string {
+	var keys []string
+	for _, tag := range affinityTags(v.settings.LoadBalancing) {
+		keys = append(keys, tag.Key)
+	}
+	return keys
+}
+
+// compile the policies, and ask them again about every proxy.
+func (m *mesh) compile() {
+	var list []policy.Policy
+	keys := sets.New[string]()
+	for _, p := range m.policies {
+		list = append(list, p)
+		if s, ok := p.(*kumav1alpha1.MeshLoadBalancingStrategy); ok {
+			for i := range s.Spec.To {
+				for _, tag := range affinityTags(&s.Spec.To[i].Default) {
+					keys.Insert(tag.Key)
+				}
+			}
+		}
+	}
+	m.set = policy.Compile(list, m.world.where)
+	affinity := slices.Sorted(slices.Values(keys.UnsortedList()))
+	m.previous = map[*destination]map[*policy.Class]*variant{}
+	for _, d := range m.destinations.all {
+		if slices.Equal(m.affinity, affinity) {
+			m.previous[d] = d.byClass
+		}
+		d.byClass = map[*policy.Class]*variant{}
+	}
+	m.affinity = affinity
+	for id := range m.proxies {
+		m.dirty.proxies.Insert(id)
+	}
+}
+
+// reroute makes routes find what they refer to again, after what there is has changed.
+func (m *mesh) reroute(c *changes) {
+	m.directory = nil
+	for _, d := range m.destinations.all {
+		for _, v := range d.variants {
+			if v.routed {
+				d.forget()
+				c.reshaped = append(c.reshaped, d)
+				break
+			}
+		}
+	}
+}

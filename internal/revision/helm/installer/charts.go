@@ -1,0 +1,120 @@
+package installer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
+)
+
+// Charts hands out charts, and looks at their source again only every so often: an event must not cost a walk through
+// files or a call over the network.
+type Charts struct {
+	source charts.Source
+	now    func() time.Time
+
+	mu       sync.Mutex
+	loaded   map[chartKey]loadedChart
+	versions knownVersions
+}
+
+type knownVersions struct {
+	all   []string
+	err   error
+	until time.Time
+}
+
+type chartKey struct{ name, version string }
+
+// loadedChart is the last answer, and until when it is good enough. One that could not be had may be an earlier one.
+type loadedChart struct {
+	chart *charts.Chart
+	err   error
+	until time.Time
+}
+
+// failureLasts keeps a source that does not answer from being asked with every event.
+const failureLasts = 15 * time.Second
+
+// NewCharts hands out charts of a source.
+func NewCharts(source charts.Source) *Charts {
+	return &Charts{source: source, now: time.Now, loaded: map[chartKey]loadedChart{}}
+}
+
+// Load a chart of an exact version. The error is a *charts.NotFoundError when the source is known not to have it, and
+// otherwise an *UnavailableError.
+func (c *Charts) Load(ctx context.Context, name, version string) (*charts.Chart, error) {
+	key := chartKey{name, version}
+	before, ok := c.remembered(key)
+	if ok && c.now().Before(before.until) {
+		return before.chart, before.err
+	}
+	answer := loadedChart{until: c.now().Add(c.source.Refresh())}
+	answer.chart, answer.err = c.source.Load(ctx, name, version)
+	if answer.err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if answer.err != nil {
+		answer.until = c.now().Add(min(failureLasts, c.source.Refresh()))
+		if answer.err = c.explain(ctx, version, answer.err); before.chart != nil {
+			answer.chart, answer.err = before.chart, nil
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loaded[key] = answer
+	return answer.chart, answer.err
+}
+
+func (c *Charts) remembered(key chartKey) (loadedChart, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	loaded, ok := c.loaded[key]
+	return loaded, ok
+}
+
+func (c *Charts) explain(ctx context.Context, version string, err error) error {
+	if known, listErr := c.Versions(ctx); listErr == nil {
+		if _, unknown := charts.Resolve(version, known); unknown != nil {
+			return unknown
+		}
+	}
+	return &UnavailableError{err}
+}
+
+// Versions that there are charts of.
+func (c *Charts) Versions(ctx context.Context) ([]string, error) {
+	c.mu.Lock()
+	known := c.versions
+	c.mu.Unlock()
+	if c.now().Before(known.until) {
+		return known.all, known.err
+	}
+	all, err := c.source.Versions(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	// Sources remember what they can; this is for many events at once, and for one that does not answer.
+	known = knownVersions{all, err, c.now().Add(time.Second)}
+	if err != nil {
+		known.until = c.now().Add(min(failureLasts, c.source.Refresh()))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.versions = known
+	return all, err
+}
+
+// Has tells whether there are charts of a version, as far as that is known.
+func (c *Charts) Has(ctx context.Context) func(version string) bool {
+	known, err := c.Versions(ctx)
+	return func(version string) bool { return err != nil || slices.Contains(known, version) }
+}
+
+// Refresh is how often it is worth asking for newer versions.
+func (c *Charts) Refresh() time.Duration { return c.source.Refresh() }
+
+// AskAgain is when to look for a chart again that could not be had.
+func (c *Charts) AskAgain() time.Duration { return min(failureLasts, c.source.Refresh()) }

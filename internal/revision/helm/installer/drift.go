@@ -1,0 +1,122 @@
+package installer
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
+)
+
+// Drift is an object that is not as it was installed.
+type Drift struct {
+	Desired *unstructured.Unstructured
+	// Field is the first that differs; it is empty when the object is gone.
+	Field string
+}
+
+// seen is the trace that our own apply left on an object when it was last compared in full. Whoever changes a field
+// of ours takes it away from us, so that the trace changes with it; a status that is written does not touch it. The trace
+// itself may be as long as the object.
+type seen struct {
+	uid   types.UID
+	trace [sha256.Size]byte
+}
+
+func (s seen) traced() bool { return s.trace != [sha256.Size]byte{} }
+
+type comparisons struct {
+	mu   sync.Mutex
+	last map[objectKey]seen
+}
+
+type objectKey struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+func keyOf(object *unstructured.Unstructured) objectKey {
+	return objectKey{object.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(object)}
+}
+
+// drift compares what was installed with what is there. Only what has been touched since the last time is read.
+func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured) ([]Drift, error) {
+	var drifts []Drift
+	for _, object := range desired {
+		if !k.objects.cached(object.GroupVersionKind()) {
+			continue
+		}
+		have, err := k.objects.get(ctx, object.GroupVersionKind(), client.ObjectKeyFromObject(object))
+		if err != nil {
+			return nil, err
+		}
+		now := traceOf(have)
+		if k.compared.same(keyOf(object), now) {
+			continue
+		}
+		drift, version, err := k.inspect(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		if drift != nil {
+			drifts = append(drifts, *drift)
+		} else if now.traced() && have.ResourceVersion == version {
+			// The cache may be behind, and what bears no trace of ours would not show that somebody changes it.
+			k.compared.remember(keyOf(object), now)
+		}
+	}
+	return drifts, nil
+}
+
+// inspect compares an object in full, and tells which version of it.
+func (k *Keeper) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, string, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(desired.GroupVersionKind())
+	err := k.live.Get(ctx, client.ObjectKeyFromObject(desired), live)
+	if apierrors.IsNotFound(err) {
+		return &Drift{Desired: desired}, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("get %s: %w", nameOf(desired), err)
+	}
+	if field, differs := release.Differs(desired, live); differs {
+		return &Drift{Desired: desired, Field: field}, "", nil
+	}
+	return nil, live.GetResourceVersion(), nil
+}
+
+func (c *comparisons) same(key objectKey, now seen) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, known := c.last[key]
+	return known && now.uid != "" && last == now
+}
+
+func (c *comparisons) remember(key objectKey, now seen) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[key] = now
+}
+
+// traceOf is told by metadata as the API server has written it: in a whole object, the same is put in other words.
+func traceOf(object *metav1.PartialObjectMetadata) seen {
+	if object == nil {
+		return seen{}
+	}
+	now := seen{uid: object.GetUID()}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager == v1.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil {
+			now.trace = sha256.Sum256(append(now.trace[:], entry.FieldsV1.String()...))
+		}
+	}
+	return now
+}

@@ -1,0 +1,54 @@
+package installer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Protect keeps an owner of a release until what is installed for it is gone.
+func Protect(ctx context.Context, c client.Client, owner client.Object) error {
+	return patchFinalizers(ctx, c, owner, controllerutil.AddFinalizer)
+}
+
+// LetGo removes what keeps the owner of a release.
+func LetGo(ctx context.Context, c client.Client, owner client.Object) error {
+	return client.IgnoreNotFound(patchFinalizers(ctx, c, owner, controllerutil.RemoveFinalizer))
+}
+
+func patchFinalizers(ctx context.Context, c client.Client, owner client.Object, change func(client.Object, string) bool) error {
+	before := owner.DeepCopyObject().(client.Object)
+	if !change(owner, v1.FinalizerUninstall) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.Patch(ctx, owner, patch, client.FieldOwner(v1.FieldOwner)); err != nil {
+		return fmt.Errorf("write the finalizers of %s: %w", owner.GetName(), err)
+	}
+	return nil
+}
+
+// Lingering says what keeps a resource that is being deleted when nothing is installed for it any more; nil while
+// something is, or when nobody keeps it.
+func Lingering(owner metav1.Object) *passage.Reason {
+	finalizers := owner.GetFinalizers()
+	if owner.GetDeletionTimestamp().IsZero() || len(finalizers) == 0 || slices.Contains(finalizers, v1.FinalizerUninstall) {
+		return nil
+	}
+	return passage.Hold(v1.ReasonBeingDeleted, "what was installed has been removed; it goes when others have removed their finalizers: %s",
+		strings.Join(finalizers, ", "))
+}
+
+// Deleting passes on what is on its way out.
+var Deleting = predicate.NewPredicateFuncs(func(object client.Object) bool {
+	return !object.GetDeletionTimestamp().IsZero()
+})

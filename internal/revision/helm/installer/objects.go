@@ -1,0 +1,200 @@
+package installer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
+)
+
+// records are where Helm writes down its releases.
+var records = corev1.SchemeGroupVersion.WithKind("Secret")
+
+// kinds are what Istio's charts install.
+var kinds = []schema.GroupVersionKind{
+	apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
+	corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	corev1.SchemeGroupVersion.WithKind("Service"),
+	endpoints, endpointSlices,
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+	rbacv1.SchemeGroupVersion.WithKind("Role"),
+	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+	appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"),
+	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+	admissionv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+	admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
+	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
+}
+
+// For a control plane that runs elsewhere, the charts say themselves where its Service leads: older ones in Endpoints,
+// newer ones in EndpointSlices.
+var (
+	endpoints      = corev1.SchemeGroupVersion.WithKind("Endpoints")
+	endpointSlices = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
+)
+
+// Objects are what carries the label of the passage, in a cache that holds nothing else but namespaces and pods.
+type Objects struct {
+	cache cache.Cache
+	kinds []schema.GroupVersionKind
+}
+
+// byOwner is the index of objects by the UID of who they belong to; what belongs to nobody is under the empty one.
+const byOwner = "owner"
+
+// NewObjects indexes the cache.
+func NewObjects(ctx context.Context, labelled cache.Cache, mapper meta.RESTMapper) (*Objects, error) {
+	o := &Objects{cache: labelled}
+	for _, kind := range kinds {
+		if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+			continue // an older cluster, where the charts do not install it either
+		} else if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", kind.Kind, err)
+		}
+		if err := labelled.IndexField(ctx, metadata(kind), byOwner, ownerOf); err != nil {
+			return nil, fmt.Errorf("index %s by owner: %w", kind.Kind, err)
+		}
+		o.kinds = append(o.kinds, kind)
+	}
+	if _, err := labelled.GetInformer(ctx, metadata(records), cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("cache the records of releases: %w", err)
+	}
+	if _, err := labelled.GetInformer(ctx, &appsv1.Deployment{}, cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("cache Deployments: %w", err)
+	}
+	return o, nil
+}
+
+func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	return object
+}
+
+func ownerOf(object client.Object) []string {
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		return []string{string(controller.UID)}
+	}
+	return []string{""}
+}
+
+// cached tells whether objects of a kind are in the cache at all.
+func (o *Objects) cached(kind schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(o.kinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind.GroupKind() })
+}
+
+// get is the metadata of an object, or nil if there is none.
+func (o *Objects) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	object := metadata(kind)
+	err := o.cache.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", kind.Kind, key, err)
+	}
+	return object, nil
+}
+
+// Releases are the states of all releases of a name, in whatever namespaces.
+func (o *Objects) Releases(ctx context.Context, name string) ([]release.State, error) {
+	all, err := o.records(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	byNamespace := map[string][]metav1.PartialObjectMetadata{}
+	for _, record := range all {
+		byNamespace[record.Namespace] = append(byNamespace[record.Namespace], record)
+	}
+	var states []release.State
+	for _, records := range byNamespace {
+		states = append(states, release.StateOf(records))
+	}
+	slices.SortFunc(states, func(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return states, nil
+}
+
+// lastAttempt is when the last attempt at a release began.
+func (o *Objects) lastAttempt(ctx context.Context, namespace, name string) (time.Time, error) {
+	all, err := o.records(ctx, name, client.InNamespace(namespace))
+	var last time.Time
+	for i := range all {
+		if made := all[i].CreationTimestamp.Time; made.After(last) {
+			last = made
+		}
+	}
+	return last, err
+}
+
+func (o *Objects) records(ctx context.Context, release string, more ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(records)
+	if err := o.cache.List(ctx, list, append(more, client.MatchingLabels{"owner": "helm", "name": release})...); err != nil {
+		return nil, fmt.Errorf("list the records of release %s: %w", release, err)
+	}
+	return list.Items, nil
+}
+
+// Deployment of a name, or nil if there is none.
+func (o *Objects) Deployment(ctx context.Context, key client.ObjectKey) (*appsv1.Deployment, error) {
+	var deployment appsv1.Deployment
+	err := o.cache.Get(ctx, key, &deployment)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Deployment %s: %w", key, err)
+	}
+	return &deployment, nil
+}
+
+// LeftBy are the releases that objects of an owner say they are of, records or not.
+func (o *Objects) LeftBy(ctx context.Context, owner types.UID) ([]release.State, error) {
+	found := map[release.State]bool{}
+	for _, kind := range o.kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if err := o.cache.List(ctx, list, client.MatchingFields{byOwner: string(owner)}); err != nil {
+			return nil, fmt.Errorf("list %ss of an owner: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			annotations := list.Items[i].Annotations
+			found[release.State{
+				Name: annotations["meta.helm.sh/release-name"], Namespace: annotations["meta.helm.sh/release-namespace"], Exists: true,
+			}] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) }), nil
+}
+
+// Namespace tells whether there is one that can be installed into.
+func (o *Objects) Namespace(ctx context.Context, name string) (bool, error) {
+	namespace, err := o.get(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: name})
+	return namespace != nil && namespace.DeletionTimestamp.IsZero(), err
+}

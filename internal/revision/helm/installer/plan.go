@@ -1,0 +1,112 @@
+package installer
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
+)
+
+// What can be done about a release.
+const (
+	ActionInstall   passage.Action = "install"
+	ActionUpgrade   passage.Action = "upgrade"
+	ActionRestore   passage.Action = "restore"
+	ActionUninstall passage.Action = "uninstall"
+	// ActionRun waits for what is installed to serve.
+	ActionRun passage.Action = "run"
+)
+
+// Object names a release in plans.
+func Object(namespace, name string) passage.Object {
+	return passage.Object{APIVersion: "helm.sh/v4", Kind: "Release", Namespace: namespace, Name: name}
+}
+
+// Steps are what is left to do about a release; none when it is as it should be. Reported tells whether the latest
+// spec has once been carried out.
+func Steps(r Release, reported bool) []passage.Step {
+	step := passage.Step{Object: Object(r.Namespace, r.Name), Action: ActionInstall, State: passage.Pending}
+	if r.Wanted != nil {
+		step.To = r.Wanted.ChartVersion
+	}
+	if r.State.Exists {
+		step.Action = ActionUpgrade
+	}
+	switch {
+	case r.Stands(reported):
+		return restorations(r)
+	case r.Err != nil:
+		step.Reason = Because(r.Err)
+		step.State = passage.Failed
+		if step.Reason.Code == passage.Code(v1.ReasonChartsUnavailable) {
+			step.State = passage.Running
+		}
+	case !r.State.Exists:
+		step.Reason = passage.Because(v1.ReasonNotInstalled, "release %s is not there", r.Name)
+	case !r.State.Deployed():
+		step.Reason = passage.Because(v1.ReasonReleaseBroken,
+			"release %s was left %s by an operation that did not end well", r.Name, r.State.Status)
+	default:
+		step.Reason = passage.Because(v1.ReasonReleaseDiffers, "release %s was made from another chart or other values", r.Name)
+	}
+	return []passage.Step{step}
+}
+
+func restorations(r Release) []passage.Step {
+	var steps []passage.Step
+	for _, drift := range r.Drift {
+		step := passage.Step{Object: objectOf(drift.Desired), Action: ActionRestore, State: passage.Pending}
+		if drift.Field == "" {
+			step.Reason = passage.Because(v1.ReasonObjectMissing, "somebody has deleted it")
+		} else {
+			step.Reason = passage.Because(v1.ReasonObjectEdited, "somebody has changed %s", drift.Field)
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// UnavailableError means that a chart could not be had.
+type UnavailableError struct{ Err error }
+
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+
+// Unwrap is what went wrong.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// Because explains an error of getting, rendering or installing a chart. Only what reads the same every time is
+// quoted: a status that changes with each attempt would be written with each attempt.
+func Because(err error) passage.Reason {
+	var unknown *charts.NotFoundError
+	var unrenderable *release.RenderError
+	var taken *release.OwnedByOthersError
+	switch {
+	case errors.As(err, &unknown):
+		return passage.Because(v1.ReasonVersionNotFound, "%v", err)
+	case errors.As(err, new(*UnavailableError)):
+		return passage.Because(v1.ReasonChartsUnavailable, "%v", err)
+	case errors.As(err, &unrenderable):
+		return passage.Because(v1.ReasonTemplateError, "%v; nothing more is tried until the spec changes", err)
+	case errors.As(err, &taken):
+		return passage.Because(v1.ReasonOwnedByOthers, "%v; uninstall it there, or use another name", taken)
+	case errors.As(err, new(refusedBefore)):
+		return passage.Because(v1.ReasonRefused, "%v", err)
+	case release.Refused(err):
+		return passage.Because(v1.ReasonRefused, "%v; %s", release.Cause(err), refusalRemedy)
+	case apierrors.IsForbidden(err):
+		return passage.Because(v1.ReasonReconcileError, "%v", release.Cause(err))
+	}
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && answer.Status().Code/100 == 4 && !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) {
+		return passage.Because(v1.ReasonReconcileError, "%v; it will be tried again", release.Cause(err))
+	}
+	kind := string(apierrors.ReasonForError(err))
+	if kind == "" {
+		kind = "no answer from the API server"
+	}
+	return passage.Because(v1.ReasonReconcileError, "installing failed (%s) and will be tried again; details are in the operator's log", kind)
+}

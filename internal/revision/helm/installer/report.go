@@ -1,0 +1,79 @@
+package installer
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Reconciled is the condition that tells whether a plan has been carried out, and what failed in doing so.
+func Reconciled(plan passage.Plan, failure error, done string) metav1.Condition {
+	condition := metav1.Condition{Type: string(v1.ConditionReconciled), Status: metav1.ConditionFalse}
+	reason := passage.Because(v1.ReasonReconciled, "%s", done)
+	left := unfinished(plan)
+	switch {
+	case failure != nil:
+		reason = Because(failure)
+	case plan.Hold != nil && left != nil:
+		reason = passage.Because(plan.Hold.Code, "%s; what waits is to %s %s: %s",
+			plan.Hold.Message, left.Action, left.Object, left.Reason.Message)
+	case plan.Hold != nil && plan.Hold.Code == passage.Code(v1.ReasonBeingDeleted):
+		reason = *plan.Hold
+	case plan.Hold != nil:
+		condition.Status, reason = metav1.ConditionTrue, *plan.Hold
+	case left != nil:
+		reason = left.Reason
+	default:
+		condition.Status = metav1.ConditionTrue
+	}
+	condition.Reason, condition.Message = string(reason.Code), reason.Message
+	return condition
+}
+
+// unfinished is the step that is still to be written and says most: one that failed before one that is on its way. What
+// is only waited for is none.
+func unfinished(plan passage.Plan) *passage.Step {
+	var first *passage.Step
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
+		if step.Action == ActionRun {
+			continue
+		}
+		if step.State == passage.Failed {
+			return step
+		}
+		if first == nil {
+			first = step
+		}
+	}
+	return first
+}
+
+// Reported tells whether the latest spec has once been carried out.
+func Reported(generation int64, conditions []metav1.Condition) bool {
+	condition := meta.FindStatusCondition(conditions, string(v1.ConditionReconciled))
+	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == generation
+}
+
+// quiet are reasons that somebody has asked for, or that are on the way to what the spec asks for.
+var quiet = []v1.Reason{
+	v1.ReasonPaused, v1.ReasonBeingDeleted, v1.ReasonNotInstalled, v1.ReasonReleaseDiffers, v1.ReasonReleaseBroken,
+	v1.ReasonObjectMissing, v1.ReasonObjectEdited, v1.ReasonIstiodNotReady,
+}
+
+// NewTrouble is what keeps the spec from being carried out, if that was not said before.
+func NewTrouble(before, after []metav1.Condition) *metav1.Condition {
+	was := meta.FindStatusCondition(before, string(v1.ConditionReconciled))
+	is := meta.FindStatusCondition(after, string(v1.ConditionReconciled))
+	if is == nil || is.Status != metav1.ConditionFalse || slices.Contains(quiet, v1.Reason(is.Reason)) {
+		return nil
+	}
+	if was != nil && was.Reason == is.Reason && was.Message == is.Message {
+		return nil
+	}
+	return is
+}

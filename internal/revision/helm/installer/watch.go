@@ -1,0 +1,123 @@
+package installer
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
+)
+
+// Watch says whom events of installed objects concern.
+type Watch struct {
+	// Kind of the owners.
+	Kind string
+	// ReleaseSuffix is what the names of their releases end in, after their own names.
+	ReleaseSuffix string
+	// Unowned are concerned with what belongs to nobody.
+	Unowned func(context.Context) []ctrl.Request
+	// Namespace are those concerned with a namespace that comes or goes; nil for nobody.
+	Namespace func(ctx context.Context, name string) []ctrl.Request
+}
+
+type (
+	metadataOnly = *metav1.PartialObjectMetadata
+	requests     = handler.TypedMapFunc[metadataOnly, reconcile.Request]
+)
+
+// Watch adds the sources of events to a controller.
+func (o *Objects) Watch(b *builder.Builder, w Watch) *builder.Builder {
+	add := func(object metadataOnly, whom requests, when predicate.TypedPredicate[metadataOnly]) {
+		b.WatchesRawSource(source.Kind(o.cache, object, handler.TypedEnqueueRequestsFromMapFunc(whom), when))
+	}
+	for _, kind := range o.kinds {
+		whom := w.owner
+		if kind == endpoints || kind == endpointSlices {
+			// Kubernetes gives its own the labels of their Service: those that belong to nobody are not ours.
+			whom = w.ownerOnly
+		}
+		add(metadata(kind), whom, touched)
+	}
+	add(metadata(records), w.recorded, carriedThrough)
+	if w.Namespace != nil {
+		whom := func(ctx context.Context, namespace metadataOnly) []ctrl.Request {
+			return w.Namespace(ctx, namespace.Name)
+		}
+		add(metadata(corev1.SchemeGroupVersion.WithKind("Namespace")), whom, cameOrWent)
+	}
+	b.WatchesRawSource(source.Kind(o.cache, &appsv1.Deployment{}, handler.TypedEnqueueRequestsFromMapFunc(
+		func(_ context.Context, d *appsv1.Deployment) []ctrl.Request {
+			return w.named(metav1.GetControllerOf(d))
+		}),
+		predicate.TypedResourceVersionChangedPredicate[*appsv1.Deployment]{}))
+	return b
+}
+
+func (w Watch) owner(ctx context.Context, object metadataOnly) []ctrl.Request {
+	controller := metav1.GetControllerOf(object)
+	if controller == nil && w.Unowned != nil {
+		return w.Unowned(ctx)
+	}
+	return w.named(controller)
+}
+
+func (w Watch) ownerOnly(_ context.Context, object metadataOnly) []ctrl.Request {
+	return w.named(metav1.GetControllerOf(object))
+}
+
+func (w Watch) named(controller *metav1.OwnerReference) []ctrl.Request {
+	if controller == nil || controller.Kind != w.Kind {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: controller.Name}}}
+}
+
+func (w Watch) recorded(ctx context.Context, record metadataOnly) []ctrl.Request {
+	release := record.Labels["name"]
+	if name, ok := strings.CutSuffix(release, w.ReleaseSuffix); ok {
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	}
+	if w.Unowned != nil {
+		return w.Unowned(ctx)
+	}
+	return nil
+}
+
+// touched leaves out what others write to objects of ours: status above all.
+var touched = predicate.TypedFuncs[metadataOnly]{
+	UpdateFunc: func(e event.TypedUpdateEvent[metadataOnly]) bool {
+		return traceOf(e.ObjectOld) != traceOf(e.ObjectNew) || !e.ObjectNew.DeletionTimestamp.IsZero()
+	},
+}
+
+// carriedThrough leaves out attempts that are under way or have failed. They are our own doing: to look again because
+// of them would be to try again without a pause.
+var carriedThrough = predicate.TypedFuncs[metadataOnly]{
+	CreateFunc: func(e event.TypedCreateEvent[metadataOnly]) bool { return deployed(e.Object) },
+	DeleteFunc: func(e event.TypedDeleteEvent[metadataOnly]) bool { return deployed(e.Object) },
+	UpdateFunc: func(e event.TypedUpdateEvent[metadataOnly]) bool {
+		return deployed(e.ObjectOld) || deployed(e.ObjectNew)
+	},
+	GenericFunc: func(event.TypedGenericEvent[metadataOnly]) bool { return false },
+}
+
+func deployed(record metadataOnly) bool {
+	return release.StateOf([]metav1.PartialObjectMetadata{*record}).Deployed()
+}
+
+var cameOrWent = predicate.TypedFuncs[metadataOnly]{
+	UpdateFunc: func(e event.TypedUpdateEvent[metadataOnly]) bool {
+		return e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
+	},
+}

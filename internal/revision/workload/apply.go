@@ -1,0 +1,186 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
+)
+
+// writers is how many objects are written at the same time: as many as keep an API server busy without crowding out
+// others.
+const writers = 8
+
+// writer is what moves workloads, one write each. Every write is about the object as it was seen when it was decided on:
+// if that has changed since, nothing is written and the next plan decides anew.
+type writer struct {
+	client client.Client
+	fleet  *inventory.Fleet
+	now    func() time.Time
+	// atOnce is how many objects are written at the same time.
+	atOnce int
+
+	mu sync.Mutex
+	// refused has what would not let itself be written.
+	refused map[types.UID]Refusal
+	// failing has since when an object could not be written for reasons that may pass.
+	failing map[types.UID]trouble
+	// unwritten has how moves have ended that could not be written down.
+	unwritten map[types.UID]Mark
+	// relabels has when the label of a namespace was moved, again and again.
+	relabels map[types.UID][]relabelling
+	// relabelled is when the label of a namespace was last moved, or a migration began.
+	relabelled time.Time
+}
+
+func newWriter(c client.Client, workloads *inventory.Fleet, now func() time.Time, atOnce int) *writer {
+	return &writer{
+		client: c, fleet: workloads, now: now, atOnce: atOnce,
+		refused: map[types.UID]Refusal{}, failing: map[types.UID]trouble{}, unwritten: map[types.UID]Mark{},
+		relabels: map[types.UID][]relabelling{},
+	}
+}
+
+const (
+	// troublePasses is how long an object is tried, when it fails in a way that may pass, before others are let past it.
+	troublePasses = 10 * time.Second
+	// labelsSettle is how long API servers may take to see the labels of namespaces and the webhooks of tags that were
+	// just moved. A pod that is made before that gets the sidecar of the old revision.
+	labelsSettle = time.Second
+)
+
+// start carries out steps. What an API server refuses for good is remembered, and is no error.
+func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []passage.Step) error {
+	var group errgroup.Group
+	group.SetLimit(w.atOnce)
+	var errs collected
+	log := ctrl.LoggerFrom(ctx)
+	for _, step := range steps {
+		group.Go(func() error {
+			var refused *Refusal
+			var err error
+			if step.Object.Kind == kindDeployment {
+				refused, err = w.move(ctx, o, deploymentOf(o.Fleet, step.Object), step, run)
+			} else {
+				refused, err = w.relabel(ctx, o, step)
+			}
+			switch {
+			case refused != nil:
+				log.Info("cannot carry out a step", "action", step.Action, "object", step.Object.String(), "why", refused.Message)
+			case err == nil:
+				log.Info("applied a step", "action", step.Action, "object", step.Object.String(), "from", step.From,
+					"to", step.To, "batch", step.Batch, "reason", step.Reason.String())
+			}
+			errs.add(err)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errs.joined()
+}
+
+// deploymentOf finds one where they are in the order of their namespaces and names; nil if it is not there.
+func deploymentOf(picture inventory.Picture, object passage.Object) *appsv1.Deployment {
+	i, found := slices.BinarySearchFunc(picture.Deployments, object, func(d *appsv1.Deployment, object passage.Object) int {
+		return cmp.Or(strings.Compare(d.Namespace, object.Namespace), strings.Compare(d.Name, object.Name))
+	})
+	if !found {
+		return nil
+	}
+	return picture.Deployments[i]
+}
+
+// collected are errors of several writers.
+type collected struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (c *collected) add(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.errs = append(c.errs, err)
+}
+
+func (c *collected) joined() error { return errors.Join(c.errs...) }
+
+// relabel moves the label of a namespace to the target.
+func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*Refusal, error) {
+	seen := o.Fleet.Namespaces[step.Object.Name]
+	if refused := w.contested(o, seen, step); refused != nil {
+		return refused, nil
+	}
+	c := relabelOf(seen, step)
+	err := w.patch(ctx, c)
+	if err == nil {
+		w.fleet.WroteNamespace(c.object)
+		w.settling()
+		w.relabelledTo(seen.UID, step.To)
+	}
+	return w.heed(o, err, seen.UID, choiceOf(seen), "move the label of namespace %s", step.Object.Name)
+}
+
+// move restarts a Deployment on the target.
+func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, step passage.Step, run time.Time) (*Refusal, error) {
+	err := w.mark(ctx, seen, moveOf(o, seen, step, run, w.now()))
+	return w.heed(o, err, seen.UID, versionOf(seen), "move Deployment %s/%s", seen.Namespace, seen.Name)
+}
+
+// remember writes down on a Deployment how its move has ended. It restarts nothing.
+func (w *writer) remember(ctx context.Context, o Observed, e ending) error {
+	err := w.mark(ctx, e.Deployment, markingOf(e.Deployment, e.mark))
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		w.mu.Lock()
+		w.unwritten[e.UID] = e.mark
+		w.mu.Unlock()
+	}
+	_, err = w.heed(o, err, e.UID, versionOf(e.Deployment), "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
+	return err
+}
+
+func (w *writer) mark(ctx context.Context, seen *appsv1.Deployment, c change[*appsv1.Deployment]) error {
+	if err := w.patch(ctx, c); err != nil {
+		return err
+	}
+	w.fleet.Wrote(c.object)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.unwritten, seen.UID)
+	return nil
+}
+
+func (w *writer) patch(ctx context.Context, c patchable, options ...client.PatchOption) error {
+	object, patch, err := c.patch()
+	if err != nil {
+		return err
+	}
+	return w.client.Patch(ctx, object, patch, append(options, client.FieldOwner(v1.FieldOwnerMigration))...)
+}
+
+// settling notes that API servers have something to see before pods are made.
+func (w *writer) settling() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.relabelled = w.now()
+}
+
+// settled is after how long all API servers have seen it.
+func (w *writer) settled() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return labelsSettle - w.now().Sub(w.relabelled)
+}

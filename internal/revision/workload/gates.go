@@ -1,0 +1,128 @@
+package workload
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// gates are why nothing starts, in the order in which a person would ask.
+var gates = []passage.Gate[planner]{
+	whileBeingDeleted,
+	whileDisabled,
+	unlessRevisionBased,
+	withInvalidSettings,
+	whilePaused,
+	aboveMaxVersion,
+	untilTargetReady,
+	untilTagsMoved,
+	untilBatchSettles,
+}
+
+func whileBeingDeleted(p planner) *passage.Reason {
+	if p.Istio.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return passage.Hold(v1.ReasonBeingDeleted, "Istio %s is being deleted; nothing more is moved", p.Istio.Name)
+}
+
+func whileDisabled(p planner) *passage.Reason {
+	migration := p.Istio.Spec.UpdateStrategy.WorkloadMigration
+	if migration != nil && migration.Strategy != v1.WorkloadMigrationStrategyDisabled {
+		return nil
+	}
+	return passage.Hold(v1.ReasonMigrationDisabled,
+		"workloads stay where they are: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves them")
+}
+
+func unlessRevisionBased(p planner) *passage.Reason {
+	if p.Istio.Spec.UpdateStrategy.Type == v1.UpdateStrategyRevisionBased {
+		return nil
+	}
+	return passage.Hold(v1.ReasonNotRevisionBased,
+		"workloads move between revisions, and spec.updateStrategy.type is not RevisionBased")
+}
+
+func withInvalidSettings(p planner) *passage.Reason {
+	if _, err := p.settings(); err != nil {
+		return passage.Hold(v1.ReasonInvalidSettings, "spec.updateStrategy: %v", err)
+	}
+	return nil
+}
+
+func whilePaused(p planner) *passage.Reason {
+	if p.Istio.Annotations[fairlead.AnnotationPaused] != "true" {
+		return nil
+	}
+	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istio %s`",
+		fairlead.AnnotationPaused, p.Istio.Name)
+}
+
+func aboveMaxVersion(p planner) *passage.Reason {
+	settings, err := p.settings()
+	if err != nil || settings.MaxVersion == nil || p.Target.Version == "" {
+		return nil
+	}
+	version, err := semver.StrictNewVersion(strings.TrimPrefix(p.Target.Version, "v"))
+	if err != nil {
+		return passage.Hold(v1.ReasonMaxVersionExceeded,
+			"whether version %q is within batched.maxVersion %s cannot be told: %v", p.Target.Version, settings.MaxVersion, err)
+	}
+	if version.GreaterThan(settings.MaxVersion) {
+		return passage.Hold(v1.ReasonMaxVersionExceeded,
+			"%s is above batched.maxVersion %s; raise it, and workloads move to %s",
+			p.Target.Version, settings.MaxVersion, p.Target.Name)
+	}
+	return nil
+}
+
+func untilTargetReady(p planner) *passage.Reason { return p.Target.Waits }
+
+// untilTagsMoved lets nothing restart that would come up where it was.
+func untilTagsMoved(p planner) *passage.Reason {
+	for i := range p.Tags {
+		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && stuck(tag) == nil && p.used(tag.Name) {
+			why := ""
+			if told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); told != nil &&
+				told.Status == metav1.ConditionFalse {
+				why = ": " + told.Message
+			}
+			return passage.Hold(v1.ReasonTagNotMoved, "IstioRevisionTag %s has yet to move to %s%s", tag.Name, p.Target.Name, why)
+		}
+	}
+	return nil
+}
+
+// used tells whether anything that could move chooses a name.
+func (p planner) used(name string) bool {
+	for _, ns := range p.Fleet.Namespaces {
+		if usage.Choose(ns.Labels, nil).Name == name {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Fleet.Deployments, func(d *appsv1.Deployment) bool {
+		return usage.Choose(p.Fleet.Namespaces[d.Namespace].Labels, d.Spec.Template.Labels).Name == name
+	})
+}
+
+// untilBatchSettles sees through what has started before the target was another one.
+func untilBatchSettles(p planner) *passage.Reason {
+	if len(p.elsewhere) == 0 {
+		return nil
+	}
+	first := deployment(p.elsewhere[0].Namespace, p.elsewhere[0].Name)
+	if len(p.elsewhere) == 1 {
+		return passage.Hold(v1.ReasonBatchSettles, "%s is on its way to %s, and is waited for", first, p.revision)
+	}
+	return passage.Hold(v1.ReasonBatchSettles, "%s and %d more are on their way to %s, and are waited for",
+		first, len(p.elsewhere)-1, p.revision)
+}

@@ -1,0 +1,113 @@
+package workload
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Mark is what is written down on a Deployment in the same write that moves it, so that whoever comes after a crash
+// knows as much as who was there before.
+type Mark struct {
+	// UID is that of the Deployment: a mark that was copied to another one says nothing about that.
+	UID    types.UID      `json:"uid"`
+	Istio  string         `json:"istio"`
+	Target string         `json:"target"`
+	From   string         `json:"from,omitempty"`
+	Action passage.Action `json:"action"`
+	// Run is when the migration started that the move is part of.
+	Run     time.Time `json:"run"`
+	Batch   int       `json:"batch,omitempty"`
+	Started time.Time `json:"started"`
+	// Generation is that of the Deployment as the move left it.
+	Generation int64 `json:"generation,omitempty"`
+	// Retry is the last request to try again that was known when this was written. What failed is tried again when there
+	// is another.
+	Retry string `json:"retry,omitempty"`
+	// Failed is when it was given up, and Reason why.
+	Failed time.Time       `json:"failed,omitzero"`
+	Reason *passage.Reason `json:"reason,omitempty"`
+	// Done is when it was seen to be done, for a Deployment that does not tell itself.
+	Done time.Time `json:"done,omitzero"`
+}
+
+// markOf reads the mark of a Deployment. One that cannot be read, because somebody has edited it, counts as none.
+func markOf(d *appsv1.Deployment) *Mark {
+	text, found := d.Annotations[v1.AnnotationMigration]
+	if !found {
+		return nil
+	}
+	var mark Mark
+	if err := json.Unmarshal([]byte(text), &mark); err != nil || mark.UID != d.UID || mark.Target == "" || mark.Started.IsZero() ||
+		!mark.Failed.IsZero() && mark.Reason == nil {
+		return nil
+	}
+	return &mark
+}
+
+// markReader remembers the marks that it read last: between two plans, few of thousands change.
+type markReader struct {
+	mu   sync.Mutex
+	read map[*appsv1.Deployment]*Mark
+}
+
+// of are the marks of Deployments, in their order. A reader that is nil remembers nothing.
+func (r *markReader) of(deployments []*appsv1.Deployment) []*Mark {
+	marks := make([]*Mark, len(deployments))
+	if r == nil {
+		for i, d := range deployments {
+			marks[i] = markOf(d)
+		}
+		return marks
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	read := make(map[*appsv1.Deployment]*Mark, len(r.read))
+	for i, d := range deployments {
+		if d.Annotations[v1.AnnotationMigration] == "" {
+			continue
+		}
+		mark, known := r.read[d]
+		if !known {
+			mark = markOf(d)
+		}
+		marks[i], read[d] = mark, mark
+	}
+	r.read = read
+	return marks
+}
+
+func (m Mark) String() string {
+	text, err := json.Marshal(m)
+	if err != nil {
+		// A time beyond the year 9999, which no clock of ours shows.
+		return ""
+	}
+	return string(text)
+}
+
+// failed is the mark of a move that is given up.
+func (m Mark) failed(at time.Time, why passage.Reason) *Mark {
+	m.Failed, m.Reason = at, &why
+	return &m
+}
+
+// done is the mark of a move that has come to a good end.
+func (m Mark) done(at time.Time) *Mark {
+	m.Done, m.Failed, m.Reason = at, time.Time{}, nil
+	return &m
+}
+
+// ended is how a move has that the mark is of.
+func (m Mark) ended() passage.State {
+	if m.Failed.IsZero() {
+		return passage.Done
+	}
+	return passage.Failed
+}

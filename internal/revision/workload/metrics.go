@@ -1,0 +1,103 @@
+package workload
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+var (
+	workloadsByState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fairlead_migration_workloads",
+		Help: "Workloads of an Istio's last migration, by state.",
+	}, []string{"istio", "state"})
+	batchDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "fairlead_migration_batch_duration_seconds",
+		Help:    "From the start of a batch to the end of its last workload.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 12),
+	}, []string{"istio"})
+	readinessTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "fairlead_migration_readiness_seconds",
+		Help:    "From the restart of a workload until its new pods were ready.",
+		Buckets: prometheus.ExponentialBuckets(0.5, 2, 12),
+	}, []string{"istio"})
+)
+
+func init() { metrics.Registry.MustRegister(workloadsByState, batchDuration, readinessTime) }
+
+// meters turns the plans of each Istio, one after the other, into metrics.
+type meters struct {
+	mu sync.Mutex
+	// underway has since when each workload is, by the Istio.
+	underway map[string]map[passage.Object]time.Time
+	batch    map[string]opened
+	now      func() time.Time
+}
+
+// opened is a batch, and when its first workload was started.
+type opened struct {
+	number int
+	at     time.Time
+}
+
+func newMeters() *meters {
+	return &meters{
+		underway: map[string]map[passage.Object]time.Time{}, batch: map[string]opened{}, now: time.Now,
+	}
+}
+
+func (m *meters) observe(istio string, d passage.Decision) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := d.Plan.Counts()
+	for state, n := range map[passage.State]int{
+		passage.Pending: counts.Pending, passage.Running: counts.Running, passage.Done: counts.Done,
+		passage.Failed: counts.Failed, passage.Skipped: counts.Skipped,
+	} {
+		workloadsByState.WithLabelValues(istio, string(state)).Set(float64(n))
+	}
+	before := m.underway[istio]
+	running := map[passage.Object]time.Time{}
+	for i := range d.Plan.Steps {
+		step := &d.Plan.Steps[i]
+		switch since, was := before[step.Object]; {
+		case step.State == passage.Running:
+			running[step.Object] = step.StartedAt
+		case step.State == passage.Done && was:
+			readinessTime.WithLabelValues(istio).Observe(m.now().Sub(since).Seconds())
+		}
+	}
+	m.underway[istio] = running
+	m.observeBatch(istio, d, running)
+}
+
+func (m *meters) observeBatch(istio string, d passage.Decision, running map[passage.Object]time.Time) {
+	open, found := m.batch[istio]
+	if found && (len(running) == 0 || d.Batch != open.number) {
+		batchDuration.WithLabelValues(istio).Observe(m.now().Sub(open.at).Seconds())
+		delete(m.batch, istio)
+		found = false
+	}
+	if found || len(running) == 0 {
+		return
+	}
+	first := m.now()
+	for _, since := range running {
+		first = sooner(first, since)
+	}
+	m.batch[istio] = opened{d.Batch, first}
+}
+
+func (m *meters) forget(istio string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.underway, istio)
+	delete(m.batch, istio)
+	for _, vector := range []*prometheus.MetricVec{workloadsByState.MetricVec, batchDuration.MetricVec, readinessTime.MetricVec} {
+		vector.DeletePartialMatch(prometheus.Labels{"istio": istio})
+	}
+}

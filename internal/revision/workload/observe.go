@@ -1,0 +1,131 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
+)
+
+// Observed is what the passage sees of one Istio and of all workloads.
+type Observed struct {
+	Istio *v1.Istio
+	// Revisions and Tags are all in the cluster: any of them may be what a label names.
+	Revisions []v1.IstioRevision
+	Tags      []v1.IstioRevisionTag
+	Target    Target
+	Fleet     inventory.Picture
+	// Refused has what would not let itself be written, by the UID of the object.
+	Refused map[types.UID]Refusal
+	// Unwritten has the marks that the API server would not let us write, of moves that have ended.
+	Unwritten map[types.UID]Mark
+	// untold is set where more has failed than the status tells.
+	untold bool
+	// marks reads those of the Deployments, if somebody keeps them from plan to plan.
+	marks *markReader
+}
+
+// Target is the revision that workloads belong on.
+type Target struct {
+	Name, Version string
+	// Waits says why nothing can move there yet.
+	Waits *passage.Reason
+}
+
+// Observe reads an Istio and what stands behind it. The target is its active revision.
+func Observe(ctx context.Context, reader client.Reader, name string, picture inventory.Picture) (Observed, error) {
+	istio := &v1.Istio{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, istio); err != nil {
+		return Observed{}, fmt.Errorf("get Istio %s: %w", name, err)
+	}
+	var revisions v1.IstioRevisionList
+	if err := reader.List(ctx, &revisions); err != nil {
+		return Observed{}, fmt.Errorf("list IstioRevisions: %w", err)
+	}
+	var tags v1.IstioRevisionTagList
+	if err := reader.List(ctx, &tags); err != nil {
+		return Observed{}, fmt.Errorf("list IstioRevisionTags: %w", err)
+	}
+	o := Observed{Istio: istio, Revisions: revisions.Items, Tags: tags.Items, Fleet: picture}
+	o.Target = o.activeRevision()
+	o.recall()
+	return o, nil
+}
+
+func (o Observed) activeRevision() Target {
+	name := o.Istio.Status.ActiveRevisionName
+	revision := o.revision(name)
+	switch {
+	case name == "":
+		return Target{Waits: passage.Hold(v1.ReasonRevisionNotActive, "Istio %s has no active revision yet", o.Istio.Name)}
+	case o.Istio.Status.ObservedGeneration < o.Istio.Generation:
+		return Target{Name: name, Waits: passage.Hold(v1.ReasonRevisionNotActive,
+			"the spec of Istio %s has changed, and what it asks for is not known yet", o.Istio.Name)}
+	case revision == nil:
+		return Target{Name: name, Waits: passage.Hold(v1.ReasonRevisionNotActive,
+			"IstioRevision %s, the active one, does not exist", name)}
+	}
+	return o.TargetOf(revision)
+}
+
+// TargetOf is a revision as the target.
+func (o Observed) TargetOf(revision *v1.IstioRevision) Target {
+	target := Target{Name: revision.Name, Version: revision.Spec.Version}
+	ready := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionReady))
+	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration < revision.Generation {
+		target.Waits = passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision %s is not ready; workloads move when it is", revision.Name)
+	}
+	return target
+}
+
+func (o Observed) revision(name string) *v1.IstioRevision {
+	for i := range o.Revisions {
+		if o.Revisions[i].Name == name {
+			return &o.Revisions[i]
+		}
+	}
+	return nil
+}
+
+func (o Observed) settings() (v1.MigrationSettings, error) {
+	return o.Istio.Spec.UpdateStrategy.WorkloadMigration.Settings()
+}
+
+// Batching is how the spec asks for workloads to be moved.
+func (o Observed) Batching() passage.Batching {
+	settings, err := o.settings()
+	if err != nil {
+		return passage.Batching{}
+	}
+	return passage.Batching{
+		Size:     settings.BatchSize,
+		Delay:    settings.DelayBetweenBatches,
+		FailFast: settings.FailurePolicy == v1.FailurePolicyFailFast,
+	}
+}
+
+// run is when the last migration to the target started; zero if there was none.
+func (o Observed) run() time.Time {
+	status := o.Istio.Status.WorkloadMigration
+	if status == nil || status.TargetRevision != o.Target.Name || status.StartTime == nil {
+		return time.Time{}
+	}
+	return status.StartTime.Time
+}
+
+// running tells whether that migration has not ended.
+func (o Observed) running() bool {
+	return !o.run().IsZero() && o.Istio.Status.WorkloadMigration.State == v1.WorkloadMigrationStateInProgress
+}
+
+// retry is the last request to try again, which is whatever the annotation says.
+func (o Observed) retry() string { return o.Istio.Annotations[fairlead.AnnotationRetry] }

@@ -1,0 +1,316 @@
+package workload
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
+)
+
+// What a step can be.
+const (
+	// ActionRelabel changes the label by which a namespace, or the pods of a Deployment, choose their revision.
+	ActionRelabel passage.Action = "relabel"
+	// ActionRestart replaces pods that choose rightly and run on another revision all the same.
+	ActionRestart passage.Action = "restart"
+	// ActionStay is not to touch a workload that is not where it should be.
+	ActionStay passage.Action = "stay"
+)
+
+// Plan decides what to do about the workloads of an Istio. Namespaces come first, then Deployments, and last what is not
+// moved and keeps an old revision alive.
+func Plan(o Observed, now time.Time) passage.Plan {
+	plan, _, _ := newPlanner(o, now).plan()
+	return plan
+}
+
+// decision is what to do next, and what else there is to do about the moves that were started before.
+type decision struct {
+	passage.Decision
+	// ended are the moves that have, which nobody has written down yet.
+	ended []ending
+	// elsewhere counts those to another revision that are underway still.
+	elsewhere int
+	// deadline is when time alone changes how far one of the workloads is; zero if none is underway.
+	deadline time.Time
+}
+
+// ending is a Deployment whose move has ended, and the mark that says so.
+type ending struct {
+	*appsv1.Deployment
+	mark Mark
+}
+
+func decide(o Observed, now time.Time) decision {
+	p := newPlanner(o, now)
+	plan, ended, deadline := p.plan()
+	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.elsewhere), deadline}
+}
+
+func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) {
+	plan = passage.Plan{
+		Passage: v1.PassageMigration,
+		Subject: passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioKind, Name: p.Istio.Name},
+		Target:  p.Target.Name,
+		Moves:   kindDeployment,
+		Hold:    passage.FirstHold(p, gates...),
+		Steps:   []passage.Step{},
+	}
+	deadline = p.deadline
+	if p.Target.Name == "" {
+		return plan, nil, deadline
+	}
+	ended = p.ended
+	plan.Steps = slices.Grow(append(plan.Steps, p.namespaces()...), len(p.Fleet.Deployments))
+	for i, d := range p.Fleet.Deployments {
+		step, far := p.deployment(d, p.marks[i])
+		if step != nil {
+			plan.Steps = append(plan.Steps, *step)
+		}
+		late := p.unwritten(d, p.marks[i])
+		switch _, refused := p.Refused[d.UID]; {
+		case refused:
+		case far.unwritten != nil:
+			ended = append(ended, p.ending(d, *far.unwritten))
+		case late != nil && far.state == late.ended():
+			ended = append(ended, ending{d, *late})
+		}
+		deadline = sooner(deadline, far.changes)
+	}
+	plan.Steps = append(plan.Steps, p.bystanders()...)
+	return plan, ended, deadline
+}
+
+// planner has what is the same for all workloads of one plan.
+type planner struct {
+	Observed
+	now     time.Time
+	names   map[string]meaning
+	timeout time.Duration
+	run     time.Time
+	retry   string
+	// marks are those of the Deployments of the fleet, in the same order, as far as they are about this Istio.
+	marks []*Mark
+	// after is when anything was last started in a batch of this run that comes after another, by the number of that one.
+	after map[int]time.Time
+	// elsewhere are the Deployments that are on their way to another revision, the last of them to revision; deadline is
+	// when time alone changes that.
+	elsewhere []*appsv1.Deployment
+	// ended are the moves to another revision that have failed, which nobody has written down yet.
+	ended    []ending
+	revision string
+	deadline time.Time
+}
+
+func newPlanner(o Observed, now time.Time) planner {
+	settings, err := o.settings()
+	if err != nil {
+		settings.ReadinessTimeout = v1.DefaultReadinessTimeout
+	}
+	p := planner{
+		Observed: o, now: now, names: o.namesOf(),
+		timeout: settings.ReadinessTimeout, run: o.run(), retry: o.retry(),
+		marks: o.marks.of(o.Fleet.Deployments), after: map[int]time.Time{},
+	}
+	starts := map[int]time.Time{}
+	for i, d := range o.Fleet.Deployments {
+		mark := p.marks[i]
+		if unwritten := p.unwritten(d, mark); unwritten != nil {
+			mark, p.marks[i] = unwritten, unwritten
+		}
+		if mark == nil || mark.Istio != o.Istio.Name || d.DeletionTimestamp != nil {
+			p.marks[i] = nil
+			continue
+		}
+		switch {
+		case mark.Target != o.Target.Name:
+			far := p.settle(d, *mark)
+			// What is rolled out long after the move is another matter.
+			if given := mark.Started.Add(timeoutOf(d, p.timeout) + podsLag); far.state == passage.Running && now.Before(given) {
+				p.elsewhere, p.revision = append(p.elsewhere, d), mark.Target
+				p.deadline = sooner(p.deadline, sooner(far.changes, given))
+			} else if _, refused := o.Refused[d.UID]; far.state == passage.Failed && far.unwritten != nil && !refused &&
+				neverLeft(d, p.podsOf(d), *mark) {
+				// The target may become that one again.
+				p.ended = append(p.ended, p.ending(d, *far.unwritten))
+			}
+		case mark.Run.Equal(p.run) && !p.retries(*mark):
+			starts[mark.Batch] = latest(starts[mark.Batch], mark.Started)
+		}
+	}
+	var last time.Time
+	for _, batch := range slices.Backward(slices.Sorted(maps.Keys(starts))) {
+		p.after[batch] = last
+		last = latest(last, starts[batch])
+	}
+	return p
+}
+
+// unwritten is how a move has ended that a mark is of, if that could not be written down; otherwise nil.
+func (p planner) unwritten(d *appsv1.Deployment, mark *Mark) *Mark {
+	if unwritten, found := p.Unwritten[d.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
+		return &unwritten
+	}
+	return nil
+}
+
+// ending is one with the last request to try again that was made before it: what failed is tried again for later ones.
+func (p planner) ending(d *appsv1.Deployment, mark Mark) ending {
+	mark.Retry = p.retry
+	return ending{d, mark}
+}
+
+func (p planner) settle(d *appsv1.Deployment, mark Mark) outcome {
+	return settle(d, p.podsOf(d), mark, timeoutOf(d, p.timeout), p.now)
+}
+
+func (p planner) podsOf(d *appsv1.Deployment) inventory.Pods {
+	return p.Fleet.Pods[inventory.DeploymentOf(d)]
+}
+
+// namespaces are the steps of phase one, which restart nothing.
+func (p planner) namespaces() []passage.Step {
+	var steps []passage.Step
+	for _, name := range slices.Sorted(maps.Keys(p.Fleet.Namespaces)) {
+		choice := usage.Choose(p.Fleet.Namespaces[name].Labels, nil)
+		if choice.Name == "" || p.meaningOf(choice.Name).standing != outdated {
+			continue
+		}
+		step := passage.Step{
+			Object: passage.Object{APIVersion: "v1", Kind: kindNamespace, Name: name},
+			Action: ActionRelabel, From: choice.Name, To: p.Target.Name, State: passage.Pending,
+			Reason: passage.Because(v1.ReasonNamesOldRevision, "its label %s names it", choice.Label),
+		}
+		if why, refused := p.Refused[p.Fleet.Namespaces[name].UID]; refused {
+			step.State, step.Reason, step.EndedAt = passage.Failed, why.Reason, why.At
+		} else if why := p.failedUntold(); why != nil {
+			step.State, step.Reason = passage.Failed, *why
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// deployment is the step of a Deployment, or nil if it has nothing to do with this migration, and how far it is if it
+// was moved before.
+func (p planner) deployment(d *appsv1.Deployment, mark *Mark) (*passage.Step, outcome) {
+	if d.DeletionTimestamp != nil {
+		return nil, outcome{}
+	}
+	if mark == nil || mark.Target != p.Target.Name {
+		return p.unstarted(d, nil), outcome{}
+	}
+	far := p.settle(d, *mark)
+	switch {
+	case !mark.Failed.IsZero():
+		if far.state == passage.Failed && p.retries(*mark) {
+			return p.unstarted(d, mark), outcome{}
+		}
+	case !mark.Run.Equal(p.run):
+		if far.state == passage.Done {
+			return nil, outcome{}
+		}
+		if far.state == passage.Failed || mark.Batch == 0 {
+			return p.unstarted(d, nil), outcome{}
+		}
+	case p.over(*mark) && far.cameUpWrong():
+		// Whoever took it back may have had a reason to.
+		if again := p.unstarted(d, nil); again == nil || again.State != passage.Pending {
+			return again, outcome{}
+		}
+	case p.over(*mark) && far.state == passage.Failed && neverLeft(d, p.podsOf(d), *mark):
+		// That could not be written down before.
+	case p.over(*mark):
+		ended := p.after[mark.Batch]
+		if far.state == passage.Done && far.unwritten == nil {
+			ended = sooner(ended, far.ended)
+		}
+		far = outcome{state: passage.Done, ended: ended}
+	}
+	return p.started(d, far, *mark), far
+}
+
+// over tells whether a move of this run that has not failed is done. The next batch opens when those before it have
+// settled, and a migration ends when all of it has: a rollout after that is somebody else's. Times count as well, because
+// the number of a batch is used again when all that was in it is retried.
+func (p planner) over(mark Mark) bool {
+	return mark.Batch == 0 || mark.Started.Before(p.after[mark.Batch]) || !p.running()
+}
+
+// retries tells whether somebody has asked to try again since a move that failed was made. Requests are compared, and
+// not times: who asks may have another clock.
+func (p planner) retries(mark Mark) bool {
+	return !mark.Failed.IsZero() && p.retry != "" && mark.Retry != p.retry
+}
+
+// started is the step of a Deployment that was moved before. One that is done counts only in its own migration; one that
+// has failed stays failed in those that follow.
+func (p planner) started(d *appsv1.Deployment, far outcome, mark Mark) *passage.Step {
+	step := p.step(d)
+	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, far.state, far.progress
+	step.StartedAt, step.EndedAt = mark.Started, far.ended
+	step.Reason = passage.Because(v1.ReasonWorkloadRestarting, "its pods are being replaced")
+	step.Disruptive = mark.Batch > 0
+	if w, err := wishesOf(d); err == nil {
+		step.Priority = w.priority
+	}
+	if mark.Run.Equal(p.run) {
+		step.Batch = mark.Batch
+	}
+	switch far.state {
+	case passage.Done:
+		if !mark.Run.Equal(p.run) {
+			return nil
+		}
+		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "it runs on %s", p.Target.Name)
+	case passage.Failed:
+		step.Reason = *far.reason
+	}
+	return step
+}
+
+func (p planner) step(d *appsv1.Deployment) *passage.Step {
+	return &passage.Step{Object: deployment(d.Namespace, d.Name), To: p.Target.Name}
+}
+
+// bystanders are the workloads of other kinds that run on an old revision.
+func (p planner) bystanders() []passage.Step {
+	var steps []passage.Step
+	for workload, pods := range p.Fleet.Pods {
+		if workload.Kind == kindDeployment {
+			continue
+		}
+		old := p.outdated(pods)
+		if len(old) == 0 {
+			continue
+		}
+		how := "restart it when its own label names " + p.Target.Name
+		choice := usage.Choose(p.Fleet.Namespaces[workload.Namespace].Labels, nil)
+		switch means := p.meaningOf(choice.Name); {
+		case p.leads(choice):
+			how = "it moves at its next restart"
+		case choice.OfNamespace && means.words != "":
+			how = "its namespace chooses " + means.words
+		}
+		steps = append(steps, passage.Step{
+			Object: passage.Object{APIVersion: workload.APIVersion, Kind: workload.Kind, Namespace: workload.Namespace, Name: workload.Name},
+			Action: ActionStay, From: names(old), To: p.Target.Name, State: passage.Skipped,
+			Reason: passage.Because(v1.ReasonKindNotMoved, "a %s is not moved; %s", workload.Kind, how),
+		})
+	}
+	slices.SortFunc(steps, func(a, b passage.Step) int {
+		return cmp.Or(
+			cmp.Compare(a.Object.Namespace, b.Object.Namespace),
+			cmp.Compare(a.Object.Kind, b.Object.Kind),
+			cmp.Compare(a.Object.Name, b.Object.Name),
+		)
+	})
+	return steps
+}

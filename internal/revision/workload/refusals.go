@@ -1,0 +1,128 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
+)
+
+// Refusal is why an object does not let itself be written. It holds for one target until somebody asks to try again, or
+// until the API server would take it.
+type Refusal struct {
+	passage.Reason
+	At time.Time
+	// due is when to ask the API server again. What it has no say in is not asked, and holds until the object changes.
+	due time.Time
+	// version is that of the object, and retry the request to try again that was known.
+	version, istio, target, retry string
+}
+
+// refusedBy begins what people read about a refusal of the API server.
+const refusedBy = "the API server refused it: "
+
+// versionOf changes when what a Deployment asks for does.
+func versionOf(d *appsv1.Deployment) string { return strconv.FormatInt(d.Generation, 10) }
+
+// choiceOf changes when what a namespace chooses does.
+func choiceOf(ns inventory.Namespace) string {
+	return fmt.Sprintf("%q %q", ns.Labels[v1.LabelInjection], ns.Labels[v1.LabelRevision])
+}
+
+func versionsIn(picture inventory.Picture) map[types.UID]string {
+	versions := make(map[types.UID]string, len(picture.Namespaces)+len(picture.Deployments))
+	for _, ns := range picture.Namespaces {
+		versions[ns.UID] = choiceOf(ns)
+	}
+	for _, d := range picture.Deployments {
+		versions[d.UID] = versionOf(d)
+	}
+	return versions
+}
+
+// trouble is since when, and until when, an object could not be written.
+type trouble struct{ since, last time.Time }
+
+// heed tells errors that concern one object, and would be the same next time, from those that do not.
+func (w *writer) heed(o Observed, err error, uid types.UID, version, doing string, args ...any) (*Refusal, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		delete(w.failing, uid)
+		return nil, nil
+	case refusedForGood(err):
+	case apierrors.IsConflict(err), ofTheServer(err):
+		return nil, fmt.Errorf(doing+": %w", append(args, err)...)
+	default:
+		past, known := w.failing[uid]
+		if !known || now.Sub(past.last) > troublePasses {
+			past.since = now
+		}
+		w.failing[uid] = trouble{past.since, now}
+		if now.Sub(past.since) < troublePasses {
+			return nil, fmt.Errorf(doing+": %w", append(args, err)...)
+		}
+	}
+	delete(w.failing, uid)
+	return w.refuse(o, uid, version, now.Add(probeEvery), passage.Because(v1.ReasonRefused, "%s%v", refusedBy, err)), nil
+}
+
+func (w *writer) refuse(o Observed, uid types.UID, version string, due time.Time, why passage.Reason) *Refusal {
+	refusal := Refusal{
+		Reason: why, At: w.now(), due: due, version: version, istio: o.Istio.Name, target: o.Target.Name, retry: o.retry(),
+	}
+	w.refused[uid] = refusal
+	return &refusal
+}
+
+// refusals are those that still hold, as a plan takes them, and the marks that could not be written.
+func (w *writer) refusals(o *Observed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.review(*o)
+	o.Unwritten = maps.Clone(w.unwritten)
+	o.Refused = maps.Clone(w.refused)
+	maps.DeleteFunc(o.Refused, func(_ types.UID, r Refusal) bool { return r.istio != o.Istio.Name })
+}
+
+// review lets go of what is over. Of what has changed, the API server is asked again: a Deployment that is scaled is no
+// reason to begin anew.
+func (w *writer) review(o Observed) {
+	now := w.now()
+	for uid, past := range w.relabels {
+		if w.relabels[uid] = slices.DeleteFunc(past, func(r relabelling) bool { return now.Sub(r.at) > contestWithin }); len(w.relabels[uid]) == 0 {
+			delete(w.relabels, uid)
+		}
+	}
+	if len(w.refused)+len(w.failing)+len(w.unwritten) == 0 {
+		return
+	}
+	versions := versionsIn(o.Fleet)
+	for uid, r := range w.refused {
+		version, there := versions[uid]
+		own := r.istio == o.Istio.Name
+		switch {
+		case own && r.retry != o.retry():
+			delete(w.refused, uid)
+			delete(w.relabels, uid)
+		case !there, own && o.Target.Name != "" && r.target != o.Target.Name, version != r.version && r.due.IsZero():
+			delete(w.refused, uid)
+		case version != r.version:
+			r.version, r.due = version, now
+			w.refused[uid] = r
+		}
+	}
+	maps.DeleteFunc(w.failing, func(uid types.UID, _ trouble) bool { return versions[uid] == "" })
+	maps.DeleteFunc(w.unwritten, func(uid types.UID, _ Mark) bool { return versions[uid] == "" })
+}

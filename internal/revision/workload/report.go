@@ -1,0 +1,213 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+)
+
+// statusOf is what the status says of a migration: nil where there is nothing to say.
+func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus {
+	before := o.Istio.Status.WorkloadMigration
+	hold := d.Plan.Hold
+	// What has begun is seen through to its end, which is written down first.
+	underway := o.running() && len(d.Wait)+len(d.ended) > 0
+	switch {
+	case hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled && !underway:
+		return nil
+	case d.elsewhere > 0 && before != nil:
+		// What moves there still belongs to the migration before.
+		return before
+	case o.Target.Name == "":
+		return &v1.WorkloadMigrationStatus{State: v1.WorkloadMigrationStateIdle}
+	}
+	status := &v1.WorkloadMigrationStatus{TargetRevision: o.Target.Name, State: v1.WorkloadMigrationStateIdle}
+	sameTarget := before != nil && before.TargetRevision == o.Target.Name
+	if sameTarget {
+		status.State, status.StartTime, status.CompletionTime = before.State, before.StartTime, before.CompletionTime
+	}
+	at := metav1.NewTime(now.Truncate(time.Second))
+	switch {
+	case o.running():
+		if d.Settled() && !underway {
+			status.State, status.CompletionTime = end(d.Decision), &at
+		}
+	case status.StartTime == nil:
+		if hold != nil || !d.Settled() || o.first() {
+			return status
+		}
+		status.State, status.StartTime, status.CompletionTime = end(d.Decision), &at, &at
+	case status.State == v1.WorkloadMigrationStateCompleted && end(d.Decision) == v1.WorkloadMigrationStateCompleted:
+		// It is over: what comes and goes from now on is another migration's.
+		return before
+	case d.Settled():
+		if status.State = end(d.Decision); status.State != before.State {
+			// It has failed, or got well, after all.
+			status.CompletionTime = &at
+		}
+	case end(d.Decision) == v1.WorkloadMigrationStateCompleted:
+		// What had stopped it is gone, and there is more to be moved.
+		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil
+	}
+	counts := d.Plan.Counts()
+	status.TotalWorkloads, status.MigratedWorkloads, status.FailedWorkloads =
+		int32(counts.Total), int32(counts.Done), int32(counts.Failed)
+	status.Batched = &v1.BatchedMigrationStatus{CurrentBatch: int32(d.Batch), TotalBatches: int32(d.Batches)}
+	status.Failures = failuresOf(d.Plan, status.StartTime.Time)
+	return status
+}
+
+// failuresOf are the most recent failures, in the order in which they happened. Of what could not even be started, nobody
+// knows when that was: it is as old as the migration.
+func failuresOf(plan passage.Plan, start time.Time) []v1.WorkloadMigrationFailure {
+	var failures []v1.WorkloadMigrationFailure
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
+		if step.State != passage.Failed {
+			continue
+		}
+		failures = append(failures, v1.WorkloadMigrationFailure{
+			Namespace: step.Object.Namespace, Name: step.Object.Name, Kind: step.Object.Kind,
+			Reason: step.Reason.Message, Timestamp: metav1.NewTime(latest(start, step.EndedAt).Truncate(time.Second)),
+		})
+	}
+	slices.SortStableFunc(failures, func(a, b v1.WorkloadMigrationFailure) int { return a.Timestamp.Compare(b.Timestamp.Time) })
+	return failures[max(0, len(failures)-v1.MaxReportedFailures):]
+}
+
+// first tells whether there has never been another revision to move from.
+func (o Observed) first() bool {
+	own := 0
+	for i := range o.Revisions {
+		if metav1.IsControlledBy(&o.Revisions[i], o.Istio) {
+			own++
+		}
+	}
+	status := o.Istio.Status.WorkloadMigration
+	return own <= 1 && (status == nil || status.StartTime == nil)
+}
+
+// end is how a migration ends that nothing more is expected of.
+func end(d passage.Decision) v1.WorkloadMigrationState {
+	if len(d.Plan.Failures()) > 0 {
+		return v1.WorkloadMigrationStateFailed
+	}
+	return v1.WorkloadMigrationStateCompleted
+}
+
+// began is the status of a migration that starts now, or of one that has failed and goes on.
+func began(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
+	at := metav1.NewTime(now.Truncate(time.Second))
+	status := &v1.WorkloadMigrationStatus{
+		State: v1.WorkloadMigrationStateInProgress, TargetRevision: o.Target.Name, StartTime: &at,
+	}
+	before := o.Istio.Status.WorkloadMigration
+	if !o.run().IsZero() && before.State == v1.WorkloadMigrationStateFailed {
+		status = before.DeepCopy()
+		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil
+	}
+	return status
+}
+
+// conditionFor says in one sentence where the workloads are, or what holds them. It is nil for an Istio whose workloads
+// are nobody's business.
+func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
+	counts, hold := d.Plan.Counts(), d.Plan.Hold
+	left := counts.Pending + counts.Running + counts.Failed
+	if d.Plan.Changes() {
+		// The label of a namespace may be all that is left.
+		left = max(left, 1)
+	}
+	condition := func(status metav1.ConditionStatus, reason passage.Reason) *metav1.Condition {
+		return &metav1.Condition{
+			Type: string(v1.ConditionWorkloadsMigrated), Status: status,
+			Reason: string(reason.Code), Message: reason.Message, ObservedGeneration: o.Istio.Generation,
+		}
+	}
+	if hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled {
+		if left == 0 || !Interrupted(o.Istio) {
+			return nil
+		}
+		return condition(metav1.ConditionFalse, *hold)
+	}
+	switch {
+	case hold != nil && (left > 0 || o.Target.Name == "" || o.Target.Waits != nil || v1.Reason(hold.Code) == v1.ReasonBatchSettles):
+		return condition(metav1.ConditionFalse, *hold)
+	case d.Settled() && len(d.Plan.Failures()) > 0:
+		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrationFailed,
+			"%s; see status.workloadMigration.failures, and try again with `fairlead retry istio %s`%s", d.Reason.Message, o.Istio.Name,
+			staying(d.Plan)))
+	case left > 0:
+		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrating,
+			"Deployments are being moved to %s%s", o.Target.Name, staying(d.Plan)))
+	}
+	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonMigrated,
+		"no Deployment is left to be moved to %s%s", o.Target.Name, staying(d.Plan)))
+}
+
+// Interrupted tells whether the status of an Istio says that workloads are behind. Without a strategy it says so only where
+// there was one when they began to move.
+func Interrupted(istio *v1.Istio) bool {
+	return meta.IsStatusConditionFalse(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
+}
+
+// staying names what is behind and not moved, because it keeps an old revision alive.
+func staying(plan passage.Plan) string {
+	const atMost = 5
+	var stay []string
+	more := 0
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
+		if step.State != passage.Skipped {
+			continue
+		}
+		if len(stay) == atMost {
+			more++
+			continue
+		}
+		stay = append(stay, fmt.Sprintf("%s (%s)", step.Object, step.Reason.Code))
+	}
+	if len(stay) == 0 {
+		return ""
+	}
+	text := "; not moved: " + strings.Join(stay, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// statusConfiguration is the part of an Istio's status that this passage owns.
+type statusConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Status                                 ownStatus `json:"status"`
+}
+
+type ownStatus struct {
+	WorkloadMigration *v1.WorkloadMigrationStatus `json:"workloadMigration,omitempty"`
+	Conditions        []metav1.Condition          `json:"conditions,omitempty"`
+}
+
+func (*statusConfiguration) IsApplyConfiguration() {}
+
+func statusConfigurationOf(istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) *statusConfiguration {
+	own := ownStatus{WorkloadMigration: status}
+	if condition != nil {
+		own.Conditions = []metav1.Condition{*condition}
+	}
+	return &statusConfiguration{
+		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioKind).WithAPIVersion(v1.GroupVersion.String()),
+		ObjectMetaApplyConfiguration: installer.Unchanged(istio),
+		Status:                       own,
+	}
+}
