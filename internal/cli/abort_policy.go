@@ -9,7 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/forecast"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
 // abortPolicy asks the operator to let go of all that a policy has taken over, and to put back what that was before.
@@ -21,11 +23,11 @@ func (c *cluster) abortPolicy(cmd *cobra.Command, streams Streams, r resource, s
 	} else if err != nil {
 		return fmt.Errorf("get %s: %w", r, err)
 	}
-	if object.GetAnnotations()[adoption.AnnotationAborted] == "true" {
+	if object.GetAnnotations()[model.AnnotationAborted] == "true" {
 		fmt.Fprintf(streams.Out, "%s was aborted already\n", r)
 		return nil
 	}
-	toll, err := adoption.TollOf(ctx, c.client, adoption.PolicyOf(object))
+	toll, err := forecast.AbortImpactOf(ctx, c.client, policy.Of(object))
 	if err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ func (c *cluster) abortPolicy(cmd *cobra.Command, streams Streams, r resource, s
 		fmt.Fprintln(streams.Out, "nothing was changed")
 		return exitError{code: exitFailed}
 	}
-	if err := c.annotate(ctx, r, adoption.AnnotationAborted, "true"); err != nil {
+	if err := c.annotate(ctx, r, model.AnnotationAborted, "true"); err != nil {
 		return fmt.Errorf("abort %s: %w", r, err)
 	}
 	fmt.Fprintf(streams.Out, "%s is put back\nTo see how far it is: fairlead watch %s --wait\n", r, typedPolicy(r.key))
@@ -52,7 +54,7 @@ func typedPolicy(key client.ObjectKey) string {
 }
 
 // printToll shows what aborting a policy does.
-func printToll(w io.Writer, r resource, toll adoption.Toll) {
+func printToll(w io.Writer, r resource, toll forecast.AbortImpact) {
 	said := []string{fmt.Sprintf("%s lets go of %s in %s.", r, count(toll.Objects, "object"), count(toll.Clusters, "cluster"))}
 	switch {
 	case toll.Changed > 0:
@@ -60,6 +62,6 @@ func printToll(w io.Writer, r resource, toll adoption.Toll) {
 	case toll.Objects > 0:
 		said = append(said, "None of them changed when they were taken over: all go on as they are.")
 	}
-	said = append(said, "What Fairlead has made itself stays. The policy takes nothing any more, until annotation "+adoption.AnnotationAborted+" is removed.")
+	said = append(said, "What Fairlead has made itself stays. The policy takes nothing any more, until annotation "+model.AnnotationAborted+" is removed.")
 	fmt.Fprintln(w, strings.Join(wrap(strings.Join(said, " "), columns), "\n"))
 }

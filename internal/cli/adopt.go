@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/takeover"
 )
 
 func newAdoptCommand(c *connection, streams Streams) *cobra.Command {
 	var sure confirmation
 	var format output
 	var selector string
-	a := adoption.Adoption{KindNamed: mappingFor, Kinds: adoption.AdoptedKinds()}
+	a := takeover.Takeover{KindNamed: mappingFor, Kinds: takeover.DefaultKinds()}
 	cmd := &cobra.Command{
 		Use:   "adopt --cluster NAME -n NAMESPACE",
 		Short: "Bring what runs in a cluster under the management of the hub",
@@ -81,7 +81,7 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 }
 
 // adopt shows what is to be written, asks, and writes it.
-func (c *cluster) adopt(cmd *cobra.Command, streams Streams, sure *confirmation, a adoption.Adoption, draft adoption.Draft) error {
+func (c *cluster) adopt(cmd *cobra.Command, streams Streams, sure *confirmation, a takeover.Takeover, draft takeover.Draft) error {
 	policy := fmt.Sprintf("propagationpolicy.policy.karmada.io/%s", a.Policy)
 	printAdoption(streams.Out, a, draft)
 	switch {
@@ -114,13 +114,13 @@ func (c *cluster) adopt(cmd *cobra.Command, streams Streams, sure *confirmation,
 	return nil
 }
 
-func printAdoption(w io.Writer, a adoption.Adoption, draft adoption.Draft) {
+func printAdoption(w io.Writer, a takeover.Takeover, draft takeover.Draft) {
 	if draft.Policy == nil {
 		fmt.Fprintf(w, "There is nothing to adopt in namespace %s of cluster %s.\n", a.Namespace, a.Cluster)
 	} else {
 		line := fmt.Sprintf("Namespace %s of cluster %s: %s to write to the hub, %d there already, %d left out. "+
 			"PropagationPolicy %s takes over what runs, and no other cluster gets it.",
-			a.Namespace, a.Cluster, count(len(draft.Templates), "template"), len(draft.Present), len(draft.PassedOver), a.Policy)
+			a.Namespace, a.Cluster, count(len(draft.Templates), "template"), len(draft.Present), len(draft.Skipped), a.Policy)
 		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
 	}
 	var rows [][]string
@@ -132,7 +132,7 @@ func printAdoption(w io.Writer, a adoption.Adoption, draft adoption.Draft) {
 		table(w, columns, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, rows)
 	}
 	rows = nil
-	for _, p := range draft.PassedOver {
+	for _, p := range draft.Skipped {
 		rows = append(rows, []string{p.Object.String(), p.Why})
 	}
 	if len(rows) > 0 {
@@ -145,7 +145,7 @@ func printAdoption(w io.Writer, a adoption.Adoption, draft adoption.Draft) {
 // refusalsShown is how many refusals are told of one by one: a thousand say no more than the first.
 const refusalsShown = 10
 
-func printRefusals(w io.Writer, refused []adoption.Refusal) {
+func printRefusals(w io.Writer, refused []takeover.Refusal) {
 	for i, r := range refused {
 		if i == refusalsShown {
 			fmt.Fprintf(w, "... and %d more\n", len(refused)-i)
@@ -155,7 +155,7 @@ func printRefusals(w io.Writer, refused []adoption.Refusal) {
 	}
 }
 
-func printDraft(w io.Writer, draft adoption.Draft) error {
+func printDraft(w io.Writer, draft takeover.Draft) error {
 	objects, err := draft.Objects()
 	if err != nil {
 		return err

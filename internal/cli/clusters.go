@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/member"
 )
 
 func newClustersCommand(c *connection, streams Streams) *cobra.Command {
@@ -24,7 +24,7 @@ func newClustersCommand(c *connection, streams Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := adoption.Roster(cmd.Context(), hub.client)
+			all, err := member.ListClusters(cmd.Context(), hub.client)
 			if err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ func newClustersCommand(c *connection, streams Streams) *cobra.Command {
 	return cmd
 }
 
-func printClusters(w io.Writer, format output, all []adoption.Enrolled, now time.Time) {
+func printClusters(w io.Writer, format output, all []member.ClusterInfo, now time.Time) {
 	if len(all) == 0 {
 		fmt.Fprintln(w, "No cluster has joined: `fairlead join NAME --member-kubeconfig FILE` makes one a member.")
 		return

@@ -7,32 +7,33 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/forecast"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // forecastReport is what `plan` prints of a policy for programs.
 type forecastReport struct {
-	Totals  adoption.Totals    `json:"totals"`
-	Objects []adoption.Outlook `json:"objects"`
+	Totals  forecast.Totals    `json:"totals"`
+	Objects []forecast.Outcome `json:"objects"`
 	// Elsewhere counts resources that the policy selects, by the other policy that takes them.
 	Elsewhere map[string]int `json:"elsewhere,omitempty"`
 	Obstacles []passage.Step `json:"obstacles,omitempty"`
 	Notes     []string       `json:"notes,omitempty"`
 }
 
-func newForecastReport(f *adoption.Forecast) *forecastReport {
+func newForecastReport(f *forecast.Forecast) *forecastReport {
 	if f == nil {
 		return nil
 	}
-	r := &forecastReport{Totals: f.Totals(), Objects: append([]adoption.Outlook{}, f.Outlooks...), Obstacles: f.Obstacles, Notes: f.Notes, Elsewhere: map[string]int{}}
+	r := &forecastReport{Totals: f.Totals(), Objects: append([]forecast.Outcome{}, f.Outlooks...), Obstacles: f.Obstacles, Notes: f.Notes, Elsewhere: map[string]int{}}
 	for key, n := range f.Elsewhere {
 		r.Elsewhere[strings.TrimPrefix(key.String(), "/")] = n
 	}
 	return r
 }
 
-func printForecast(w io.Writer, format output, f adoption.Forecast) {
+func printForecast(w io.Writer, format output, f forecast.Forecast) {
 	totals := f.Totals()
 	fmt.Fprintln(w, strings.Join(wrap(forecastLine(f, totals), columns), "\n"))
 	if f.Hold != nil {
@@ -42,7 +43,7 @@ func printForecast(w io.Writer, format output, f adoption.Forecast) {
 	alike, more := 0, 0
 	for _, o := range f.Outlooks {
 		if format != outputWide && uneventful(o) {
-			if o.Action == adoption.ActionNone {
+			if o.Action == model.ActionNone {
 				continue
 			}
 			if alike++; alike > openShown {
@@ -62,7 +63,7 @@ func printForecast(w io.Writer, format output, f adoption.Forecast) {
 	for _, o := range f.Outlooks {
 		printEffect(w, format, o)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(f.Elsewhere), func(a, b adoption.Key) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(f.Elsewhere), func(a, b model.PolicyKey) int { return strings.Compare(a.String(), b.String()) }) {
 		printNote(w, fmt.Sprintf("%s that it selects: policy %s takes them.", count(f.Elsewhere[key], "resource"), strings.TrimPrefix(key.String(), "/")))
 	}
 	for _, o := range f.Obstacles {
@@ -75,16 +76,16 @@ func printForecast(w io.Writer, format output, f adoption.Forecast) {
 
 // uneventful holds for an object of which there is nothing to tell but that it is there: a thousand of them say no more than a
 // few.
-func uneventful(o adoption.Outlook) bool {
+func uneventful(o forecast.Outcome) bool {
 	switch o.Action {
-	case adoption.ActionNone, adoption.ActionTakeOver, adoption.ActionUpdate:
+	case model.ActionNone, model.ActionTakeOver, model.ActionUpdate:
 		return !o.Failed && !o.Restarts && len(o.Differences) == 0 && o.Note == ""
 	}
 	return false
 }
 
 // forecastLine is the forecast in a few words.
-func forecastLine(f adoption.Forecast, totals adoption.Totals) string {
+func forecastLine(f forecast.Forecast, totals forecast.Totals) string {
 	if len(f.Outlooks) == 0 {
 		return fmt.Sprintf("%s takes nothing to any cluster.", f.Subject)
 	}
@@ -96,9 +97,9 @@ func forecastLine(f adoption.Forecast, totals adoption.Totals) string {
 		action passage.Action
 		words  string
 	}{
-		{adoption.ActionCreate, "to create"}, {adoption.ActionTakeOver, "to take over"}, {adoption.ActionUpdate, "to update"},
-		{adoption.ActionRemove, "to remove"}, {adoption.ActionRelease, "to release"}, {adoption.ActionAwait, "being deleted"},
-		{adoption.ActionNone, "unchanged"}, {adoption.ActionConflict, "in conflict"}, {adoption.ActionUnknown, "unknown"},
+		{model.ActionCreate, "to create"}, {model.ActionTakeOver, "to take over"}, {model.ActionUpdate, "to update"},
+		{model.ActionRemove, "to remove"}, {model.ActionRelease, "to release"}, {model.ActionAwait, "being deleted"},
+		{model.ActionNone, "unchanged"}, {model.ActionConflict, "in conflict"}, {model.ActionUnknown, "unknown"},
 	}
 	var parts []string
 	for _, s := range said {
@@ -110,7 +111,7 @@ func forecastLine(f adoption.Forecast, totals adoption.Totals) string {
 	switch {
 	case totals.Workloads > 0:
 		line += fmt.Sprintf(" %s of %s restart.", count(int(totals.Pods), "pod"), count(totals.Workloads, "workload"))
-	case totals.Actions[adoption.ActionUnknown] > 0:
+	case totals.Actions[model.ActionUnknown] > 0:
 		line += " No pod restarts, as far as anybody can tell."
 	default:
 		line += " No pod restarts."
@@ -138,7 +139,7 @@ func goes(pods int64) string {
 	return fmt.Sprintf("%d pods go", pods)
 }
 
-func podsLine(o adoption.Outlook) string {
+func podsLine(o forecast.Outcome) string {
 	switch {
 	case o.Goes:
 		return fmt.Sprintf("%d go", o.Pods)
@@ -151,7 +152,7 @@ func podsLine(o adoption.Outlook) string {
 }
 
 // printEffect tells what changes in an object, field by field.
-func printEffect(w io.Writer, format output, o adoption.Outlook) {
+func printEffect(w io.Writer, format output, o forecast.Outcome) {
 	if len(o.Differences) == 0 && o.Note == "" {
 		return
 	}

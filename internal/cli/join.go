@@ -7,7 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/member"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 func newJoinCommand(c *connection, streams Streams) *cobra.Command {
@@ -17,8 +18,8 @@ func newJoinCommand(c *connection, streams Streams) *cobra.Command {
 		Short: "Make a cluster a member of the hub",
 		Long: `Make a cluster a member of the hub, under a name.
 
-In the cluster it makes a ServiceAccount for the hub and the ClusterRole ` + adoption.MemberRole + `, which covers the common kinds.
-To let the hub manage others, label a ClusterRole of your own with ` + adoption.LabelMemberRole + `=true.
+In the cluster it makes a ServiceAccount for the hub and the ClusterRole ` + model.MemberRole + `, which covers the common kinds.
+To let the hub manage others, label a ClusterRole of your own with ` + model.LabelMemberRole + `=true.
 It can be run again, which renews the token.`,
 		Example: "  fairlead join west --member-kubeconfig west.kubeconfig",
 		Args:    cobra.ExactArgs(1),
@@ -27,15 +28,15 @@ It can be run again, which renews the token.`,
 			if err != nil {
 				return err
 			}
-			member, err := access.config()
+			config, err := access.config()
 			if err != nil {
 				return err
 			}
-			id, err := adoption.HubID(cmd.Context(), hub.client)
+			id, err := model.HubID(cmd.Context(), hub.client)
 			if err != nil {
 				return err
 			}
-			if err := adoption.Join(cmd.Context(), hub.client, id, args[0], member); err != nil {
+			if err := member.Join(cmd.Context(), hub.client, id, args[0], config); err != nil {
 				return fmt.Errorf("join %s: %w", args[0], err)
 			}
 			fmt.Fprintf(streams.Out, "cluster.cluster.karmada.io/%s joined\n", args[0])

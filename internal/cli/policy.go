@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/forecast"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
 // newPolicy is an empty one: of the cluster, if it is in no namespace.
@@ -38,11 +39,11 @@ func (c *cluster) ask(ctx context.Context, q *question, r resource, from manifes
 		q.Proposed, err = materializeOf(proposed)
 		return err
 	}
-	policy := newPolicy(r.key)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(proposed.Object, policy); err != nil {
+	object := newPolicy(r.key)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(proposed.Object, object); err != nil {
 		return fmt.Errorf("read %s: %w", r, err)
 	}
-	q.Policy = adoption.PolicyOf(policy)
+	q.Policy = policy.Of(object)
 	for _, template := range from.beside {
 		if err := c.settleIn(template); err != nil {
 			return fmt.Errorf("read %s: %w", from.from, err)
@@ -73,21 +74,21 @@ func (c *cluster) plan(ctx context.Context, r resource, q question) (account, er
 	if r.kind() != policies && r.kind() != clusterPolicies {
 		return c.account(ctx, r, q)
 	}
-	policy := q.Policy
-	if policy == nil {
+	subject := q.Policy
+	if subject == nil {
 		object := newPolicy(r.key)
 		if err := c.client.Get(ctx, r.key, object); apierrors.IsNotFound(err) {
 			return account{}, r.missing()
 		} else if err != nil {
 			return account{}, fmt.Errorf("get %s: %w", r, err)
 		}
-		policy = adoption.PolicyOf(object)
+		subject = policy.Of(object)
 	}
-	forecast, err := adoption.Predict(ctx, c.client, policy, q.Templates...)
+	predicted, err := forecast.Predict(ctx, c.client, subject, q.Templates...)
 	if err != nil {
 		return account{}, err
 	}
-	return account{Plan: forecast.Plan(), Forecast: &forecast}, nil
+	return account{Plan: predicted.Plan(), Forecast: &predicted}, nil
 }
 
 // accountOfPolicy tells how far the operator is with a policy.
@@ -96,7 +97,7 @@ func accountOfPolicy(ctx context.Context, reader client.Reader, key client.Objec
 	if err := reader.Get(ctx, key, object); err != nil {
 		return account{}, fmt.Errorf("get policy %s: %w", key, err)
 	}
-	plan, err := adoption.Standing(ctx, reader, adoption.PolicyOf(object))
+	plan, err := forecast.Status(ctx, reader, policy.Of(object))
 	if err != nil {
 		return account{}, err
 	}
@@ -127,7 +128,7 @@ func (c *cluster) followPolicy(ctx context.Context, r resource) (lookout, error)
 	if err != nil {
 		return lookout{}, err
 	}
-	kinds := append(adoption.Watched(adoption.PolicyOf(object)), &policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{})
+	kinds := append(forecast.WatchedKinds(policy.Of(object)), &policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{})
 	for _, kind := range kinds {
 		if err := f.hearOf(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
 			return lookout{}, err

@@ -19,7 +19,8 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/adoption"
+	adoptionforecast "github.com/fairlead/fairlead/internal/adoption/forecast"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
@@ -40,7 +41,7 @@ type account struct {
 	Rollout *environment
 	Verdict *verdict
 	// Forecast is what becomes of all that a policy takes; nil for anything else, and where only its standing is asked for.
-	Forecast *adoption.Forecast
+	Forecast *adoptionforecast.Forecast
 	// Mesh is what becomes of the consumers of a Mesh; nil for anything else, and where only its standing is asked for.
 	Mesh *forecast.Forecast
 	// Adoption tells that the plan is of a policy, with a step for each object in each cluster.
@@ -60,7 +61,7 @@ type question struct {
 	// Proposed is a Materialize to plan for, instead of the one that is there.
 	Proposed *v1alpha2.Materialize
 	// Policy to plan for, instead of the one that is there, and Templates to reckon with as if the hub had them.
-	Policy    *adoption.Policy
+	Policy    *policy.Policy
 	Templates []*unstructured.Unstructured
 	// Mesh is what is asked about one.
 	Mesh meshQuestion

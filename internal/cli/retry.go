@@ -10,7 +10,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/work"
 )
 
 func newRetryCommand(c *connection, streams Streams) *cobra.Command {
@@ -36,7 +36,7 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 	}
 	if kind := resource.mapping.GroupVersionKind.Kind; kind != v1.IstioKind {
 		return usageErrorf("there is nothing to retry for %s: only the workloads of an Istio and the consumers of a Mesh fail for good; a Materialize is rolled out again "+
-			"with a new UUID in spec.forceRollout, and what a policy could not apply is tried again every %s", kind, adoption.LookAgain)
+			"with a new UUID in spec.forceRollout, and what a policy could not apply is tried again every %s", kind, work.RecheckInterval)
 	}
 	var istio v1.Istio
 	if err := cluster.client.Get(ctx, resource.key, &istio); apierrors.IsNotFound(err) {

@@ -8,13 +8,14 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/member"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 func newUnjoinCommand(c *connection, streams Streams) *cobra.Command {
 	var (
 		access  memberAccess
-		how     adoption.Parting
+		how     member.UnjoinOptions
 		timeout time.Duration
 		sure    confirmation
 	)
@@ -51,7 +52,7 @@ when it is back; --force has it leave at once, as it is.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			id, err := adoption.HubID(ctx, hub.client)
+			id, err := model.HubID(ctx, hub.client)
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ when it is back; --force has it leave at once, as it is.`,
 				}
 				said = left
 			}
-			left, err := adoption.Unjoin(ctx, hub.client, id, args[0], how)
+			left, err := member.Unjoin(ctx, hub.client, id, args[0], how)
 			if err != nil {
 				return fmt.Errorf("unjoin %s: %w", args[0], err)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/rollout"
@@ -37,7 +37,7 @@ type Options struct {
 	// Charts say where Istio's charts come from.
 	Charts charts.Options
 	// Members are the limits of what is asked of the clusters that have joined.
-	Members adoption.Limits
+	Members member.Limits
 	// Rollout says where environmentd is found, and how long a request to it may take.
 	Rollout rollout.Options
 	// Mesh says what part of a mesh this is the control plane of.
@@ -62,7 +62,7 @@ func DefaultOptions() Options {
 		LogFormat:                   LogFormats[0],
 		LogLevel:                    "info",
 		Webhook:                     defaultWebhookOptions(),
-		Members:                     adoption.DefaultLimits(),
+		Members:                     member.DefaultLimits(),
 		Rollout:                     rollout.DefaultOptions(),
 		Mesh:                        meshservice.DefaultOptions(),
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/revision"
@@ -37,7 +38,7 @@ type Passage struct {
 func Passages() []Passage {
 	return []Passage{
 		{Name: revision.Name, CRDs: revisionCRDs, Caches: revision.Caches(), Setup: setupRevision},
-		{Name: adoption.Name, CRDs: adoptionCRDs, Caches: adoption.Caches(), Setup: setupAdoption},
+		{Name: model.Passage, CRDs: adoptionCRDs, Caches: adoption.Caches(), Setup: setupAdoption},
 		{Name: rollout.Name, CRDs: rolloutCRDs, Webhooks: rolloutWebhooks, Caches: rollout.Caches(), Setup: setupRollout},
 		{Name: meshservice.Name, CRDs: meshCRDs, Caches: meshservice.Caches(), Setup: setupMeshService},
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead/fairlead/internal/adoption"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/chart"
 	"github.com/fairlead/fairlead/test/cluster"
@@ -108,10 +108,10 @@ func AwaitAuthorization(ctx context.Context, admin client.Client, user, namespac
 // Aggregate does what nobody does in a cluster without controllers: it gives the hub there what its role is made up of.
 func Aggregate(ctx context.Context, member client.Client) error {
 	var common, all rbacv1.ClusterRole
-	if err := member.Get(ctx, client.ObjectKey{Name: adoption.MemberRole + "-common"}, &common); err != nil {
+	if err := member.Get(ctx, client.ObjectKey{Name: model.MemberRole + "-common"}, &common); err != nil {
 		return err
 	}
-	if err := member.Get(ctx, client.ObjectKey{Name: adoption.MemberRole}, &all); err != nil {
+	if err := member.Get(ctx, client.ObjectKey{Name: model.MemberRole}, &all); err != nil {
 		return err
 	}
 	all.Rules = common.Rules

@@ -234,7 +234,8 @@ func TestNothingToGoBackTo(t *testing.T) {
 func TestWhatMayNotBeSeen(t *testing.T) {
 	t.Parallel()
 	e := theWorld(t).deployed(t)
-	e.allow(t, "looker", []string{"get", "list", "watch"}, "materializes", "configmaps", "services", "statefulsets")
+	// Certificates are a kind of the cluster only once another test has installed it.
+	e.allow(t, "looker", []string{"get", "list", "watch"}, "materializes", "configmaps", "services", "statefulsets", "certificates")
 	e.allow(t, "stranger", []string{"get"}, "materializes")
 	const leftOut = "Left out, because you may not list them: Deployments, Pods, RoleBindings, Roles, ServiceAccounts."
 	path := manifest(t, written("{environmentdImageRef: v2, backendSecretName: backend}"))
@@ -265,7 +266,7 @@ func (e *environment) allow(t testing.TB, user string, verbs []string, resources
 	t.Helper()
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: user},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"", "apps", v1alpha2.GroupVersion.Group}, Resources: resources, Verbs: verbs}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"", "apps", "cert-manager.io", v1alpha2.GroupVersion.Group}, Resources: resources, Verbs: verbs}},
 	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: role.ObjectMeta,

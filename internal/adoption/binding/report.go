@@ -1,0 +1,139 @@
+package binding
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// gatherInterval is how long the results of several clusters are waited for, so that they make one status.
+const gatherInterval = 20 * time.Second
+
+// aggregateStatus tells what became of a resource in all of its clusters, and after how long it can, if not now.
+func aggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work, wrong error, now time.Time) (workv1alpha2.ResourceBindingStatus, time.Duration) {
+	status := *binding.Status.DeepCopy()
+	status.ObservedGeneration = binding.GetGeneration()
+	status.AggregatedStatus = nil
+	tell := func(kind string, is metav1.ConditionStatus, reason passage.Reason) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: is, Reason: string(reason.Code), Message: reason.Message,
+			ObservedGeneration: binding.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	clusters := model.Targets(binding)
+	if len(clusters) == 0 {
+		reason := passage.Because(model.ReasonNoCluster, "no cluster that has joined is selected by spec.placement of its policy")
+		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, reason)
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason)
+		return status, 0
+	}
+	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "it goes to %d of the clusters that have joined", len(clusters)))
+	applied, waiting := 0, 0
+	var first *metav1.Condition
+	for _, target := range clusters {
+		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Health: workv1alpha2.ResourceUnknown}
+		work := works[target.Name]
+		var condition *metav1.Condition
+		if work != nil {
+			condition = meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
+		}
+		switch {
+		case condition == nil || condition.ObservedGeneration < work.Generation:
+			waiting++
+			item.AppliedMessage = NotWritten(target.Name)
+		case condition.Status == metav1.ConditionTrue:
+			applied++
+			item.Applied = true
+		default:
+			item.AppliedMessage = condition.Message
+			if first == nil {
+				first = condition
+			}
+		}
+		if work != nil && len(work.Status.ManifestStatuses) > 0 {
+			said := work.Status.ManifestStatuses[0]
+			item.Status, item.Health = said.Status, workv1alpha2.ResourceHealth(said.Health)
+		}
+		status.AggregatedStatus = append(status.AggregatedStatus, item)
+	}
+	if left := gatherInterval - now.Sub(binding.GetCreationTimestamp().Time); waiting > 0 && left > 0 {
+		return status, left
+	}
+	note := ""
+	if wrong != nil {
+		note = "; " + wrong.Error()
+	}
+	switch total := len(clusters); {
+	case applied == total:
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(model.ReasonFullyApplied, "%s it%s", describeClusters(clusters), note))
+	case first != nil:
+		code := model.ReasonNotApplied
+		if reason := passage.Code(first.Reason); reason == model.ReasonConflict || reason == model.ReasonSuspended {
+			code = reason
+		}
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(code, "%d of %d clusters run it; %s%s", applied, total, first.Message, note))
+	default:
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(model.ReasonApplying, "%d of %d clusters run it%s", applied, total, note))
+	}
+	return status, 0
+}
+
+func describeClusters(clusters []workv1alpha2.TargetCluster) string {
+	if len(clusters) == 1 {
+		return "cluster " + clusters[0].Name + " runs"
+	}
+	return fmt.Sprintf("all %d clusters run", len(clusters))
+}
+
+// writeStatus writes the status of a binding, if it says anything new.
+func writeStatus(ctx context.Context, c client.Client, b *model.Binding, status workv1alpha2.ResourceBindingStatus) error {
+	if equality.Semantic.DeepEqual(*b.Status, status) {
+		return nil
+	}
+	now := b.Copy()
+	*now.Status = status
+	err := c.Status().Patch(ctx, now.Object, client.MergeFrom(b.Object), client.FieldOwner(model.FieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of %s: %w", b, err)
+	}
+	return nil
+}
+
+// workTooLargeError is a resource that the hub can keep, and whose Work for a cluster it cannot: a Work quotes it.
+type workTooLargeError struct {
+	cluster string
+	err     error
+}
+
+func (l *workTooLargeError) Error() string {
+	return fmt.Sprintf("it is too large for a Work of cluster %s (%v)", l.cluster, l.err)
+}
+
+// status is that of the binding of such a resource.
+func (l *workTooLargeError) status(binding *model.Binding, works map[string]*workv1alpha1.Work, now time.Time) workv1alpha2.ResourceBindingStatus {
+	status, _ := aggregateStatus(binding, works, nil, now)
+	r := binding.Spec.Resource
+	name := r.Name
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + r.Name
+	}
+	reason := passage.Because(model.ReasonNotApplied, "%s %s: %v: split it up", r.Kind, name, l)
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: workv1alpha2.ConditionFullyApplied, Status: metav1.ConditionFalse, Reason: string(reason.Code), Message: reason.Message,
+		ObservedGeneration: binding.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
+	})
+	return status
+}
+
+// NotWritten is what is said of a cluster that has not been written to.
+func NotWritten(cluster string) string { return "cluster " + cluster + " has yet to be written to" }

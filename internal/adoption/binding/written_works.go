@@ -1,0 +1,49 @@
+package binding
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+// writtenWorks has which bindings have the Works that they should have, so that a resource is read when it, its binding or a Work
+// has changed, and not whenever there is news of a cluster.
+type writtenWorks struct{ entries sync.Map }
+
+type writtenState struct {
+	state string
+	// templateErr is what the resource says that means nothing.
+	templateErr error
+}
+
+// stateOf is what the Works of a binding follow from, and what they are.
+func stateOf(b *model.Binding, version string, works map[string]*workv1alpha1.Work) string {
+	state := []string{version, fmt.Sprint(b.GetGeneration()), model.ClaimOf(b).String()}
+	for _, cluster := range slices.Sorted(maps.Keys(works)) {
+		w := works[cluster]
+		state = append(state, fmt.Sprint(cluster, w.UID, w.Generation, w.DeletionTimestamp != nil))
+	}
+	return strings.Join(state, " ")
+}
+
+// lookup tells whether all Works of a binding are as they should be.
+func (l *writtenWorks) lookup(b *model.Binding, version string, works map[string]*workv1alpha1.Work) (wrong error, found bool) {
+	known, ok := l.entries.Load(b.GetUID())
+	if !ok || version == "" || known.(writtenState).state != stateOf(b, version, works) {
+		return nil, false
+	}
+	return known.(writtenState).templateErr, true
+}
+
+func (l *writtenWorks) store(b *model.Binding, version string, works map[string]*workv1alpha1.Work, wrong error) {
+	l.entries.Store(b.GetUID(), writtenState{stateOf(b, version, works), wrong})
+}
+
+func (l *writtenWorks) delete(binding types.UID) { l.entries.Delete(binding) }

@@ -1,0 +1,92 @@
+package forecast
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
+)
+
+// Effect is what a write does to an object that is there, beyond the marks of Fairlead.
+type Effect struct {
+	Differences []Difference `json:"differences,omitempty"`
+	// Pods are how many the object has, Restarts whether they are replaced, and Goes whether they are removed with it.
+	Pods     int64 `json:"pods,omitempty"`
+	Restarts bool  `json:"restarts"`
+	Goes     bool  `json:"goes,omitempty"`
+	// Generation is how that of the object moves; absent if it does not.
+	Generation *Move `json:"generation,omitempty"`
+	// Note is what else there is to know, in a sentence.
+	Note string `json:"note,omitempty"`
+}
+
+// Move is from one generation to another.
+type Move struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// effectOf compares an object with what its server says that it would be.
+func effectOf(before, after *unstructured.Unstructured) Effect {
+	e := Effect{Differences: differences(before, after)}
+	if from, to := before.GetGeneration(), after.GetGeneration(); from != to {
+		e.Generation = &Move{from, to}
+	}
+	pods, runs := podsOf(before)
+	e.Pods = pods
+	template := !equality.Semantic.DeepEqual(field(before, "spec", "template"), field(after, "spec", "template"))
+	switch {
+	case !runs:
+	case template && waitsToRestart(after) != "":
+		e.Note = "pods are replaced only " + waitsToRestart(after)
+	case template:
+		e.Restarts = true
+	case e.Generation != nil && onlyAnnotations(e.Differences):
+		e.Note = "annotations move the generation, and no pod restarts"
+	case e.Generation != nil:
+		e.Note = "the generation moves, and no pod restarts"
+	}
+	return e
+}
+
+// podsOf is how many pods an object has, if it is one that replaces them when its template changes.
+func podsOf(object *unstructured.Unstructured) (pods int64, runs bool) {
+	switch object.GroupVersionKind().GroupKind().String() {
+	case "Deployment.apps", "StatefulSet.apps":
+		if n := manifest.Replicas(object); n >= 0 {
+			return int64(n), true
+		}
+		return 1, true
+	case "DaemonSet.apps":
+		n, _, _ := unstructured.NestedInt64(object.Object, "status", "desiredNumberScheduled")
+		return n, true
+	}
+	return 0, false
+}
+
+// waitsToRestart is what a workload waits for with its new template, empty if it does not.
+func waitsToRestart(object *unstructured.Unstructured) string {
+	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
+		return "when its spec.paused is lifted"
+	}
+	if kind, _, _ := unstructured.NestedString(object.Object, "spec", "updateStrategy", "type"); kind == "OnDelete" {
+		return "when somebody deletes them, as its updateStrategy OnDelete says"
+	}
+	return ""
+}
+
+func onlyAnnotations(all []Difference) bool {
+	for _, d := range all {
+		if !strings.HasPrefix(d.Field, "metadata.annotations") {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+func field(object *unstructured.Unstructured, path ...string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	return value
+}

@@ -1,0 +1,85 @@
+// Package forecast predicts what a policy does, by the decisions of the operator, and reports how far the operator is with it.
+package forecast
+
+import (
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Outcome is what becomes of one object in one cluster.
+type Outcome struct {
+	Object passage.Object `json:"object"`
+	Action passage.Action `json:"action"`
+	Reason passage.Reason `json:"reason,omitzero"`
+	Effect
+	// Failed tells that it would not come to it.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// Forecast is what becomes of all that a policy takes, if nothing else changes.
+type Forecast struct {
+	Subject passage.Object
+	Hold    *passage.Reason
+	// Outlooks are ordered by cluster, kind and name.
+	Outlooks []Outcome
+	// Elsewhere counts the resources that the policy selects, by the other policy that takes them.
+	Elsewhere map[model.PolicyKey]int
+	// Obstacles are what has to be mended first.
+	Obstacles []passage.Step
+	// Notes are what else there is to know.
+	Notes []string
+}
+
+// Plan is the forecast as steps.
+func (f Forecast) Plan() passage.Plan {
+	plan := passage.Plan{Passage: model.Passage, Subject: f.Subject, Hold: f.Hold, Steps: []passage.Step{}}
+	for _, o := range f.Outlooks {
+		plan.Steps = append(plan.Steps, passage.Step{Object: o.Object, Action: o.Action, Reason: o.Reason, Disruptive: o.Restarts, State: o.state()})
+	}
+	plan.Steps = append(plan.Steps, f.Obstacles...)
+	return plan
+}
+
+func (o Outcome) state() passage.State {
+	switch {
+	case o.Failed:
+		return passage.Failed
+	case o.Action == model.ActionNone:
+		return passage.Done
+	case o.Action == model.ActionAwait:
+		return passage.Running
+	}
+	return passage.Pending
+}
+
+// Totals add a forecast up.
+type Totals struct {
+	// Actions are how many objects come to which end.
+	Actions map[passage.Action]int `json:"actions"`
+	// Failed are those that it would not come to.
+	Failed int `json:"failed"`
+	// Workloads restart, and Pods with them.
+	Workloads int   `json:"workloadsThatRestart"`
+	Pods      int64 `json:"podsThatRestart"`
+	// PodsThatGo are those of workloads that are removed.
+	PodsThatGo int64 `json:"podsThatGo"`
+}
+
+// Totals of all clusters.
+func (f Forecast) Totals() Totals {
+	t := Totals{Actions: map[passage.Action]int{}}
+	for _, o := range f.Outlooks {
+		t.Actions[o.Action]++
+		if o.Failed {
+			t.Failed++
+		}
+		if o.Goes {
+			t.PodsThatGo += o.Pods
+		}
+		if o.Restarts {
+			t.Workloads++
+			t.Pods += o.Pods
+		}
+	}
+	return t
+}

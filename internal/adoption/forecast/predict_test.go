@@ -1,0 +1,60 @@
+package forecast
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+func TestFarewell(t *testing.T) {
+	cart := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "cart", "namespace": "shop"},
+		"spec": map[string]any{"replicas": int64(3)},
+	}}
+	raw, err := cart.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		// said by the policy now, and when the Work was written
+		now, then, leaving, claimed bool
+		action                      passage.Action
+		goes                        bool
+		why                         string
+	}{
+		"it goes":                                  {action: model.ActionRemove, goes: true, why: "its placement no longer selects cluster west"},
+		"the policy lets it stay":                  {now: true, then: true, action: model.ActionRelease, why: "its placement no longer selects cluster west"},
+		"the policy lets it stay from now on":      {now: true, action: model.ActionRelease, why: "its placement no longer selects cluster west"},
+		"the policy no longer lets it stay":        {then: true, action: model.ActionRemove, goes: true, why: "its placement no longer selects cluster west"},
+		"another policy took it there":             {claimed: true, action: model.ActionRelease, why: "its placement no longer selects cluster west"},
+		"a cluster that leaves keeps what it runs": {leaving: true, action: model.ActionRelease, why: "cluster west is leaving the hub"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := model.NewBinding("shop", "cart-deployment")
+			b.Spec.PreserveResourcesOnDeletion = ptr.To(tc.now)
+			work := &workv1alpha1.Work{Spec: workv1alpha1.WorkSpec{PreserveResourcesOnDeletion: ptr.To(tc.then)}}
+			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+			work.Annotations = map[string]string{model.AnnotationClaim: model.ClaimOf(b).String()}
+			if tc.claimed {
+				work.Annotations[model.AnnotationClaim] = "shop/another"
+			}
+			west := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
+			if tc.leaving {
+				west.DeletionTimestamp = ptr.To(metav1.Now())
+			}
+			got := predictDeletion(plannedBinding{cart, b}, work, west)
+			if got.Action != tc.action || got.Goes != tc.goes || got.Pods != 3 || got.Reason.Message != tc.why {
+				t.Errorf("%s, %d pods, go: %t, because %s", got.Action, got.Pods, got.Goes, got.Reason.Message)
+			}
+		})
+	}
+}

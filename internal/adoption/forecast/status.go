@@ -1,0 +1,183 @@
+package forecast
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/binding"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// WatchedKinds are the kinds that the standing of a policy is told from: those of Fairlead, and those that the policy selects.
+func WatchedKinds(policy *policy.Policy) []client.Object {
+	all := []client.Object{&clusterv1alpha1.Cluster{}, &workv1alpha2.ResourceBinding{}}
+	if policy.Namespace == "" {
+		all = append(all, &workv1alpha2.ClusterResourceBinding{})
+	}
+	for kind := range policy.Kinds() {
+		all = append(all, model.NewMetadata(kind))
+	}
+	return all
+}
+
+// Status is how far the operator is with a policy, by what it has written down on the hub.
+func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (passage.Plan, error) {
+	plan := passage.Plan{Passage: model.Passage, Subject: subject.Object(), Hold: subject.Hold(), Steps: []passage.Step{}}
+	v, err := observeHub(ctx, hub, subject)
+	if err != nil {
+		return plan, err
+	}
+	if subject.Aborted {
+		plan.Hold, plan.Steps = nil, v.abortSteps(subject)
+		return plan, nil
+	}
+	if err := subject.PlacementError(); err != nil {
+		plan.Steps = append(plan.Steps, passage.Step{
+			Object: plan.Subject, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonInvalidPlacement, "%v", err),
+		})
+		return plan, nil
+	}
+	down, err := unreachableClusters(ctx, hub)
+	if err != nil {
+		return plan, err
+	}
+	included := map[string]bool{}
+	add := func(t model.Template, b *model.Binding) {
+		if b != nil && included[b.Path()] {
+			return
+		}
+		if b != nil {
+			included[b.Path()] = true
+		}
+		plan.Steps = append(plan.Steps, stepsOf(t, b, down, plan.Hold != nil)...)
+	}
+	for kind := range subject.Kinds() {
+		err := forEach(ctx, hub, &metav1.PartialObjectMetadataList{}, kind, subject.Namespace, func(o client.Object) {
+			t := model.TemplateOf(o)
+			b := v.bindingOf(t)
+			if chosen := policy.Select(t, v.policies, model.ClaimOf(b)); o.GetDeletionTimestamp() == nil && chosen != nil && chosen.Key() == subject.Key() {
+				if b != nil && policy.IsOutdated(b, subject) {
+					included[b.Path()], b = true, nil
+				}
+				add(t, b)
+			}
+		})
+		if err != nil {
+			plan.Steps = append(plan.Steps, passage.Step{
+				Object: plan.Subject, Action: model.ActionSelect, State: passage.Failed, Reason: passage.Because(model.ReasonNotFollowed, "%v", err),
+			})
+		}
+	}
+	if subject.Spec.PropagateDeps {
+		for _, b := range v.bindings {
+			if model.IsRequiredBy(b, included) {
+				add(model.TemplateOfBinding(b), b)
+			}
+		}
+	}
+	plan.Steps = append(plan.Steps, selectorSteps(subject)...)
+	slices.SortFunc(plan.Steps, func(a, b passage.Step) int {
+		return cmp.Or(cmp.Compare(a.Object.Cluster, b.Object.Cluster), cmp.Compare(a.Object.Kind, b.Object.Kind),
+			cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
+	})
+	return plan, nil
+}
+
+// abortSteps is how far a policy is that was aborted: a step for each resource that has yet to be put back, or one for all.
+func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
+	var all []passage.Step
+	for _, b := range v.bindings {
+		if model.ClaimOf(b) == policy.Key() {
+			t := model.TemplateOfBinding(b)
+			all = append(all, passage.Step{
+				Object: passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}, Action: model.ActionPutBack,
+				State: passage.Running, Reason: passage.Because(model.ReasonAborting, "it has yet to be let go of"),
+			})
+		}
+	}
+	if len(all) == 0 {
+		return []passage.Step{{Object: policy.Object(), Action: model.ActionPutBack, State: passage.Done, Reason: *policy.Hold()}}
+	}
+	slices.SortFunc(all, func(a, b passage.Step) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
+	return all
+}
+
+// selectorSteps are the selectors of a policy that cannot work.
+func selectorSteps(policy *policy.Policy) []passage.Step {
+	var all []passage.Step
+	invalid := policy.SelectorErrors()
+	for _, i := range slices.Sorted(maps.Keys(invalid)) {
+		all = append(all, passage.Step{
+			Object: policy.Object(), Action: model.ActionSelect, State: passage.Failed,
+			Reason: passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, invalid[i]),
+		})
+	}
+	return all
+}
+
+// unreachableClusters are the clusters that are waited for.
+func unreachableClusters(ctx context.Context, hub client.Reader) (map[string]bool, error) {
+	var list clusterv1alpha1.ClusterList
+	if err := hub.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Clusters: %w", err)
+	}
+	down := map[string]bool{}
+	for i := range list.Items {
+		down[list.Items[i].Name] = !meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, clusterv1alpha1.ConditionReady)
+	}
+	return down, nil
+}
+
+// stepsOf a resource are one for each cluster that it goes to. Down are the clusters that cannot be reached.
+func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool) []passage.Step {
+	template := passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
+	if b == nil || b.GetDeletionTimestamp() != nil || b.Status.ObservedGeneration < b.GetGeneration() {
+		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Running, Reason: passage.Because(model.ReasonApplying, "the operator has yet to report on it")}}
+	}
+	whole := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionFullyApplied)
+	if len(model.Targets(b)) == 0 {
+		step := passage.Step{Object: template, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonNoCluster, "no cluster that has joined is selected by spec.placement")}
+		return []passage.Step{step}
+	}
+	var all []passage.Step
+	for _, target := range model.Targets(b) {
+		step := passage.Step{Object: template, Action: model.ActionApply, State: passage.Running, Reason: passage.Because(model.ReasonApplying, "%s", binding.NotWritten(target.Name))}
+		step.Object.Cluster = target.Name
+		i := slices.IndexFunc(b.Status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == target.Name })
+		if i >= 0 {
+			step.State, step.Reason = statusOf(b.Status.AggregatedStatus[i], whole, down[target.Name], held)
+		}
+		all = append(all, step)
+	}
+	return all
+}
+
+// statusOf an object in one cluster.
+func statusOf(item workv1alpha2.AggregatedStatusItem, whole *metav1.Condition, down, held bool) (passage.State, passage.Reason) {
+	message := item.AppliedMessage
+	switch {
+	case item.Applied:
+		return passage.Done, passage.Because(model.ReasonApplied, "%s", item.Health)
+	case message == binding.NotWritten(item.ClusterName):
+		return passage.Running, passage.Because(model.ReasonApplying, "%s", message)
+	case down:
+		return passage.Running, passage.Because(model.ReasonUnreachable, "%s", message)
+	case held:
+		return passage.Pending, passage.Because(model.ReasonSuspended, "%s", message)
+	case whole != nil && strings.Contains(whole.Message, message):
+		return passage.Failed, passage.Because(whole.Reason, "%s", message)
+	}
+	return passage.Failed, passage.Because(model.ReasonNotApplied, "%s", message)
+}

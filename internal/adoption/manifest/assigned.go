@@ -1,0 +1,126 @@
+package manifest
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// assigningManagers write into resources what is right in their own cluster only.
+var assigningManagers = []string{"kube-controller-manager", "kube-scheduler"}
+
+// unownedFields tells what nobody has set in a resource, by who manages which field of it: what the API server assigns itself
+// has no owner. Where nothing is known about that, everything was set.
+func unownedFields(template *unstructured.Unstructured) (func(path ...any) bool, error) {
+	owned := fieldpath.NewSet()
+	for _, entry := range template.GetManagedFields() {
+		if entry.FieldsV1 == nil || entry.Subresource != "" || slices.Contains(assigningManagers, entry.Manager) {
+			continue
+		}
+		var set fieldpath.Set
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+			return nil, fmt.Errorf("read who manages %s %s: %w", template.GetKind(), template.GetName(), err)
+		}
+		owned = owned.Union(&set)
+	}
+	if owned.Empty() {
+		return func(...any) bool { return false }, nil
+	}
+	return func(parts ...any) bool {
+		path, err := fieldpath.MakePath(parts...)
+		return err == nil && !owned.Has(path)
+	}, nil
+}
+
+// RemoveAssigned removes what the hub's own API server has assigned.
+func RemoveAssigned(m *unstructured.Unstructured, assigned func(path ...any) bool) {
+	switch m.GroupVersionKind().GroupKind().String() {
+	case "Service":
+		for _, field := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
+			if assigned("spec", field) && !IsHeadless(m) {
+				unstructured.RemoveNestedField(m.Object, "spec", field)
+			}
+		}
+		ports, _, _ := unstructured.NestedSlice(m.Object, "spec", "ports")
+		for _, p := range ports {
+			port, ok := p.(map[string]any)
+			if ok && assigned("spec", "ports", fieldpath.KeyByFields("port", port["port"], "protocol", protocolOf(port)), "nodePort") {
+				delete(port, "nodePort")
+			}
+		}
+		if len(ports) > 0 {
+			_ = unstructured.SetNestedSlice(m.Object, ports, "spec", "ports")
+		}
+	case "Job.batch":
+		if manual, _, _ := unstructured.NestedBool(m.Object, "spec", "manualSelector"); manual {
+			return
+		}
+		unstructured.RemoveNestedField(m.Object, "spec", "selector")
+		for _, label := range jobLabels {
+			unstructured.RemoveNestedField(m.Object, "spec", "template", "metadata", "labels", label)
+		}
+	case "PersistentVolumeClaim":
+		if assigned("spec", "volumeName") {
+			unstructured.RemoveNestedField(m.Object, "spec", "volumeName")
+		}
+	case "ServiceAccount":
+		if assigned("secrets") {
+			unstructured.RemoveNestedField(m.Object, "secrets")
+		}
+	case "Secret":
+		if IsServiceAccountToken(m) {
+			unstructured.RemoveNestedField(m.Object, "data")
+		}
+	case "Pod":
+		if assigned("spec", "nodeName") {
+			unstructured.RemoveNestedField(m.Object, "spec", "nodeName")
+		}
+	}
+}
+
+// IsAssignedAnnotation holds for the annotations by which the controllers of a cluster remember what they did there.
+func IsAssignedAnnotation(key string) bool {
+	switch key {
+	case "kubernetes.io/service-account.uid", "deprecated.daemonset.template.generation", "volume.kubernetes.io/selected-node",
+		"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner":
+		return true
+	}
+	return domainOf(key) == "deployment.kubernetes.io" || domainOf(key) == "pv.kubernetes.io"
+}
+
+// IsServiceAccountToken holds for a Secret whose content is the cluster's own, which no other cluster may have.
+func IsServiceAccountToken(secret *unstructured.Unstructured) bool {
+	kind, _, _ := unstructured.NestedString(secret.Object, "type")
+	return kind == "kubernetes.io/service-account-token"
+}
+
+// jobLabels are those that the API server puts on the pods of a Job to select them by.
+var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
+
+func IsHeadless(service *unstructured.Unstructured) bool {
+	ip, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
+	return ip == "None"
+}
+
+// protocolOf a port of a Service.
+func protocolOf(port map[string]any) string {
+	if protocol, _ := port["protocol"].(string); protocol != "" {
+		return protocol
+	}
+	return "TCP"
+}
+
+// AssignedPaths are what a cluster assigns where the manifest does not say.
+var AssignedPaths = map[string][][]string{
+	"Service": {
+		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"},
+		{"spec", "healthCheckNodePort"},
+	},
+	"PersistentVolumeClaim": {{"spec", "volumeName"}, {"spec", "storageClassName"}, {"spec", "volumeMode"}},
+	"PersistentVolume":      {{"spec", "claimRef"}},
+	"Pod":                   {{"spec", "nodeName"}},
+	"Job.batch":             {{"spec", "selector"}},
+	"ServiceAccount":        {{"secrets"}},
+}

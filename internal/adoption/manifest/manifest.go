@@ -1,0 +1,85 @@
+// Package manifest decides which parts of an object are the user's, and which a cluster assigns: pure.
+package manifest
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+)
+
+// AnnotationRetainReplicas set to "true" on a resource of the hub leaves the number of replicas to the clusters.
+const AnnotationRetainReplicas = "resourcetemplate.karmada.io/retain-replicas"
+
+const AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// FromTemplate is a resource of the hub as a Work carries it: what its user has set, and what is to become of an object that is
+// there already.
+func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1.ConflictResolution) (*unstructured.Unstructured, error) {
+	assigned, err := unownedFields(template)
+	if err != nil {
+		return nil, err
+	}
+	m := template.DeepCopy()
+	unstructured.RemoveNestedField(m.Object, "status")
+	metadata := map[string]any{"name": m.GetName()}
+	if namespace := m.GetNamespace(); namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	if labels := UserKeys(m.GetLabels()); len(labels) > 0 {
+		metadata["labels"] = ToAny(labels)
+	}
+	annotations := m.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for key := range annotations {
+		if key == AnnotationLastApplied || domainOf(key) == "fairlead.dev" || IsAssignedAnnotation(key) {
+			delete(annotations, key)
+		}
+	}
+	annotations[policy.AnnotationConflictResolution] = policy.ConflictAnnotation(resolution)
+	metadata["annotations"] = ToAny(annotations)
+	m.Object["metadata"] = metadata
+	RemoveAssigned(m, assigned)
+	return m, nil
+}
+
+// ForMember is a manifest as it goes to a cluster, without what is said to Fairlead only.
+func ForMember(manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	m := manifest.DeepCopy()
+	m.SetAnnotations(UserKeys(m.GetAnnotations()))
+	return m
+}
+
+// UserKeys are the labels or annotations that are not said to Fairlead.
+func UserKeys(all map[string]string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range all {
+		if d := domainOf(key); d != "fairlead.dev" && d != "karmada.io" && !strings.HasSuffix(d, ".karmada.io") && key != AnnotationLastApplied {
+			kept[key] = value
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
+}
+
+func domainOf(key string) string {
+	domain, _, found := strings.Cut(key, "/")
+	if !found {
+		return ""
+	}
+	return domain
+}
+
+func ToAny(of map[string]string) map[string]any {
+	m := make(map[string]any, len(of))
+	for key, value := range of {
+		m[key] = value
+	}
+	return m
+}

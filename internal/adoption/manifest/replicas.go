@@ -1,0 +1,13 @@
+package manifest
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Replicas a resource are negative if it has none.
+func Replicas(template *unstructured.Unstructured) int32 {
+	if n, found, err := unstructured.NestedInt64(template.Object, "spec", "replicas"); err == nil && found {
+		return int32(n)
+	}
+	return -1
+}

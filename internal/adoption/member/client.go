@@ -1,0 +1,123 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+// Client is a connection to a cluster.
+type Client struct {
+	Name string
+	// source is what it was made from: it is made anew when that changes.
+	source  string
+	API     client.Client
+	Config  *rest.Config
+	cache   cache.Cache
+	onEvent func(map[string]string)
+	ctx     context.Context
+	Stop    context.CancelFunc
+
+	mu      sync.Mutex
+	watched map[schema.GroupVersionKind]bool
+	// autoscalersListed can be read, or when that was last refused.
+	autoscalersListed  bool
+	autoscalersRefused time.Time
+}
+
+func newClient(name string, config *rest.Config, heard func(map[string]string)) (*Client, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
+	}
+	m := &Client{Name: name, Config: config, onEvent: heard, watched: map[schema.GroupVersionKind]bool{}}
+	scheme := runtime.NewScheme()
+	if err := autoscalingv2.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	// A request that is not answered holds up others; watches, which take long by nature, are the cache's.
+	impatient := rest.CopyConfig(config)
+	impatient.Timeout = requestTimeout
+	if m.API, err = client.New(impatient, client.Options{Mapper: mapper, Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
+	}
+	m.cache, err = cache.New(config, cache.Options{
+		HTTPClient: httpClient, Mapper: mapper, Scheme: scheme,
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{model.LabelManaged: "true"}),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.Everything(), Transform: keepScaleTarget},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("follow cluster %s: %w", name, err)
+	}
+	m.ctx, m.Stop = context.WithCancel(context.Background())
+	go func() { _ = m.cache.Start(m.ctx) }()
+	return m, nil
+}
+
+// requestTimeout is how long a cluster may take over one request.
+const requestTimeout = 30 * time.Second
+
+// Watch has the operator hear of all objects of a kind that hubs manage in the cluster.
+func (m *Client) Watch(kind schema.GroupVersionKind) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.watched[kind] {
+		return nil
+	}
+	informer, err := m.cache.GetInformer(m.ctx, model.NewMetadata(kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("follow %s in cluster %s: %w", kind.Kind, m.Name, err)
+	}
+	tell := func(object any) {
+		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if o, ok := object.(metav1.Object); ok {
+			m.onEvent(o.GetLabels())
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
+	})
+	if err != nil {
+		return fmt.Errorf("follow %s in cluster %s: %w", kind.Kind, m.Name, err)
+	}
+	m.watched[kind] = true
+	return nil
+}
+
+// Get gets an object of a cluster as it is right now, nil if it is not there.
+func (m *Client) Get(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(like.GroupVersionKind())
+	err := m.API.Get(ctx, client.ObjectKeyFromObject(like), live)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return live, nil
+}

@@ -1,0 +1,97 @@
+// Package member connects the hub to the clusters that have joined: join, unjoin, clients, credentials and health.
+package member
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+// Clients are the connections to the clusters that have joined.
+type Clients struct {
+	secrets client.Reader
+	limits  Limits
+	// WrapTransport, if set, is what requests to the hub go through, and those to clusters too.
+	WrapTransport transport.WrapperFunc
+	// OnEvent is called with the labels of every object of ours in a cluster of which there is news.
+	OnEvent func(cluster string, labels map[string]string)
+
+	mu      sync.Mutex
+	clients map[string]*Client
+}
+
+func NewClients(secrets client.Reader, limits Limits) *Clients {
+	return &Clients{secrets: secrets, limits: limits, clients: map[string]*Client{}}
+}
+
+// Connect connects to a cluster, or finds the connection that there is.
+func (m *Clients) Connect(ctx context.Context, c *clusterv1alpha1.Cluster) (*Client, error) {
+	secret := &corev1.Secret{}
+	if c.Spec.SecretRef == nil {
+		return nil, fmt.Errorf("spec.secretRef of Cluster %s is missing: join it with `fairlead join %s`", c.Name, c.Name)
+	}
+	if c.Spec.SecretRef.Namespace != model.SecretNamespace {
+		// Whoever may write Clusters would otherwise have any Secret sent to any server.
+		return nil, fmt.Errorf("spec.secretRef.namespace of Cluster %s is %s: only Secrets in %s are used", c.Name, c.Spec.SecretRef.Namespace, model.SecretNamespace)
+	}
+	key := client.ObjectKey{Namespace: c.Spec.SecretRef.Namespace, Name: c.Spec.SecretRef.Name}
+	if err := m.secrets.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("get the Secret that cluster %s is reached with: %w", c.Name, err)
+	}
+	made := c.Spec.APIEndpoint + " " + string(secret.UID) + " " + secret.ResourceVersion
+	before := m.Get(c.Name)
+	if before != nil && before.source == made {
+		return before, nil
+	}
+	access := restConfig(c, secret, m.limits)
+	access.WrapTransport = m.WrapTransport
+	// Whatever else is asked of a cluster that does not answer takes longer, and says less.
+	if _, err := checkServing(ctx, access); err != nil {
+		return nil, err
+	}
+	connection, err := newClient(c.Name, access, func(labels map[string]string) { m.OnEvent(c.Name, labels) })
+	if err != nil {
+		return nil, err
+	}
+	connection.source = made
+	if before != nil {
+		before.Stop()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clients[c.Name] = connection
+	return connection, nil
+}
+
+// restConfig a cluster, by the token in its Secret.
+func restConfig(c *clusterv1alpha1.Cluster, secret *corev1.Secret, limits Limits) *rest.Config {
+	return &rest.Config{
+		Host: c.Spec.APIEndpoint, BearerToken: string(secret.Data[secretToken]),
+		TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data[secretAuthority]},
+		QPS:             limits.QPS, Burst: limits.Burst, UserAgent: "fairlead",
+	}
+}
+
+// Get finds the connection to a cluster, nil if there is none.
+func (m *Clients) Get(name string) *Client {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clients[name]
+}
+
+func (m *Clients) Disconnect(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.clients[name]; known != nil {
+		known.Stop()
+		delete(m.clients, name)
+	}
+}

@@ -1,0 +1,110 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+// ConnectByName connects a command to a cluster that has joined.
+func ConnectByName(ctx context.Context, hub client.Reader, name string) (*Client, error) {
+	var c clusterv1alpha1.Cluster
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &c); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("no cluster %s has joined the hub: `fairlead clusters` lists those that have", name)
+	} else if err != nil {
+		return nil, fmt.Errorf("get Cluster %s: %w", name, err)
+	}
+	return NewCommandClients(hub).ConnectForCommand(ctx, &c)
+}
+
+// NewCommandClients are the connections of a command. It asks only a few things at once, which is limit enough.
+func NewCommandClients(hub client.Reader) *Clients {
+	return NewClients(hub, Limits{QPS: -1})
+}
+
+// ConnectForCommand connects to a cluster, if it answers.
+func (m *Clients) ConnectForCommand(ctx context.Context, c *clusterv1alpha1.Cluster) (*Client, error) {
+	connection, err := m.Connect(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s cannot be reached at %s: %w", c.Name, c.Spec.APIEndpoint, err)
+	}
+	return connection, nil
+}
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 500
+
+func (m *Client) List(ctx context.Context, mapping *meta.RESTMapping, namespace string, selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for next := ""; ; {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(mapping.GroupVersionKind.Kind + "List"))
+		err := m.API.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(pageSize), client.Continue(next))
+		if rule := missingRule(err); rule != "" {
+			return nil, fmt.Errorf(`list %s in cluster %s: %w: add the rule %s to a ClusterRole there with the label %s: "true"`, mapping.Resource.Resource, m.Name, err, rule, model.LabelMemberRole)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s in cluster %s: %w", mapping.Resource.Resource, m.Name, err)
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+		if next = list.GetContinue(); next == "" {
+			return all, nil
+		}
+	}
+}
+
+// Dependencies are what the pods of workloads cannot start without, as far as it is there.
+func (m *Client) Dependencies(ctx context.Context, workloads []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	wanted := map[model.TemplateKey]bool{}
+	for _, w := range workloads {
+		keys, err := manifest.Dependencies(w)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			wanted[key] = true
+		}
+	}
+	var mu sync.Mutex
+	var all []*unstructured.Unstructured
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(model.MaxConcurrent)
+	for key := range wanted {
+		group.Go(func() error {
+			like := &unstructured.Unstructured{}
+			like.SetGroupVersionKind(key.Kind)
+			like.SetNamespace(key.Namespace)
+			like.SetName(key.Name)
+			live, err := m.Get(ctx, like)
+			if err != nil {
+				return fmt.Errorf("get %s %s in cluster %s: %w", key.Kind.Kind, model.NameOf(like), m.Name, err)
+			}
+			if live != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, live)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	slices.SortFunc(all, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(model.NameOf(a), model.NameOf(b)))
+	})
+	return all, err
+}

@@ -1,0 +1,171 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
+)
+
+// Setup adds the controller that connects to members. Back is called with a cluster that is reached in another way.
+func Setup(mgr ctrl.Manager, m *Clients, back func(cluster string)) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-cluster").
+		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(model.SpecChanged)).
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, onReconnect: back}})
+	if err != nil {
+		return fmt.Errorf("watch Clusters: %w", err)
+	}
+	return nil
+}
+
+// How often clusters are asked whether they serve, and how long they may take to answer.
+const (
+	checkInterval = 10 * time.Second
+	checkTimeout  = 5 * time.Second
+)
+
+func IsAbandoned(c *clusterv1alpha1.Cluster) bool {
+	return c.DeletionTimestamp != nil && c.Annotations[model.AnnotationAbandon] == "true"
+}
+
+// reconciler keeps the connections to clusters, and tells whether they can be reached.
+type reconciler struct {
+	client  client.Client
+	secrets client.Reader
+	members *Clients
+	now     func() time.Time
+	// onReconnect is called with a cluster that is reached in another way.
+	onReconnect func(cluster string)
+}
+
+// Reconcile looks at one cluster.
+func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var c clusterv1alpha1.Cluster
+	if err := h.client.Get(ctx, request.NamespacedName, &c); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	} else if err != nil {
+		h.members.Disconnect(request.Name)
+		deleteMetrics(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if c.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(&c, model.FinalizerCluster) {
+		if err := h.client.Update(ctx, &c, client.FieldOwner(model.FieldOwner)); err != nil {
+			return ctrl.Result{}, fmt.Errorf("keep Cluster %s until its Works are gone: %w", c.Name, err)
+		}
+	}
+	before := h.members.Get(c.Name)
+	if before == nil && c.DeletionTimestamp.IsZero() {
+		if err := h.createExecutionNamespace(ctx, c.Name); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	version, err := h.checkHealth(ctx, &c)
+	status := *c.Status.DeepCopy()
+	status.ObservedGeneration = c.Generation
+	condition := metav1.Condition{
+		Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: string(model.ReasonReady),
+		Message: "its API server answers", ObservedGeneration: c.Generation, LastTransitionTime: metav1.NewTime(h.now()),
+	}
+	if err != nil {
+		condition.Status, condition.Reason = metav1.ConditionFalse, string(model.ReasonUnreachable)
+		condition.Message = fmt.Sprintf("%s does not answer as it should: %v", c.Spec.APIEndpoint, err)
+		if errors.Is(err, errUnauthorized) {
+			condition.Reason = string(model.ReasonUnauthorized)
+			condition.Message = fmt.Sprintf("%s does not accept the token: it has expired, or was taken back; `fairlead join %s --member-kubeconfig FILE` gets a new one",
+				c.Spec.APIEndpoint, c.Name)
+		}
+	} else {
+		status.KubernetesVersion = version
+	}
+	wasReady := meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ConditionReady)
+	meta.SetStatusCondition(&status.Conditions, condition)
+	recordReady(c.Name, err == nil)
+	if !equality.Semantic.DeepEqual(c.Status, status) {
+		unchanged := c.DeepCopy()
+		c.Status = status
+		if err := h.client.Status().Patch(ctx, &c, client.MergeFrom(unchanged), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, fmt.Errorf("write the status of Cluster %s: %w", c.Name, err)
+		}
+	}
+	if err == nil && wasReady && before != h.members.Get(c.Name) {
+		h.onReconnect(c.Name)
+	}
+	if !c.DeletionTimestamp.IsZero() {
+		return h.unjoin(ctx, &c)
+	}
+	if err == nil {
+		if err := h.renewToken(ctx, &c); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "renew the token of a cluster", "cluster", c.Name)
+		}
+	}
+	return ctrl.Result{RequeueAfter: checkInterval}, nil
+}
+
+// createExecutionNamespace for the Works of a cluster that did not join by the command.
+func (h *reconciler) createExecutionNamespace(ctx context.Context, cluster string) error {
+	namespace := model.NewNamespace(model.ExecutionNamespace(cluster))
+	there := model.NewMetadata(namespace.GroupVersionKind())
+	if err := h.secrets.Get(ctx, client.ObjectKeyFromObject(namespace), there); err == nil {
+		return nil
+	}
+	if err := h.client.Create(ctx, namespace, client.FieldOwner(model.FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create namespace %s: %w", namespace.GetName(), err)
+	}
+	return nil
+}
+
+// unjoinInterval is how often it is looked whether a cluster that leaves has left.
+const unjoinInterval = time.Second
+
+// unjoin lets a Cluster go when all of its Works are gone.
+func (h *reconciler) unjoin(ctx context.Context, c *clusterv1alpha1.Cluster) (ctrl.Result, error) {
+	var works workv1alpha1.WorkList
+	if err := h.client.List(ctx, &works, client.InNamespace(model.ExecutionNamespace(c.Name)), client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list the Works of cluster %s: %w", c.Name, err)
+	}
+	for i := range works.Items {
+		w := &works.Items[i]
+		if !w.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := h.client.Delete(ctx, w); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, fmt.Errorf("delete Work %s/%s: %w", w.Namespace, w.Name, err)
+		}
+	}
+	if len(works.Items) > 0 {
+		h.onReconnect(c.Name)
+		return ctrl.Result{RequeueAfter: unjoinInterval}, nil
+	}
+	before := c.DeepCopy()
+	if controllerutil.RemoveFinalizer(c, model.FinalizerCluster) {
+		if err := h.client.Patch(ctx, c, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, fmt.Errorf("let Cluster %s go: %w", c.Name, err)
+		}
+	}
+	h.members.Disconnect(c.Name)
+	return ctrl.Result{}, nil
+}
+
+func (h *reconciler) checkHealth(ctx context.Context, c *clusterv1alpha1.Cluster) (string, error) {
+	m, err := h.members.Connect(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return checkServing(ctx, m.Config)
+}

@@ -1,0 +1,52 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+)
+
+var errUnauthorized = errors.New("it does not accept the token")
+
+// checkServing asks the API server of a cluster whether it serves, and which version it is of.
+func checkServing(ctx context.Context, config *rest.Config) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/version", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := httpClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusUnauthorized {
+		return "", errUnauthorized
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("it answers %s", response.Status)
+	}
+	return readVersion(response.Body)
+}
+
+// maxVersionSize is more than any answer that makes sense.
+const maxVersionSize = 64 << 10
+
+func readVersion(body io.Reader) (string, error) {
+	var info version.Info
+	if err := json.NewDecoder(io.LimitReader(body, maxVersionSize)).Decode(&info); err != nil {
+		return "", fmt.Errorf("read its version: %w", err)
+	}
+	return info.GitVersion, nil
+}

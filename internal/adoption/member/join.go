@@ -1,0 +1,148 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+// Join makes a cluster a member of the hub. It can be called again: what is there already stays.
+func Join(ctx context.Context, hub client.Client, hubID, name string, member *rest.Config) error {
+	if err := validateJoin(name, member); err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(member)
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	system, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("find out which cluster it is: %w", err)
+	}
+	if err := checkNotJoined(ctx, hub, name, string(system.UID)); err != nil {
+		return err
+	}
+	account := accountName(hubID)
+	if err := createRBAC(ctx, kube, account); err != nil {
+		return err
+	}
+	token, err := requestToken(ctx, member, account)
+	if err != nil {
+		return err
+	}
+	if err := rest.LoadTLSFiles(member); err != nil {
+		return fmt.Errorf("read the certificate authority of the cluster: %w", err)
+	}
+	return createCluster(ctx, hub, name, string(system.UID), member, account, token)
+}
+
+// maxClusterName leaves room for what namespaces of the hub begin with.
+const maxClusterName = 63 - len(model.ExecutionPrefix)
+
+// validateJoin refuses what would fail half way.
+func validateJoin(name string, member *rest.Config) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%q cannot be the name of a cluster: %s", name, problems[0])
+	}
+	if len(name) > maxClusterName {
+		return fmt.Errorf("%q cannot be the name of a cluster: it may have %d characters, for namespace %s", name, maxClusterName, model.ExecutionNamespace("NAME"))
+	}
+	switch {
+	case member.Insecure:
+		return errors.New("the kubeconfig has insecure-skip-tls-verify, which the hub does not do: give its certificate-authority instead")
+	case member.ServerName != "":
+		return errors.New("the kubeconfig has a tls-server-name, which the hub does not use: give a server whose certificate is for its address")
+	case member.Proxy != nil:
+		return errors.New("the kubeconfig has a proxy-url, which the hub does not use: give a server that the hub can reach")
+	}
+	return nil
+}
+
+// accountName is the ServiceAccount of a hub in a cluster.
+func accountName(hubID string) string { return "hub-" + model.Digest(hubID) }
+
+// checkNotJoined refuses a cluster that has joined under another name, and a name that another cluster has.
+func checkNotJoined(ctx context.Context, hub client.Client, name, id string) error {
+	var all clusterv1alpha1.ClusterList
+	if err := hub.List(ctx, &all); err != nil {
+		return fmt.Errorf("list the clusters that have joined: %w", err)
+	}
+	for _, c := range all.Items {
+		switch {
+		case c.Spec.ID == id && c.Name != name:
+			return fmt.Errorf("this cluster has joined as %s already: `fairlead unjoin %s` first, or go on with that name", c.Name, c.Name)
+		case c.Spec.ID != id && c.Name == name:
+			return fmt.Errorf("another cluster has joined as %s: choose another name, or `fairlead unjoin %s` first", name, name)
+		}
+	}
+	return nil
+}
+
+// createCluster writes down on the hub how the cluster is reached.
+func createCluster(ctx context.Context, hub client.Client, name, id string, member *rest.Config, account string, token authenticationv1.TokenRequestStatus) error {
+	onHub := namespaceClient{
+		create: func(ctx context.Context, n *corev1.Namespace) error {
+			return hub.Create(ctx, n, client.FieldOwner(model.FieldOwner))
+		},
+		get: func(ctx context.Context, name string) (*corev1.Namespace, error) {
+			n := &corev1.Namespace{}
+			return n, hub.Get(ctx, client.ObjectKey{Name: name}, n)
+		},
+	}
+	for _, namespace := range []string{model.SecretNamespace, model.ExecutionNamespace(name)} {
+		if err := onHub.ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			return fmt.Errorf("create namespace %s on the hub: %w", namespace, err)
+		}
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: model.SecretNamespace, Name: name},
+		Data:       map[string][]byte{secretAuthority: member.CAData},
+	}
+	storeToken(secret, account, token, time.Now())
+	err := hub.Create(ctx, secret, client.FieldOwner(model.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		err = hub.Update(ctx, secret, client.FieldOwner(model.FieldOwner))
+	}
+	if err != nil {
+		return fmt.Errorf("write Secret %s/%s on the hub: %w", model.SecretNamespace, name, err)
+	}
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{model.FinalizerCluster}},
+		Spec: clusterv1alpha1.ClusterSpec{
+			ID: id, SyncMode: "Push", APIEndpoint: member.Host,
+			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: model.SecretNamespace, Name: name},
+		},
+	}
+	err = hub.Create(ctx, cluster, client.FieldOwner(model.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		have := &clusterv1alpha1.Cluster{}
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(cluster), have); err != nil {
+			return fmt.Errorf("get Cluster %s: %w", name, err)
+		}
+		if have.Spec.APIEndpoint == cluster.Spec.APIEndpoint {
+			return nil
+		}
+		have.Spec.APIEndpoint = cluster.Spec.APIEndpoint
+		if err := hub.Update(ctx, have, client.FieldOwner(model.FieldOwner)); err != nil {
+			return fmt.Errorf("update Cluster %s: %w", name, err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create Cluster %s on the hub: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// ClusterInfo is a cluster that has joined, and how it does.
+type ClusterInfo struct {
+	Name string `json:"name"`
+	// Ready is True, False or, as long as the operator has not asked it, Unknown.
+	Ready       metav1.ConditionStatus `json:"ready"`
+	Version     string                 `json:"version,omitempty"`
+	APIEndpoint string                 `json:"apiEndpoint"`
+	// Works are what it is to run, and Applied those of them that it does.
+	Works   int `json:"works"`
+	Applied int `json:"applied"`
+	// Reason is why it is not ready.
+	Reason *passage.Reason `json:"reason,omitempty"`
+	Joined time.Time       `json:"joined"`
+}
+
+// ListClusters lists the clusters that have joined, by name.
+func ListClusters(ctx context.Context, hub client.Reader) ([]ClusterInfo, error) {
+	var clusters clusterv1alpha1.ClusterList
+	if err := hub.List(ctx, &clusters); err != nil {
+		return nil, fmt.Errorf("list Clusters: %w", err)
+	}
+	var works workv1alpha1.WorkList
+	if err := hub.List(ctx, &works); err != nil {
+		return nil, fmt.Errorf("list Works: %w", err)
+	}
+	return clusterInfos(clusters.Items, works.Items), nil
+}
+
+func clusterInfos(clusters []clusterv1alpha1.Cluster, works []workv1alpha1.Work) []ClusterInfo {
+	all, applied := map[string]int{}, map[string]int{}
+	for i := range works {
+		cluster, ok := model.ClusterOf(works[i].Namespace)
+		if !ok {
+			continue
+		}
+		all[cluster]++
+		condition := meta.FindStatusCondition(works[i].Status.Conditions, workv1alpha1.ConditionApplied)
+		if condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == works[i].Generation {
+			applied[cluster]++
+		}
+	}
+	list := make([]ClusterInfo, 0, len(clusters))
+	for i := range clusters {
+		c := &clusters[i]
+		e := ClusterInfo{
+			Name: c.Name, Version: c.Status.KubernetesVersion, APIEndpoint: c.Spec.APIEndpoint,
+			Works: all[c.Name], Applied: applied[c.Name], Joined: c.CreationTimestamp.Time,
+		}
+		e.Ready, e.Reason = readiness(c)
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b ClusterInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// readiness a cluster, and why it is not ready.
+func readiness(c *clusterv1alpha1.Cluster) (metav1.ConditionStatus, *passage.Reason) {
+	condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady)
+	var reason passage.Reason
+	switch {
+	case !c.DeletionTimestamp.IsZero():
+		reason = passage.Because(model.ReasonLeaving, "it is leaving the hub")
+		return metav1.ConditionFalse, &reason
+	case condition == nil || condition.ObservedGeneration != c.Generation:
+		reason = passage.Because(model.ReasonUnasked, "the operator has not asked it yet: is it running?")
+		return metav1.ConditionUnknown, &reason
+	case condition.Status == metav1.ConditionTrue:
+		return condition.Status, nil
+	}
+	reason = passage.Because(condition.Reason, "%s", condition.Message)
+	return condition.Status, &reason
+}

@@ -1,0 +1,48 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How long a namespace is waited for that is going, because a cluster of the same name has just left, and how often it is
+// looked at.
+const (
+	namespaceTimeout  = time.Minute
+	namespaceInterval = 200 * time.Millisecond
+)
+
+// namespaceClient are those of a hub, or of a cluster.
+type namespaceClient struct {
+	create func(context.Context, *corev1.Namespace) error
+	get    func(ctx context.Context, name string) (*corev1.Namespace, error)
+}
+
+// ensure makes a namespace, if it is not there. One that is going is no place for anything new.
+func (n namespaceClient) ensure(ctx context.Context, namespace *corev1.Namespace) error {
+	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
+	defer cancel()
+	for {
+		err := n.create(ctx, namespace.DeepCopy())
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		have, err := n.get(ctx, namespace.Name)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && have.DeletionTimestamp == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it is being deleted and does not go: see in its status what is left in it, and run this again: %w", context.Cause(ctx))
+		case <-time.After(namespaceInterval):
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+)
+
+func BindingRequests(_ context.Context, work client.Object) []reconcile.Request {
+	path := work.GetAnnotations()[AnnotationBinding]
+	namespace, name, found := strings.Cut(path, "/")
+	switch {
+	case path == "":
+		return nil
+	case !found:
+		namespace, name = "", path
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// IsTaken holds for a resource that a policy takes, or that something needs which one takes. What changes about any other stays
+// on the hub.
+func IsTaken(binding *Binding) bool {
+	return ClaimOf(binding) != (PolicyKey{}) || len(binding.Spec.RequiredBy) > 0
+}
+
+// Targets are the clusters that a resource goes to, of itself and because something needs it there.
+func Targets(binding *Binding) []workv1alpha2.TargetCluster {
+	all := slices.Clone(binding.Spec.Clusters)
+	for _, r := range binding.Spec.RequiredBy {
+		for _, c := range r.Clusters {
+			if !slices.ContainsFunc(all, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// Binding is a ResourceBinding, or a ClusterResourceBinding for what is in no namespace.
+type Binding struct {
+	client.Object
+	Spec   *workv1alpha2.ResourceBindingSpec
+	Status *workv1alpha2.ResourceBindingStatus
+}
+
+// NewBinding is an empty one.
+func NewBinding(namespace, name string) *Binding {
+	metadata := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	if namespace == "" {
+		return AsBinding(&workv1alpha2.ClusterResourceBinding{ObjectMeta: metadata})
+	}
+	return AsBinding(&workv1alpha2.ResourceBinding{ObjectMeta: metadata})
+}
+
+// AsBinding is the binding that an object is.
+func AsBinding(object client.Object) *Binding {
+	switch b := object.(type) {
+	case *workv1alpha2.ResourceBinding:
+		return &Binding{b, &b.Spec, &b.Status}
+	case *workv1alpha2.ClusterResourceBinding:
+		return &Binding{b, &b.Spec, &b.Status}
+	}
+	return nil
+}
+
+func (b *Binding) Copy() *Binding { return AsBinding(b.DeepCopyObject().(client.Object)) }
+
+// kind of the object.
+func (b *Binding) kind() string {
+	if b.GetNamespace() == "" {
+		return workv1alpha2.ClusterResourceBindingKind
+	}
+	return workv1alpha2.ResourceBindingKind
+}
+
+func (b *Binding) String() string { return b.kind() + " " + b.Path() }
+
+// Path is where it is, as people write it.
+func (b *Binding) Path() string {
+	if namespace := b.GetNamespace(); namespace != "" {
+		return namespace + "/" + b.GetName()
+	}
+	return b.GetName()
+}
+
+// GetBinding reads one; nil if there is none.
+func GetBinding(ctx context.Context, reader client.Reader, namespace, name string) (*Binding, error) {
+	b := NewBinding(namespace, name)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, b.Object)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get %s: %w", b, err)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return b, nil
+}
+
+func WithoutDependent(all []workv1alpha2.BindingSnapshot, by *Binding) []workv1alpha2.BindingSnapshot {
+	return slices.DeleteFunc(slices.Clone(all), func(s workv1alpha2.BindingSnapshot) bool {
+		return s.Namespace == by.GetNamespace() && s.Name == by.GetName()
+	})
+}
+
+// IsRequiredBy holds for a binding whose resource is needed by one of others.
+func IsRequiredBy(b *Binding, others map[string]bool) bool {
+	return slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {
+		return others[strings.TrimPrefix(by.Namespace+"/"+by.Name, "/")]
+	})
+}

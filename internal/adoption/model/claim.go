@@ -1,0 +1,92 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+)
+
+// PolicyKey names a policy. One of the cluster has no namespace.
+type PolicyKey struct{ Namespace, Name string }
+
+func (k PolicyKey) String() string { return k.Namespace + "/" + k.Name }
+
+// Where a binding says which policy has taken its resource.
+const (
+	AnnotationPolicyNamespace = "propagationpolicy.karmada.io/namespace"
+	AnnotationPolicyName      = "propagationpolicy.karmada.io/name"
+	AnnotationClusterPolicy   = "clusterpropagationpolicy.karmada.io/name"
+)
+
+// Claim records on a binding which policy takes its template; the zero Key for none.
+func Claim(binding *Binding, policy PolicyKey) {
+	ours := map[string]string{}
+	switch {
+	case policy == PolicyKey{}:
+	case policy.Namespace == "":
+		ours[AnnotationClusterPolicy] = policy.Name
+	default:
+		ours[AnnotationPolicyNamespace], ours[AnnotationPolicyName] = policy.Namespace, policy.Name
+	}
+	binding.SetAnnotations(MergeKeys(binding.GetAnnotations(), []string{AnnotationPolicyNamespace, AnnotationPolicyName, AnnotationClusterPolicy}, ours))
+}
+
+// ClaimOf is the policy that has taken a resource.
+func ClaimOf(binding *Binding) PolicyKey {
+	if binding == nil {
+		return PolicyKey{}
+	}
+	annotations := binding.GetAnnotations()
+	if name := annotations[AnnotationClusterPolicy]; name != "" {
+		return PolicyKey{"", name}
+	}
+	return PolicyKey{annotations[AnnotationPolicyNamespace], annotations[AnnotationPolicyName]}
+}
+
+// IndexPolicy is the index of bindings by the policy that has taken their resource.
+const IndexPolicy = "claim"
+
+func PolicyIndexValues(object client.Object) []string {
+	return []string{ClaimOf(AsBinding(object)).String()}
+}
+
+// ListClaimed are the bindings of all that a policy has taken.
+func ListClaimed(ctx context.Context, reader client.Reader, policy PolicyKey) ([]*Binding, error) {
+	return ListBindings(ctx, reader, policy.Namespace, client.MatchingFields{IndexPolicy: policy.String()})
+}
+
+// ListBindings finds bindings in a namespace, or those in none and in all of them.
+func ListBindings(ctx context.Context, reader client.Reader, namespace string, by ...client.ListOption) ([]*Binding, error) {
+	var all []*Binding
+	var list workv1alpha2.ResourceBindingList
+	by = append(by, client.UnsafeDisableDeepCopy)
+	if err := reader.List(ctx, &list, append(by, client.InNamespace(namespace))...); err != nil {
+		return nil, fmt.Errorf("list ResourceBindings: %w", err)
+	}
+	for i := range list.Items {
+		all = append(all, AsBinding(&list.Items[i]))
+	}
+	if namespace != "" {
+		return all, nil
+	}
+	var ofCluster workv1alpha2.ClusterResourceBindingList
+	if err := reader.List(ctx, &ofCluster, by...); err != nil {
+		return nil, fmt.Errorf("list ClusterResourceBindings: %w", err)
+	}
+	for i := range ofCluster.Items {
+		all = append(all, AsBinding(&ofCluster.Items[i]))
+	}
+	return all, nil
+}
+
+// TemplateKeyOf is the resource that a binding is for.
+func TemplateKeyOf(b *Binding) TemplateKey {
+	r := b.Spec.Resource
+	key := TemplateKey{Kind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)}
+	key.Namespace, key.Name = r.Namespace, r.Name
+	return key
+}

@@ -1,0 +1,19 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// HubID tells this hub from all others: the UID of its namespace kube-system.
+func HubID(ctx context.Context, reader client.Reader) (string, error) {
+	system := NewMetadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return "", fmt.Errorf("find out which hub this is: %w", err)
+	}
+	return string(system.UID), nil
+}

@@ -1,0 +1,9 @@
+// Package model has what the stages of adoption share: names, labels, reasons, and the identities of templates, bindings and
+// objects.
+package model
+
+// Passage of the passage.
+const Passage = "adoption"
+
+// MaxConcurrent is how many bindings, and how many Works, are looked at at the same time.
+const MaxConcurrent = 8

@@ -1,0 +1,107 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// FieldOwner is who writes, in the eyes of the API server.
+const FieldOwner = "fairlead/adoption"
+
+// What every object in a cluster carries that Fairlead manages. They are labels, because the annotations of a Deployment are
+// part of what moves its generation.
+const (
+	// LabelManaged tells that a hub manages the object.
+	LabelManaged = "karmada.io/managed"
+	// LabelHub has which hub that is: the UID of its namespace kube-system.
+	LabelHub = "fairlead.dev/hub"
+	// LabelWork has which Work of the hub the object belongs to: what markOf says of it.
+	LabelWork = "fairlead.dev/work"
+)
+
+// OwnershipLabels are the keys of all marks.
+var OwnershipLabels = []string{LabelManaged, LabelHub, LabelWork}
+
+// Identity is who manages an object.
+type Identity struct {
+	// Hub is the ID of the hub, and Object that of the object: the values of LabelHub and LabelWork.
+	Hub, Object string
+}
+
+// IdentityOf is that of a hub, as far as it manages an object.
+func IdentityOf(hub string, object *unstructured.Unstructured) Identity {
+	return Identity{hub, ObjectID(object)}
+}
+
+// ObjectID an object is the same for whatever Work it ever belongs to, so that a Work can be replaced. On any other object it was
+// copied there.
+func ObjectID(object *unstructured.Unstructured) string {
+	return Digest(object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName())
+}
+
+func (i Identity) Labels() map[string]string {
+	return map[string]string{LabelManaged: "true", LabelHub: i.Hub, LabelWork: i.Object}
+}
+
+// Ownership is what the marks of an object say to a hub.
+type Ownership int
+
+const (
+	// Unmanaged has no marks, or some that were copied.
+	Unmanaged Ownership = iota
+	// ManagedHere belongs to this hub.
+	ManagedHere
+	// ManagedByAnotherHub belongs to another hub.
+	ManagedByAnotherHub
+)
+
+func (i Identity) OwnershipOf(object metav1.Object) Ownership {
+	labels := object.GetLabels()
+	switch {
+	case labels[LabelManaged] != "true" || labels[LabelHub] == "" || labels[LabelWork] != i.Object:
+		return Unmanaged
+	case labels[LabelHub] != i.Hub:
+		return ManagedByAnotherHub
+	}
+	return ManagedHere
+}
+
+// Keys are labels and annotations.
+type Keys struct{ Labels, Annotations []string }
+
+// OwnedKeys are those that Fairlead was the last to set on an object, by who manages its fields.
+func OwnedKeys(object metav1.Object) Keys {
+	var own Keys
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager != FieldOwner || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Metadata struct {
+				Labels      map[string]any `json:"f:labels"`
+				Annotations map[string]any `json:"f:annotations"`
+			} `json:"f:metadata"`
+		}
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		own.Labels = append(own.Labels, fieldNames(fields.Metadata.Labels)...)
+		own.Annotations = append(own.Annotations, fieldNames(fields.Metadata.Annotations)...)
+	}
+	return own
+}
+
+func fieldNames(fields map[string]any) []string {
+	var names []string
+	for name := range fields {
+		if key, found := strings.CutPrefix(name, "f:"); found {
+			names = append(names, key)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

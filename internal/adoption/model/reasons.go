@@ -1,0 +1,55 @@
+package model
+
+import (
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// The reasons of the conditions of a binding.
+const (
+	ReasonScheduled    passage.Code = "Success"
+	ReasonNoCluster    passage.Code = "NoClusterFit"
+	ReasonFullyApplied passage.Code = "FullyAppliedSuccess"
+	ReasonNotApplied   passage.Code = "FullyAppliedFailed"
+	ReasonApplying     passage.Code = "Applying"
+)
+
+// The reasons of the condition Ready of a Cluster.
+const (
+	ReasonReady        passage.Code = "ClusterReady"
+	ReasonUnreachable  passage.Code = "ClusterNotReachable"
+	ReasonUnauthorized passage.Code = "ClusterTokenRefused"
+)
+
+// ReasonContested is why an object is left alone that somebody else keeps changing.
+const ReasonContested passage.Code = "Contested"
+
+// The reasons of the condition Applied of a Work.
+const (
+	ReasonApplied   passage.Code = "AppliedSuccessful"
+	ReasonFailed    passage.Code = "AppliedFailed"
+	ReasonSuspended passage.Code = "DispatchingSuspended"
+)
+
+// The reasons of the condition Ready of a policy.
+const (
+	ReasonAllApplied       passage.Code = "Applied"
+	ReasonNothingMatched   passage.Code = "NothingMatched"
+	ReasonInvalidSelector  passage.Code = "InvalidSelector"
+	ReasonInvalidPlacement passage.Code = "InvalidPlacement"
+	ReasonNotFollowed      passage.Code = "KindNotFollowed"
+	ReasonAborted          passage.Code = "Aborted"
+	ReasonAborting         passage.Code = "Aborting"
+	ReasonPaused           passage.Code = "Paused"
+)
+
+// Why a cluster is not ready that the operator has said nothing about.
+const (
+	ReasonLeaving passage.Code = "Leaving"
+	ReasonUnasked passage.Code = "NotAsked"
+)
+
+// ReasonDrifted is why an object is written again that has not changed on the hub.
+const ReasonDrifted passage.Code = "Drifted"
+
+// ReasonConflict is why an object is left alone.
+const ReasonConflict passage.Code = "ResourceConflict"

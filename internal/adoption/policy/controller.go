@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
+)
+
+// gatherInterval is how long news of bindings gather, so that a thousand resources do not cost a thousand writes.
+const gatherInterval = time.Second
+
+func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) error {
+	claimants := handler.Funcs{}
+	tell := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if key := model.ClaimOf(model.AsBinding(object)); key != (model.PolicyKey{}) {
+			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}}, gatherInterval)
+		}
+	}
+	claimants.CreateFunc = func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		tell(e.Object, q)
+	}
+	claimants.UpdateFunc = func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		tell(e.ObjectOld, q)
+		tell(e.ObjectNew, q)
+	}
+	claimants.DeleteFunc = func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		tell(e.Object, q)
+	}
+	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-policy").
+		For(&policyv1alpha1.PropagationPolicy{}, builder.WithPredicates(RequestChanged)).
+		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(RequestChanged)).
+		Watches(&workv1alpha2.ResourceBinding{}, claimants).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, claimants).
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+			client: mgr.GetClient(), kindError: kindError, recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage), now: time.Now,
+		}})
+	if err != nil {
+		return fmt.Errorf("watch policies: %w", err)
+	}
+	return nil
+}
+
+// KindRetryInterval is how often a kind is tried again that could not be followed.
+const KindRetryInterval = 20 * time.Second
+
+// RequestChanged leaves out what we write ourselves of a policy: people ask for things in its spec and in its annotations.
+var RequestChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+
+// reconciler tells on policies what became of what they take.
+type reconciler struct {
+	client client.Client
+	// kindError is why a kind that a policy selects cannot be watched.
+	kindError func(context.Context, *Policy) error
+	recorder  events.EventRecorder
+	now       func() time.Time
+}
+
+// Reconcile reports one policy: of the cluster, if it is in no namespace.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	key := model.PolicyKey{Namespace: request.Namespace, Name: request.Name}
+	object, err := get(ctx, r.client, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if object == nil {
+		deleteMetrics(key)
+		return ctrl.Result{}, nil
+	}
+	before := object.DeepCopyObject().(client.Object)
+	policy, status := FromObject(object)
+	bindings, err := r.bindings(ctx, policy)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	t := count(policy, bindings)
+	t.kindError = r.kindError(ctx, policy)
+	recordMetrics(key, t.PropagationStatus, t.pending)
+	next := t.PropagationStatus
+	next.Conditions = slices.Clone(status.Conditions)
+	next.ObservedGeneration = policy.Generation
+	is, reason := t.condition(policy)
+	meta.SetStatusCondition(&next.Conditions, metav1.Condition{
+		Type: policyv1alpha1.ConditionReady, Status: is, Reason: string(reason.Code), Message: reason.Message,
+		ObservedGeneration: policy.Generation, LastTransitionTime: metav1.NewTime(r.now()),
+	})
+	var result ctrl.Result
+	if t.kindError != nil {
+		result.RequeueAfter = KindRetryInterval
+	}
+	if equality.Semantic.DeepEqual(*status, next) {
+		return result, nil
+	}
+	was := meta.FindStatusCondition(status.Conditions, policyv1alpha1.ConditionReady)
+	*status = next
+	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("write the status of policy %s: %w", policy.Key(), err)
+	}
+	if needsEvent(was, is, reason) {
+		kind := corev1.EventTypeNormal
+		if is == metav1.ConditionFalse {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(object, nil, kind, string(reason.Code), "Propagate", "%s", reason.Message)
+	}
+	return result, nil
+}
+
+// bindings are those of all that a policy takes, and of what that needs.
+func (r *reconciler) bindings(ctx context.Context, policy *Policy) ([]*model.Binding, error) {
+	all, err := model.ListClaimed(ctx, r.client, policy.Key())
+	if err != nil || !policy.Spec.PropagateDeps {
+		return all, err
+	}
+	seen := map[string]bool{}
+	for _, b := range all {
+		seen[b.String()] = true
+	}
+	for _, b := range slices.Clone(all) {
+		needed, err := model.ListDependencies(ctx, r.client, b)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range needed {
+			if !seen[n.String()] {
+				seen[n.String()] = true
+				all = append(all, n)
+			}
+		}
+	}
+	return all, nil
+}

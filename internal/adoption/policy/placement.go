@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+)
+
+// Member is a cluster that has joined, as far as placement looks at it.
+type Member struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Place finds the clusters that a resource goes to, in the order of their names, and how many of its replicas each gets
+// where they are divided. Replicas are negative for what has none.
+func Place(placement policyv1alpha1.Placement, members []Member, replicas int32) ([]workv1alpha2.TargetCluster, error) {
+	var targets []Member
+	for _, m := range members {
+		meant, err := isSelected(placement.ClusterAffinity, m)
+		if err != nil {
+			return nil, fmt.Errorf("spec.placement.clusterAffinity: %w", err)
+		}
+		if meant {
+			targets = append(targets, m)
+		}
+	}
+	slices.SortFunc(targets, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	if !placement.Divides() || replicas < 0 {
+		var all []workv1alpha2.TargetCluster
+		for _, m := range targets {
+			all = append(all, workv1alpha2.TargetCluster{Name: m.Name})
+		}
+		return all, nil
+	}
+	weights, err := weightsOf(placement.ReplicaScheduling.WeightPreference, targets)
+	if err != nil {
+		return nil, fmt.Errorf("spec.placement.replicaScheduling.weightPreference: %w", err)
+	}
+	var all []workv1alpha2.TargetCluster
+	for i, share := range divideReplicas(replicas, weights) {
+		if weights[i] > 0 && (share > 0 || replicas == 0) {
+			all = append(all, workv1alpha2.TargetCluster{Name: targets[i].Name, Replicas: share})
+		}
+	}
+	return all, nil
+}
+
+// isSelected tells whether a cluster is meant. All that is given has to hold.
+func isSelected(affinity *policyv1alpha1.ClusterAffinity, m Member) (bool, error) {
+	if affinity == nil {
+		return true, nil
+	}
+	if slices.Contains(affinity.ExcludeClusters, m.Name) || len(affinity.ClusterNames) > 0 && !slices.Contains(affinity.ClusterNames, m.Name) {
+		return false, nil
+	}
+	if affinity.LabelSelector == nil {
+		return true, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(affinity.LabelSelector)
+	if err != nil {
+		return false, err
+	}
+	return selector.Matches(labels.Set(m.Labels)), nil
+}
+
+// weightsOf gives every cluster the heaviest of the weights that mean it, and all the same if there are none.
+func weightsOf(preference *policyv1alpha1.ClusterPreferences, targets []Member) ([]int64, error) {
+	weights := make([]int64, len(targets))
+	for i, m := range targets {
+		if preference == nil || len(preference.StaticWeightList) == 0 {
+			weights[i] = 1
+			continue
+		}
+		for _, w := range preference.StaticWeightList {
+			meant, err := isSelected(&w.TargetCluster, m)
+			if err != nil {
+				return nil, err
+			}
+			if meant {
+				weights[i] = max(weights[i], w.Weight)
+			}
+		}
+	}
+	return weights, nil
+}
+
+// divideReplicas gives each its share by weight. What is left over goes to those with the largest remainder, the heavier and then
+// the first of them.
+func divideReplicas(replicas int32, weights []int64) []int32 {
+	var total int64
+	for _, w := range weights {
+		total += w
+	}
+	shares := make([]int32, len(weights))
+	if total == 0 {
+		return shares
+	}
+	left := replicas
+	remainders := make([]int64, len(weights))
+	order := make([]int, len(weights))
+	for i, w := range weights {
+		product := int64(replicas) * w
+		shares[i], remainders[i], order[i] = int32(product/total), product%total, i
+		left -= shares[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(remainders[b], remainders[a]), cmp.Compare(weights[b], weights[a]))
+	})
+	for _, i := range order[:left] {
+		shares[i]++
+	}
+	return shares
+}

@@ -1,0 +1,146 @@
+// Package policy decides which policy takes a template, which clusters that goes to and how conflicts are resolved, and reports
+// on a policy what became of what it takes.
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Policy is a PropagationPolicy, or a ClusterPropagationPolicy, which is in no namespace.
+type Policy struct {
+	Namespace, Name string
+	// Generation of the spec, and whether it is being deleted, paused or aborted.
+	Generation               int64
+	Deleted, Paused, Aborted bool
+	Spec                     policyv1alpha1.PropagationSpec
+}
+
+func (p *Policy) Key() model.PolicyKey { return model.PolicyKey{Namespace: p.Namespace, Name: p.Name} }
+
+// Kinds are those that the policy selects resources of.
+func (p *Policy) Kinds() map[schema.GroupVersionKind]bool {
+	all := map[schema.GroupVersionKind]bool{}
+	for _, s := range p.Spec.ResourceSelectors {
+		all[schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)] = true
+	}
+	return all
+}
+
+// SuspensionOf is what a policy says about it, and a paused policy suspends all.
+func SuspensionOf(policy *Policy) *policyv1alpha1.Suspension {
+	if !policy.Paused {
+		return policy.Spec.Suspension
+	}
+	return &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
+}
+
+// Object that the policy is.
+func (p *Policy) Object() passage.Object {
+	kind := policyv1alpha1.PropagationPolicyKind
+	if p.Namespace == "" {
+		kind = policyv1alpha1.ClusterPropagationPolicyKind
+	}
+	return passage.Object{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: kind, Namespace: p.Namespace, Name: p.Name}
+}
+
+// Hold is why nothing is written for the policy for now, nil if it is.
+func (p *Policy) Hold() *passage.Reason {
+	var why passage.Reason
+	switch s := p.Spec.Suspension; {
+	case p.Aborted:
+		why = passage.Because(model.ReasonAborted, "it was aborted, and takes nothing: remove annotation %s to start again", model.AnnotationAborted)
+	case p.Paused:
+		why = passage.Because(model.ReasonPaused, "it is paused: nothing is written to clusters until it is resumed")
+	case s != nil && ptr.Deref(s.Dispatching, false):
+		why = passage.Because(model.ReasonSuspended, "nothing is written to clusters while its spec.suspension.dispatching is true")
+	default:
+		return nil
+	}
+	return &why
+}
+
+// FromObject is the policy that an object is, and where its status is; nil if it is none.
+func FromObject(object client.Object) (*Policy, *policyv1alpha1.PropagationStatus) {
+	p := &Policy{
+		Namespace: object.GetNamespace(), Name: object.GetName(), Generation: object.GetGeneration(),
+		Deleted: object.GetDeletionTimestamp() != nil,
+		Paused:  object.GetAnnotations()[fairlead.AnnotationPaused] == "true",
+		Aborted: object.GetAnnotations()[model.AnnotationAborted] == "true",
+	}
+	switch object := object.(type) {
+	case *policyv1alpha1.PropagationPolicy:
+		p.Spec = object.Spec
+		return p, &object.Status
+	case *policyv1alpha1.ClusterPropagationPolicy:
+		p.Spec = object.Spec
+		return p, &object.Status
+	}
+	return nil, nil
+}
+
+// get reads one, of the cluster if it has no namespace; nil if there is none.
+func get(ctx context.Context, reader client.Reader, key model.PolicyKey) (client.Object, error) {
+	var object client.Object = &policyv1alpha1.PropagationPolicy{}
+	if key.Namespace == "" {
+		object = &policyv1alpha1.ClusterPropagationPolicy{}
+	}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, object)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get policy %s: %w", key, err)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return object, nil
+}
+
+// Of is the policy that an object is, nil if it is none.
+func Of(object client.Object) *Policy {
+	p, _ := FromObject(object)
+	return p
+}
+
+// List are all of them, in an order that does not depend on how they were found.
+func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
+	var own policyv1alpha1.PropagationPolicyList
+	if err := reader.List(ctx, &own, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list PropagationPolicies: %w", err)
+	}
+	var ofCluster policyv1alpha1.ClusterPropagationPolicyList
+	if err := reader.List(ctx, &ofCluster, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ClusterPropagationPolicies: %w", err)
+	}
+	var all []*Policy
+	for i := range own.Items {
+		p, _ := FromObject(&own.Items[i])
+		all = append(all, p)
+	}
+	for i := range ofCluster.Items {
+		p, _ := FromObject(&ofCluster.Items[i])
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *Policy) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// IsOutdated holds for a binding that does not say yet what its policy says now.
+func IsOutdated(b *model.Binding, policy *Policy) bool {
+	resolution, _ := ResolveConflict(policy.Spec.ConflictResolution, "")
+	return b.Spec.ConflictResolution != resolution || !equality.Semantic.DeepEqual(b.Spec.Placement, &policy.Spec.Placement) ||
+		!equality.Semantic.DeepEqual(b.Spec.Suspension, SuspensionOf(policy))
+}

@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// counts is what became of all that a policy takes.
+type counts struct {
+	policyv1alpha1.PropagationStatus
+	// conflict, failure and suspension are the first of each, in words.
+	conflict, failure, suspension string
+	pending                       int32
+	// kindError is why something that the policy selects cannot be followed.
+	kindError error
+}
+
+// count adds up what bindings say. What they say of an earlier policy does not count: the detector has yet to tell them.
+func count(policy *Policy, bindings []*model.Binding) counts {
+	var t counts
+	slices.SortFunc(bindings, func(a, b *model.Binding) int { return cmp.Compare(a.Path(), b.Path()) })
+	for _, b := range bindings {
+		t.Matched++
+		condition := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionFullyApplied)
+		switch {
+		case condition == nil || condition.ObservedGeneration < b.GetGeneration() || passage.Code(condition.Reason) == model.ReasonApplying,
+			model.ClaimOf(b) == policy.Key() && IsOutdated(b, policy):
+			t.pending++
+		case condition.Status == metav1.ConditionTrue:
+			t.Applied++
+		case passage.Code(condition.Reason) == model.ReasonSuspended:
+			t.pending++
+			if t.suspension == "" {
+				t.suspension = condition.Message
+			}
+		case passage.Code(condition.Reason) == model.ReasonConflict:
+			t.Conflicting++
+			if t.conflict == "" {
+				t.conflict = condition.Message
+			}
+		default:
+			t.Failed++
+			if t.failure == "" {
+				t.failure = condition.Message
+			}
+		}
+	}
+	return t
+}
+
+// condition a policy says in one sentence how far it is, and what to do.
+func (t counts) condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
+	for i, err := range p.SelectorErrors() {
+		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, err)
+	}
+	if err := p.PlacementError(); err != nil {
+		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidPlacement, "%v", err)
+	}
+	switch {
+	case p.Aborted && t.Matched > 0:
+		return metav1.ConditionFalse, passage.Because(model.ReasonAborting, "it was aborted: %d resources have yet to be let go of", t.Matched)
+	case p.Aborted:
+		return metav1.ConditionFalse, passage.Because(model.ReasonAborted,
+			"it was aborted: what taking over had changed is put back, and it takes nothing; remove annotation %s to start again", model.AnnotationAborted)
+	case t.kindError != nil:
+		return metav1.ConditionFalse, passage.Because(model.ReasonNotFollowed, "%v", t.kindError)
+	case p.Paused:
+		return metav1.ConditionUnknown, passage.Because(model.ReasonPaused, "it is paused: %d of %d resources are applied, and nothing is written to clusters", t.Applied, t.Matched)
+	case t.Matched == 0:
+		return metav1.ConditionUnknown, passage.Because(model.ReasonNothingMatched, "it takes no resource: none is selected, or another policy has them")
+	case t.Failed > 0:
+		return metav1.ConditionFalse, passage.Because(model.ReasonFailed, "%d of %d resources could not be applied, the first: %s", t.Failed, t.Matched, t.failure)
+	case t.Conflicting > 0:
+		return metav1.ConditionFalse, passage.Because(model.ReasonConflict, "%d of %d resources exist already and are left alone, the first: %s", t.Conflicting, t.Matched, t.conflict)
+	case t.suspension != "":
+		return metav1.ConditionUnknown, passage.Because(model.ReasonSuspended, "%d of %d resources are applied, the first that is not: %s", t.Applied, t.Matched, t.suspension)
+	case t.pending > 0:
+		return metav1.ConditionUnknown, passage.Because(model.ReasonApplying, "%d of %d resources are applied", t.Applied, t.Matched)
+	}
+	return metav1.ConditionTrue, passage.Because(model.ReasonAllApplied, "all %d resources are applied in all of their clusters", t.Matched)
+}
+
+// needsEvent is when all is applied, and when trouble begins: one event for a policy, whatever it takes.
+func needsEvent(was *metav1.Condition, is metav1.ConditionStatus, reason passage.Reason) bool {
+	return is != metav1.ConditionUnknown && (was == nil || was.Status != is || was.Reason != string(reason.Code))
+}

@@ -1,0 +1,25 @@
+package policy
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PlacementError is why a policy goes nowhere, if its placement cannot be understood.
+func (p *Policy) PlacementError() error {
+	_, err := Place(p.Spec.Placement, []Member{{Name: "any"}}, 1)
+	return err
+}
+
+// SelectorErrors are the places of the selectors that select nothing, and why.
+func (p *Policy) SelectorErrors() map[int]error {
+	invalid := map[int]error{}
+	for i, s := range p.Spec.ResourceSelectors {
+		if s.LabelSelector == nil || s.Name != "" {
+			continue
+		}
+		if _, err := metav1.LabelSelectorAsSelector(s.LabelSelector); err != nil {
+			invalid[i] = err
+		}
+	}
+	return invalid
+}

@@ -1,0 +1,84 @@
+package takeover
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+)
+
+// LabelAdoptedFrom has the cluster that a resource of the hub was copied from. Policies select by it; no cluster sees it.
+const LabelAdoptedFrom = "fairlead.dev/adopted-from"
+
+// cleanObject is a resource as its user may have written it, from one that runs in a cluster: without what servers and
+// controllers have set.
+func cleanObject(live *unstructured.Unstructured) *unstructured.Unstructured {
+	o := live.DeepCopy()
+	unstructured.RemoveNestedField(o.Object, "status")
+	metadata := map[string]any{"name": live.GetName()}
+	if namespace := live.GetNamespace(); namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	if labels := manifest.UserKeys(live.GetLabels()); len(labels) > 0 {
+		metadata["labels"] = manifest.ToAny(labels)
+	}
+	annotations := manifest.UserKeys(live.GetAnnotations())
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return manifest.IsAssignedAnnotation(key) })
+	if len(annotations) > 0 {
+		metadata["annotations"] = manifest.ToAny(annotations)
+	}
+	o.Object["metadata"] = metadata
+	removeAssigned(o)
+	return o
+}
+
+// removeAssigned removes what a cluster assigns. Nobody can tell it from what a user has set to the same value, and a takeover
+// keeps it.
+func removeAssigned(o *unstructured.Unstructured) {
+	kind := o.GroupVersionKind().GroupKind().String()
+	if kind == "Service" && manifest.IsHeadless(o) {
+		unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
+	}
+	manifest.RemoveAssigned(o, func(...any) bool { return true })
+	switch kind {
+	case "Service":
+		unstructured.RemoveNestedField(o.Object, "spec", "ipFamilies")
+		unstructured.RemoveNestedField(o.Object, "spec", "ipFamilyPolicy")
+	case "PersistentVolume":
+		unstructured.RemoveNestedField(o.Object, "spec", "claimRef")
+	}
+}
+
+// skipReason is why a resource of a cluster is not for a hub to manage, empty if it is. Hub is the one that asks.
+func skipReason(live *unstructured.Unstructured, hub string) string {
+	switch owner := model.IdentityOf(hub, live).OwnershipOf(live); {
+	case live.GetDeletionTimestamp() != nil:
+		return "it is being deleted"
+	case owner == model.ManagedByAnotherHub:
+		return "another hub manages it"
+	case owner != model.Unmanaged:
+		return "this hub manages it already"
+	}
+	if by := metav1.GetControllerOf(live); by != nil {
+		return by.Kind + " " + by.Name + " controls it"
+	}
+	if policy.IsClusterLocal(model.TemplateOf(live)) {
+		return "every cluster has one of its own"
+	}
+	if live.GroupVersionKind().GroupKind().String() != "Secret" {
+		return ""
+	}
+	switch kind, _, _ := unstructured.NestedString(live.Object, "type"); {
+	case manifest.IsServiceAccountToken(live):
+		return "it is the token of a ServiceAccount"
+	case kind == "bootstrap.kubernetes.io/token":
+		return "it is a token of the cluster itself"
+	case kind == "helm.sh/release.v1":
+		return "it is a record of Helm's"
+	}
+	return ""
+}

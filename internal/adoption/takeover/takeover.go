@@ -1,0 +1,176 @@
+// Package takeover drafts templates and a policy for what a cluster runs already.
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/member"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+// DefaultKinds are those that are taken if nobody says which. Jobs are not among them: one that has run and is cleaned up would
+// be made again, and run again.
+func DefaultKinds() []string {
+	return []string{
+		"deployments", "statefulsets", "daemonsets", "cronjobs", "services", "ingresses", "horizontalpodautoscalers",
+		"poddisruptionbudgets", "networkpolicies",
+	}
+}
+
+// Takeover is which of what runs in a cluster is to be managed by the hub.
+type Takeover struct {
+	Cluster, Namespace string
+	// Kinds as people write them, and how that is understood.
+	Kinds     []string
+	KindNamed func(meta.RESTMapper, string) (*meta.RESTMapping, error)
+	Selector  labels.Selector
+	// WithDependencies takes along what pods cannot start without.
+	WithDependencies bool
+	// Policy is the name of the one to write.
+	Policy string
+}
+
+// Draft reads the cluster and the hub, and writes nothing.
+func (a Takeover) Draft(ctx context.Context, hub client.Client) (Draft, error) {
+	id, err := model.HubID(ctx, hub)
+	if err != nil {
+		return Draft{}, err
+	}
+	m, err := member.ConnectByName(ctx, hub, a.Cluster)
+	if err != nil {
+		return Draft{}, err
+	}
+	defer m.Stop()
+	found, err := a.findObjects(ctx, m)
+	if err != nil {
+		return Draft{}, err
+	}
+	has, err := listPresent(ctx, hub, found)
+	if err != nil {
+		return Draft{}, err
+	}
+	d := newDraft(a.Cluster, id, found, has)
+	if len(d.Templates)+len(d.Present) == 0 {
+		return d, nil
+	}
+	d.Policy = d.policyFor(a.Cluster, a.Namespace, a.Policy)
+	if err := a.mergePolicy(ctx, hub, &d); err != nil {
+		return Draft{}, err
+	}
+	err = hub.Get(ctx, client.ObjectKey{Name: a.Namespace}, model.NewMetadata(corev1.SchemeGroupVersion.WithKind("Namespace")))
+	d.NewNamespace = apierrors.IsNotFound(err)
+	return d, client.IgnoreNotFound(err)
+}
+
+// findObjects lists what is asked for, and what that needs.
+func (a Takeover) findObjects(ctx context.Context, m *member.Client) ([]*unstructured.Unstructured, error) {
+	discover, err := discovery.NewDiscoveryClientForConfig(m.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", m.Name, err)
+	}
+	cached := memory.NewMemCacheClient(discover)
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
+	var all []*unstructured.Unstructured
+	seen := map[model.TemplateKey]bool{}
+	add := func(o *unstructured.Unstructured) {
+		key := model.TemplateKey{Kind: o.GroupVersionKind(), ObjectKey: client.ObjectKeyFromObject(o)}
+		if !seen[key] {
+			seen[key] = true
+			all = append(all, o)
+		}
+	}
+	for _, name := range a.Kinds {
+		mapping, err := a.KindNamed(mapper, name)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s has no kind %q: %w", m.Name, name, err)
+		}
+		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+			return nil, fmt.Errorf("%s are in no namespace: only what is in one can be adopted", mapping.Resource.Resource)
+		}
+		found, err := m.List(ctx, mapping, a.Namespace, a.Selector)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range found {
+			add(o)
+		}
+	}
+	if !a.WithDependencies {
+		return all, nil
+	}
+	needed, err := m.Dependencies(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range needed {
+		add(o)
+	}
+	return all, nil
+}
+
+// listPresent is what the hub has of the same kinds, in the same namespaces.
+func listPresent(ctx context.Context, hub client.Reader, like []*unstructured.Unstructured) (present, error) {
+	type place struct {
+		kind      schema.GroupVersionKind
+		namespace string
+	}
+	has, seen := present{}, map[place]bool{}
+	for _, o := range like {
+		at := place{o.GroupVersionKind(), o.GetNamespace()}
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(at.kind.GroupVersion().WithKind(at.kind.Kind + "List"))
+		err := hub.List(ctx, list, client.InNamespace(at.namespace))
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("the hub has no kind %s of %s: install its CRD on the hub, or name other kinds with --kind", at.kind.Kind, at.kind.GroupVersion())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s on the hub: %w", at.kind.Kind, err)
+		}
+		for i := range list.Items {
+			object := model.ObjectOf(o)
+			object.Name = list.Items[i].Name
+			has[object] = list.Items[i].Labels
+		}
+	}
+	return has, nil
+}
+
+// mergePolicy adds to the policy that is there, if it was made for the same.
+func (a Takeover) mergePolicy(ctx context.Context, hub client.Reader, d *Draft) error {
+	have := &policyv1alpha1.PropagationPolicy{}
+	err := hub.Get(ctx, client.ObjectKeyFromObject(d.Policy), have)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case meta.IsNoMatchError(err):
+		return errors.New("the hub has no PropagationPolicies: install its CRDs with `fairlead crds install`")
+	case err != nil:
+		return fmt.Errorf("get PropagationPolicy %s/%s: %w", a.Namespace, a.Policy, err)
+	case have.Labels[LabelAdoptedFrom] != a.Cluster:
+		return fmt.Errorf("PropagationPolicy %s/%s is there already and was not made for what is adopted from cluster %s: give another name with --policy", a.Namespace, a.Policy, a.Cluster)
+	}
+	have.TypeMeta = d.Policy.TypeMeta
+	before := len(have.Spec.ResourceSelectors)
+	have.Spec.ResourceSelectors = d.selectors(a.Cluster, have.Spec.ResourceSelectors)
+	d.Policy, d.policyWritten = have, before == len(have.Spec.ResourceSelectors)
+	return nil
+}

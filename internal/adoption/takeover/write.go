@@ -1,0 +1,121 @@
+package takeover
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Copied is what became of a draft.
+type Copied struct {
+	// Written are the templates that the hub has now, and Overtaken those that somebody else was faster with.
+	Written, Overtaken int
+	// Refused are those that the hub did not accept, by name.
+	Refused []Refusal
+}
+
+// Refusal is a template that the hub did not accept, and why.
+type Refusal struct {
+	Object passage.Object
+	Err    error
+}
+
+// Write writes a draft to the hub, the policy last: until then nothing in the cluster is touched, and what was interrupted can
+// simply be begun again.
+func (d Draft) Write(ctx context.Context, hub client.Client, progress func(done int)) (Copied, error) {
+	if d.NewNamespace {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Policy.Namespace}}
+		if err := hub.Create(ctx, namespace, client.FieldOwner(model.FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
+			return Copied{}, fmt.Errorf("create namespace %s on the hub: %w", namespace.Name, err)
+		}
+	}
+	c := d.copyTemplates(ctx, hub, progress)
+	if err := context.Cause(ctx); err != nil {
+		return c, fmt.Errorf("interrupted after %d of %d templates, before the policy was written: run it again: %w", c.Written+c.Overtaken, len(d.Templates), err)
+	}
+	if c.Written+c.Overtaken+len(d.Present) == 0 {
+		return c, errors.New("the hub accepted none of the templates, so there is nothing for a policy to take")
+	}
+	policy := d.Policy.DeepCopy()
+	var err error
+	if policy.ResourceVersion == "" {
+		err = hub.Create(ctx, policy, client.FieldOwner(model.FieldOwner))
+	} else {
+		err = hub.Update(ctx, policy, client.FieldOwner(model.FieldOwner))
+	}
+	if err != nil {
+		return c, fmt.Errorf("write PropagationPolicy %s/%s: %w; the templates are on the hub: run it again", policy.Namespace, policy.Name, err)
+	}
+	return c, nil
+}
+
+func (d Draft) copyTemplates(ctx context.Context, hub client.Client, progress func(done int)) Copied {
+	var mu sync.Mutex
+	var c Copied
+	var group errgroup.Group
+	group.SetLimit(model.MaxConcurrent)
+	for _, template := range d.Templates {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			err := hub.Create(ctx, template.DeepCopy(), client.FieldOwner(model.FieldOwner))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case ctx.Err() != nil && err != nil:
+				return nil
+			case apierrors.IsAlreadyExists(err):
+				c.Overtaken++
+			case err != nil:
+				c.Refused = append(c.Refused, Refusal{model.ObjectOf(template), err})
+			default:
+				c.Written++
+			}
+			progress(c.Written + c.Overtaken + len(c.Refused))
+			return nil
+		})
+	}
+	_ = group.Wait()
+	slices.SortFunc(c.Refused, func(a, b Refusal) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
+	return c
+}
+
+// Objects are all that a draft would write, in the order in which they can be applied.
+func (d Draft) Objects() ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	if d.NewNamespace {
+		namespace := &unstructured.Unstructured{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		namespace.SetName(d.Policy.Namespace)
+		all = append(all, namespace)
+	}
+	all = append(all, d.Templates...)
+	if d.Policy == nil {
+		return all, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("describe PropagationPolicy %s: %w", d.Policy.Name, err)
+	}
+	delete(fields, "status")
+	fields["metadata"] = map[string]any{
+		"namespace": d.Policy.Namespace, "name": d.Policy.Name, "labels": manifest.ToAny(d.Policy.Labels),
+	}
+	return append(all, &unstructured.Unstructured{Object: fields}), nil
+}

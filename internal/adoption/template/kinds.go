@@ -1,0 +1,113 @@
+package template
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+)
+
+// kindTimeout is how long the hub may take to answer about a kind.
+const kindTimeout = 5 * time.Second
+
+// watchedKinds are those of the hub that policies select. A kind that is not there, or not to be read, holds up no other.
+type watchedKinds struct {
+	mapper meta.RESTMapper
+	reader client.Reader
+	// watch has the detector hear of all resources of a kind.
+	watch func(schema.GroupVersionKind)
+
+	mu      sync.Mutex
+	watched map[schema.GroupVersionKind]bool
+	errors  map[schema.GroupVersionKind]error
+}
+
+// watchKind a kind from now on, if it is possible.
+func (k *watchedKinds) watchKind(ctx context.Context, kind schema.GroupVersionKind) error {
+	if k.isWatched(kind) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, kindTimeout)
+	defer cancel()
+	err := k.checkReadable(ctx, kind)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		k.errors[kind] = err
+		return err
+	}
+	delete(k.errors, kind)
+	if !k.watched[kind] {
+		k.watch(kind)
+		k.watched[kind] = true
+	}
+	return nil
+}
+
+func (k *watchedKinds) isWatched(kind schema.GroupVersionKind) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.watched[kind]
+}
+
+// checkReadable reads one object, for an informer that is refused would say so to nobody.
+func (k *watchedKinds) checkReadable(ctx context.Context, kind schema.GroupVersionKind) error {
+	mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("the hub has no kind %s in %s: install its CRD on the hub, or write the kind as the hub does", kind.Kind, kind.GroupVersion())
+	}
+	if err != nil {
+		return fmt.Errorf("find out about kind %s: %w", kind.Kind, err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err = k.reader.List(ctx, list, client.Limit(1))
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("the operator may not read %s on the hub: let it get, list and watch resource %s of group %q, in rbac.extraRules of its chart",
+			kind.Kind, mapping.Resource.Resource, kind.Group)
+	}
+	if err != nil {
+		return fmt.Errorf("list %s on the hub: %w", kind.Kind, err)
+	}
+	return nil
+}
+
+// Start tries kinds again that could not be followed, for as long as the operator leads.
+func (k *watchedKinds) Start(ctx context.Context) error {
+	ticker := time.NewTicker(policy.KindRetryInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		k.mu.Lock()
+		var missing []schema.GroupVersionKind
+		for kind := range k.errors {
+			missing = append(missing, kind)
+		}
+		k.mu.Unlock()
+		for _, kind := range missing {
+			_ = k.watchKind(ctx, kind)
+		}
+	}
+}
+
+// ErrorFor is why something that a policy selects cannot be followed.
+func (k *watchedKinds) ErrorFor(ctx context.Context, policy *policy.Policy) error {
+	for _, s := range policy.Spec.ResourceSelectors {
+		if err := k.watchKind(ctx, schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package work
+
+import (
+	"encoding/json"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+)
+
+// finishedJob is what was last seen of a Job that has done its work, and that is not to be run again because somebody has cleaned
+// it up; nil of anything else.
+func finishedJob(work *workv1alpha1.Work, i int, manifest *unstructured.Unstructured, before Record) *workv1alpha1.ManifestStatus {
+	if manifest.GroupVersionKind().GroupKind().String() != "Job.batch" || before.Manifest == "" {
+		return nil
+	}
+	if now, err := digestOf(manifest.Object); err != nil || now != before.Manifest {
+		return nil
+	}
+	for n := range work.Status.ManifestStatuses {
+		s := &work.Status.ManifestStatuses[n]
+		if s.Identifier.Ordinal != i || s.Status == nil {
+			continue
+		}
+		var job batchv1.JobStatus
+		if json.Unmarshal(s.Status.Raw, &job) != nil {
+			return nil
+		}
+		for _, c := range job.Conditions {
+			if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+				return s
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package work
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// cacheDelay is how long a cache is given to hear of what was written.
+const cacheDelay = 50 * time.Millisecond
+
+// forgetAfter is after how long a cache will not hear of a write any more: the hub may have been set back.
+const forgetAfter = 5 * time.Second
+
+type lastWrite struct {
+	version string
+	at      time.Time
+}
+
+// freshnessCheck knows the version of each object that was written last. A cluster can tell of its objects before the hub's cache
+// has heard what was remembered of them, and they would be written again.
+type freshnessCheck struct{ versions sync.Map }
+
+// recordWrite an object, as the server gave it back.
+func (l *freshnessCheck) recordWrite(object client.Object) {
+	l.versions.Store(object.GetUID(), lastWrite{object.GetResourceVersion(), time.Now()})
+}
+
+// isStale holds for an object from a cache that has yet to hear of the last write.
+func (l *freshnessCheck) isStale(object client.Object) bool {
+	last, found := l.versions.Load(object.GetUID())
+	if !found {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), last.(lastWrite).version)
+	if err != nil || order >= 0 || time.Since(last.(lastWrite).at) > forgetAfter {
+		l.versions.Delete(object.GetUID())
+		return false
+	}
+	return true
+}

@@ -1,0 +1,114 @@
+package work
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/member"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+// maxOriginalSize is what fits into a Secret.
+const maxOriginalSize = 1000 << 10
+
+// originals keeps what takeovers change, on the hub, beside the Works.
+type originals struct {
+	client client.Client
+	reader client.Reader
+}
+
+// save remembers an object that is about to be written over.
+func (u *originals) save(ctx context.Context, work *workv1alpha1.Work, i int, live *unstructured.Unstructured) error {
+	text, err := compress(live)
+	if err != nil {
+		return err
+	}
+	if len(text) > maxOriginalSize {
+		return member.AsUserError(fmt.Errorf("it is not taken over, for its %d bytes are more than can be kept to put it back: "+
+			"make the template equal to it, or delete it in the cluster", len(text)))
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: model.OriginalName(work), Labels: map[string]string{model.LabelUndo: "true"}},
+		Data:       map[string][]byte{originalKey(i): text},
+	}
+	err = u.client.Create(ctx, secret, client.FieldOwner(model.FieldOwner))
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	have := &corev1.Secret{}
+	if err := u.reader.Get(ctx, client.ObjectKeyFromObject(secret), have); err != nil {
+		return err
+	}
+	if bytes.Equal(have.Data[originalKey(i)], text) {
+		return nil
+	}
+	if have.Data == nil {
+		have.Data = map[string][]byte{}
+	}
+	have.Data[originalKey(i)] = text
+	return u.client.Update(ctx, have, client.FieldOwner(model.FieldOwner))
+}
+
+// load is what was there before a takeover; nil if that changed nothing.
+func (u *originals) load(ctx context.Context, work *workv1alpha1.Work, i int) (*unstructured.Unstructured, error) {
+	secret := &corev1.Secret{}
+	err := u.reader.Get(ctx, client.ObjectKey{Namespace: work.Namespace, Name: model.OriginalName(work)}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("find out what was there before: %w", err)
+	}
+	text, found := secret.Data[originalKey(i)]
+	if err != nil || !found {
+		return nil, nil
+	}
+	return decompress(text)
+}
+
+// delete what was kept for a Work.
+func (u *originals) delete(ctx context.Context, work *workv1alpha1.Work) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: model.OriginalName(work)}}
+	return client.IgnoreNotFound(u.client.Delete(ctx, secret))
+}
+
+func originalKey(i int) string { return fmt.Sprintf("manifest-%d", i) }
+
+func compress(object *unstructured.Unstructured) ([]byte, error) {
+	bare := object.DeepCopy()
+	bare.SetManagedFields(nil)
+	unstructured.RemoveNestedField(bare.Object, "status")
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	if err := json.NewEncoder(zip).Encode(bare.Object); err != nil {
+		return nil, fmt.Errorf("keep %s %s: %w", object.GetKind(), model.NameOf(object), err)
+	}
+	if err := zip.Close(); err != nil {
+		return nil, fmt.Errorf("keep %s %s: %w", object.GetKind(), model.NameOf(object), err)
+	}
+	return out.Bytes(), nil
+}
+
+func decompress(text []byte) (*unstructured.Unstructured, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("read what was there before: %w", err)
+	}
+	plain, err := io.ReadAll(zip)
+	if err != nil {
+		return nil, fmt.Errorf("read what was there before: %w", err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(plain); err != nil {
+		return nil, fmt.Errorf("read what was there before: %w", err)
+	}
+	return object, nil
+}
