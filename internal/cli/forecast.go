@@ -98,7 +98,7 @@ func forecastLine(f forecast.Forecast, totals forecast.Totals) string {
 		words  string
 	}{
 		{model.ActionCreate, "to create"}, {model.ActionTakeOver, "to take over"}, {model.ActionUpdate, "to update"},
-		{model.ActionRemove, "to remove"}, {model.ActionRelease, "to release"}, {model.ActionAwait, "being deleted"},
+		{model.ActionDelete, "to delete"}, {model.ActionOrphan, "to orphan"}, {model.ActionWait, "being deleted"},
 		{model.ActionNone, "unchanged"}, {model.ActionConflict, "in conflict"}, {model.ActionUnknown, "unknown"},
 	}
 	var parts []string
@@ -118,7 +118,7 @@ func forecastLine(f forecast.Forecast, totals forecast.Totals) string {
 	}
 	if totals.PodsThatGo > 0 {
 		line = strings.TrimSuffix(line, " No pod restarts.")
-		line += fmt.Sprintf(" %s with what is removed.", goes(totals.PodsThatGo))
+		line += fmt.Sprintf(" %s with what is deleted.", goes(totals.PodsThatGo))
 	}
 	if totals.Failed > 0 {
 		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, count(len(f.Outlooks), "object"))

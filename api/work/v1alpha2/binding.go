@@ -182,6 +182,11 @@ type AggregatedStatusItem struct {
 	// +optional
 	Applied bool `json:"applied"`
 
+	// Why it is not, in one word: the reason of the condition Applied of its Work, or Applying while the Work has yet to be
+	// carried out.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
 	// Why it is not, and what to do.
 	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`

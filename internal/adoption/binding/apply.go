@@ -2,120 +2,78 @@ package binding
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// applyWorks makes the Works what they should be, and returns them. The first error is what the template says that means
-// nothing.
-func (b *reconciler) applyWorks(ctx context.Context, binding *model.Binding, works map[string]*workv1alpha1.Work) (_ map[string]*workv1alpha1.Work, wrong, err error) {
-	key := model.TemplateKeyOf(binding)
-	version := b.version(ctx, key)
-	if wrong, found := b.written.lookup(binding, version, works); found {
-		return works, wrong, nil
-	}
-	template := &unstructured.Unstructured{}
-	template.SetGroupVersionKind(key.Kind)
-	if err := b.templates.Get(ctx, key.ObjectKey, template); err != nil {
-		// The detector hears of it when it is gone.
-		return works, nil, client.IgnoreNotFound(err)
-	}
-	all, wrong, err := PlanTargets(binding, template)
-	if err != nil {
-		return works, wrong, err
-	}
-	wanted, unwanted := map[string]*workv1alpha1.Work{}, maps.Clone(works)
+// applyWorks carries out all steps, and returns the Works that stay.
+func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (map[string]*workv1alpha1.Work, error) {
+	works := map[string]*workv1alpha1.Work{}
 	var errs []error
-	for _, s := range all {
-		delete(unwanted, s.Cluster)
-		work, err := b.applyWork(ctx, binding, s.Cluster, s.Manifest, works[s.Cluster])
+	for i := range d.Steps {
+		step, work := &d.Steps[i], d.Works[i]
+		var err error
+		switch step.Action {
+		case model.ActionCreate:
+			work, err = r.createWork(ctx, work)
+		case model.ActionUpdate:
+			err = r.client.Update(ctx, work, client.FieldOwner(model.FieldOwner))
+		case model.ActionDelete:
+			errs = append(errs, r.deleteWork(ctx, o.Works[step.Object.Cluster], work))
+			continue
+		}
 		if member.IsTooLarge(err) {
-			return works, wrong, &workTooLargeError{s.Cluster, err}
+			return nil, &workTooLargeError{step.Object.Cluster, err}
 		}
 		errs = append(errs, err)
-		wanted[s.Cluster] = work
+		works[step.Object.Cluster] = work
 	}
-	for _, work := range unwanted {
-		last := deletionPolicy{preserve: IsPreserved(binding, work)}
-		errs = append(errs, b.deleteWorks(ctx, last, map[string]*workv1alpha1.Work{"": work}))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return works, wrong, err
-	}
-	if template.GetResourceVersion() == version {
-		b.written.store(binding, version, wanted, wrong)
-	}
-	return wanted, wrong, nil
+	return works, errors.Join(errs...)
 }
 
-// applyWork makes one Work what it should be.
-func (b *reconciler) applyWork(ctx context.Context, binding *model.Binding, cluster string, manifest *unstructured.Unstructured, have *workv1alpha1.Work) (*workv1alpha1.Work, error) {
-	if have != nil && !have.DeletionTimestamp.IsZero() {
-		return have, nil
+// createWork creates a Work, or updates the one that the cache has not seen yet, or that was made for an earlier binding.
+func (r *reconciler) createWork(ctx context.Context, desired *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+	work := desired.DeepCopy()
+	err := r.client.Create(ctx, work, client.FieldOwner(model.FieldOwner))
+	if !apierrors.IsAlreadyExists(err) {
+		return work, err
 	}
-	text, err := json.Marshal(manifest.Object)
-	if err != nil {
-		return nil, fmt.Errorf("describe %s %s: %w", manifest.GetKind(), model.NameOf(manifest), err)
+	have := &workv1alpha1.Work{}
+	if err := r.templates.Get(ctx, client.ObjectKeyFromObject(desired), have); err != nil {
+		return nil, err
 	}
-	spec := workv1alpha1.WorkSpec{
-		Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}},
-		PreserveResourcesOnDeletion: binding.Spec.PreserveResourcesOnDeletion,
+	if work := updatedWork(have, desired); work != nil {
+		return work, r.client.Update(ctx, work, client.FieldOwner(model.FieldOwner))
 	}
-	if s := binding.Spec.Suspension; s != nil {
-		spec.SuspendDispatching = s.Dispatching
-	}
-	labels := map[string]string{model.LabelBinding: string(binding.GetUID()), model.LabelWork: model.ObjectID(manifest)}
-	annotations := map[string]string{model.AnnotationBinding: binding.Path(), model.AnnotationClaim: model.ClaimOf(binding).String()}
-	if have == nil {
-		work := &workv1alpha1.Work{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: model.ExecutionNamespace(cluster), Name: model.WorkName(model.TemplateOfBinding(binding)),
-				Labels: labels, Annotations: annotations, Finalizers: []string{model.FinalizerExecution},
-			},
-			Spec: spec,
-		}
-		err := b.client.Create(ctx, work, client.FieldOwner(model.FieldOwner))
-		if !apierrors.IsAlreadyExists(err) {
-			return work, err
-		}
-		// The cache has yet to hear of it, or it was made for a binding that is no more.
-		have = &workv1alpha1.Work{}
-		if err := b.templates.Get(ctx, client.ObjectKeyFromObject(work), have); err != nil {
-			return nil, err
-		}
-	}
-	work := have.DeepCopy()
-	work.Spec, work.Labels, work.Annotations = spec, model.MergeKeys(have.Labels, nil, labels), model.MergeKeys(have.Annotations, nil, annotations)
-	if equalSpecs(have.Spec, spec) && maps.Equal(have.Labels, work.Labels) && maps.Equal(have.Annotations, work.Annotations) {
-		return have, nil
-	}
-	return work, b.client.Update(ctx, work, client.FieldOwner(model.FieldOwner))
+	return have, nil
 }
 
-// equalSpecs compares what manifests say, however they are written.
-func equalSpecs(a, b workv1alpha1.WorkSpec) bool {
-	parsed := func(s workv1alpha1.WorkSpec) []any {
-		var all []any
-		for _, m := range s.Workload.Manifests {
-			var object any
-			_ = json.Unmarshal(m.Raw, &object)
-			all = append(all, object)
-		}
-		return all
+// deleteWork deletes a Work once it says what becomes of its object.
+func (r *reconciler) deleteWork(ctx context.Context, have, work *workv1alpha1.Work) error {
+	if !have.DeletionTimestamp.IsZero() {
+		return nil
 	}
-	return equality.Semantic.DeepEqual(parsed(a), parsed(b)) && equality.Semantic.DeepEqual(a.SuspendDispatching, b.SuspendDispatching) &&
-		equality.Semantic.DeepEqual(a.PreserveResourcesOnDeletion, b.PreserveResourcesOnDeletion)
+	patch := client.MergeFrom(have)
+	if text, err := patch.Data(work); err != nil {
+		return err
+	} else if string(text) != "{}" {
+		if err := r.client.Patch(ctx, work, patch, client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return client.IgnoreNotFound(r.client.Delete(ctx, work))
+}
+
+// removeFinalizer ends the deletion of a binding.
+func (r *reconciler) removeFinalizer(ctx context.Context, b *model.Binding) error {
+	released := b.Copy()
+	controllerutil.RemoveFinalizer(released.Object, model.FinalizerBinding)
+	return client.IgnoreNotFound(r.client.Patch(ctx, released.Object, client.MergeFrom(b.Object), client.FieldOwner(model.FieldOwner)))
 }

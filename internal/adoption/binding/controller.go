@@ -36,47 +36,81 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, version func(context.Contex
 	return nil
 }
 
-// reconciler makes the Works of a binding, and tells what became of them.
+// reconciler brings bindings to Works, and reports what became of them.
 type reconciler struct {
 	client client.Client
-	// templates reads resources of the hub as they are right now.
+	// templates reads from the API server.
 	templates client.Reader
-	// version is that of a resource, as far as it is known without asking; empty if it is not.
+	// version is that of a template, if a cache has it; empty otherwise.
 	version func(context.Context, model.TemplateKey) string
 	written writtenWorks
 	now     func() time.Time
 }
 
 // Reconcile brings one binding to its Works.
-func (b *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	binding, err := model.GetBinding(ctx, b.client, request.Namespace, request.Name)
-	if binding == nil || err != nil {
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	b, err := model.GetBinding(ctx, r.client, request.Namespace, request.Name)
+	if b == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	works, err := b.works(ctx, binding)
-	if err != nil {
+	o := Observed{Binding: b}
+	if o.Works, err = r.listWorks(ctx, b); err != nil {
 		return ctrl.Result{}, err
 	}
-	if binding.GetDeletionTimestamp() != nil {
-		b.written.delete(binding.GetUID())
-		return ctrl.Result{}, b.deleteAll(ctx, binding, works)
+	if b.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, r.release(ctx, o)
 	}
-	var wrong error
-	if model.IsTaken(binding) {
+	var annotationErr error
+	if model.IsTaken(b) {
 		var large *workTooLargeError
-		var written map[string]*workv1alpha1.Work
-		if written, wrong, err = b.applyWorks(ctx, binding, works); errors.As(err, &large) {
-			// Nothing becomes of it until it changes.
-			return ctrl.Result{}, writeStatus(ctx, b.client, binding, large.status(binding, works, b.now()))
+		if o.Works, annotationErr, err = r.apply(ctx, o); errors.As(err, &large) {
+			// A retry would be refused as well, until the template changes.
+			return ctrl.Result{}, writeStatus(ctx, r.client, b, large.status(b, o.Works, r.now()))
 		} else if err != nil {
 			return ctrl.Result{}, err
 		}
-		// The cache may have yet to hear of them, and would tell what became of those before.
-		works = written
 	}
-	status, again := aggregateStatus(binding, works, wrong, b.now())
+	status, again := aggregateStatus(b, o.Works, annotationErr, r.now())
 	if again > 0 {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	return ctrl.Result{}, writeStatus(ctx, b.client, binding, status)
+	return ctrl.Result{}, writeStatus(ctx, r.client, b, status)
+}
+
+// apply observes the template, plans and applies a binding that stays. It returns the Works as they were written: the cache may
+// still have those before.
+func (r *reconciler) apply(ctx context.Context, o Observed) (works map[string]*workv1alpha1.Work, annotationErr, err error) {
+	key := model.TemplateKeyOf(o.Binding)
+	version := r.version(ctx, key)
+	if annotationErr, found := r.written.lookup(o.Binding, version, o.Works); found {
+		return o.Works, annotationErr, nil
+	}
+	if o.Template, err = r.getTemplate(ctx, key); err != nil || o.Template == nil {
+		// The template controller deletes the binding of a template that is gone.
+		return o.Works, nil, err
+	}
+	d := Decide(o)
+	if d.Err != nil {
+		return o.Works, d.AnnotationErr, d.Err
+	}
+	if works, err = r.applyWorks(ctx, o, d); err != nil {
+		return o.Works, d.AnnotationErr, err
+	}
+	if o.Template.GetResourceVersion() == version {
+		r.written.store(o.Binding, version, works, d.AnnotationErr)
+	}
+	return works, d.AnnotationErr, nil
+}
+
+// release deletes the Works of a binding that is being deleted, and ends its deletion when they are gone.
+func (r *reconciler) release(ctx context.Context, o Observed) (err error) {
+	r.written.delete(o.Binding.GetUID())
+	if len(o.Works) == 0 {
+		return r.removeFinalizer(ctx, o.Binding)
+	}
+	if o.Template, err = r.getTemplate(ctx, model.TemplateKeyOf(o.Binding)); err != nil {
+		return err
+	}
+	_, err = r.applyWorks(ctx, o, Decide(o))
+	return err
 }

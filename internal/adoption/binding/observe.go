@@ -4,16 +4,26 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-func (b *reconciler) works(ctx context.Context, binding *model.Binding) (map[string]*workv1alpha1.Work, error) {
+// Observed is a binding, its template and its Works.
+type Observed struct {
+	Binding *model.Binding
+	// Template is nil if it is gone, or being deleted. Of a binding that is being deleted only whether it is nil counts.
+	Template *unstructured.Unstructured
+	// Works are by cluster.
+	Works map[string]*workv1alpha1.Work
+}
+
+func (r *reconciler) listWorks(ctx context.Context, binding *model.Binding) (map[string]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
-	if err := b.client.List(ctx, &list, client.MatchingFields{model.IndexBinding: string(binding.GetUID())}); err != nil {
-		return nil, fmt.Errorf("find the Works of %s: %w", binding, err)
+	if err := r.client.List(ctx, &list, client.MatchingFields{model.IndexBinding: string(binding.GetUID())}); err != nil {
+		return nil, fmt.Errorf("list the Works of %s: %w", binding, err)
 	}
 	works := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
@@ -22,4 +32,17 @@ func (b *reconciler) works(ctx context.Context, binding *model.Binding) (map[str
 		}
 	}
 	return works, nil
+}
+
+func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey) (*unstructured.Unstructured, error) {
+	template := &unstructured.Unstructured{}
+	template.SetGroupVersionKind(key.Kind)
+	err := r.templates.Get(ctx, key.ObjectKey, template)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get %s %s: %w", key.Kind.Kind, key.ObjectKey, err)
+	}
+	if err != nil || template.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	return template, nil
 }

@@ -1,36 +1,188 @@
 package binding
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Target is what one cluster gets of a resource.
-type Target struct {
-	Cluster  string
-	Manifest *unstructured.Unstructured
+// Why a binding has a Work in a cluster, or no longer.
+const (
+	ReasonPlaced    passage.Code = "Placed"
+	ReasonRequired  passage.Code = "Required"
+	ReasonChanged   passage.Code = "Changed"
+	ReasonNotPlaced passage.Code = "NotPlaced"
+	ReasonReleased  passage.Code = "Released"
+	ReasonUndone    passage.Code = "Undone"
+	ReasonRecreated passage.Code = "Recreated"
+)
+
+// Plan decides which Works a binding should have, and why.
+func Plan(o Observed) passage.Plan { return Decide(o).Plan }
+
+// Decision is the plan of a binding, and what its steps write.
+type Decision struct {
+	passage.Plan
+	// Works are those of the steps, as they should be. One that is to be deleted says what becomes of its object.
+	Works []*workv1alpha1.Work
+	// AnnotationErr is an annotation of the template that is not understood, and ignored.
+	AnnotationErr error
+	// Err is why nothing can be decided.
+	Err error
 }
 
-// PlanTargets are what clusters get of a resource. The first error is what the resource says that means nothing.
-func PlanTargets(binding *model.Binding, template *unstructured.Unstructured) (all []Target, wrong, err error) {
-	resolution, wrong := policy.ResolveConflict(binding.Spec.ConflictResolution, template.GetAnnotations()[policy.AnnotationConflictResolution])
-	common, err := manifest.FromTemplate(template, resolution)
-	if err != nil {
-		return nil, wrong, err
+// Decide plans a step for each Work that a binding has, or should have, in the order of their clusters.
+func Decide(o Observed) Decision {
+	d := Decision{Plan: passage.Plan{Passage: model.Passage, Subject: subject(o.Binding), Steps: []passage.Step{}}}
+	switch {
+	case o.Binding.GetDeletionTimestamp() != nil:
+		policy, why := deletionPolicyOf(o)
+		for _, work := range sortedWorks(o.Works) {
+			d.addDeletion(work, policy, why)
+		}
+	case o.Template != nil && model.IsTaken(o.Binding):
+		d.addTargets(o)
 	}
-	divided := binding.Spec.Placement != nil && binding.Spec.Placement.Divides() && manifest.Replicas(common) >= 0
-	for _, target := range model.Targets(binding) {
-		s := Target{target.Name, common}
+	return d
+}
+
+func subject(b *model.Binding) passage.Object {
+	return passage.Object{APIVersion: workv1alpha2.GroupVersion.String(), Kind: b.Kind(), Namespace: b.GetNamespace(), Name: b.GetName()}
+}
+
+func sortedWorks(works map[string]*workv1alpha1.Work) []*workv1alpha1.Work {
+	return slices.SortedFunc(maps.Values(works), func(a, b *workv1alpha1.Work) int { return cmp.Compare(a.Namespace, b.Namespace) })
+}
+
+func (d *Decision) add(action passage.Action, state passage.State, why passage.Reason, work *workv1alpha1.Work) {
+	object := passage.Object{APIVersion: workv1alpha1.GroupVersion.String(), Kind: "Work", Namespace: work.Namespace, Name: work.Name}
+	object.Cluster, _ = model.ClusterOf(work.Namespace)
+	d.Steps = append(d.Steps, passage.Step{Object: object, Action: action, State: state, Reason: why})
+	d.Works = append(d.Works, work)
+}
+
+// addTargets plans the Works of the clusters that the template goes to, and the deletion of all others.
+func (d *Decision) addTargets(o Observed) {
+	var resolution = o.Binding.Spec.ConflictResolution
+	resolution, d.AnnotationErr = policy.ResolveConflict(resolution, o.Template.GetAnnotations()[policy.AnnotationConflictResolution])
+	common, err := manifest.FromTemplate(o.Template, resolution)
+	if err != nil {
+		d.Err = err
+		return
+	}
+	divided := o.Binding.Spec.Placement != nil && o.Binding.Spec.Placement.Divides() && manifest.Replicas(common) >= 0
+	unplaced := maps.Clone(o.Works)
+	for _, target := range model.Targets(o.Binding) {
+		one := common
 		if divided {
-			s.Manifest = common.DeepCopy()
-			if err := unstructured.SetNestedField(s.Manifest.Object, int64(target.Replicas), "spec", "replicas"); err != nil {
-				return nil, wrong, err
+			one = common.DeepCopy()
+			if err := unstructured.SetNestedField(one.Object, int64(target.Replicas), "spec", "replicas"); err != nil {
+				d.Err = err
+				return
 			}
 		}
-		all = append(all, s)
+		desired, err := desiredWork(o.Binding, target.Name, one)
+		if err != nil {
+			d.Err = err
+			return
+		}
+		d.addTarget(o, target.Name, desired)
+		delete(unplaced, target.Name)
 	}
-	return all, wrong, nil
+	for _, work := range sortedWorks(unplaced) {
+		cluster, _ := model.ClusterOf(work.Namespace)
+		d.addDeletion(work, deletionPolicy{preserve: isPreserved(o.Binding, work)},
+			passage.Because(ReasonNotPlaced, "its placement no longer selects cluster %s", cluster))
+	}
+}
+
+func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.Work) {
+	have := o.Works[cluster]
+	switch {
+	case have == nil:
+		why := passage.Because(ReasonPlaced, "its placement selects cluster %s", cluster)
+		if !slices.ContainsFunc(o.Binding.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
+			why = passage.Because(ReasonRequired, "a resource that goes to cluster %s requires it", cluster)
+		}
+		d.add(model.ActionCreate, passage.Pending, why, desired)
+		return
+	case !have.DeletionTimestamp.IsZero():
+		d.add(model.ActionWait, passage.Running, passage.Because(ReasonRecreated, "Work %s/%s is being deleted, and is created again when it is gone", have.Namespace, have.Name), have)
+		return
+	}
+	if work := updatedWork(have, desired); work != nil {
+		d.add(model.ActionUpdate, passage.Pending, passage.Because(ReasonChanged, "the template, its policy or its placement has changed"), work)
+		return
+	}
+	d.add(model.ActionNone, passage.Done, passage.Reason{}, have)
+}
+
+// desiredWork is the Work of a binding for a cluster.
+func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstructured) (*workv1alpha1.Work, error) {
+	text, err := json.Marshal(manifest.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", manifest.GetKind(), model.NameOf(manifest), err)
+	}
+	work := &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: model.ExecutionNamespace(cluster), Name: model.WorkName(model.TemplateOfBinding(b)), Finalizers: []string{model.FinalizerExecution},
+			Labels:      map[string]string{model.LabelBinding: string(b.GetUID()), model.LabelWork: model.ObjectID(manifest)},
+			Annotations: map[string]string{model.AnnotationBinding: b.Path(), model.AnnotationClaim: model.ClaimOf(b).String()},
+		},
+		Spec: workv1alpha1.WorkSpec{
+			Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}},
+			PreserveResourcesOnDeletion: b.Spec.PreserveResourcesOnDeletion,
+		},
+	}
+	if s := b.Spec.Suspension; s != nil {
+		work.Spec.SuspendDispatching = s.Dispatching
+	}
+	return work, nil
+}
+
+// updatedWork is an existing Work as it should be, nil if it is.
+func updatedWork(have, desired *workv1alpha1.Work) *workv1alpha1.Work {
+	work := have.DeepCopy()
+	work.Spec = desired.Spec
+	work.Labels, work.Annotations = model.MergeKeys(have.Labels, nil, desired.Labels), model.MergeKeys(have.Annotations, nil, desired.Annotations)
+	if equalSpecs(have.Spec, work.Spec) && maps.Equal(have.Labels, work.Labels) && maps.Equal(have.Annotations, work.Annotations) {
+		return nil
+	}
+	return work
+}
+
+// equalSpecs compares what manifests say, however they are encoded.
+func equalSpecs(a, b workv1alpha1.WorkSpec) bool {
+	parsed := func(s workv1alpha1.WorkSpec) []any {
+		var all []any
+		for _, m := range s.Workload.Manifests {
+			var object any
+			_ = json.Unmarshal(m.Raw, &object)
+			all = append(all, object)
+		}
+		return all
+	}
+	return equality.Semantic.DeepEqual(parsed(a), parsed(b)) && equality.Semantic.DeepEqual(a.SuspendDispatching, b.SuspendDispatching) &&
+		equality.Semantic.DeepEqual(a.PreserveResourcesOnDeletion, b.PreserveResourcesOnDeletion)
+}
+
+// isPreserved tells whether an object stays in a cluster that its template no longer goes to: if its policy says so now,
+// whatever it said when the Work was written, or if another policy took it there.
+func isPreserved(b *model.Binding, work *workv1alpha1.Work) bool {
+	return ptr.Deref(b.Spec.PreserveResourcesOnDeletion, false) || work.Annotations[model.AnnotationClaim] != model.ClaimOf(b).String()
 }

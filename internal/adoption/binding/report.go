@@ -50,12 +50,13 @@ func aggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		switch {
 		case condition == nil || condition.ObservedGeneration < work.Generation:
 			waiting++
-			item.AppliedMessage = NotWritten(target.Name)
+			reason := NotWritten(target.Name)
+			item.Reason, item.AppliedMessage = string(reason.Code), reason.Message
 		case condition.Status == metav1.ConditionTrue:
 			applied++
 			item.Applied = true
 		default:
-			item.AppliedMessage = condition.Message
+			item.Reason, item.AppliedMessage = condition.Reason, condition.Message
 			if first == nil {
 				first = condition
 			}
@@ -135,5 +136,7 @@ func (l *workTooLargeError) status(binding *model.Binding, works map[string]*wor
 	return status
 }
 
-// NotWritten is what is said of a cluster that has not been written to.
-func NotWritten(cluster string) string { return "cluster " + cluster + " has yet to be written to" }
+// NotWritten is why nothing is known of an object in a cluster.
+func NotWritten(cluster string) passage.Reason {
+	return passage.Because(model.ReasonApplying, "nothing has been written to cluster %s yet", cluster)
+}

@@ -13,14 +13,14 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// writtenWorks has which bindings have the Works that they should have, so that a resource is read when it, its binding or a Work
-// has changed, and not whenever there is news of a cluster.
+// writtenWorks remembers which bindings have the Works that they should have, so that a template is read when it, its binding or
+// a Work has changed, and not with every event of a cluster.
 type writtenWorks struct{ entries sync.Map }
 
 type writtenState struct {
 	state string
-	// templateErr is what the resource says that means nothing.
-	templateErr error
+	// annotationErr is an annotation of the template that is not understood.
+	annotationErr error
 }
 
 // stateOf is what the Works of a binding follow from, and what they are.
@@ -34,16 +34,16 @@ func stateOf(b *model.Binding, version string, works map[string]*workv1alpha1.Wo
 }
 
 // lookup tells whether all Works of a binding are as they should be.
-func (l *writtenWorks) lookup(b *model.Binding, version string, works map[string]*workv1alpha1.Work) (wrong error, found bool) {
+func (l *writtenWorks) lookup(b *model.Binding, version string, works map[string]*workv1alpha1.Work) (annotationErr error, found bool) {
 	known, ok := l.entries.Load(b.GetUID())
 	if !ok || version == "" || known.(writtenState).state != stateOf(b, version, works) {
 		return nil, false
 	}
-	return known.(writtenState).templateErr, true
+	return known.(writtenState).annotationErr, true
 }
 
-func (l *writtenWorks) store(b *model.Binding, version string, works map[string]*workv1alpha1.Work, wrong error) {
-	l.entries.Store(b.GetUID(), writtenState{stateOf(b, version, works), wrong})
+func (l *writtenWorks) store(b *model.Binding, version string, works map[string]*workv1alpha1.Work, annotationErr error) {
+	l.entries.Store(b.GetUID(), writtenState{stateOf(b, version, works), annotationErr})
 }
 
 func (l *writtenWorks) delete(binding types.UID) { l.entries.Delete(binding) }

@@ -46,7 +46,7 @@ func (o Outcome) state() passage.State {
 		return passage.Failed
 	case o.Action == model.ActionNone:
 		return passage.Done
-	case o.Action == model.ActionAwait:
+	case o.Action == model.ActionWait:
 		return passage.Running
 	}
 	return passage.Pending

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -87,33 +87,37 @@ func newSimulator(ctx context.Context, hub client.Reader) (*simulator, error) {
 	return f, nil
 }
 
-// predict goes to all clusters at the same time, and looks at a few objects at once in each.
-func (f *Forecast) predict(ctx context.Context, look *simulator, going []plannedBinding) error {
-	byCluster := map[string][]binding.Target{}
-	for _, j := range going {
-		all, wrong, err := binding.PlanTargets(j.binding, j.template)
-		if err != nil {
-			return err
+// predict goes to all clusters at the same time, and to a few objects at once in each.
+func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []plannedBinding) error {
+	byCluster := map[string][]*workv1alpha1.Work{}
+	for _, p := range planned {
+		d := binding.Decide(binding.Observed{Binding: p.binding, Template: p.template, Works: simulator.worksOf(p.template)})
+		if d.Err != nil {
+			return d.Err
 		}
-		if wrong != nil {
-			f.Notes = append(f.Notes, fmt.Sprintf("%s %s: %v", j.template.GetKind(), model.NameOf(j.template), wrong))
+		if d.AnnotationErr != nil {
+			f.Notes = append(f.Notes, fmt.Sprintf("%s %s: %v", p.template.GetKind(), model.NameOf(p.template), d.AnnotationErr))
 		}
-		if len(all) == 0 {
+		if len(model.Targets(p.binding)) == 0 {
 			f.Obstacles = append(f.Obstacles, passage.Step{
-				Object: model.ObjectOf(j.template), Action: model.ActionBind, State: passage.Failed,
-				Reason: passage.Because(model.ReasonNoCluster, "%s %s goes nowhere: no cluster that has joined is selected by spec.placement", j.template.GetKind(), model.NameOf(j.template)),
+				Object: model.ObjectOf(p.template), Action: model.ActionBind, State: passage.Failed,
+				Reason: passage.Because(model.ReasonNoCluster, "%s %s goes nowhere: no cluster that has joined is selected by spec.placement", p.template.GetKind(), model.NameOf(p.template)),
 			})
 		}
-		for _, s := range all {
-			byCluster[s.Cluster] = append(byCluster[s.Cluster], s)
+		for i, step := range d.Steps {
+			cluster := step.Object.Cluster
+			if step.Action == model.ActionDelete {
+				f.Outlooks = append(f.Outlooks, predictDeletion(p.template, step.Reason, d.Works[i], simulator.clusters[cluster]))
+				continue
+			}
+			byCluster[cluster] = append(byCluster[cluster], d.Works[i])
 		}
-		f.Outlooks = append(f.Outlooks, look.predictDeletions(j, all)...)
 	}
 	var mu sync.Mutex
 	var group errgroup.Group
-	for cluster, shares := range byCluster {
+	for cluster, works := range byCluster {
 		group.Go(func() error {
-			all := look.predictCluster(ctx, cluster, shares)
+			all := simulator.predictCluster(ctx, cluster, works)
 			mu.Lock()
 			defer mu.Unlock()
 			f.Outlooks = append(f.Outlooks, all...)
@@ -128,37 +132,25 @@ func (f *Forecast) predict(ctx context.Context, look *simulator, going []planned
 	return context.Cause(ctx)
 }
 
-// predictDeletions are the objects in clusters that a resource no longer goes to.
-func (f *simulator) predictDeletions(j plannedBinding, to []binding.Target) []Outcome {
-	var all []Outcome
-	name := model.WorkName(model.TemplateOf(j.template))
+// worksOf a template, by cluster.
+func (f *simulator) worksOf(template *unstructured.Unstructured) map[string]*workv1alpha1.Work {
+	all, name := map[string]*workv1alpha1.Work{}, model.WorkName(model.TemplateOf(template))
 	for cluster := range f.clusters {
-		work := f.works[client.ObjectKey{Namespace: model.ExecutionNamespace(cluster), Name: name}]
-		if work == nil || slices.ContainsFunc(to, func(s binding.Target) bool { return s.Cluster == cluster }) {
-			continue
+		if w := f.works[client.ObjectKey{Namespace: model.ExecutionNamespace(cluster), Name: name}]; w != nil {
+			all[cluster] = w
 		}
-		all = append(all, predictDeletion(j, work, f.clusters[cluster]))
 	}
 	return all
 }
 
-// predictDeletion is what becomes of an object in a cluster that its resource no longer goes to.
-func predictDeletion(j plannedBinding, w *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) Outcome {
-	o := Outcome{
-		Object: objectIn(j.template, cluster.Name), Action: model.ActionRemove,
-		Reason: passage.Because("NotPlaced", "its placement no longer selects cluster %s", cluster.Name),
-	}
+// predictDeletion is what becomes of an object in a cluster that its template no longer goes to.
+func predictDeletion(template *unstructured.Unstructured, why passage.Reason, w *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) Outcome {
+	o := Outcome{Object: objectIn(template, cluster.Name), Action: work.DeletionFor(w, cluster, nil), Reason: why}
 	if cluster.DeletionTimestamp != nil {
 		o.Reason = passage.Because(model.ReasonLeaving, "cluster %s is leaving the hub", cluster.Name)
 	}
-	left := w.DeepCopy()
-	left.Spec.PreserveResourcesOnDeletion = ptr.To(binding.IsPreserved(j.binding, w))
 	o.Pods = podsOfWork(w)
-	if work.DeletionActionFor(left, cluster, nil) == work.Delete {
-		o.Goes = o.Pods > 0
-	} else {
-		o.Action = model.ActionRelease
-	}
+	o.Goes = o.Action == model.ActionDelete && o.Pods > 0
 	return o
 }
 
@@ -181,40 +173,44 @@ func objectIn(o *unstructured.Unstructured, cluster string) passage.Object {
 	return object
 }
 
-// predictCluster looks at all objects of one cluster.
-func (f *simulator) predictCluster(ctx context.Context, cluster string, all []binding.Target) []Outcome {
-	outlooks := make([]Outcome, len(all))
-	m, err := f.members.ConnectForCommand(ctx, f.clusters[cluster])
-	if err != nil {
-		for i, s := range all {
-			outlooks[i] = Outcome{
-				Object: objectIn(s.Manifest, cluster), Action: model.ActionUnknown, Failed: true, Reason: passage.Because(model.ReasonUnreachable, "%v", err),
-			}
-		}
-		return outlooks
+// predictCluster predicts all objects of one cluster.
+func (f *simulator) predictCluster(ctx context.Context, cluster string, works []*workv1alpha1.Work) []Outcome {
+	outcomes := make([]Outcome, len(works))
+	m, unreachable := f.members.ConnectForCommand(ctx, f.clusters[cluster])
+	if unreachable == nil {
+		defer f.members.Disconnect(cluster)
 	}
-	defer f.members.Disconnect(cluster)
 	var group errgroup.Group
 	group.SetLimit(model.MaxConcurrent)
-	for i, s := range all {
+	for i, w := range works {
+		manifest := &unstructured.Unstructured{}
+		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+			outcomes[i] = Outcome{Action: model.ActionUnknown, Failed: true, Reason: passage.Because(model.ReasonFailed, "read Work %s/%s: %v", w.Namespace, w.Name, err)}
+			continue
+		}
+		if unreachable != nil {
+			outcomes[i] = Outcome{
+				Object: objectIn(manifest, cluster), Action: model.ActionUnknown, Failed: true, Reason: passage.Because(model.ReasonUnreachable, "%v", unreachable),
+			}
+			continue
+		}
 		group.Go(func() error {
-			outlooks[i] = f.predictObject(ctx, m, s.Manifest)
+			outcomes[i] = f.predictObject(ctx, m, w, manifest)
 			return nil
 		})
 	}
 	_ = group.Wait()
-	return outlooks
+	return outcomes
 }
 
-// maxTries are how often an object is looked at that somebody changes meanwhile.
+// maxTries is how often an object that changes meanwhile is predicted.
 const maxTries = 3
 
-// predictObject decides about one object as the operator would, and has the cluster try it.
-func (f *simulator) predictObject(ctx context.Context, m *member.Client, manifest *unstructured.Unstructured) Outcome {
+// predictObject decides about one object as the operator does, and has the member dry-run the write.
+func (f *simulator) predictObject(ctx context.Context, m *member.Client, w *workv1alpha1.Work, manifest *unstructured.Unstructured) Outcome {
 	o := Outcome{Object: objectIn(manifest, m.Name), Action: model.ActionUnknown}
-	work := f.works[client.ObjectKey{Namespace: model.ExecutionNamespace(m.Name), Name: model.WorkName(model.TemplateOf(manifest))}]
 	for try := 1; ; try++ {
-		err := f.dryRun(ctx, m, manifest, work, &o)
+		err := f.dryRun(ctx, m, w, manifest, &o)
 		if apierrors.IsConflict(err) && try < maxTries {
 			continue
 		}
@@ -225,35 +221,26 @@ func (f *simulator) predictObject(ctx context.Context, m *member.Client, manifes
 	}
 }
 
-func (f *simulator) dryRun(ctx context.Context, m *member.Client, manifest *unstructured.Unstructured, w *workv1alpha1.Work, o *Outcome) error {
-	live, err := m.Get(ctx, manifest)
-	if err != nil {
+func (f *simulator) dryRun(ctx context.Context, m *member.Client, w *workv1alpha1.Work, manifest *unstructured.Unstructured, o *Outcome) error {
+	object := work.Object{Manifest: manifest}
+	if err := object.Observe(ctx, m); err != nil {
 		return err
 	}
-	scaled, err := m.IsAutoscaled(ctx, manifest, live)
-	if err != nil {
-		return err
-	}
-	who, before := model.IdentityOf(f.id, manifest), work.Record{}
-	if w != nil {
-		before = work.RecordOf(w, 0)
-	}
-	v, err := work.Decide(m.Name, manifest, live, who, before, scaled)
-	if err != nil {
-		return err
-	}
-	o.Action, o.Reason = v.Action, v.Reason
-	switch v.Action {
+	decision := work.Decide(work.Observed{
+		Hub: f.id, Work: w, Cluster: f.clusters[m.Name], Connected: true, Objects: []work.Object{object},
+	}, time.Now())
+	step, desired := decision.Steps[0], decision.Desired[0]
+	o.Action, o.Reason = step.Action, step.Reason
+	switch step.Action {
 	case model.ActionLeave:
 		o.Action, o.Failed = model.ActionConflict, true
 	case model.ActionCreate:
-		return dryRunCreate(ctx, m, v.Desired, o)
+		return dryRunCreate(ctx, m, desired, o)
 	case model.ActionTakeOver, model.ActionUpdate:
-		would := v.Desired.DeepCopy()
-		if err := m.API.Update(ctx, would, client.FieldOwner(model.FieldOwner), client.DryRunAll); err != nil {
+		if err := m.API.Update(ctx, desired, client.FieldOwner(model.FieldOwner), client.DryRunAll); err != nil {
 			return err
 		}
-		o.Effect = effectOf(live, would)
+		o.Effect = effectOf(object.Live, desired)
 	}
 	return nil
 }

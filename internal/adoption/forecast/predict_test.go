@@ -10,11 +10,12 @@ import (
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/binding"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-func TestFarewell(t *testing.T) {
+func TestPredictDeletion(t *testing.T) {
 	cart := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "cart", "namespace": "shop"},
 		"spec": map[string]any{"replicas": int64(3)},
@@ -30,16 +31,17 @@ func TestFarewell(t *testing.T) {
 		goes                        bool
 		why                         string
 	}{
-		"it goes":                                  {action: model.ActionRemove, goes: true, why: "its placement no longer selects cluster west"},
-		"the policy lets it stay":                  {now: true, then: true, action: model.ActionRelease, why: "its placement no longer selects cluster west"},
-		"the policy lets it stay from now on":      {now: true, action: model.ActionRelease, why: "its placement no longer selects cluster west"},
-		"the policy no longer lets it stay":        {then: true, action: model.ActionRemove, goes: true, why: "its placement no longer selects cluster west"},
-		"another policy took it there":             {claimed: true, action: model.ActionRelease, why: "its placement no longer selects cluster west"},
-		"a cluster that leaves keeps what it runs": {leaving: true, action: model.ActionRelease, why: "cluster west is leaving the hub"},
+		"it goes":                                  {action: model.ActionDelete, goes: true, why: "its placement no longer selects cluster west"},
+		"the policy lets it stay":                  {now: true, then: true, action: model.ActionOrphan, why: "its placement no longer selects cluster west"},
+		"the policy lets it stay from now on":      {now: true, action: model.ActionOrphan, why: "its placement no longer selects cluster west"},
+		"the policy no longer lets it stay":        {then: true, action: model.ActionDelete, goes: true, why: "its placement no longer selects cluster west"},
+		"another policy took it there":             {claimed: true, action: model.ActionOrphan, why: "its placement no longer selects cluster west"},
+		"a cluster that leaves keeps what it runs": {leaving: true, action: model.ActionOrphan, why: "cluster west is leaving the hub"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := model.NewBinding("shop", "cart-deployment")
+			model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
 			b.Spec.PreserveResourcesOnDeletion = ptr.To(tc.now)
 			work := &workv1alpha1.Work{Spec: workv1alpha1.WorkSpec{PreserveResourcesOnDeletion: ptr.To(tc.then)}}
 			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
@@ -51,7 +53,12 @@ func TestFarewell(t *testing.T) {
 			if tc.leaving {
 				west.DeletionTimestamp = ptr.To(metav1.Now())
 			}
-			got := predictDeletion(plannedBinding{cart, b}, work, west)
+			work.Namespace = model.ExecutionNamespace("west")
+			d := binding.Decide(binding.Observed{Binding: b, Template: cart, Works: map[string]*workv1alpha1.Work{"west": work}})
+			if len(d.Steps) != 1 || d.Steps[0].Action != model.ActionDelete {
+				t.Fatalf("steps: %v", d.Steps)
+			}
+			got := predictDeletion(cart, d.Steps[0].Reason, d.Works[0], west)
 			if got.Action != tc.action || got.Goes != tc.goes || got.Pods != 3 || got.Reason.Message != tc.why {
 				t.Errorf("%s, %d pods, go: %t, because %s", got.Action, got.Pods, got.Goes, got.Reason.Message)
 			}

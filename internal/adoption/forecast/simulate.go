@@ -11,10 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -151,72 +149,61 @@ func forEach(ctx context.Context, hub client.Reader, list client.ObjectList, kin
 	})
 }
 
-// addDependencies adds what others need to the journeys, as far as the hub has it.
-func (v *hubState) addDependencies(ctx context.Context, hub client.Reader, going map[model.TemplateKey]*plannedBinding) error {
-	for _, by := range slices.Collect(maps.Values(going)) {
+// addDependencies plans the bindings of what others require, as far as the hub has it.
+func (v *hubState) addDependencies(ctx context.Context, hub client.Reader, planned map[model.TemplateKey]*plannedBinding) error {
+	find := func(r workv1alpha2.BindingSnapshot) *model.Binding {
+		for _, p := range planned {
+			if p.binding.GetNamespace() == r.Namespace && p.binding.GetName() == r.Name {
+				return p.binding
+			}
+		}
+		return v.bindings[client.ObjectKey{Namespace: r.Namespace, Name: r.Name}]
+	}
+	for _, by := range slices.Collect(maps.Values(planned)) {
 		keys, err := manifest.Dependencies(by.template)
 		if err != nil {
 			return err
 		}
 		for _, key := range keys {
-			if going[key] == nil {
-				j, err := v.dependencyBinding(ctx, hub, key)
-				if err != nil {
+			dependency := planned[key]
+			if dependency == nil {
+				if dependency, err = v.dependencyBinding(ctx, hub, key); err != nil {
 					return err
 				}
-				if j == nil {
+				if dependency == nil {
 					continue
 				}
-				going[key] = j
+				planned[key] = dependency
 			}
-			v.addDependency(by.binding, going[key].binding)
+			dependency.binding = template.WithDependent(dependency.binding, by.binding, find)
 		}
 	}
 	return nil
 }
 
-// dependencyBinding is the journey of a resource that something needs, but for where that needs it; nil if the hub does not have it.
+// dependencyBinding is the binding of a template that others require, but for where; nil if the hub does not have it.
 func (v *hubState) dependencyBinding(ctx context.Context, hub client.Reader, key model.TemplateKey) (*plannedBinding, error) {
-	template := v.proposed[key]
-	if template == nil {
-		template = &unstructured.Unstructured{}
-		template.SetGroupVersionKind(key.Kind)
-		if err := hub.Get(ctx, key.ObjectKey, template); err != nil || template.GetDeletionTimestamp() != nil {
+	object := v.proposed[key]
+	if object == nil {
+		object = &unstructured.Unstructured{}
+		object.SetGroupVersionKind(key.Kind)
+		if err := hub.Get(ctx, key.ObjectKey, object); err != nil || object.GetDeletionTimestamp() != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
 	}
-	t := model.TemplateOf(template)
+	t := model.TemplateOf(object)
 	if policy.IsClusterLocal(t) {
 		return nil, nil
 	}
 	have := v.bindingOf(t)
 	if chosen := policy.Select(t, v.policies, model.ClaimOf(have)); chosen != nil {
-		b, err := v.simulateBinding(template, chosen, have)
-		return &plannedBinding{template, b}, err
+		b, err := v.simulateBinding(object, chosen, have)
+		return &plannedBinding{object, b}, err
 	}
-	if have != nil {
-		return &plannedBinding{template, have.Copy()}, nil
+	if have == nil {
+		return &plannedBinding{object, template.NewDependency(t, object.GetUID())}, nil
 	}
-	b := model.NewBinding(t.Namespace, model.BindingName(t.GroupVersionKind(), t.Name))
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
-	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
-	return &plannedBinding{template, b}, nil
-}
-
-// addDependency has a resource go where another one needs it. What no policy takes is taken over only if all that need it are.
-func (v *hubState) addDependency(by, to *model.Binding) {
-	snapshot := workv1alpha2.BindingSnapshot{Namespace: by.GetNamespace(), Name: by.GetName()}
-	for _, c := range by.Spec.Clusters {
-		snapshot.Clusters = append(snapshot.Clusters, workv1alpha2.TargetCluster{Name: c.Name})
-	}
-	first := len(to.Spec.RequiredBy) == 0
-	to.Spec.RequiredBy = append(model.WithoutDependent(to.Spec.RequiredBy, by), snapshot)
-	if model.ClaimOf(to) != (model.PolicyKey{}) {
-		return
-	}
-	if first {
-		to.Spec.ConflictResolution = by.Spec.ConflictResolution
-	} else if by.Spec.ConflictResolution != policyv1alpha1.ConflictOverwrite {
-		to.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
-	}
+	released := have.Copy()
+	model.Claim(released, model.PolicyKey{})
+	return &plannedBinding{object, released}, nil
 }

@@ -102,13 +102,13 @@ func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 		if model.ClaimOf(b) == policy.Key() {
 			t := model.TemplateOfBinding(b)
 			all = append(all, passage.Step{
-				Object: passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}, Action: model.ActionPutBack,
+				Object: passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}, Action: model.ActionRestore,
 				State: passage.Running, Reason: passage.Because(model.ReasonAborting, "it has yet to be let go of"),
 			})
 		}
 	}
 	if len(all) == 0 {
-		return []passage.Step{{Object: policy.Object(), Action: model.ActionPutBack, State: passage.Done, Reason: *policy.Hold()}}
+		return []passage.Step{{Object: policy.Object(), Action: model.ActionRestore, State: passage.Done, Reason: *policy.Hold()}}
 	}
 	slices.SortFunc(all, func(a, b passage.Step) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
 	return all
@@ -153,7 +153,7 @@ func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool
 	}
 	var all []passage.Step
 	for _, target := range model.Targets(b) {
-		step := passage.Step{Object: template, Action: model.ActionApply, State: passage.Running, Reason: passage.Because(model.ReasonApplying, "%s", binding.NotWritten(target.Name))}
+		step := passage.Step{Object: template, Action: model.ActionApply, State: passage.Running, Reason: binding.NotWritten(target.Name)}
 		step.Object.Cluster = target.Name
 		i := slices.IndexFunc(b.Status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == target.Name })
 		if i >= 0 {
@@ -166,18 +166,33 @@ func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool
 
 // statusOf an object in one cluster.
 func statusOf(item workv1alpha2.AggregatedStatusItem, whole *metav1.Condition, down, held bool) (passage.State, passage.Reason) {
-	message := item.AppliedMessage
+	code, message := passage.Code(item.Reason), item.AppliedMessage
+	if code == "" {
+		code = legacyReason(item, whole)
+	}
 	switch {
 	case item.Applied:
 		return passage.Done, passage.Because(model.ReasonApplied, "%s", item.Health)
-	case message == binding.NotWritten(item.ClusterName):
-		return passage.Running, passage.Because(model.ReasonApplying, "%s", message)
+	case code == model.ReasonApplying:
+		return passage.Running, passage.Because(code, "%s", message)
 	case down:
 		return passage.Running, passage.Because(model.ReasonUnreachable, "%s", message)
 	case held:
 		return passage.Pending, passage.Because(model.ReasonSuspended, "%s", message)
-	case whole != nil && strings.Contains(whole.Message, message):
-		return passage.Failed, passage.Because(whole.Reason, "%s", message)
+	case code == model.ReasonConflict || code == model.ReasonSuspended:
+		return passage.Failed, passage.Because(code, "%s", message)
 	}
 	return passage.Failed, passage.Because(model.ReasonNotApplied, "%s", message)
+}
+
+// legacyReason is that of a status from before items had one of their own: only the condition had it, and quoted the first
+// message. The operator writes the reason with the next status.
+func legacyReason(item workv1alpha2.AggregatedStatusItem, whole *metav1.Condition) passage.Code {
+	switch {
+	case item.AppliedMessage == "cluster "+item.ClusterName+" has yet to be written to":
+		return model.ReasonApplying
+	case whole != nil && strings.Contains(whole.Message, item.AppliedMessage):
+		return passage.Code(whole.Reason)
+	}
+	return model.ReasonNotApplied
 }

@@ -9,7 +9,6 @@ import (
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
-	"github.com/fairlead/fairlead/internal/adoption/binding"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/adoption/template"
@@ -26,6 +25,10 @@ func TestStandingOfAResource(t *testing.T) {
 		b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.ConditionFullyApplied, Reason: string(model.ReasonConflict), Message: message}}
 		return b
 	}
+	reasoned := func(reason passage.Code, message string) workv1alpha2.AggregatedStatusItem {
+		return workv1alpha2.AggregatedStatusItem{ClusterName: "west", Reason: string(reason), AppliedMessage: message}
+	}
+	// Without a reason of its own, as it was written before there was one.
 	west := func(applied bool, message string) workv1alpha2.AggregatedStatusItem {
 		return workv1alpha2.AggregatedStatusItem{ClusterName: "west", Applied: applied, AppliedMessage: message, Health: workv1alpha2.ResourceHealthy}
 	}
@@ -41,7 +44,10 @@ func TestStandingOfAResource(t *testing.T) {
 		"no binding yet":                   {nil, false, false, passage.Running, model.ReasonApplying, ""},
 		"a binding that nobody has seen":   {bound(1, "", west(true, "")), false, false, passage.Running, model.ReasonApplying, ""},
 		"goes nowhere":                     {nowhere, false, false, passage.Failed, model.ReasonNoCluster, ""},
-		"not written yet":                  {bound(2, "", west(false, binding.NotWritten("west"))), false, false, passage.Running, model.ReasonApplying, "west"},
+		"not written yet":                  {bound(2, "", reasoned(model.ReasonApplying, "not yet")), false, false, passage.Running, model.ReasonApplying, "west"},
+		"not written yet, before":          {bound(2, "", west(false, "cluster west has yet to be written to")), false, false, passage.Running, model.ReasonApplying, "west"},
+		"the second of two conflicts":      {bound(2, "0 of 2 clusters run it; it is there in east", reasoned(model.ReasonConflict, "it is there in west")), false, false, passage.Failed, model.ReasonConflict, "west"},
+		"refused":                          {bound(2, "", reasoned(model.ReasonFailed, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
 		"nothing is said of the cluster":   {bound(2, ""), false, false, passage.Running, model.ReasonApplying, "west"},
 		"applied":                          {bound(2, "", west(true, "")), false, false, passage.Done, model.ReasonApplied, "west"},
 		"a conflict":                       {bound(2, "0 of 1 clusters run it; it is there", west(false, "it is there")), false, false, passage.Failed, model.ReasonConflict, "west"},

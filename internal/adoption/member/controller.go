@@ -40,10 +40,6 @@ const (
 	checkTimeout  = 5 * time.Second
 )
 
-func IsAbandoned(c *clusterv1alpha1.Cluster) bool {
-	return c.DeletionTimestamp != nil && c.Annotations[model.AnnotationAbandon] == "true"
-}
-
 // reconciler keeps the connections to clusters, and tells whether they can be reached.
 type reconciler struct {
 	client  client.Client

@@ -1,45 +1,47 @@
 package model
 
-import (
-	"github.com/fairlead/fairlead/internal/passage"
+import "github.com/fairlead/fairlead/internal/passage"
+
+// What becomes of an object in a cluster.
+const (
+	// ActionCreate creates an object.
+	ActionCreate passage.Action = "create"
+	// ActionTakeOver writes over an object that the cluster ran already.
+	ActionTakeOver passage.Action = "take over"
+	// ActionUpdate writes what has changed on the hub, or reverts drift.
+	ActionUpdate passage.Action = "update"
+	// ActionWait waits until an object that is being deleted is gone.
+	ActionWait passage.Action = "wait"
+	// ActionLeave leaves an object alone that is not the hub's, or that something else keeps changing.
+	ActionLeave passage.Action = "leave"
+	// ActionNone is for an object that is as it should be.
+	ActionNone passage.Action = "unchanged"
+	// ActionDelete deletes an object.
+	ActionDelete passage.Action = "delete"
+	// ActionOrphan leaves an object in its cluster, without the labels of the hub.
+	ActionOrphan passage.Action = "orphan"
+	// ActionRestore makes an object what it was before it was taken over.
+	ActionRestore passage.Action = "restore"
+	// ActionKeep leaves an object as it is, for another Work follows.
+	ActionKeep passage.Action = "keep"
+	// ActionAbandon leaves an object as it is, for its cluster is gone or cannot be reached any more.
+	ActionAbandon passage.Action = "abandon"
 )
 
-// What a forecast tells of objects, besides what is done about them.
+// What a forecast says of objects, besides.
 const (
-	// ActionConflict is for one that is left alone because it is somebody else's.
+	// ActionConflict is for an object that is left alone.
 	ActionConflict passage.Action = "conflict"
-	// ActionRemove is for one that goes, because its resource no longer goes to the cluster.
-	ActionRemove passage.Action = "remove"
-	// ActionRelease is for one that stays without the marks, for the same reason.
-	ActionRelease passage.Action = "release"
-	// ActionUnknown is for one that nobody can look at.
+	// ActionUnknown is for an object whose cluster cannot be reached.
 	ActionUnknown passage.Action = "unknown"
 )
 
-// What is done about an object in a cluster.
+// What is reported of a policy.
 const (
-	// ActionCreate makes it.
-	ActionCreate passage.Action = "create"
-	// ActionTakeOver writes over one that the cluster ran already.
-	ActionTakeOver passage.Action = "take over"
-	// ActionUpdate writes what has changed on the hub, or puts back what somebody has changed in the cluster.
-	ActionUpdate passage.Action = "update"
-	// ActionAwait waits until one that is going is gone.
-	ActionAwait passage.Action = "await"
-	// ActionLeave leaves one alone that is somebody else's.
-	ActionLeave passage.Action = "leave"
-	// ActionNone is for one that is as it should be.
-	ActionNone passage.Action = "unchanged"
-)
-
-// What is told of how far a policy is.
-const (
-	// ActionApply has an object be in a cluster as it should.
+	// ActionApply brings an object in a cluster to what its template says.
 	ActionApply passage.Action = "apply"
-	// ActionBind finds the clusters that a resource goes to.
+	// ActionBind finds the clusters that a template goes to.
 	ActionBind passage.Action = "bind"
-	// ActionSelect finds the resources that a policy takes.
+	// ActionSelect finds the templates that a policy takes.
 	ActionSelect passage.Action = "select"
-	// ActionPutBack lets go of a resource that was aborted, in all of its clusters.
-	ActionPutBack passage.Action = "put back"
 )

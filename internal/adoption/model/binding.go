@@ -74,15 +74,15 @@ func AsBinding(object client.Object) *Binding {
 
 func (b *Binding) Copy() *Binding { return AsBinding(b.DeepCopyObject().(client.Object)) }
 
-// kind of the object.
-func (b *Binding) kind() string {
+// Kind of the object.
+func (b *Binding) Kind() string {
 	if b.GetNamespace() == "" {
 		return workv1alpha2.ClusterResourceBindingKind
 	}
 	return workv1alpha2.ResourceBindingKind
 }
 
-func (b *Binding) String() string { return b.kind() + " " + b.Path() }
+func (b *Binding) String() string { return b.Kind() + " " + b.Path() }
 
 // Path is where it is, as people write it.
 func (b *Binding) Path() string {

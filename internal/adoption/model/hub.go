@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 )
 
 // HubID tells this hub from all others: the UID of its namespace kube-system.
@@ -16,4 +18,9 @@ func HubID(ctx context.Context, reader client.Reader) (string, error) {
 		return "", fmt.Errorf("find out which hub this is: %w", err)
 	}
 	return string(system.UID), nil
+}
+
+// IsAbandoned tells whether a cluster is to leave the hub as it is, labels included, for it cannot be reached.
+func IsAbandoned(c *clusterv1alpha1.Cluster) bool {
+	return c.DeletionTimestamp != nil && c.Annotations[AnnotationAbandon] == "true"
 }

@@ -2,6 +2,9 @@ package template
 
 import (
 	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -43,4 +46,46 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 		want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
 	}
 	return want, nil
+}
+
+// NewDependency is the binding of a template that no policy takes, before anything requires it.
+func NewDependency(t model.Template, uid types.UID) *model.Binding {
+	b := model.NewBinding(t.Namespace, model.BindingName(t.GroupVersionKind(), t.Name))
+	controllerutil.AddFinalizer(b.Object, model.FinalizerBinding)
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid}
+	// Others in the cluster may depend on it too.
+	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+	return b
+}
+
+// WithDependent is the binding of a dependency that goes where by goes, too. If no policy takes it, it is taken over only if all
+// that require it are, and nothing is written as long as one of those is suspended. Find has the bindings of the others.
+func WithDependent(dependency, by *model.Binding, find func(workv1alpha2.BindingSnapshot) *model.Binding) *model.Binding {
+	snapshot := workv1alpha2.BindingSnapshot{Namespace: by.GetNamespace(), Name: by.GetName()}
+	for _, c := range by.Spec.Clusters {
+		snapshot.Clusters = append(snapshot.Clusters, workv1alpha2.TargetCluster{Name: c.Name})
+	}
+	want := dependency.Copy()
+	others := model.WithoutDependent(dependency.Spec.RequiredBy, by)
+	want.Spec.RequiredBy = append(slices.Clone(others), snapshot)
+	slices.SortFunc(want.Spec.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	if model.ClaimOf(dependency) != (model.PolicyKey{}) {
+		return want
+	}
+	want.Spec.ConflictResolution, want.Spec.Suspension = by.Spec.ConflictResolution, by.Spec.Suspension
+	for _, r := range others {
+		other := find(r)
+		if other == nil {
+			continue
+		}
+		if other.Spec.ConflictResolution != policyv1alpha1.ConflictOverwrite {
+			want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
+		}
+		if s := other.Spec.Suspension; s != nil && ptr.Deref(s.Dispatching, false) {
+			want.Spec.Suspension = s
+		}
+	}
+	return want
 }

@@ -3,14 +3,13 @@ package work
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/member"
@@ -18,115 +17,92 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// applyWork writes what has to be written, and gives the status that follows.
-func (e *reconciler) applyWork(ctx context.Context, m *member.Client, work *workv1alpha1.Work) (workv1alpha1.WorkStatus, time.Duration, error) {
-	status := *work.Status.DeepCopy()
-	if ptr.Deref(work.Spec.SuspendDispatching, false) {
-		e.setCondition(work, &status, metav1.ConditionFalse, passage.Because(model.ReasonSuspended, "nothing is written to cluster %s while its policy suspends dispatching", m.Name))
-		return status, 0, nil
-	}
-	var statuses []workv1alpha1.ManifestStatus
-	for i, raw := range work.Spec.Workload.Manifests {
-		manifest := &unstructured.Unstructured{}
-		if err := manifest.UnmarshalJSON(raw.Raw); err != nil {
-			return status, 0, fmt.Errorf("read manifest %d of Work %s/%s: %w", i, work.Namespace, work.Name, err)
-		}
-		one, verdict, err := e.applyManifest(ctx, m, work, i, manifest)
-		switch {
-		case err != nil && !member.IsUserError(err):
-			return status, 0, err
-		case err != nil:
-			e.setCondition(work, &status, metav1.ConditionFalse, member.RefusedReason(m.Name, manifest, err))
-			return status, RecheckInterval, nil
-		case verdict.Action == model.ActionLeave || verdict.Action == model.ActionAwait:
-			e.setCondition(work, &status, metav1.ConditionFalse, verdict.Reason)
-			return status, RecheckInterval, nil
-		}
-		statuses = append(statuses, *one)
-	}
-	status.ManifestStatuses = statuses
-	e.setCondition(work, &status, metav1.ConditionTrue, passage.Because(model.ReasonApplied, "cluster %s runs it", m.Name))
-	return status, 0, nil
-}
-
-// applyManifest brings one object to the cluster, in at most one write.
-func (e *reconciler) applyManifest(ctx context.Context, m *member.Client, work *workv1alpha1.Work, i int, manifest *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, Decision, error) {
-	live, err := m.Get(ctx, manifest)
-	if err != nil {
-		return nil, Decision{}, err
-	}
-	// Not before it may be read: what may not be read cannot be followed, and is complained about for ever.
-	if err := m.Watch(manifest.GroupVersionKind()); err != nil {
-		return nil, Decision{}, err
-	}
-	scaled, err := m.IsAutoscaled(ctx, manifest, live)
-	if err != nil {
-		return nil, Decision{}, err
-	}
-	before := RecordOf(work, i)
-	if done := finishedJob(work, i, manifest, before); live == nil && done != nil {
-		return done, Decision{Action: model.ActionNone}, nil
-	}
-	who := model.IdentityOf(e.hub, manifest)
-	v, err := Decide(m.Name, manifest, live, who, before, scaled)
-	if err != nil {
-		return nil, v, err
-	}
-	switch v.Action {
-	case model.ActionLeave, model.ActionAwait:
-		return nil, v, nil
+// applyStep carries out one step, in at most one write to the member, and returns the object as the member has it then.
+func (r *reconciler) applyStep(ctx context.Context, m *member.Client, o *Observed, d Decision, i int) (*unstructured.Unstructured, error) {
+	step, live, desired := d.Steps[i], o.Objects[i].Live, d.Desired[i]
+	var err error
+	switch step.Action {
+	case model.ActionNone, model.ActionLeave, model.ActionWait:
+		return live, nil
 	case model.ActionCreate:
-		live = v.Desired
-		err = e.createObject(ctx, m, live)
+		err = createObject(ctx, m, desired)
 	case model.ActionTakeOver:
-		if err := e.backUpOriginal(ctx, m, work, i, live, v.Desired); err != nil {
-			return nil, v, err
+		if err = r.backUpOriginal(ctx, m, o.Work, i, live, desired); err == nil {
+			err = m.API.Update(ctx, desired, client.FieldOwner(model.FieldOwner))
 		}
-		fallthrough
 	case model.ActionUpdate:
-		if v.Reason.Code == model.ReasonDrifted && e.driftLimiter.exceedsLimit(work.UID, e.now()) {
-			return nil, Decision{Action: model.ActionLeave, Reason: contestedReason(m.Name, live)}, nil
+		if step.Reason.Code == model.ReasonDrifted {
+			r.driftLimiter.record(o.Work.UID, r.now())
 		}
-		live = v.Desired
-		err = m.API.Update(ctx, live, client.FieldOwner(model.FieldOwner))
+		err = m.API.Update(ctx, desired, client.FieldOwner(model.FieldOwner))
+	default:
+		err = releaseObject(ctx, m, step, live, desired)
 	}
 	if err != nil {
-		return nil, v, err
+		return nil, err
 	}
-	if v.Action != model.ActionNone {
-		member.Writes.WithLabelValues(m.Name, string(v.Action)).Inc()
-		ctrl.LoggerFrom(ctx).Info("applied a step", "action", v.Action, "cluster", m.Name, "object", manifest.GetKind()+" "+model.NameOf(manifest), "reason", v.Reason.String())
-		if before, err = newRecord(manifest, live); err != nil {
-			return nil, v, err
-		}
-	}
-	return manifestStatus(i, live, before), v, nil
+	member.Writes.WithLabelValues(m.Name, string(step.Action)).Inc()
+	ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "cluster", m.Name,
+		"object", step.Object.Kind+" "+model.NameOf(o.Objects[i].Manifest), "reason", step.Reason.String())
+	return desired, nil
 }
 
-// backUpOriginal keeps an object that is about to be taken over, if that changes anything that a user sees.
-func (e *reconciler) backUpOriginal(ctx context.Context, m *member.Client, work *workv1alpha1.Work, i int, live, want *unstructured.Unstructured) error {
-	if equalForUsers(live, want) {
+// backUpOriginal saves an object that is about to be taken over, if that changes anything that a user sees.
+func (r *reconciler) backUpOriginal(ctx context.Context, m *member.Client, work *workv1alpha1.Work, ordinal int, live, desired *unstructured.Unstructured) error {
+	if equalForUsers(live, desired) {
 		return nil
 	}
-	// What the two API servers take for granted may differ: the cluster itself knows what would become of it.
-	would := want.DeepCopy()
-	if err := m.API.Update(ctx, would, client.FieldOwner(model.FieldOwner), client.DryRunAll); err != nil {
+	// Defaults of the two API servers may differ: only the member knows what would become of the object.
+	dryRun := desired.DeepCopy()
+	if err := m.API.Update(ctx, dryRun, client.FieldOwner(model.FieldOwner), client.DryRunAll); err != nil {
 		return err
 	}
-	if equalForUsers(live, would) {
+	if equalForUsers(live, dryRun) {
 		return nil
 	}
-	return e.originals.save(ctx, work, i, live)
+	return r.originals.save(ctx, work, ordinal, live)
 }
 
-// createObject makes an object, and the namespace that it is in if that is missing.
-func (e *reconciler) createObject(ctx context.Context, m *member.Client, object *unstructured.Unstructured) error {
+// createObject creates an object, and its namespace if that is missing.
+func createObject(ctx context.Context, m *member.Client, object *unstructured.Unstructured) error {
 	err := m.API.Create(ctx, object, client.FieldOwner(model.FieldOwner))
 	if !apierrors.IsNotFound(err) || object.GetNamespace() == "" {
 		return err
 	}
 	if err := m.API.Create(ctx, model.NewNamespace(object.GetNamespace()), client.FieldOwner(model.FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("create its namespace: %w", err)
+		return fmt.Errorf("create namespace %s: %w", object.GetNamespace(), err)
 	}
 	return m.API.Create(ctx, object, client.FieldOwner(model.FieldOwner))
+}
+
+// releaseObject deletes an object whose Work is being deleted, restores it, or removes the labels of the hub.
+func releaseObject(ctx context.Context, m *member.Client, step passage.Step, live, desired *unstructured.Unstructured) error {
+	err := func() error {
+		if step.Action == model.ActionDelete {
+			uid, version := live.GetUID(), live.GetResourceVersion()
+			return m.API.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid, ResourceVersion: &version})
+		}
+		if desired != nil {
+			err := m.API.Update(ctx, desired, client.FieldOwner(model.FieldOwner))
+			if !apierrors.IsInvalid(err) {
+				return err
+			}
+			ctrl.LoggerFrom(ctx).Error(err, "the original cannot be restored, and the object stays as it is", "cluster", m.Name, "object", step.Object.String())
+		}
+		before := live.DeepCopy()
+		live.SetLabels(model.MergeKeys(live.GetLabels(), model.OwnershipLabels))
+		return m.API.Patch(ctx, live, client.MergeFrom(before), client.FieldOwner(model.FieldOwner))
+	}()
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("%s %s %s in cluster %s: %w", step.Action, live.GetKind(), model.NameOf(live), m.Name, err)
+	}
+	return nil
+}
+
+// removeFinalizer ends the deletion of a Work.
+func (r *reconciler) removeFinalizer(ctx context.Context, work *workv1alpha1.Work) error {
+	r.driftLimiter.forget(work.UID)
+	before := work.DeepCopy()
+	controllerutil.RemoveFinalizer(work, model.FinalizerExecution)
+	return client.IgnoreNotFound(r.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)))
 }

@@ -3,16 +3,17 @@ package work
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -29,13 +30,15 @@ import (
 
 // Setup adds the controller that brings Works to members.
 func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub string) error {
-	undo := &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()}
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-work").
 		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(model.SpecChanged)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf(mgr.GetCache())), builder.WithPredicates(becameReady)).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{client: mgr.GetClient(), members: m, hub: hub, originals: undo, now: time.Now}})
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+			client: mgr.GetClient(), members: m, hub: hub, now: time.Now,
+			originals: &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
+		}})
 	if err != nil {
 		return fmt.Errorf("watch Works: %w", err)
 	}
@@ -47,7 +50,7 @@ func worksOf(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, cluster client.Object) []reconcile.Request {
 		var list workv1alpha1.WorkList
 		if err := reader.List(ctx, &list, client.InNamespace(model.ExecutionNamespace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find what waits for a cluster", "cluster", cluster.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "list the Works of a cluster", "cluster", cluster.GetName())
 			return nil
 		}
 		var all []reconcile.Request
@@ -58,79 +61,140 @@ func worksOf(reader client.Reader) handler.MapFunc {
 	}
 }
 
-// RecheckInterval is how often what was refused, or is in conflict, is looked at again, besides when anything on the hub changes.
+// RecheckInterval is how often a Work that is refused or in conflict is tried again, besides when anything on the hub changes.
 const RecheckInterval = 20 * time.Second
 
-// reconciler carries Works out in their clusters.
+// reconciler brings Works to their members.
 type reconciler struct {
-	client    client.Client
-	members   *member.Clients
-	hub       string
-	originals *originals
-	now       func() time.Time
-	freshness freshnessCheck
-	// driftLimiter are the objects that somebody else keeps changing.
+	client       client.Client
+	members      *member.Clients
+	hub          string
+	originals    *originals
+	now          func() time.Time
+	freshness    freshnessCheck
 	driftLimiter driftLimiter
 }
 
-// Reconcile brings one Work to its cluster.
-func (e *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+// Reconcile brings one Work to its member.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var work workv1alpha1.Work
-	if err := e.client.Get(ctx, request.NamespacedName, &work); err != nil {
+	if err := r.client.Get(ctx, request.NamespacedName, &work); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if e.freshness.isStale(&work) {
+	if r.freshness.isStale(&work) {
 		return ctrl.Result{RequeueAfter: cacheDelay}, nil
 	}
-	name, ok := model.ClusterOf(work.Namespace)
+	cluster, ok := model.ClusterOf(work.Namespace)
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	var cluster clusterv1alpha1.Cluster
-	if err := e.client.Get(ctx, client.ObjectKey{Name: name}, &cluster); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
-	} else if going := !work.DeletionTimestamp.IsZero(); going && (err != nil || member.IsAbandoned(&cluster)) {
-		// There is no cluster any more that anything could be written to.
-		return ctrl.Result{}, errors.Join(e.originals.delete(ctx, &work), e.removeFinalizer(ctx, &work))
-	} else if err != nil {
-		return ctrl.Result{}, nil
-	}
-	how, err := e.deletionActionOf(ctx, &work, &cluster)
+	o, err := r.observeHub(ctx, &work, cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if how == Keep {
-		return ctrl.Result{}, e.removeFinalizer(ctx, &work)
-	}
-	m := e.members.Get(name)
-	if m == nil || !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) {
-		// When the cluster can be reached, all of its Works are looked at.
-		return ctrl.Result{}, e.reportUnreachable(ctx, &work, &cluster)
+	if hold := Hold(o); hold != nil {
+		return ctrl.Result{}, r.reportHold(ctx, o, *hold)
 	}
 	if !work.DeletionTimestamp.IsZero() {
-		err := e.releaseObjects(ctx, m, &work, how)
-		if err == nil || !member.IsUserError(err) {
-			return ctrl.Result{}, err
-		}
-		status := *work.Status.DeepCopy()
-		e.setCondition(&work, &status, metav1.ConditionFalse, passage.Because(model.ReasonFailed, "%v", err))
-		return ctrl.Result{RequeueAfter: RecheckInterval}, e.writeStatus(ctx, &work, status)
+		return r.release(ctx, o)
 	}
-	if cluster.DeletionTimestamp != nil {
-		// Nothing is begun in a cluster that leaves.
-		return ctrl.Result{}, nil
-	}
-	status, again, err := e.applyWork(ctx, m, &work)
+	status, err := r.apply(ctx, r.members.Get(cluster), &o)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := e.writeStatus(ctx, &work, status); err != nil {
-		return ctrl.Result{}, err
+	var result ctrl.Result
+	if !meta.IsStatusConditionTrue(status.Conditions, workv1alpha1.ConditionApplied) {
+		result.RequeueAfter = RecheckInterval
 	}
-	return ctrl.Result{RequeueAfter: again}, nil
+	return result, r.writeStatus(ctx, &work, status)
 }
 
-// becameReady leaves out everything about a cluster but that it can be reached from now on.
+// apply observes, plans and applies a Work that stays, and returns the status that follows.
+func (r *reconciler) apply(ctx context.Context, m *member.Client, o *Observed) (workv1alpha1.WorkStatus, error) {
+	status := *o.Work.Status.DeepCopy()
+	var statuses []workv1alpha1.ManifestStatus
+	for i := range o.Work.Spec.Workload.Manifests {
+		one, reason, err := r.applyManifest(ctx, m, o, i)
+		if member.IsUserError(err) {
+			reason = ptr.To(member.RefusedReason(m.Name, o.Objects[i].Manifest, err))
+		} else if err != nil {
+			return status, err
+		}
+		if reason != nil {
+			r.setCondition(o.Work, &status, metav1.ConditionFalse, *reason)
+			return status, nil
+		}
+		statuses = append(statuses, *one)
+	}
+	status.ManifestStatuses = statuses
+	r.setCondition(o.Work, &status, metav1.ConditionTrue, passage.Because(model.ReasonApplied, "cluster %s runs it", m.Name))
+	return status, nil
+}
+
+// applyManifest observes, plans and applies one manifest. The reason is why it is not applied.
+func (r *reconciler) applyManifest(ctx context.Context, m *member.Client, o *Observed, i int) (*workv1alpha1.ManifestStatus, *passage.Reason, error) {
+	object, err := r.observeMember(ctx, m, o, i)
+	o.Objects = append(o.Objects, object)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := Decide(*o, r.now())
+	step, record := d.Steps[i], recordOf(o.Work, i)
+	if step.Action == model.ActionLeave || step.Action == model.ActionWait {
+		return nil, &step.Reason, nil
+	}
+	live, err := r.applyStep(ctx, m, o, d, i)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case live == nil:
+		return finishedJob(o.Work, i, object.Manifest, record), nil, nil
+	case step.Action != model.ActionNone:
+		record = newRecord(object.Manifest, live)
+	}
+	return manifestStatus(i, live, record), nil, nil
+}
+
+// release observes, plans and applies a Work that is being deleted, and ends its deletion.
+func (r *reconciler) release(ctx context.Context, o Observed) (ctrl.Result, error) {
+	switch deletion := deletionOf(o); deletion {
+	case model.ActionKeep:
+		return ctrl.Result{}, r.removeFinalizer(ctx, o.Work)
+	case model.ActionAbandon:
+	default:
+		if !controllerutil.ContainsFinalizer(o.Work, model.FinalizerExecution) {
+			return ctrl.Result{}, nil
+		}
+		err := r.releaseObjects(ctx, r.members.Get(o.Cluster.Name), &o)
+		if member.IsUserError(err) {
+			status := *o.Work.Status.DeepCopy()
+			r.setCondition(o.Work, &status, metav1.ConditionFalse, passage.Because(model.ReasonFailed, "%v", err))
+			return ctrl.Result{RequeueAfter: RecheckInterval}, r.writeStatus(ctx, o.Work, status)
+		} else if err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err := r.originals.delete(ctx, o.Work); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.removeFinalizer(ctx, o.Work)
+}
+
+func (r *reconciler) releaseObjects(ctx context.Context, m *member.Client, o *Observed) error {
+	for i := range o.Work.Spec.Workload.Manifests {
+		object, err := r.observeMember(ctx, m, o, i)
+		if err != nil {
+			return err
+		}
+		o.Objects = append(o.Objects, object)
+		if _, err := r.applyStep(ctx, m, o, Decide(*o, r.now()), i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// becameReady selects the moment from which a cluster can be reached.
 var becameReady = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool { return !isReady(e.ObjectOld) && isReady(e.ObjectNew) },

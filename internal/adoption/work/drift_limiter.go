@@ -15,37 +15,49 @@ import (
 )
 
 const (
-	// maxRestores is how often an object is put back in contestSpan before it is left alone until that is over.
+	// maxRestores is how often drift is reverted within restoreWindow before an object is left alone for the rest of it.
 	maxRestores   = 5
 	restoreWindow = time.Minute
 )
 
-// driftLimiter counts how often objects were put back lately.
+// driftLimiter remembers when the drift of objects was reverted lately.
 type driftLimiter struct {
 	mu       sync.Mutex
 	restores map[types.UID][]time.Time
 }
 
-// exceedsLimit tells whether an object has been put back too often lately, and otherwise counts once more.
-func (c *driftLimiter) exceedsLimit(work types.UID, now time.Time) bool {
+// recent are the times within restoreWindow at which the drift of a Work's object was reverted.
+func (c *driftLimiter) recent(work types.UID, now time.Time) []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.restores[work]), func(at time.Time) bool { return now.Sub(at) > restoreWindow })
+}
+
+func (c *driftLimiter) record(work types.UID, now time.Time) {
+	recent := c.recent(work, now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.restores == nil {
 		c.restores = map[types.UID][]time.Time{}
 	}
-	lately := slices.DeleteFunc(c.restores[work], func(at time.Time) bool { return now.Sub(at) > restoreWindow })
-	if len(lately) >= maxRestores {
-		c.restores[work] = lately
-		return true
-	}
-	c.restores[work] = append(lately, now)
-	return false
+	c.restores[work] = append(recent, now)
 }
 
 func (c *driftLimiter) forget(work types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.restores, work)
+}
+
+// exceedsLimit tells whether drift was reverted too often lately.
+func exceedsLimit(restores []time.Time, now time.Time) bool {
+	lately := 0
+	for _, at := range restores {
+		if now.Sub(at) <= restoreWindow {
+			lately++
+		}
+	}
+	return lately >= maxRestores
 }
 
 // contestedReason says who keeps changing an object, as far as that is known.
@@ -57,6 +69,6 @@ func contestedReason(cluster string, live *unstructured.Unstructured) passage.Re
 	if len(others) > 0 {
 		who = slices.MaxFunc(others, func(a, b metav1.ManagedFieldsEntry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) }).Manager
 	}
-	return passage.Because(model.ReasonContested, "%s %s in cluster %s was put back %d times within %s, and %s keeps changing it: stop that, or take the field out of the resource on the hub",
+	return passage.Because(model.ReasonContested, "%s %s in cluster %s was restored %d times within %s, and %s keeps changing it: stop that, or remove the field from the resource on the hub",
 		live.GetKind(), model.NameOf(live), cluster, maxRestores, restoreWindow, who)
 }

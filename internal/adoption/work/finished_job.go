@@ -16,7 +16,7 @@ func finishedJob(work *workv1alpha1.Work, i int, manifest *unstructured.Unstruct
 	if manifest.GroupVersionKind().GroupKind().String() != "Job.batch" || before.Manifest == "" {
 		return nil
 	}
-	if now, err := digestOf(manifest.Object); err != nil || now != before.Manifest {
+	if digestOf(manifest.Object) != before.Manifest {
 		return nil
 	}
 	for n := range work.Status.ManifestStatuses {

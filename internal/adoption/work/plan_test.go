@@ -1,37 +1,33 @@
 package work
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-func TestSettle(t *testing.T) {
-	who := model.Identity{Hub: "h", Object: "w"}
+func TestPlanOfAnObject(t *testing.T) {
 	desired := func(resolution string) *unstructured.Unstructured {
 		return adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {annotations: {work.karmada.io/conflict-resolution: "+resolution+"}}\nspec: {replicas: 2, image: a}")
 	}
-	marked := func(i model.Identity, text string) *unstructured.Unstructured {
-		live := adoptiontest.Object(t, "Deployment apps/v1\n"+text)
-		live.SetLabels(i.Labels())
-		return live
-	}
-	// written is what is remembered of a write after which the object looked like this.
-	written := func(m, live *unstructured.Unstructured) Record {
-		record, err := newRecord(m, live)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return record
+	managed := func(text string) *unstructured.Unstructured {
+		return managedBy(adoptiontest.Object(t, "Deployment apps/v1\n"+text), "hub")
 	}
 	const defaulted = "spec: {replicas: 2, image: a, strategy: Rolling}"
-	asWritten := written(desired("abort"), marked(who, defaulted))
+	asWritten := newRecord(desired("abort"), managed(defaulted))
 	leftToCluster := desired("abort")
 	leftToCluster.SetAnnotations(model.MergeKeys(leftToCluster.GetAnnotations(), nil, map[string]string{manifest.AnnotationRetainReplicas: "true"}))
 	labelled := func(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
@@ -39,16 +35,15 @@ func TestSettle(t *testing.T) {
 		return u
 	}
 	claim := func(text string) *unstructured.Unstructured {
-		live := adoptiontest.Object(t, "PersistentVolumeClaim v1\n"+text)
-		live.SetLabels(who.Labels())
-		return live
+		return managedBy(adoptiontest.Object(t, "PersistentVolumeClaim v1\n"+text), "hub")
 	}
-	going := marked(who, defaulted)
+	going := managed(defaulted)
 	going.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2027-01-01T00:00:00Z"
 	for name, c := range map[string]struct {
 		manifest, live *unstructured.Unstructured
 		before         Record
 		scaled         bool
+		restores       []time.Time
 		action         passage.Action
 		says           string
 	}{
@@ -56,54 +51,222 @@ func TestSettle(t *testing.T) {
 		"nobody's, and nobody asks for it": {manifest: desired("abort"), live: adoptiontest.Object(t, "Deployment apps/v1\n"+defaulted), action: model.ActionLeave, says: "Deployment shop/it exists in cluster west already, and is left alone: set conflictResolution of the policy to Overwrite, or annotate the resource with work.karmada.io/conflict-resolution: overwrite"},
 		"nobody's, to be taken over":       {manifest: desired("overwrite"), live: adoptiontest.Object(t, "Deployment apps/v1\n"+defaulted), action: model.ActionTakeOver},
 		"with a copied label only":         {manifest: desired("abort"), live: adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true'}}"), action: model.ActionLeave},
-		"another hub's":                    {manifest: desired("overwrite"), live: marked(model.Identity{Hub: "g", Object: "w"}, defaulted), action: model.ActionLeave, says: "managed by another hub"},
-		"with marks of another object":     {manifest: desired("abort"), live: marked(model.Identity{Hub: "h", Object: "x"}, defaulted), action: model.ActionLeave, says: "exists in cluster"},
-		"as it was written":                {manifest: desired("abort"), live: marked(who, defaulted), before: asWritten, action: model.ActionNone},
-		"as it was written, status apart":  {manifest: desired("abort"), live: marked(who, defaulted+"\nstatus: {replicas: 2}"), before: asWritten, action: model.ActionNone},
-		"nothing is remembered":            {manifest: desired("abort"), live: marked(who, defaulted), action: model.ActionUpdate},
-		"changed on the hub":               {manifest: adoptiontest.Object(t, "Deployment apps/v1\nspec: {image: b}"), live: marked(who, defaulted), before: asWritten, action: model.ActionUpdate, says: "changed on the hub"},
-		"changed in the cluster":           {manifest: desired("abort"), live: marked(who, "spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten, action: model.ActionUpdate, says: "changed it in the cluster"},
-		"something added in the cluster":   {manifest: desired("abort"), live: marked(who, "spec: {replicas: 2, image: a, strategy: Rolling, extra: 1}"), before: asWritten, action: model.ActionUpdate},
-		"scaled by somebody":               {manifest: desired("abort"), live: marked(who, "spec: {replicas: 9, image: a, strategy: Rolling}"), before: asWritten, action: model.ActionUpdate},
+		"another hub's":                    {manifest: desired("overwrite"), live: managedBy(managed(defaulted), "another"), action: model.ActionLeave, says: "managed by another hub"},
+		"with marks of another object":     {manifest: desired("abort"), live: labelled(managed(defaulted), model.LabelWork, "x"), action: model.ActionLeave, says: "exists in cluster"},
+		"as it was written":                {manifest: desired("abort"), live: managed(defaulted), before: asWritten, action: model.ActionNone},
+		"as it was written, status apart":  {manifest: desired("abort"), live: managed(defaulted + "\nstatus: {replicas: 2}"), before: asWritten, action: model.ActionNone},
+		"nothing is remembered":            {manifest: desired("abort"), live: managed(defaulted), action: model.ActionUpdate},
+		"changed on the hub":               {manifest: adoptiontest.Object(t, "Deployment apps/v1\nspec: {image: b}"), live: managed(defaulted), before: asWritten, action: model.ActionUpdate, says: "changed on the hub"},
+		"changed in the cluster":           {manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten, action: model.ActionUpdate, says: "was changed in the cluster"},
+		"something added in the cluster":   {manifest: desired("abort"), live: managed("spec: {replicas: 2, image: a, strategy: Rolling, extra: 1}"), before: asWritten, action: model.ActionUpdate},
+		"scaled by somebody":               {manifest: desired("abort"), live: managed("spec: {replicas: 9, image: a, strategy: Rolling}"), before: asWritten, action: model.ActionUpdate},
 		"scaled by who may": {
-			manifest: desired("abort"), live: marked(who, "spec: {replicas: 9, image: a, strategy: Rolling}"),
-			before: written(desired("abort"), marked(who, defaulted)), scaled: true, action: model.ActionNone,
+			manifest: desired("abort"), live: managed("spec: {replicas: 9, image: a, strategy: Rolling}"),
+			before: newRecord(desired("abort"), managed(defaulted)), scaled: true, action: model.ActionNone,
 		},
 		"scaled, and left to the cluster": {
-			manifest: leftToCluster, live: marked(who, "spec: {replicas: 9, image: a, strategy: Rolling}"),
-			before: written(leftToCluster, marked(who, defaulted)), action: model.ActionNone,
+			manifest: leftToCluster, live: managed("spec: {replicas: 9, image: a, strategy: Rolling}"),
+			before: newRecord(leftToCluster, managed(defaulted)), action: model.ActionNone,
 		},
 		"taken over, and no longer to be": {
-			manifest: desired("abort"), live: marked(who, defaulted), before: written(desired("overwrite"), marked(who, defaulted)), action: model.ActionNone,
+			manifest: desired("abort"), live: managed(defaulted), before: newRecord(desired("overwrite"), managed(defaulted)), action: model.ActionNone,
 		},
 		"labelled and annotated by others": {
 			manifest: desired("abort"), before: asWritten, action: model.ActionNone,
-			live: labelled(marked(who, "metadata: {annotations: {deployment.kubernetes.io/revision: '1'}}\n"+defaulted), "team", "x"),
+			live: labelled(managed("metadata: {annotations: {deployment.kubernetes.io/revision: '1'}}\n"+defaulted), "team", "x"),
 		},
 		"a label changed in the cluster": {
-			manifest: labelled(desired("abort"), "app", "a"), live: labelled(marked(who, defaulted), "app", "b"), action: model.ActionUpdate,
-			before: written(labelled(desired("abort"), "app", "a"), labelled(marked(who, defaulted), "app", "a")), says: "changed it in the cluster",
+			manifest: labelled(desired("abort"), "app", "a"), live: labelled(managed(defaulted), "app", "b"), action: model.ActionUpdate,
+			before: newRecord(labelled(desired("abort"), "app", "a"), labelled(managed(defaulted), "app", "a")), says: "was changed in the cluster",
 		},
 		"given a volume": {
 			manifest: adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {}"), live: claim("spec: {volumeName: v}"), action: model.ActionNone,
-			before: written(adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {}"), claim("spec: {}")),
+			before: newRecord(adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {}"), claim("spec: {}")),
 		},
-		"going": {manifest: desired("overwrite"), live: going, action: model.ActionAwait},
+		"changed too often lately": {
+			manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten,
+			restores: slices.Repeat([]time.Time{now.Add(-time.Second)}, maxRestores), action: model.ActionLeave, says: "keeps changing it",
+		},
+		"changed often, long ago": {
+			manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten,
+			restores: slices.Repeat([]time.Time{now.Add(-time.Hour)}, maxRestores), action: model.ActionUpdate,
+		},
+		"being deleted": {manifest: desired("overwrite"), live: going, action: model.ActionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Decide("west", c.manifest, c.live, who, c.before, c.scaled)
-			if err != nil {
-				t.Fatal(err)
+			o := Observed{
+				Hub: "hub", Cluster: readyCluster(), Connected: true,
+				Work: &workv1alpha1.Work{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Name: "it"},
+					Status:     workv1alpha1.WorkStatus{ManifestStatuses: []workv1alpha1.ManifestStatus{{WrittenManifest: c.before.Manifest, WrittenObject: c.before.Object}}},
+				},
+				Objects: []Object{{Manifest: c.manifest, Live: c.live, Autoscaled: c.scaled, Restores: c.restores}},
 			}
-			if got.Action != c.action || !strings.Contains(got.Reason.Message, c.says) {
-				t.Errorf("got %s, %s: %s", got.Action, got.Reason.Code, got.Reason.Message)
+			d := Decide(o, now)
+			if d.Hold != nil || len(d.Steps) != 1 {
+				t.Fatalf("held: %v, steps: %v", d.Hold, d.Steps)
 			}
-			writes := got.Action == model.ActionCreate || got.Action == model.ActionTakeOver || got.Action == model.ActionUpdate
-			if writes != (got.Desired != nil) {
-				t.Errorf("%s writes %v", got.Action, got.Desired)
+			step, desired := d.Steps[0], d.Desired[0]
+			if step.Action != c.action || !strings.Contains(step.Reason.Message, c.says) || step.Object.Cluster != "west" {
+				t.Errorf("got %s of %s, %s", step.Action, step.Object, step.Reason)
 			}
-			if writes && who.OwnershipOf(got.Desired) != model.ManagedHere {
-				t.Errorf("what is written has labels %v", got.Desired.GetLabels())
+			writes := step.Action == model.ActionCreate || step.Action == model.ActionTakeOver || step.Action == model.ActionUpdate
+			if writes != (desired != nil) {
+				t.Errorf("%s writes %v", step.Action, desired)
+			}
+			if writes && model.IdentityOf("hub", desired).OwnershipOf(desired) != model.ManagedHere {
+				t.Errorf("what is written has labels %v", desired.GetLabels())
+			}
+		})
+	}
+}
+
+var now = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func managedBy(live *unstructured.Unstructured, hub string) *unstructured.Unstructured {
+	live.SetLabels(model.IdentityOf(hub, live).Labels())
+	return live
+}
+
+func readyCluster() *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "west"},
+		Status:     clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}},
+	}
+}
+
+func TestHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Observed)
+		code   passage.Code
+		says   string
+	}{
+		"nothing":                {func(*Observed) {}, "", ""},
+		"suspended":              {func(o *Observed) { o.Work.Spec.SuspendDispatching = ptr.To(true) }, model.ReasonSuspended, "nothing is written to cluster west while its policy suspends dispatching"},
+		"not connected":          {func(o *Observed) { o.Connected = false }, model.ReasonUnreachable, "waiting until cluster west can be reached"},
+		"not reachable":          {unreachable, model.ReasonUnreachable, "waiting until cluster west can be reached: connection refused"},
+		"the cluster leaves":     {func(o *Observed) { o.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, model.ReasonLeaving, "cluster west is leaving the hub"},
+		"the cluster is gone":    {func(o *Observed) { o.Cluster = nil }, model.ReasonLeaving, "has been deleted"},
+		"deleted":                {deleted, "", ""},
+		"deleted, not reachable": {func(o *Observed) { deleted(o); unreachable(o) }, model.ReasonUnreachable, "connection refused"},
+		"deleted, and gone":      {func(o *Observed) { deleted(o); o.Cluster = nil }, "", ""},
+		"deleted, and suspended": {func(o *Observed) { deleted(o); o.Work.Spec.SuspendDispatching = ptr.To(true) }, "", ""},
+		"deleted, abandoned":     {func(o *Observed) { deleted(o); unreachable(o); abandoned(o) }, "", ""},
+		"deleted, to be kept": {func(o *Observed) {
+			deleted(o)
+			unreachable(o)
+			o.Work.Annotations = map[string]string{model.AnnotationKeep: "true"}
+		}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Observed{Hub: "hub", Cluster: readyCluster(), Connected: true, Work: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west"}}}
+			c.change(&o)
+			hold := Plan(o, now).Hold
+			if hold == nil {
+				hold = &passage.Reason{}
+			}
+			if hold.Code != c.code || !strings.Contains(hold.Message, c.says) {
+				t.Errorf("got %v", hold)
+			}
+		})
+	}
+}
+
+func unreachable(o *Observed) {
+	o.Cluster.Status.Conditions[0].Status, o.Cluster.Status.Conditions[0].Message = metav1.ConditionFalse, "connection refused"
+}
+
+func deleted(o *Observed) { o.Work.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
+
+func abandoned(o *Observed) {
+	o.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	o.Cluster.Annotations = map[string]string{model.AnnotationAbandon: "true"}
+}
+
+// A Work that is being deleted deletes what it has made, unless its policy, its cluster, its binding or an abort says otherwise.
+func TestPlanOfADeletion(t *testing.T) {
+	annotated := func(key string) func(*Observed) {
+		return func(o *Observed) { o.Work.Annotations = map[string]string{key: "true"} }
+	}
+	leaving := func(o *Observed) { o.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
+	wanted := func(o *Observed) {
+		o.Binding = model.NewBinding("shop", "it-deployment")
+		o.Binding.SetUID("b")
+		o.Binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
+		model.Claim(o.Binding, model.PolicyKey{Namespace: "shop", Name: "p"})
+		o.Work.Labels = map[string]string{model.LabelBinding: "b"}
+	}
+	for name, c := range map[string]struct {
+		change []func(*Observed)
+		action passage.Action
+	}{
+		"deleted":                               {nil, model.ActionDelete},
+		"preserved by the policy":               {[]func(*Observed){func(o *Observed) { o.Work.Spec.PreserveResourcesOnDeletion = ptr.To(true) }}, model.ActionOrphan},
+		"aborted":                               {[]func(*Observed){annotated(model.AnnotationUndo)}, model.ActionRestore},
+		"another Work follows":                  {[]func(*Observed){annotated(model.AnnotationKeep)}, model.ActionKeep},
+		"the binding still wants it":            {[]func(*Observed){wanted}, model.ActionKeep},
+		"the binding wants it, cluster leaves":  {[]func(*Observed){wanted, leaving}, model.ActionOrphan},
+		"the binding is being deleted too":      {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, model.ActionDelete},
+		"made for another binding":              {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetUID("c") }}, model.ActionDelete},
+		"the cluster leaves":                    {[]func(*Observed){leaving}, model.ActionOrphan},
+		"the cluster leaves, resources deleted": {[]func(*Observed){leaving, func(o *Observed) { o.Cluster.Annotations = map[string]string{model.AnnotationDeleteResources: "true"} }}, model.ActionDelete},
+		"not there":                             {[]func(*Observed){func(o *Observed) { o.Objects[0].Live = nil }}, model.ActionNone},
+		"not managed any more":                  {[]func(*Observed){func(o *Observed) { o.Objects[0].Live.SetLabels(nil) }}, model.ActionNone},
+		"managed by another hub":                {[]func(*Observed){func(o *Observed) { managedBy(o.Objects[0].Live, "another") }}, model.ActionNone},
+		"being deleted already":                 {[]func(*Observed){func(o *Observed) { o.Objects[0].Live.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, model.ActionNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := managedBy(adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 2}"), "hub")
+			o := Observed{
+				Hub: "hub", Cluster: readyCluster(), Connected: true, Work: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west"}},
+				Objects: []Object{{Manifest: adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 2}"), Live: live}},
+			}
+			deleted(&o)
+			for _, change := range c.change {
+				change(&o)
+			}
+			if got := Plan(o, now).Steps[0].Action; got != c.action {
+				t.Errorf("got %s, want %s", got, c.action)
+			}
+		})
+	}
+}
+
+// Only the object that was taken over is restored, and with the replicas that an autoscaler has set since.
+func TestPlanOfARestore(t *testing.T) {
+	original := adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {uid: one, labels: {team: a}}\nspec: {replicas: 2, image: mine}")
+	live := managedBy(adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {uid: one}\nspec: {replicas: 7, image: theirs}"), "hub")
+	recreated := live.DeepCopy()
+	recreated.SetUID("two")
+	for name, c := range map[string]struct {
+		live, original *unstructured.Unstructured
+		autoscaled     bool
+		replicas       int64
+	}{
+		"changed by the takeover":     {live, original, false, 2},
+		"changed, and autoscaled":     {live, original, true, 7},
+		"not changed by the takeover": {live, nil, false, 0},
+		"created again since":         {recreated, original, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Observed{
+				Hub: "hub", Cluster: readyCluster(), Connected: true,
+				Work:    &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Annotations: map[string]string{model.AnnotationUndo: "true"}}},
+				Objects: []Object{{Manifest: live, Live: c.live, Original: c.original, Autoscaled: c.autoscaled}},
+			}
+			deleted(&o)
+			d := Decide(o, now)
+			if d.Steps[0].Action != model.ActionRestore {
+				t.Fatalf("got %s", d.Steps[0].Action)
+			}
+			if c.replicas == 0 {
+				if d.Desired[0] != nil {
+					t.Errorf("it writes %v", d.Desired[0])
+				}
+				return
+			}
+			if got := int64(manifest.Replicas(d.Desired[0])); got != c.replicas || d.Desired[0].GetLabels()[model.LabelHub] != "" || d.Desired[0].GetLabels()["team"] != "a" {
+				t.Errorf("it writes %v", d.Desired[0])
 			}
 		})
 	}

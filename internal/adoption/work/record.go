@@ -17,15 +17,10 @@ type Record struct {
 	Manifest, Object string
 }
 
-// newRecord is what is known of a manifest that was written, and of the object that the cluster made of it.
-func newRecord(desired, live *unstructured.Unstructured) (Record, error) {
-	said := manifest.ForMember(desired)
-	text, err := digestOf(said.Object)
-	if err != nil {
-		return Record{}, err
-	}
-	content, err := digestOf(contentOf(live, said))
-	return Record{Manifest: text, Object: content}, err
+// newRecord is that of a manifest that was written, and of the object that the cluster made of it.
+func newRecord(desired, live *unstructured.Unstructured) Record {
+	written := manifest.ForMember(desired)
+	return Record{Manifest: digestOf(written.Object), Object: digestOf(contentOf(live, written))}
 }
 
 // contentOf is all that a manifest could have a say in: everything but the status, the metadata of others, and what the
@@ -61,11 +56,12 @@ func selectKeys(live, want map[string]string) map[string]string {
 	return all
 }
 
-func digestOf(content any) (string, error) {
+func digestOf(content any) string {
 	text, err := json.Marshal(content)
 	if err != nil {
-		return "", fmt.Errorf("digest an object: %w", err)
+		// What was read from JSON can be written as JSON; anything else is still told apart.
+		text = fmt.Append(nil, content)
 	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:12]), nil
+	return hex.EncodeToString(sum[:12])
 }

@@ -18,17 +18,22 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// reportUnreachable tells on a Work that has something to write that it cannot.
-func (e *reconciler) reportUnreachable(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) error {
-	condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-	pending := condition == nil || condition.ObservedGeneration < work.Generation
-	if !pending || ready == nil || ready.Status != metav1.ConditionFalse || !work.DeletionTimestamp.IsZero() {
+// reportHold reports why nothing is written to the member. That a cluster cannot be reached concerns only a Work that has
+// something to write.
+func (r *reconciler) reportHold(ctx context.Context, o Observed, hold passage.Reason) error {
+	if hold.Code == model.ReasonLeaving {
 		return nil
 	}
-	status := *work.Status.DeepCopy()
-	e.setCondition(work, &status, metav1.ConditionFalse, passage.Because(model.ReasonUnreachable, "it waits until cluster %s can be reached: %s", cluster.Name, ready.Message))
-	return e.writeStatus(ctx, work, status)
+	if hold.Code == model.ReasonUnreachable {
+		condition := meta.FindStatusCondition(o.Work.Status.Conditions, workv1alpha1.ConditionApplied)
+		applied := condition != nil && condition.ObservedGeneration >= o.Work.Generation
+		if applied || !o.Work.DeletionTimestamp.IsZero() || !meta.IsStatusConditionFalse(o.Cluster.Status.Conditions, clusterv1alpha1.ConditionReady) {
+			return nil
+		}
+	}
+	status := *o.Work.Status.DeepCopy()
+	r.setCondition(o.Work, &status, metav1.ConditionFalse, hold)
+	return r.writeStatus(ctx, o.Work, status)
 }
 
 func manifestStatus(i int, live *unstructured.Unstructured, written Record) *workv1alpha1.ManifestStatus {
@@ -47,25 +52,25 @@ func manifestStatus(i int, live *unstructured.Unstructured, written Record) *wor
 	return s
 }
 
-func (e *reconciler) setCondition(work *workv1alpha1.Work, status *workv1alpha1.WorkStatus, is metav1.ConditionStatus, reason passage.Reason) {
+func (r *reconciler) setCondition(work *workv1alpha1.Work, status *workv1alpha1.WorkStatus, is metav1.ConditionStatus, reason passage.Reason) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: workv1alpha1.ConditionApplied, Status: is, Reason: string(reason.Code), Message: reason.Message,
-		ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(e.now()),
+		ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(r.now()),
 	})
 }
 
-func (e *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, status workv1alpha1.WorkStatus) error {
+func (r *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, status workv1alpha1.WorkStatus) error {
 	if equality.Semantic.DeepEqual(work.Status, status) {
 		return nil
 	}
 	before := work.DeepCopy()
 	work.Status = status
-	err := e.client.Status().Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(model.FieldOwner))
+	err := r.client.Status().Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(model.FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Work %s/%s: %w", work.Namespace, work.Name, err)
 	}
 	if err == nil {
-		e.freshness.recordWrite(work)
+		r.freshness.recordWrite(work)
 	}
 	return nil
 }

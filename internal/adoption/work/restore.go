@@ -25,12 +25,7 @@ func restoredObject(earlier, live *unstructured.Unstructured, scaled bool) *unst
 
 // equalForUsers tells whether two objects say the same, but for our marks and for what no user sets.
 func equalForUsers(a, b *unstructured.Unstructured) bool {
-	left, err := digestOf(userContent(a))
-	if err != nil {
-		return false
-	}
-	right, err := digestOf(userContent(b))
-	return err == nil && left == right
+	return digestOf(userContent(a)) == digestOf(userContent(b))
 }
 
 func userContent(object *unstructured.Unstructured) map[string]any {

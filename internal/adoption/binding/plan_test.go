@@ -1,0 +1,128 @@
+package binding
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+var deletionTime = metav1.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
+
+// observed is a binding of a Deployment that a policy takes to cluster west, which has its Work.
+func observed(t *testing.T) Observed {
+	t.Helper()
+	b := model.NewBinding("shop", "it-deployment")
+	b.SetUID("b")
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "it"}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
+	model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
+	o := Observed{Binding: b, Template: adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 5}"), Works: map[string]*workv1alpha1.Work{}}
+	for i, step := range Decide(o).Steps {
+		o.Works[step.Object.Cluster] = Decide(o).Works[i]
+	}
+	return o
+}
+
+func TestPlan(t *testing.T) {
+	deleted := func(o *Observed) { o.Binding.SetDeletionTimestamp(&deletionTime) }
+	annotated := func(key string) func(*Observed) {
+		return func(o *Observed) {
+			o.Binding.SetAnnotations(model.MergeKeys(o.Binding.GetAnnotations(), nil, map[string]string{key: "true"}))
+		}
+	}
+	unclaimed := func(o *Observed) { model.Claim(o.Binding, model.PolicyKey{}) }
+	for name, c := range map[string]struct {
+		change []func(*Observed)
+		want   string
+		// undo, keep and preserve are what the Works say becomes of their objects.
+		annotation string
+		preserve   bool
+	}{
+		"as it should be": {nil, "unchanged west", "", false},
+		"one more cluster": {[]func(*Observed){func(o *Observed) {
+			o.Binding.Spec.Clusters = append(o.Binding.Spec.Clusters, workv1alpha2.TargetCluster{Name: "east"})
+		}}, "unchanged west, create east Placed", "", false},
+		"required in another cluster": {[]func(*Observed){func(o *Observed) {
+			o.Binding.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "x", Clusters: []workv1alpha2.TargetCluster{{Name: "east"}}}}
+		}}, "unchanged west, create east Required", "", false},
+		"another cluster": {[]func(*Observed){func(o *Observed) {
+			o.Binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "east"}}
+		}}, "create east Placed, delete west NotPlaced", "", false},
+		"no cluster, preserved": {[]func(*Observed){func(o *Observed) {
+			o.Binding.Spec.Clusters, o.Binding.Spec.PreserveResourcesOnDeletion = nil, ptr.To(true)
+		}}, "delete west NotPlaced", "", true},
+		"no cluster, taken by another policy": {[]func(*Observed){func(o *Observed) {
+			o.Binding.Spec.Clusters = nil
+			model.Claim(o.Binding, model.PolicyKey{Name: "other"})
+		}}, "delete west NotPlaced", "", true},
+		"the template changes":      {[]func(*Observed){func(o *Observed) { o.Template = adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 6}") }}, "update west Changed", "", false},
+		"the resolution changes":    {[]func(*Observed){func(o *Observed) { o.Binding.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite }}, "update west Changed", "", false},
+		"the policy is suspended":   {[]func(*Observed){func(o *Observed) { o.Binding.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(true)} }}, "update west Changed", "", false},
+		"the Work is deleted":       {[]func(*Observed){func(o *Observed) { o.Works["west"].DeletionTimestamp = &deletionTime }}, "wait west Recreated", "", false},
+		"the template is gone":      {[]func(*Observed){func(o *Observed) { o.Template = nil }}, "", "", false},
+		"no policy takes it":        {[]func(*Observed){unclaimed}, "", "", false},
+		"deleted by hand":           {[]func(*Observed){deleted}, "delete west Recreated", model.AnnotationKeep, false},
+		"deleted, not taken":        {[]func(*Observed){deleted, unclaimed}, "delete west Released", "", true},
+		"deleted with its template": {[]func(*Observed){deleted, func(o *Observed) { o.Template = nil }}, "delete west Released", "", false},
+		"deleted, preserved": {[]func(*Observed){deleted, func(o *Observed) {
+			o.Template, o.Binding.Spec.PreserveResourcesOnDeletion = nil, ptr.To(true)
+		}}, "delete west Released", "", true},
+		"aborted":                {[]func(*Observed){deleted, annotated(model.AnnotationUndo)}, "delete west Undone", model.AnnotationUndo, false},
+		"no longer required":     {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
+		"deleted, without Works": {[]func(*Observed){deleted, func(o *Observed) { o.Works = nil }}, "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observed(t)
+			for _, change := range c.change {
+				change(&o)
+			}
+			d := Decide(o)
+			var said []string
+			for i, step := range d.Steps {
+				said = append(said, strings.TrimSpace(string(step.Action)+" "+step.Object.Cluster+" "+string(step.Reason.Code)))
+				if step.Action != model.ActionDelete {
+					continue
+				}
+				work := d.Works[i]
+				if got := ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false); got != c.preserve || c.annotation != "" && work.Annotations[c.annotation] != "true" {
+					t.Errorf("preserved: %t, annotations: %v", got, work.Annotations)
+				}
+			}
+			if got := strings.Join(said, ", "); got != c.want || d.Err != nil {
+				t.Errorf("got %q, %v, want %q", got, d.Err, c.want)
+			}
+		})
+	}
+}
+
+// Replicas are divided only where the placement says so, and all clusters get the rest of the template.
+func TestPlanDividesReplicas(t *testing.T) {
+	o := observed(t)
+	o.Binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "east", Replicas: 2}, {Name: "west", Replicas: 3}}
+	o.Binding.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaScheduling{ReplicaSchedulingType: policyv1alpha1.ReplicasDivided}}
+	d := Decide(o)
+	for i, want := range []string{`"replicas":2`, `"replicas":3`} {
+		if text := string(d.Works[i].Spec.Workload.Manifests[0].Raw); !strings.Contains(text, want) {
+			t.Errorf("%s gets %s, want %s", d.Steps[i].Object.Cluster, text, want)
+		}
+	}
+}
+
+// An annotation that is not understood is ignored, and reported.
+func TestPlanWithAnUnknownResolution(t *testing.T) {
+	o := observed(t)
+	o.Template.SetAnnotations(map[string]string{"work.karmada.io/conflict-resolution": "perhaps"})
+	if d := Decide(o); d.AnnotationErr == nil || d.Steps[0].State != passage.Done {
+		t.Errorf("%v, %v", d.AnnotationErr, d.Steps)
+	}
+}
