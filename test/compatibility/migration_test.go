@@ -98,7 +98,8 @@ func TestStoryAPIValidationAndDefaults(t *testing.T) {
 		status := v1.IstioStatus{WorkloadMigration: &v1.WorkloadMigrationStatus{
 			State: v1.WorkloadMigrationStateFailed, TargetRevision: "default-v1-26-0", TotalWorkloads: 3, MigratedWorkloads: 2, FailedWorkloads: 1,
 			Failures: []v1.WorkloadMigrationFailure{{
-				Namespace: "shop", Name: "cart", Kind: "Deployment", Reason: "Readiness timeout exceeded after 5m0s", Timestamp: metav1.Unix(1761042912, 0),
+				Namespace: "shop", Name: "cart", Kind: "Deployment", Reason: "Readiness timeout exceeded after 5m0s", Code: v1.ReasonTimeout,
+				Timestamp: metav1.Unix(1761042912, 0),
 			}},
 			StartTime: ptr.To(metav1.Unix(1761042600, 0)), CompletionTime: ptr.To(metav1.Unix(1761043523, 0)),
 			Batched: &v1.BatchedMigrationStatus{CurrentBatch: 1, TotalBatches: 1},

@@ -151,7 +151,7 @@ func TestReadinessCheckingAndStatusReporting(t *testing.T) {
 			for i, b := range []builder{never, stuck} {
 				mark := markOf(t, b.d)
 				want := v1.WorkloadMigrationFailure{
-					Namespace: namespace, Name: b.d.Name, Kind: "Deployment", Reason: mark.Reason.Message,
+					Namespace: namespace, Name: b.d.Name, Kind: "Deployment", Reason: mark.Reason.Message, Code: v1.Reason(mark.Reason.Code),
 					Timestamp: metav1.NewTime(mark.Failed.Truncate(time.Second)),
 				}
 				if diff := cmp.Diff(want, ended.Failures[i]); diff != "" {

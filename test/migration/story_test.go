@@ -229,7 +229,7 @@ func TestStoryFailureRecovery(t *testing.T) {
 			t.Fatalf("the problematic one is marked with %+v", mark)
 		}
 		want := []v1.WorkloadMigrationFailure{{
-			Namespace: shop, Name: sick.d.Name, Kind: "Deployment", Reason: "Readiness timeout exceeded after 2s",
+			Namespace: shop, Name: sick.d.Name, Kind: "Deployment", Reason: "Readiness timeout exceeded after 2s", Code: v1.ReasonTimeout,
 			Timestamp: metav1.NewTime(mark.Failed.Truncate(time.Second)),
 		}}
 		if diff := cmp.Diff(want, status.Failures); diff != "" {

@@ -108,6 +108,7 @@ const (
 	ReasonRetried            Reason = "Retried"
 	ReasonNamespaceRefused   Reason = "NamespaceRefused"
 	ReasonContested          Reason = "Contested"
+	ReasonNotReported        Reason = "NotReported"
 	ReasonSkippedByUser      Reason = "SkippedByAnnotation"
 	ReasonPinnedByTag        Reason = "PinnedByTag"
 	ReasonDeploymentPaused   Reason = "DeploymentPaused"

@@ -90,6 +90,10 @@ type WorkloadMigrationFailure struct {
 	// +required
 	Reason string `json:"reason"`
 
+	// Why, in one word that scripts can rely on, such as ReadinessTimeout or Refused.
+	// +optional
+	Code Reason `json:"code,omitempty"`
+
 	// When it went wrong.
 	// +required
 	Timestamp metav1.Time `json:"timestamp"`

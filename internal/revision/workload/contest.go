@@ -23,9 +23,6 @@ const (
 	contestWithin = time.Hour
 )
 
-// setBack begins what people read about a contest.
-const setBack = "its label was moved to "
-
 // contested tells whether somebody sets the label of a namespace back each time that it was moved. Pods that start in
 // between would change sides with every turn.
 func (w *writer) contested(o Observed, seen inventory.Namespace, step passage.Step) *Refusal {
@@ -41,7 +38,7 @@ func (w *writer) contested(o Observed, seen inventory.Namespace, step passage.St
 		return nil
 	}
 	return w.refuse(o, seen.UID, choiceOf(seen), time.Time{}, passage.Because(v1.ReasonContested,
-		setBack+"%s %d times, and somebody sets it back to %s each time; change it where that comes from, such as a manifest in git",
+		"its label was moved to %s %d times, and somebody sets it back to %s each time; change it where that comes from, such as a manifest in git",
 		step.To, turns, step.From))
 }
 

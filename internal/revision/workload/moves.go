@@ -69,7 +69,7 @@ func (p planner) unstarted(d *appsv1.Deployment, failed *Mark) *passage.Step {
 	if failed == nil {
 		verdicts = append(verdicts, verdict{passage.Skipped, p.hasNothingToRestart(w)}, verdict{passage.Done, p.isThere(w)})
 	}
-	verdicts = append(verdicts, verdict{passage.Failed, p.failedUntold()})
+	verdicts = append(verdicts, verdict{passage.Failed, p.failedUnreported()})
 	for _, v := range verdicts {
 		if v.why != nil {
 			step.State, step.Reason = v.state, *v.why

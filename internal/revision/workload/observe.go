@@ -28,8 +28,8 @@ type Observed struct {
 	Refused map[types.UID]Refusal
 	// Unwritten has the marks that the API server would not let us write, of moves that have ended.
 	Unwritten map[types.UID]Mark
-	// untold is set where more has failed than the status tells.
-	untold bool
+	// unreportedFailures is set where more workloads have failed than the status has room for.
+	unreportedFailures bool
 	// marks reads those of the Deployments, if somebody keeps them from plan to plan.
 	marks *markReader
 }
@@ -57,7 +57,7 @@ func Observe(ctx context.Context, reader client.Reader, name string, picture inv
 	}
 	o := Observed{Istio: istio, Revisions: revisions.Items, Tags: tags.Items, Fleet: picture}
 	o.Target = o.activeRevision()
-	o.recall()
+	o.restoreFailures()
 	return o, nil
 }
 

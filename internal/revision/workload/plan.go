@@ -190,7 +190,7 @@ func (p planner) namespaces() []passage.Step {
 		}
 		if why, refused := p.Refused[p.Fleet.Namespaces[name].UID]; refused {
 			step.State, step.Reason, step.EndedAt = passage.Failed, why.Reason, why.At
-		} else if why := p.failedUntold(); why != nil {
+		} else if why := p.failedUnreported(); why != nil {
 			step.State, step.Reason = passage.Failed, *why
 		}
 		steps = append(steps, step)

@@ -27,9 +27,6 @@ type Refusal struct {
 	version, istio, target, retry string
 }
 
-// refusedBy begins what people read about a refusal of the API server.
-const refusedBy = "the API server refused it: "
-
 // versionOf changes when what a Deployment asks for does.
 func versionOf(d *appsv1.Deployment) string { return strconv.FormatInt(d.Generation, 10) }
 
@@ -75,7 +72,7 @@ func (w *writer) heed(o Observed, err error, uid types.UID, version, doing strin
 		}
 	}
 	delete(w.failing, uid)
-	return w.refuse(o, uid, version, now.Add(probeEvery), passage.Because(v1.ReasonRefused, "%s%v", refusedBy, err)), nil
+	return w.refuse(o, uid, version, now.Add(probeEvery), passage.Because(v1.ReasonRefused, "the API server refused it: %v", err)), nil
 }
 
 func (w *writer) refuse(o Observed, uid types.UID, version string, due time.Time, why passage.Reason) *Refusal {

@@ -172,8 +172,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestRecall has what those know who only see what the operator reports.
-func TestRecall(t *testing.T) {
+// TestRestoreFailures covers the CLI, which has only the status.
+func TestRestoreFailures(t *testing.T) {
 	failed := func(failures ...v1.WorkloadMigrationFailure) part {
 		return func(o *Observed) {
 			migrating(o)
@@ -183,22 +183,25 @@ func TestRecall(t *testing.T) {
 			status.FailedWorkloads, status.Failures = int32(len(failures)), failures
 		}
 	}
-	of := func(kind, namespace, name, why string) v1.WorkloadMigrationFailure {
-		return v1.WorkloadMigrationFailure{Kind: kind, Namespace: namespace, Name: name, Reason: why, Timestamp: metav1.NewTime(at(80))}
+	of := func(kind, namespace, name string, code v1.Reason) v1.WorkloadMigrationFailure {
+		return v1.WorkloadMigrationFailure{Kind: kind, Namespace: namespace, Name: name, Reason: "no", Code: code, Timestamp: metav1.NewTime(at(80))}
 	}
-	cart := of("Deployment", "shop", "cart", refusedBy+"no")
+	cart := of("Deployment", "shop", "cart", v1.ReasonRefused)
+	legacy := of("Deployment", "shop", "cart", "")
+	legacy.Reason = "the API server refused it: no"
 	var ten []v1.WorkloadMigrationFailure
 	for range v1.MaxReportedFailures {
-		ten = append(ten, of("Deployment", "shop", "gone", "Readiness timeout exceeded"))
+		ten = append(ten, of("Deployment", "shop", "gone", v1.ReasonTimeout))
 	}
 	cases := map[string]struct {
 		parts []part
 		want  string
 	}{
 		"a Deployment":                    {[]part{failed(cart)}, "uid-of-shop-cart"},
-		"one that is gone":                {[]part{failed(of("Deployment", "shop", "gone", refusedBy+"no"))}, ""},
-		"one that has failed otherwise":   {[]part{failed(of("Deployment", "shop", "cart", "Readiness timeout exceeded"))}, ""},
-		"a namespace":                     {[]part{failed(of("Namespace", "", "shop", "contested"))}, "uid-of-shop"},
+		"one without a code":              {[]part{failed(legacy)}, "uid-of-shop-cart"},
+		"one that is gone":                {[]part{failed(of("Deployment", "shop", "gone", v1.ReasonRefused))}, ""},
+		"one that has failed otherwise":   {[]part{failed(of("Deployment", "shop", "cart", v1.ReasonTimeout))}, ""},
+		"a namespace":                     {[]part{failed(of("Namespace", "", "shop", v1.ReasonContested))}, "uid-of-shop"},
 		"tried again since":               {[]part{failed(cart), annotatedIstio("fairlead.dev/retry", at(91).Format(time.RFC3339Nano))}, ""},
 		"tried again before":              {[]part{failed(cart), annotatedIstio("fairlead.dev/retry", at(89).Format(time.RFC3339Nano))}, "uid-of-shop-cart"},
 		"more than there is room for":     {[]part{failed(ten...)}, "and others"},
@@ -210,13 +213,13 @@ func TestRecall(t *testing.T) {
 			o := observed(append([]part{
 				namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)), deploy("shop/pay", runs(old, 2)),
 			}, tc.parts...)...)
-			o.recall()
+			o.restoreFailures()
 			var got []string
 			for uid := range o.Refused {
 				got = append(got, string(uid))
 			}
 			slices.Sort(got)
-			if o.untold {
+			if o.unreportedFailures {
 				got = append(got, "and others")
 			}
 			if strings.Join(got, " ") != tc.want {

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -64,24 +63,6 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 	status.Batched = &v1.BatchedMigrationStatus{CurrentBatch: int32(d.Batch), TotalBatches: int32(d.Batches)}
 	status.Failures = failuresOf(d.Plan, status.StartTime.Time)
 	return status
-}
-
-// failuresOf are the most recent failures, in the order in which they happened. Of what could not even be started, nobody
-// knows when that was: it is as old as the migration.
-func failuresOf(plan passage.Plan, start time.Time) []v1.WorkloadMigrationFailure {
-	var failures []v1.WorkloadMigrationFailure
-	for i := range plan.Steps {
-		step := &plan.Steps[i]
-		if step.State != passage.Failed {
-			continue
-		}
-		failures = append(failures, v1.WorkloadMigrationFailure{
-			Namespace: step.Object.Namespace, Name: step.Object.Name, Kind: step.Object.Kind,
-			Reason: step.Reason.Message, Timestamp: metav1.NewTime(latest(start, step.EndedAt).Truncate(time.Second)),
-		})
-	}
-	slices.SortStableFunc(failures, func(a, b v1.WorkloadMigrationFailure) int { return a.Timestamp.Compare(b.Timestamp.Time) })
-	return failures[max(0, len(failures)-v1.MaxReportedFailures):]
 }
 
 // first tells whether there has never been another revision to move from.

@@ -86,6 +86,10 @@ func TestStatusExamples(t *testing.T) {
 			differs: func(status map[string]any) {
 				// With nothing left to be moved there is no batch left: eight of ten is a migration that goes on.
 				status["batched"] = map[string]any{"currentBatch": 10.0, "totalBatches": 10.0}
+				// The design's fields are complete; the code is Fairlead's addition.
+				for i, code := range []v1.Reason{v1.ReasonTimeout, v1.ReasonProgressDeadline, v1.ReasonTimeout} {
+					status["failures"].([]any)[i].(map[string]any)["code"] = string(code)
+				}
 			},
 		},
 	}
@@ -359,7 +363,7 @@ func TestFailures(t *testing.T) {
 	for n := v1.MaxReportedFailures; n > 0; n-- {
 		want = append(want, v1.WorkloadMigrationFailure{
 			Namespace: "shop", Name: fmt.Sprintf("w%02d", n), Kind: "Deployment",
-			Reason: "not ready in time", Timestamp: metav1.NewTime(at(failedAt(n))),
+			Reason: "not ready in time", Code: v1.ReasonTimeout, Timestamp: metav1.NewTime(at(failedAt(n))),
 		})
 	}
 	if diff := cmp.Diff(want, status.Failures); diff != "" {

@@ -251,7 +251,7 @@ func TestRecallOfManyNamespaces(t *testing.T) {
 	}
 	status := statusOf(o, decide(o, at(60)), at(60))
 	o.Istio.Status.WorkloadMigration, o.Refused = status, nil
-	o.recall()
+	o.restoreFailures()
 	if d := decide(o, at(61)); !d.Settled() {
 		t.Errorf("operator: %s; CLI: %s, would start %v", status.State, d.Outcome, d.Start[0].Object)
 	}
@@ -273,7 +273,7 @@ func TestPlanForAnotherTarget(t *testing.T) {
 	*st = *statusOf(o, d, at(1000))
 	next := Target{Name: "default-v1-27-0", Version: "v1.27.0"}
 	operator := Plan(o.Aim(next), at(1001)).Counts()
-	o.recall()
+	o.restoreFailures()
 	cli := Plan(o.Aim(next), at(1001)).Counts()
 	if cli != operator {
 		t.Errorf("plan --version says %+v, the operator does %+v", cli, operator)
