@@ -19,15 +19,15 @@ import (
 )
 
 func accountOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question) (account, error) {
-	fleet, users, err := inventory.Survey(ctx, reader)
+	fleet, users, err := inventory.List(ctx, reader)
 	if err != nil {
 		return account{}, err
 	}
-	return tellOfIstio(ctx, reader, key, q, users, fleet.Picture())
+	return tellOfIstio(ctx, reader, key, q, users, fleet.Snapshot())
 }
 
 // tellOfIstio tells from what is known about who uses what, and about all workloads.
-func tellOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question, users istio.Users, picture inventory.Picture,
+func tellOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question, users istio.Users, picture inventory.Snapshot,
 ) (account, error) {
 	known := versions(ctx, q)
 	observed, err := istio.Observe(ctx, reader, key.Name, known, users)

@@ -58,7 +58,7 @@ func (c *cluster) followIstio(ctx context.Context, r resource) (lookout, error) 
 		return lookout{}, err
 	}
 	workloads := inventory.New(f.notify)
-	fed, err := workloads.Feed(ctx, f.informers, f.informers)
+	fed, err := workloads.Watch(ctx, f.informers, f.informers)
 	if err != nil {
 		return lookout{}, err
 	}
@@ -74,6 +74,6 @@ func (c *cluster) followIstio(ctx context.Context, r resource) (lookout, error) 
 		return lookout{}, err
 	}
 	return lookout{f.telling(func(ctx context.Context) (account, error) {
-		return tellOfIstio(ctx, f.informers, r.key, question{}, users, workloads.Picture())
+		return tellOfIstio(ctx, f.informers, r.key, question{}, users, workloads.Snapshot())
 	}), f.changed}, nil
 }

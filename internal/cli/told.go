@@ -20,7 +20,7 @@ func accountOfRevision(ctx context.Context, reader client.Reader, key client.Obj
 	if err := reader.Get(ctx, key, &revision); err != nil {
 		return account{}, fmt.Errorf("get IstioRevision %s: %w", key.Name, err)
 	}
-	users, err := usage.Survey(ctx, reader)
+	users, err := usage.List(ctx, reader)
 	if err != nil {
 		return account{}, err
 	}
@@ -40,7 +40,7 @@ func accountOfTag(ctx context.Context, reader client.Reader, key client.ObjectKe
 	if err := reader.Get(ctx, key, &tag); err != nil {
 		return account{}, fmt.Errorf("get IstioRevisionTag %s: %w", key.Name, err)
 	}
-	users, err := usage.Survey(ctx, reader)
+	users, err := usage.List(ctx, reader)
 	if err != nil {
 		return account{}, err
 	}

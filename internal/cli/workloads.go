@@ -30,7 +30,7 @@ func workloadsOf(o workload.Observed, own passage.Plan, now time.Time) *workload
 		return nil
 	}
 	if own.Target != "" && own.Target != o.Target.Name {
-		o = o.Aim(comingTarget(o, own))
+		o = o.WithTarget(comingTarget(o, own))
 	}
 	return &workloads{plan: workload.Plan(o, now), batching: o.Batching()}
 }
@@ -42,7 +42,7 @@ func comingTarget(o workload.Observed, own passage.Plan) workload.Target {
 			return o.TargetOf(&o.Revisions[i])
 		}
 	}
-	target := workload.Target{Name: own.Target, Waits: passage.Hold(v1.ReasonRevisionNotReady,
+	target := workload.Target{Name: own.Target, Hold: passage.Hold(v1.ReasonRevisionNotReady,
 		"they move when IstioRevision %s, which does not exist yet, is ready", own.Target)}
 	for _, step := range own.Steps {
 		if step.Action == istio.ActionCreate && step.Object.Name == own.Target {

@@ -31,7 +31,7 @@ const (
 // leaseTimes are what a leader and those that stand by wait for.
 type leaseTimes struct{ duration, renewDeadline, retryPeriod time.Duration }
 
-func timesOf(lease time.Duration) leaseTimes {
+func leaseTimesOf(lease time.Duration) leaseTimes {
 	return leaseTimes{duration: lease, renewDeadline: lease * 2 / 3, retryPeriod: lease / 8}
 }
 
@@ -44,7 +44,7 @@ func validateLease(lease time.Duration) error {
 
 // newLock makes the lease itself because the manager's own records events through the old events API, and the operator
 // would need a permission for that alone.
-func newLock(restConfig *rest.Config, options Options, felt *pulse, log logr.Logger) (resourcelock.Interface, error) {
+func newLock(restConfig *rest.Config, options Options, felt *leaseMonitor, log logr.Logger) (resourcelock.Interface, error) {
 	if !options.LeaderElection {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func newLock(restConfig *rest.Config, options Options, felt *pulse, log logr.Log
 	if err != nil {
 		return nil, fmt.Errorf("prepare the lease %s/%s: %w", namespace, leaseName, err)
 	}
-	return felt.through(lock), nil
+	return felt.wrap(lock), nil
 }
 
 // inside tells an operator that runs in the cluster it talks to from one that was handed the kubeconfig of another

@@ -47,13 +47,13 @@ func TestLeaseNamespace(t *testing.T) {
 
 func TestTimesOfALease(t *testing.T) {
 	for _, lease := range []time.Duration{shortestLeaseDuration, defaultLeaseDuration, time.Minute} {
-		times := timesOf(lease)
+		times := leaseTimesOf(lease)
 		// What client-go insists on, with the jitter that it adds to a retry.
 		if times.duration <= times.renewDeadline || times.renewDeadline <= times.retryPeriod*12/10 {
 			t.Errorf("of %s: %+v", lease, times)
 		}
 	}
-	if got, want := timesOf(defaultLeaseDuration), (leaseTimes{12 * time.Second, 8 * time.Second, 1500 * time.Millisecond}); got != want {
+	if got, want := leaseTimesOf(defaultLeaseDuration), (leaseTimes{12 * time.Second, 8 * time.Second, 1500 * time.Millisecond}); got != want {
 		t.Errorf("by default: %+v, want %+v", got, want)
 	}
 }

@@ -28,8 +28,8 @@ func NewLogger(w io.Writer, format, level string) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(w, options))
 }
 
-// adoptLogger makes the libraries that log through globals of their own speak through ours.
-func adoptLogger(log logr.Logger) {
+// setLogger makes the libraries that log through globals of their own speak through ours.
+func setLogger(log logr.Logger) {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	// Helm's is talk that nobody asked for.

@@ -25,7 +25,7 @@ func migrateStored(config *rest.Config, names []string, log logr.Logger) leaderR
 		backoff := wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Cap: time.Hour, Steps: 1 << 30}
 		for {
 			_, err := crds.Migrate(ctx, config, crds.MigrateOptions{
-				Names: names, Log: log, Progress: tellMigration(log),
+				Names: names, Log: log, Progress: logMigration(log),
 				Refused: func(object string, err error) {
 					log.Error(err, "a stored object was left in its older version", "object", object)
 				},
@@ -44,7 +44,7 @@ func migrateStored(config *rest.Config, names []string, log logr.Logger) leaderR
 	}
 }
 
-func tellMigration(log logr.Logger) func(crds.Migration) {
+func logMigration(log logr.Logger) func(crds.Migration) {
 	return func(m crds.Migration) {
 		if len(m.From) == 0 {
 			return

@@ -25,7 +25,7 @@ import (
 
 // Run runs the passages until the context ends. Options are validated ones.
 func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr.Logger) error {
-	adoptLogger(log)
+	setLogger(log)
 	passages, err := selectPassages(Passages(), options.Passages)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 
 	ready := &readiness{}
 	ready.waitingFor("the API server")
-	felt := &pulse{server: restConfig.Host, times: timesOf(options.LeaderElectionLeaseDuration)}
+	felt := &leaseMonitor{server: restConfig.Host, times: leaseTimesOf(options.LeaderElectionLeaseDuration)}
 	listening, err := servers(restConfig, options, ready, felt, log)
 	if err != nil {
 		return err
@@ -72,9 +72,9 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 // runPassages starts everything in an order in which nothing waits for what comes later: the certificate, the webhooks
 // that present it, the CRDs that name the webhooks, and the caches that need the objects of these CRDs.
 func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Config, options Options, passages []Passage,
-	ready *readiness, felt *pulse, log logr.Logger,
+	ready *readiness, felt *leaseMonitor, log logr.Logger,
 ) error {
-	if err := persist(ctx, log, startBackoff(), "reach the API server", reachServer(restConfig)); err != nil {
+	if err := retryTransient(ctx, log, startBackoff(), "reach the API server", reachServer(restConfig)); err != nil {
 		return err
 	}
 	hooks := newWebhooks(restConfig, options, passages, log)
@@ -86,7 +86,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	names := crdsOf(passages)
 	if options.InstallCRDs {
 		ready.waitingFor("the CRDs to be installed")
-		if err := persist(ctx, log, startBackoff(), "install CRDs", installCRDs(restConfig, names, hooks, log)); err != nil {
+		if err := retryTransient(ctx, log, startBackoff(), "install CRDs", installCRDs(restConfig, names, hooks, log)); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	if err != nil {
 		return err
 	}
-	life := newLifetime(ctx)
+	life := newManagerRunner(ctx)
 	mgr, err := newManager(life, restConfig, options, scheme, felt, log)
 	if err != nil {
 		return err
@@ -124,13 +124,13 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 		go func() {
 			if toolscache.WaitForCacheSync(ctx.Done(), early...) {
 				getReady()
-				felt.meanwhile(ctx, reachServer(restConfig), ready.synced.Load)
+				felt.pollServer(ctx, reachServer(restConfig), ready.synced.Load)
 			}
 		}()
 	}
 	err = mgr.Add(syncedRunnable(func() {
 		ready.synced.Store(true)
-		life.goesOn(ctx)
+		life.cachesSynced(ctx)
 		getReady()
 	}))
 	if err != nil {
@@ -154,7 +154,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, scheme *runtime.Scheme, option
 	early, late := []toolscache.InformerSynced{}, false
 	for _, p := range passages {
 		served := kindsServed(mgr.GetRESTMapper(), scheme, p.Caches)
-		if err := persist(ctx, log, startBackoff(), "find the kinds of passage "+p.Name, served); err != nil {
+		if err := retryTransient(ctx, log, startBackoff(), "find the kinds of passage "+p.Name, served); err != nil {
 			return nil, err
 		}
 		for _, kind := range p.Caches {
@@ -180,7 +180,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, scheme *runtime.Scheme, option
 	return early, nil
 }
 
-func newManager(life lifetime, restConfig *rest.Config, options Options, scheme *runtime.Scheme, felt *pulse, log logr.Logger) (ctrl.Manager, error) {
+func newManager(life managerRunner, restConfig *rest.Config, options Options, scheme *runtime.Scheme, felt *leaseMonitor, log logr.Logger) (ctrl.Manager, error) {
 	lock, err := newLock(restConfig, options, felt, log)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func newManager(life lifetime, restConfig *rest.Config, options Options, scheme 
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:      scheme,
 		Logger:      log,
-		BaseContext: func() context.Context { return life.base },
+		BaseContext: func() context.Context { return life.baseCtx },
 		// A kind that no passage declared is refused, never cached by accident: one stray Get of a Secret would
 		// otherwise hold every Secret of the cluster in memory.
 		Cache: cache.Options{ReaderFailOnMissingInformer: true},

@@ -48,7 +48,7 @@ func (r *readiness) check() error {
 
 // servers are the listeners that options ask for. They are the operator's own rather than the manager's because they
 // must answer before there is a manager: an operator that waits for its API server is alive, and not ready.
-func servers(config *rest.Config, options Options, ready *readiness, felt *pulse, log logr.Logger) ([]*manager.Server, error) {
+func servers(config *rest.Config, options Options, ready *readiness, felt *leaseMonitor, log logr.Logger) ([]*manager.Server, error) {
 	var all []*manager.Server
 	add := func(name, address string, handler http.Handler, wrap func(net.Listener) (net.Listener, error)) error {
 		if disabled(address) {
@@ -92,7 +92,7 @@ func servers(config *rest.Config, options Options, ready *readiness, felt *pulse
 	return all, nil
 }
 
-func probesHandler(ready *readiness, felt *pulse) http.Handler {
+func probesHandler(ready *readiness, felt *leaseMonitor) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	// Not controller-runtime's handler, which withholds the reason.

@@ -23,7 +23,7 @@ func get(t *testing.T, handler http.Handler, path string) (int, string) {
 
 func TestProbes(t *testing.T) {
 	ready := &readiness{}
-	felt := &pulse{server: "https://192.0.2.1:6443", times: timesOf(defaultLeaseDuration)}
+	felt := &leaseMonitor{server: "https://192.0.2.1:6443", times: leaseTimesOf(defaultLeaseDuration)}
 	probes := probesHandler(ready, felt)
 
 	ready.waitingFor("the API server")
@@ -43,7 +43,7 @@ func TestProbes(t *testing.T) {
 	}
 
 	synctest.Test(t, func(t *testing.T) {
-		felt.asked(time.Now().Add(-time.Minute))
+		felt.recordRequest(time.Now().Add(-time.Minute))
 		if code, _ := get(t, probes, "/readyz"); code != http.StatusServiceUnavailable {
 			t.Errorf("/readyz says %d although the API server is silent", code)
 		}

@@ -76,7 +76,7 @@ func (w *webhooks) serve(ctx context.Context, group *errgroup.Group, ready *read
 	if w.source, err = w.newSource(); err != nil {
 		return err
 	}
-	if err := persist(ctx, w.log, startBackoff(), "load the webhook certificate", w.load); err != nil {
+	if err := retryTransient(ctx, w.log, startBackoff(), "load the webhook certificate", w.load); err != nil {
 		return err
 	}
 	listener, err := w.bind(ctx)

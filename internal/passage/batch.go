@@ -100,7 +100,7 @@ func (d Decision) Settled() bool {
 // lags behind them, a started step looks like one that has yet to start.
 func Next(plan Plan, batching Batching, now time.Time) Decision {
 	size := batching.size()
-	r := read(plan.Steps, size, latestCredible(batching, now))
+	r := readBatches(plan.Steps, size, latestCredible(batching, now))
 	plan.Steps = r.steps
 	d := Decision{
 		Plan:    plan,
@@ -109,14 +109,14 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 		Batches: r.batches,
 	}
 
-	goesOn := r.goesOn(batching.Delay)
+	goesOn := r.resumesAt(batching.Delay)
 	switch {
 	case r.settled() && !plan.heldUnplanned():
 		d.finish(r)
 
 	case batching.FailFast && len(r.failed) > 0 && r.waiting() > 0:
 		d.nothing(Stopped, CodeStepFailed, "%s failed: nothing more starts until that is retried, %d left",
-			r.names(r.failed), r.waiting())
+			r.describeSteps(r.failed), r.waiting())
 
 	case plan.Hold != nil:
 		d.Outcome, d.Reason = Held, plan.Hold
@@ -126,23 +126,23 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 
 	case len(r.preparing) > 0:
 		d.nothing(InProgress, CodePreparing, "waiting for %s to settle before anything is disturbed",
-			r.names(r.preparing))
+			r.describeSteps(r.preparing))
 
 	case len(r.running) > size && len(r.queue) > 0:
 		d.nothing(InProgress, CodeBatchRunning, "waiting for %s to settle: %d run, more than the batch size of %d",
-			r.names(r.running), len(r.running), size)
+			r.describeSteps(r.running), len(r.running), size)
 
-	case len(r.running) > 0 && (r.opensAnother() || len(r.running) == size):
-		d.nothing(InProgress, CodeBatchRunning, "waiting for %s to settle", r.names(r.running))
+	case len(r.running) > 0 && (r.startsNewBatch() || len(r.running) == size):
+		d.nothing(InProgress, CodeBatchRunning, "waiting for %s to settle", r.describeSteps(r.running))
 
 	case len(r.running) == 0 && now.Before(goesOn):
 		d.nothing(Delaying, CodeBatchDelay, "%s follows at %s, %s after the last step settled",
-			r.nextName(), goesOn.UTC().Format(time.RFC3339), batching.Delay)
+			r.describeNext(), goesOn.UTC().Format(time.RFC3339), batching.Delay)
 		d.LookAgain = goesOn
 
 	default:
 		d.Outcome, d.Batch = InProgress, r.nextBatch()
-		d.Start = r.pick(r.front(size - len(r.running)))
+		d.Start = r.pick(r.nextSteps(size - len(r.running)))
 	}
 	return d
 }
@@ -163,10 +163,10 @@ func (d *Decision) nothing(outcome Outcome, code Code, format string, args ...an
 	d.Outcome, d.Reason = outcome, &reason
 }
 
-func (d *Decision) finish(r reading) {
+func (d *Decision) finish(r batchState) {
 	switch {
 	case len(r.failed) > 0:
-		d.nothing(CompletedWithFailures, CodeStepFailed, "%s failed, all others have settled", r.names(r.failed))
+		d.nothing(CompletedWithFailures, CodeStepFailed, "%s failed, all others have settled", r.describeSteps(r.failed))
 	case r.done == 0:
 		d.nothing(Completed, CodeNothingLeft, "nothing to do")
 	default:

@@ -44,25 +44,25 @@ type Shared struct {
 
 // Setup adds the passage to the manager.
 func Setup(mgr ctrl.Manager, source charts.Source) (Shared, error) {
-	own, err := ownWritesFirst(mgr)
+	own, err := newConsistentClient(mgr)
 	if err != nil {
 		return Shared{}, err
 	}
-	refusals := usage.NewRefusals()
-	surroundings, err := newSurroundings(mgr, refusals)
+	refusals := usage.NewWatchErrors()
+	surroundings, err := newInstalledCache(mgr, refusals)
 	if err != nil {
 		return Shared{}, err
 	}
 	return Shared{Client: own, Users: surroundings.GetCache()}, setup(mgr, source, own, surroundings, refusals)
 }
 
-func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundings cluster.Cluster, refusals *usage.Refusals) error {
+func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundings cluster.Cluster, refusals *usage.WatchErrors) error {
 	ctx := context.Background()
 	users, err := usage.NewTracker(ctx, surroundings.GetCache(), mgr.GetCache())
 	if err != nil {
 		return err
 	}
-	users.Mind(refusals)
+	users.SetWatchErrors(refusals)
 	objects, err := installer.NewObjects(ctx, surroundings.GetCache(), mgr.GetRESTMapper())
 	if err != nil {
 		return err
@@ -72,11 +72,11 @@ func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundin
 		return err
 	}
 	tools := controlplane.Tools{
-		Client:  own,
-		Objects: objects,
-		Keeper:  installer.NewKeeper(objects, surroundings.GetAPIReader(), releases),
-		Charts:  installer.NewCharts(source),
-		Users:   users,
+		Client:   own,
+		Objects:  objects,
+		Releases: installer.NewReleaseClient(objects, surroundings.GetAPIReader(), releases),
+		Charts:   installer.NewCharts(source),
+		Users:    users,
 	}
 	if err := istio.Setup(mgr, own, tools.Charts, users); err != nil {
 		return fmt.Errorf("watch Istios: %w", err)
@@ -90,9 +90,9 @@ func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundin
 	return nil
 }
 
-// ownWritesFirst is a client that reads its own writes: a plan made from a cache that has not seen our last write would
+// newConsistentClient is a client that reads its own writes: a plan made from a cache that has not seen our last write would
 // write it again. The manager's client is not like this because it would then cache every kind that anybody writes.
-func ownWritesFirst(mgr ctrl.Manager) (client.Client, error) {
+func newConsistentClient(mgr ctrl.Manager) (client.Client, error) {
 	c, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(),
 		Scheme:     mgr.GetScheme(),
@@ -108,10 +108,10 @@ func ownWritesFirst(mgr ctrl.Manager) (client.Client, error) {
 	return c, nil
 }
 
-// newSurroundings caches what is installed, which all carries a label, and the metadata of what may use it.
-func newSurroundings(mgr ctrl.Manager, refusals *usage.Refusals) (cluster.Cluster, error) {
+// newInstalledCache caches what is installed, which all carries a label, and the metadata of what may use it.
+func newInstalledCache(mgr ctrl.Manager, refusals *usage.WatchErrors) (cluster.Cluster, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
-	config.WarningHandler, config.WarningHandlerWithContext = nil, release.Remarks{}
+	config.WarningHandler, config.WarningHandlerWithContext = nil, release.WarningLogger{}
 	surroundings, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = mgr.GetScheme()
 		o.HTTPClient = mgr.GetHTTPClient()
@@ -120,7 +120,7 @@ func newSurroundings(mgr ctrl.Manager, refusals *usage.Refusals) (cluster.Cluste
 			DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1.LabelPassage: v1.PassageRevision}),
 			ByObject:                    usage.CacheOptions(),
 			ReaderFailOnMissingInformer: true,
-			DefaultWatchErrorHandler:    refusals.WatchFailed,
+			DefaultWatchErrorHandler:    refusals.HandleWatchError,
 		}
 	})
 	if err != nil {

@@ -132,7 +132,7 @@ func (s *world) tag(name, want string) {
 
 func (s *world) survey() *usage.Snapshot {
 	s.t.Helper()
-	snapshot, err := usage.Survey(s.t.Context(), s.Client)
+	snapshot, err := usage.List(s.t.Context(), s.Client)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -221,7 +221,7 @@ func TestSurveyPages(t *testing.T) {
 		want = append(want, usage.Reference{Kind: v1.IstioRevisionTagKind, Name: name, By: "spec.targetRef"})
 	}
 	small := &smallPages{Reader: s.Client}
-	snapshot, err := usage.Survey(t.Context(), small)
+	snapshot, err := usage.List(t.Context(), small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestSurveyPages(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := usage.Survey(ctx, s.Client); err == nil || !strings.HasPrefix(err.Error(), "list every Namespace to see what it uses: ") {
+	if _, err := usage.List(ctx, s.Client); err == nil || !strings.HasPrefix(err.Error(), "list every Namespace to see what it uses: ") {
 		t.Errorf("cannot read: %v", err)
 	}
 }

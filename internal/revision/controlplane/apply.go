@@ -16,7 +16,7 @@ import (
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
 	var left []error
 	for _, step := range steps {
-		if err := r.carryOut(ctx, o, step); err != nil {
+		if err := r.applyStep(ctx, o, step); err != nil {
 			left = append(left, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
 			if step.Action == installer.ActionRestore {
 				continue // the others can be restored all the same
@@ -38,23 +38,23 @@ var eventReasons = map[passage.Action]string{
 	installer.ActionUninstall: "Uninstalled",
 }
 
-func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step) error {
+func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Step) error {
 	if step.Action == installer.ActionUninstall {
-		return r.keeper.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
+		return r.releases.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
 	}
-	if err := installer.Protect(ctx, r.client, o.Revision); err != nil {
+	if err := installer.AddFinalizer(ctx, r.client, o.Revision); err != nil {
 		return err
 	}
 	for _, shared := range []installer.Release{o.Base, o.Validator} {
-		if concerns(shared, step) {
-			return r.keeper.Apply(ctx, shared, step)
+		if isStepOf(shared, step) {
+			return r.releases.Apply(ctx, shared, step)
 		}
 	}
-	return r.keeper.Apply(ctx, o.Istiod, step)
+	return r.releases.Apply(ctx, o.Istiod, step)
 }
 
-// concerns tells whether a step was made for a release.
-func concerns(rel installer.Release, step passage.Step) bool {
+// isStepOf tells whether a step was made for a release.
+func isStepOf(rel installer.Release, step passage.Step) bool {
 	for _, s := range installer.Steps(rel, false) {
 		if s.Object == step.Object {
 			return true

@@ -30,11 +30,11 @@ const workers = 4
 // Tools are what the controller works with.
 type Tools struct {
 	// Client reads its own writes.
-	Client  client.Client
-	Objects *installer.Objects
-	Keeper  *installer.Keeper
-	Charts  *installer.Charts
-	Users   *usage.Tracker
+	Client   client.Client
+	Objects  *installer.Objects
+	Releases *installer.ReleaseClient
+	Charts   *installer.Charts
+	Users    *usage.Tracker
 }
 
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;patch
@@ -47,13 +47,13 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 		cache:    mgr.GetCache(),
 		live:     mgr.GetAPIReader(),
 		objects:  tools.Objects,
-		keeper:   tools.Keeper,
+		releases: tools.Releases,
 		charts:   tools.Charts,
 		users:    tools.Users,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
 		now:      time.Now,
 	}
-	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.all(ctx) })
+	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.requestsForAll(ctx) })
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("istiorevision").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -72,12 +72,12 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 		// A tag may hold, or give up, the name of a revision; the one called default decides who validates.
 		Watches(&v1.IstioRevisionTag{}, all, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(tools.Users.Source()).
-		WatchesRawSource(tools.Users.Doubts(r.all))
+		WatchesRawSource(tools.Users.WatchErrorSource(r.requestsForAll))
 	return tools.Objects.Watch(b, installer.Watch{
 		Kind:          v1.IstioRevisionKind,
 		ReleaseSuffix: istiodSuffix,
-		Unowned:       r.all,
-		Namespace:     r.in,
+		Unowned:       r.requestsForAll,
+		Namespace:     r.requestsInNamespace,
 	}).Complete(r)
 }
 
@@ -86,7 +86,7 @@ type reconciler struct {
 	cache    client.Reader
 	live     client.Reader
 	objects  *installer.Objects
-	keeper   *installer.Keeper
+	releases *installer.ReleaseClient
 	charts   *installer.Charts
 	users    *usage.Tracker
 	recorder events.EventRecorder
@@ -104,7 +104,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	decision := passage.Next(plan, passage.Batching{}, r.now())
 	applyErr := r.apply(ctx, observed, decision.Start)
 	if apierrors.IsConflict(applyErr) {
-		return ctrl.Result{RequeueAfter: installer.ConflictPause}, nil
+		return ctrl.Result{RequeueAfter: installer.ConflictRequeueDelay}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
 		if observed, err = r.observe(ctx, request.Name, true); err != nil {
@@ -113,33 +113,33 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		plan = Plan(observed)
 	}
 	if observed.beingDeleted() && applyErr == nil && len(plan.Steps) == 0 {
-		err := installer.LetGo(ctx, r.client, observed.Revision)
+		err := installer.RemoveFinalizer(ctx, r.client, observed.Revision)
 		if err != nil || len(observed.Revision.Finalizers) == 0 {
 			return ctrl.Result{}, err
 		}
 		plan = Plan(observed)
 	}
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
-		return installer.Unreported(applyErr, err)
+		return installer.StatusError(applyErr, err)
 	}
-	result, err := installer.Result(plan, errors.Join(applyErr, observed.Unread), r.charts.AskAgain())
+	result, err := installer.Result(plan, errors.Join(applyErr, observed.DeploymentsErr), r.charts.RetryInterval())
 	if err == nil && !observed.Usage.Known() {
-		result = installer.InDoubt(result)
+		result = installer.RequeueUnknownUsage(result)
 	}
 	return result, err
 }
 
-// all are the requests for every revision.
-func (r *reconciler) all(ctx context.Context) []ctrl.Request {
-	return r.matching(ctx, func(*v1.IstioRevision) bool { return true })
+// requestsForAll are the requests for every revision.
+func (r *reconciler) requestsForAll(ctx context.Context) []ctrl.Request {
+	return r.requestsMatching(ctx, func(*v1.IstioRevision) bool { return true })
 }
 
-// in are the requests for the revisions of a namespace.
-func (r *reconciler) in(ctx context.Context, namespace string) []ctrl.Request {
-	return r.matching(ctx, func(revision *v1.IstioRevision) bool { return revision.Spec.Namespace == namespace })
+// requestsInNamespace are the requests for the revisions of a namespace.
+func (r *reconciler) requestsInNamespace(ctx context.Context, namespace string) []ctrl.Request {
+	return r.requestsMatching(ctx, func(revision *v1.IstioRevision) bool { return revision.Spec.Namespace == namespace })
 }
 
-func (r *reconciler) matching(ctx context.Context, match func(*v1.IstioRevision) bool) []ctrl.Request {
+func (r *reconciler) requestsMatching(ctx context.Context, match func(*v1.IstioRevision) bool) []ctrl.Request {
 	var list v1.IstioRevisionList
 	if err := r.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the IstioRevisions that something concerns")

@@ -35,9 +35,9 @@ type Observed struct {
 	// Strays are shared releases that this revision has to remove.
 	Strays      []release.State
 	Deployments []appsv1.Deployment
-	// Unread is why it is not known how the Deployments are.
-	Unread error
-	Usage  usage.Usage
+	// DeploymentsErr is why it is not known how the Deployments are.
+	DeploymentsErr error
+	Usage          usage.Usage
 }
 
 // reported means that all that the spec asks for has once been installed.
@@ -58,7 +58,7 @@ func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Obse
 	if o.Tag, err = r.tag(ctx, name); err != nil {
 		return o, err
 	}
-	if o.Namespace, err = r.objects.Namespace(ctx, o.Revision.Spec.Namespace); err != nil {
+	if o.Namespace, err = r.objects.NamespaceExists(ctx, o.Revision.Spec.Namespace); err != nil {
 		return o, err
 	}
 	if o.Istiod, err = r.observeIstiod(ctx, o.Revision); err != nil {
@@ -68,9 +68,9 @@ func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Obse
 		return o, err
 	}
 	for _, observed := range []*installer.Release{&o.Istiod, &o.Base, &o.Validator} {
-		observed.Heed(o.Revision.Status.Conditions, o.Revision.Generation, r.now())
+		observed.SkipRefused(o.Revision.Status.Conditions, o.Revision.Generation, r.now())
 	}
-	o.Deployments, o.Unread = r.deployments(ctx, o.Istiod.Deployments, fresh)
+	o.Deployments, o.DeploymentsErr = r.deployments(ctx, o.Istiod.Deployments, fresh)
 	return o, ctx.Err()
 }
 
@@ -132,10 +132,10 @@ func (r *reconciler) observeRelease(ctx context.Context, wanted release.Spec, ch
 	var unavailable error
 	if want {
 		if wanted.Chart, unavailable = r.charts.Load(ctx, chart, wanted.ChartVersion); unavailable == nil {
-			return r.keeper.Observe(ctx, wanted)
+			return r.releases.Observe(ctx, wanted)
 		}
 	}
-	state, err := r.keeper.State(ctx, wanted.Namespace, wanted.Name)
+	state, err := r.releases.State(ctx, wanted.Namespace, wanted.Name)
 	return installer.Release{Name: wanted.Name, Namespace: wanted.Namespace, State: state, Err: unavailable}, err
 }
 
@@ -148,11 +148,11 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 	if err != nil {
 		return err
 	}
-	bases, err := r.keeper.Releases(ctx, BaseRelease)
+	bases, err := r.releases.Releases(ctx, BaseRelease)
 	if err != nil {
 		return err
 	}
-	validators, err := r.keeper.Releases(ctx, ValidatorRelease)
+	validators, err := r.releases.Releases(ctx, ValidatorRelease)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (r *reconciler) siblings(ctx context.Context) ([]Sibling, error) {
 	var siblings []Sibling
 	for i := range list.Items {
 		revision := &list.Items[i]
-		exists, err := r.objects.Namespace(ctx, revision.Spec.Namespace)
+		exists, err := r.objects.NamespaceExists(ctx, revision.Spec.Namespace)
 		if err != nil {
 			return nil, err
 		}

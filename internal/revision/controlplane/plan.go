@@ -23,8 +23,8 @@ func Plan(o Observed) passage.Plan {
 		Steps:   []passage.Step{},
 	}
 	if o.beingDeleted() {
-		if plan.Steps = append(plan.Steps, removal(o)...); len(plan.Steps) == 0 {
-			plan.Hold = installer.Lingering(o.Revision)
+		if plan.Steps = append(plan.Steps, removalSteps(o)...); len(plan.Steps) == 0 {
+			plan.Hold = installer.RemainingFinalizers(o.Revision)
 		}
 		return plan
 	}
@@ -43,7 +43,7 @@ func Plan(o Observed) passage.Plan {
 		plan.Steps = append(plan.Steps, installer.Steps(o.Base, o.reported())...)
 	}
 	// Control planes come after what they share, of their own version or a newer one. One that runs is not held up by it.
-	waits := !covers(o.Base.State, o.Revision.Spec.Version) && !o.Istiod.Stands(o.reported())
+	waits := !coversVersion(o.Base.State, o.Revision.Spec.Version) && !o.Istiod.IsUpToDate(o.reported())
 	// What can never be installed has nothing to wait for.
 	if o.Istiod.Err == nil && (waits || !o.Istiod.State.Exists && len(plan.Steps) > 0) {
 		plan.Steps = append(plan.Steps, passage.Step{
@@ -51,9 +51,9 @@ func Plan(o Observed) passage.Plan {
 			Action: installer.ActionInstall,
 			To:     o.Revision.Spec.Version,
 			State:  passage.Running,
-			Reason: passage.Because(v1.ReasonNotInstalled, "it waits for release %s, which brings Istio's CRDs%s", BaseRelease, o.leader()),
+			Reason: passage.Because(v1.ReasonNotInstalled, "it waits for release %s, which brings Istio's CRDs%s", BaseRelease, o.describeLead()),
 		})
-		plan.Steps = append(plan.Steps, tidying(o)...)
+		plan.Steps = append(plan.Steps, strayRemovals(o)...)
 		return plan
 	}
 	if o.IsDefault {
@@ -64,12 +64,12 @@ func Plan(o Observed) passage.Plan {
 	if len(istiod) == 0 {
 		plan.Steps = append(plan.Steps, runStep(o))
 	}
-	plan.Steps = append(plan.Steps, tidying(o)...)
+	plan.Steps = append(plan.Steps, strayRemovals(o)...)
 	return plan
 }
 
-// tidying removes shared releases from where they were before. New before old: they go when the others are there.
-func tidying(o Observed) []passage.Step {
+// strayRemovals removes shared releases from where they were before. New before old: they go when the others are there.
+func strayRemovals(o Observed) []passage.Step {
 	successors := map[string]installer.Release{}
 	if o.Leads {
 		successors[BaseRelease] = o.Base
@@ -93,8 +93,8 @@ func tidying(o Observed) []passage.Step {
 	return steps
 }
 
-// leader names who looks after the base release, for those who wait for it.
-func (o Observed) leader() string {
+// describeLead names who looks after the base release, for those who wait for it.
+func (o Observed) describeLead() string {
 	switch {
 	case o.Leads:
 		return ""
@@ -104,9 +104,9 @@ func (o Observed) leader() string {
 	return "; IstioRevision " + o.Lead + " installs it, and its status says how far it is"
 }
 
-// covers tells whether a control plane of a version finds the CRDs that it needs.
-func covers(base release.State, version string) bool {
-	return base.Deployed() && newer(base.ChartVersion, version) == base.ChartVersion
+// coversVersion tells whether a control plane of a version finds the CRDs that it needs.
+func coversVersion(base release.State, version string) bool {
+	return base.Deployed() && newerVersion(base.ChartVersion, version) == base.ChartVersion
 }
 
 // blockedState tells what a person must solve from what solves itself.
@@ -137,7 +137,7 @@ func whileNamespaceIsMissing(o Observed) *passage.Reason {
 		o.Revision.Spec.Namespace)
 }
 
-func removal(o Observed) []passage.Step {
+func removalSteps(o Observed) []passage.Step {
 	step := func(namespace, name, why string) passage.Step {
 		return passage.Step{
 			Object: installer.Object(namespace, name),
@@ -179,8 +179,8 @@ func serving(o Observed) (bool, passage.Reason) {
 		// Of what was in it, the cache may hear later.
 		return false, passage.Because(v1.ReasonIstiodNotReady, "namespace %s does not exist", o.Revision.Spec.Namespace)
 	}
-	if o.Unread != nil {
-		return false, unreadable(o.Unread)
+	if o.DeploymentsErr != nil {
+		return false, readErrorReason(o.DeploymentsErr)
 	}
 	for _, key := range o.Istiod.Deployments {
 		if !slices.ContainsFunc(o.Deployments, func(d appsv1.Deployment) bool { return client.ObjectKeyFromObject(&d) == key }) {
@@ -195,8 +195,8 @@ func serving(o Observed) (bool, passage.Reason) {
 	return true, passage.Because(v1.ReasonIstiodReady, "istiod serves")
 }
 
-// unreadable says only what reads the same every time.
-func unreadable(err error) passage.Reason {
+// readErrorReason says only what reads the same every time.
+func readErrorReason(err error) passage.Reason {
 	if apierrors.IsForbidden(err) {
 		return passage.Because(v1.ReasonReadinessCheckFailed, "%v; let the operator read Deployments, as the Fairlead chart does", err)
 	}

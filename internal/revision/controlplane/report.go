@@ -24,14 +24,14 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	}
 	configuration := &statusConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: installer.Unchanged(o.Revision),
+		ObjectMetaApplyConfiguration: installer.AtResourceVersion(o.Revision),
 		Status:                       status,
 	}
 	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of IstioRevision %s: %w", o.Revision.Name, err)
 	}
-	installer.Warn(ctx, r.recorder, o.Revision, o.Revision.Status.Conditions, status.Conditions)
+	installer.RecordFailure(ctx, r.recorder, o.Revision, o.Revision.Status.Conditions, status.Conditions)
 	return nil
 }
 
@@ -70,10 +70,10 @@ func ready(o Observed, reconciled metav1.Condition) metav1.Condition {
 		why = passage.Because(v1.ReasonBeingDeleted, "the control plane is being removed")
 	case !o.Istiod.State.Exists:
 		why = passage.Because(v1.ReasonIstiodNotReady, "istiod is not installed; the condition Reconciled says why")
-	case reconciled.Status != metav1.ConditionTrue && !o.Istiod.Stands(o.reported()):
+	case reconciled.Status != metav1.ConditionTrue && !o.Istiod.IsUpToDate(o.reported()):
 		// What runs is something else than what is asked for.
 		why = passage.Because(v1.ReasonIstiodNotReady, "istiod is not as the spec asks; the condition Reconciled says why")
-	case o.Unread != nil:
+	case o.DeploymentsErr != nil:
 		condition.Status = metav1.ConditionUnknown
 	case serves:
 		condition.Status = metav1.ConditionTrue

@@ -59,20 +59,20 @@ func TestStatusThatCannotBeKnown(t *testing.T) {
 		want   string
 	}{
 		"istiod may not be read": {
-			func(o *Observed) { o.Unread = apierrors.NewForbidden(deployments, "istiod", errors.New("no")) }, v1.ConditionReady,
+			func(o *Observed) { o.DeploymentsErr = apierrors.NewForbidden(deployments, "istiod", errors.New("no")) }, v1.ConditionReady,
 			`Unknown ReadinessCheckFailed: deployments.apps "istiod" is forbidden: no; let the operator read Deployments, as the Fairlead chart does`,
 		},
 		"nobody answers": {
-			func(o *Observed) { o.Unread = errors.New("dial tcp: connection refused") }, v1.ConditionReady,
+			func(o *Observed) { o.DeploymentsErr = errors.New("dial tcp: connection refused") }, v1.ConditionReady,
 			"Unknown ReadinessCheckFailed: istiod's Deployment could not be read (no answer from the API server), " +
 				"which will be tried again; details are in the operator's log",
 		},
 		"nothing is installed, whatever can be read": {
-			func(o *Observed) { o.Istiod, o.Unread = missing(o.Istiod.Wanted), errors.New("no") }, v1.ConditionReady,
+			func(o *Observed) { o.Istiod, o.DeploymentsErr = missing(o.Istiod.Wanted), errors.New("no") }, v1.ConditionReady,
 			"False IstiodNotReady: istiod is not installed; the condition Reconciled says why",
 		},
 		"pods may not be seen": {
-			func(o *Observed) { o.Usage.Unseen = []string{"namespaces", "pods"} }, v1.ConditionInUse,
+			func(o *Observed) { o.Usage.Forbidden = []string{"namespaces", "pods"} }, v1.ConditionInUse,
 			"Unknown UsageCheckFailed: who uses it is not known, because the API server refuses to show namespaces and pods; " +
 				"let the operator list and watch them everywhere again, as the Fairlead chart does. Until then no revision is pruned",
 		},

@@ -18,7 +18,7 @@ import (
 // apply carries out steps of a plan.
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
 	for _, step := range steps {
-		if err := r.carryOut(ctx, o, step); err != nil {
+		if err := r.applyStep(ctx, o, step); err != nil {
 			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
@@ -32,14 +32,14 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 	return nil
 }
 
-func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step) error {
+func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Step) error {
 	have := o.revision(step.Object.Name)
 	switch step.Action {
 	case ActionRetire:
 		retired := have.DeepCopy()
 		retired.Spec = have.Written
 		retired.OwnerReferences = desiredRevision(o.Istio, have.Spec.Version).OwnerReferences
-		retired.Annotations = map[string]string{v1.AnnotationInactiveSince: clock(r.now())}
+		retired.Annotations = map[string]string{v1.AnnotationInactiveSince: formatTime(r.now())}
 		return r.write(ctx, o, retired)
 	case ActionPrune:
 		// What has changed since the decision, a use of it perhaps, is a matter for a new one.

@@ -45,9 +45,9 @@ func Setup(mgr ctrl.Manager, consistent client.Client, charts *installer.Charts,
 		For(&v1.Istio{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).
-		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
+		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.requestsForRevision),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1.IstioRevisionTag{}, handler.EnqueueRequestsFromMapFunc(followed),
+		Watches(&v1.IstioRevisionTag{}, handler.EnqueueRequestsFromMapFunc(requestsForTag),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Complete(r)
 }
@@ -62,17 +62,17 @@ type reconciler struct {
 	now      func() time.Time
 }
 
-// settling is how long a status may lag behind.
-const settling = 5 * time.Second
+// statusPollInterval is how long a status may lag behind.
+const statusPollInterval = 5 * time.Second
 
-// conflictPause lets the cache see what somebody else has just written.
-const conflictPause = 100 * time.Millisecond
+// conflictRequeueDelay lets the cache see what somebody else has just written.
+const conflictRequeueDelay = 100 * time.Millisecond
 
 // Reconcile observes, plans, applies and reports one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if !r.users.HasSynced() {
 		// What is not known to be used yet must not be taken for unused.
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	observed, err := r.observe(ctx, request.Name)
 	if apierrors.IsNotFound(err) {
@@ -84,7 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if observed.beingDeleted() {
 		// Its revisions go after it. Until then there is somebody to read what it says.
 		if err := r.report(ctx, observed, Plan(observed, r.now()), nil); err != nil {
-			return installer.Unreported(nil, err)
+			return installer.StatusError(nil, err)
 		}
 		return ctrl.Result{}, nil
 	}
@@ -95,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsConflict(applyErr) {
 		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
 		ctrl.LoggerFrom(ctx).V(1).Info("decided on what has changed meanwhile", "why", applyErr.Error())
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
 		if observed, err = r.observe(ctx, request.Name); err != nil {
@@ -105,15 +105,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
-		return installer.Unreported(applyErr, err)
+		return installer.StatusError(applyErr, err)
 	}
 	if apierrors.IsInvalid(applyErr) {
-		return ctrl.Result{RequeueAfter: installer.RefusalLasts}, nil
+		return ctrl.Result{RequeueAfter: installer.RefusedRetryInterval}, nil
 	}
 	if applyErr != nil {
 		return ctrl.Result{}, applyErr
 	}
-	return ctrl.Result{RequeueAfter: r.lookAgain(observed, plan)}, nil
+	return ctrl.Result{RequeueAfter: r.requeueAfter(observed, plan)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
@@ -121,42 +121,42 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 	return Observe(ctx, r.client, name, Charts{Versions: versions, Err: err}, r.users)
 }
 
-// lookAgain is when time alone may change the plan: at the end of a grace period, or when there may be newer charts.
-func (r *reconciler) lookAgain(o Observed, plan passage.Plan) time.Duration {
+// requeueAfter is when time alone may change the plan: at the end of a grace period, or when there may be newer charts.
+func (r *reconciler) requeueAfter(o Observed, plan passage.Plan) time.Duration {
 	var after time.Duration
-	if !exact(o.Istio.Spec.Version) || o.Charts.Err != nil || unresolved(plan) {
+	if !isExactVersion(o.Istio.Spec.Version) || o.Charts.Err != nil || hasUnresolvedVersion(plan) {
 		after = r.charts.Refresh()
 	}
-	if disagreement(o, plan) || slices.ContainsFunc(plan.Steps, unknowable) {
-		after = settling
+	if statusLagsUsage(o, plan) || slices.ContainsFunc(plan.Steps, hasUnknownUsage) {
+		after = statusPollInterval
 	}
 	now := r.now()
-	if due, running := nextPruning(o, plan, now); running && (after == 0 || due.Sub(now) < after) {
+	if due, running := nextPruneTime(o, plan, now); running && (after == 0 || due.Sub(now) < after) {
 		after = due.Sub(now)
 	}
 	return after
 }
 
-// unknowable is a revision of which nobody knows whether it can go. That this changes is not told by an event.
-func unknowable(step passage.Step) bool {
+// hasUnknownUsage is a revision of which nobody knows whether it can go. That this changes is not told by an event.
+func hasUnknownUsage(step passage.Step) bool {
 	return step.Reason.Code == passage.Code(v1.ReasonUsageCheckFailed)
 }
 
-func unresolved(plan passage.Plan) bool {
+func hasUnresolvedVersion(plan passage.Plan) bool {
 	return slices.ContainsFunc(plan.Steps, func(s passage.Step) bool { return s.Action == ActionResolve })
 }
 
-// followed is the Istio that a tag follows.
-func followed(_ context.Context, tag client.Object) []ctrl.Request {
+// requestsForTag is the Istio that a tag follows.
+func requestsForTag(_ context.Context, tag client.Object) []ctrl.Request {
 	if ref := tag.(*v1.IstioRevisionTag).Spec.TargetRef; ref.Kind == v1.IstioKind {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: ref.Name}}}
 	}
 	return nil
 }
 
-// concerned are the Istios that a revision means something to: the one it belongs to, and any that wants its name and
+// requestsForRevision are the Istios that a revision means something to: the one it belongs to, and any that wants its name and
 // may have been waiting for it to become free.
-func (r *reconciler) concerned(ctx context.Context, revision client.Object) []ctrl.Request {
+func (r *reconciler) requestsForRevision(ctx context.Context, revision client.Object) []ctrl.Request {
 	var names []string
 	if owner := metav1.GetControllerOf(revision); isIstio(owner) {
 		names = append(names, owner.Name)

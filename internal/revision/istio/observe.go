@@ -129,8 +129,8 @@ func (o Observed) owns(name string) bool {
 	return revision != nil && metav1.IsControlledBy(revision, o.Istio)
 }
 
-// satisfied is the version of the active revision if it is one that is asked for, and otherwise empty.
-func (o Observed) satisfied(asked string) string {
+// satisfiedVersion is the version of the active revision if it is one that is asked for, and otherwise empty.
+func (o Observed) satisfiedVersion(asked string) string {
 	active := o.revision(o.Istio.Status.ActiveRevisionName)
 	if active == nil || !metav1.IsControlledBy(active, o.Istio) {
 		return ""
@@ -140,7 +140,7 @@ func (o Observed) satisfied(asked string) string {
 	switch {
 	case asked == "", asked == version:
 		return version
-	case alias && !exact(asked) && strings.HasPrefix(version, minor+"."):
+	case alias && !isExactVersion(asked) && strings.HasPrefix(version, minor+"."):
 		return version
 	}
 	return ""

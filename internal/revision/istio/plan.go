@@ -61,7 +61,7 @@ func Plan(o Observed, now time.Time) passage.Plan {
 	want := desiredRevision(o.Istio, version)
 	plan.Target = want.Name
 	step := revisionStep(o, want)
-	if reason := unnameable(o.Istio, version, want.Name); reason != nil {
+	if reason := nameTooLong(o.Istio, version, want.Name); reason != nil {
 		step.State, step.Reason = passage.Failed, *reason
 	}
 	plan.Steps = append(plan.Steps, step)
@@ -69,7 +69,7 @@ func Plan(o Observed, now time.Time) passage.Plan {
 		return plan
 	}
 	plan.Steps = append(plan.Steps, tagSteps(o, want.Name)...)
-	plan.Steps = append(plan.Steps, retirements(o, want.Name, now)...)
+	plan.Steps = append(plan.Steps, retireSteps(o, want.Name, now)...)
 	return plan
 }
 
@@ -87,11 +87,11 @@ func whilePaused(o Observed) *passage.Reason {
 // resolve finds the exact version that is asked for, or says why there is none.
 func resolve(o Observed) (string, *passage.Reason) {
 	asked := o.Istio.Spec.Version
-	if runs := o.satisfied(asked); runs != "" && o.Charts.Err != nil {
+	if runs := o.satisfiedVersion(asked); runs != "" && o.Charts.Err != nil {
 		// Not being able to look for something newer is no reason to disturb what runs.
 		return runs, nil
 	}
-	if o.Charts.Err != nil && exact(asked) {
+	if o.Charts.Err != nil && isExactVersion(asked) {
 		// The revision tells itself whether it can be installed.
 		return asked, nil
 	}
@@ -99,24 +99,24 @@ func resolve(o Observed) (string, *passage.Reason) {
 		return "", passage.Hold(v1.ReasonChartsUnavailable, "%v", o.Charts.Err)
 	}
 	version, err := charts.Resolve(asked, o.Charts.Versions)
-	if err != nil && o.satisfied(asked) == asked && exact(asked) {
+	if err != nil && o.satisfiedVersion(asked) == asked && isExactVersion(asked) {
 		return asked, nil
 	}
 	if err != nil {
 		return "", passage.Hold(v1.ReasonVersionNotFound, "%v", err)
 	}
-	if runs := o.satisfied(asked); runs != "" && charts.Older(version, runs) {
+	if runs := o.satisfiedVersion(asked); runs != "" && charts.Older(version, runs) {
 		// Charts that have gone are no order to go back.
 		return runs, nil
 	}
 	return version, nil
 }
 
-// exact tells a version from an alias, which has no patch number.
-func exact(version string) bool { return strings.Count(version, ".") >= 2 }
+// isExactVersion tells a version from an alias, which has no patch number.
+func isExactVersion(version string) bool { return strings.Count(version, ".") >= 2 }
 
-// unnameable says why a revision cannot have its name, or nil for one that can.
-func unnameable(istio *v1.Istio, version, name string) *passage.Reason {
+// nameTooLong says why a revision cannot have its name, or nil for one that can.
+func nameTooLong(istio *v1.Istio, version, name string) *passage.Reason {
 	if len(name) <= v1.MaxRevisionNameLength {
 		return nil
 	}
@@ -158,7 +158,7 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 		step.Reason = passage.Because(v1.ReasonNameAlreadyExists,
 			"IstioRevision %s exists, differs from what Istio %s asks for in %s, and was not made by it; "+
 				"delete it, make it agree, or give the Istio another name",
-			have.Name, o.Istio.Name, differences(have.Spec, want.Spec))
+			have.Name, o.Istio.Name, changedFields(have.Spec, want.Spec))
 	case owner == nil:
 		step.Action = ActionAdopt
 		step.Reason = passage.Because(v1.ReasonRevisionOrphaned,
@@ -166,7 +166,7 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	case !equality.Semantic.DeepEqual(have.Written, want.Spec):
 		step.Action = ActionUpdate
 		step.Reason = passage.Because(v1.ReasonRevisionDiffers,
-			"Istio %s asks for another %s", o.Istio.Name, differences(have.Written, want.Spec))
+			"Istio %s asks for another %s", o.Istio.Name, changedFields(have.Written, want.Spec))
 	case !have.inactiveSince().IsZero():
 		step.Action = ActionUpdate
 		step.Reason = passage.Because(v1.ReasonRevisionDiffers,
@@ -218,8 +218,8 @@ func revisionName(istio *v1.Istio, version string) string {
 	return istio.Name
 }
 
-// differences names the fields, not their contents: values can be long, and are nobody's business in an event.
-func differences(have, want v1.IstioRevisionSpec) string {
+// changedFields names the fields, not their contents: values can be long, and are nobody's business in an event.
+func changedFields(have, want v1.IstioRevisionSpec) string {
 	var fields []string
 	add := func(differ bool, field string) {
 		if differ {

@@ -28,7 +28,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
 	}
-	installer.Warn(ctx, r.recorder, o.Istio, o.Istio.Status.Conditions, status.Conditions)
+	installer.RecordFailure(ctx, r.recorder, o.Istio, o.Istio.Status.Conditions, status.Conditions)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 		return condition(metav1.ConditionFalse, unwritten.Reason)
 	}
 	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonReconciled,
-		"IstioRevision %s is as the spec asks%s", plan.Target, kept(plan)))
+		"IstioRevision %s is as the spec asks%s", plan.Target, describeKept(plan)))
 }
 
 // failureReason quotes the API server only where it says the same thing every time: a status that changes with each
@@ -180,7 +180,7 @@ func statusConfigurationOf(istio *v1.Istio, status v1.IstioStatus) *statusConfig
 	}
 	return &statusConfiguration{
 		TypeMetaApplyConfiguration:   typeMeta(v1.IstioKind),
-		ObjectMetaApplyConfiguration: installer.Unchanged(istio),
+		ObjectMetaApplyConfiguration: installer.AtResourceVersion(istio),
 		Status:                       own,
 	}
 }

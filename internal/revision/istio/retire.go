@@ -40,23 +40,23 @@ func tagSteps(o Observed, target string) []passage.Step {
 	return steps
 }
 
-// retirements are what becomes of the revisions that are not the target.
-func retirements(o Observed, target string, now time.Time) []passage.Step {
+// retireSteps are what becomes of the revisions that are not the target.
+func retireSteps(o Observed, target string, now time.Time) []passage.Step {
 	var steps []passage.Step
 	for _, revision := range o.own() {
 		if revision.Name == target {
 			continue
 		}
-		if retire := retirement(o, revision, target); retire != nil {
+		if retire := retireStep(o, revision, target); retire != nil {
 			steps = append(steps, *retire)
 		}
-		steps = append(steps, pruning(o, revision, target, now))
+		steps = append(steps, pruneStep(o, revision, target, now))
 	}
 	return steps
 }
 
-// retirement notes the time: the grace period counts from it, and it must not be forgotten when a process dies.
-func retirement(o Observed, revision Revision, target string) *passage.Step {
+// retireStep notes the time: the grace period counts from it, and it must not be forgotten when a process dies.
+func retireStep(o Observed, revision Revision, target string) *passage.Step {
 	if !revision.inactiveSince().IsZero() || !revision.DeletionTimestamp.IsZero() || !o.owns(target) {
 		return nil
 	}
@@ -68,7 +68,7 @@ func retirement(o Observed, revision Revision, target string) *passage.Step {
 	}
 }
 
-func pruning(o Observed, revision Revision, target string, now time.Time) passage.Step {
+func pruneStep(o Observed, revision Revision, target string, now time.Time) passage.Step {
 	step := passage.Step{
 		Object: object(v1.IstioRevisionKind, revision.Name),
 		Action: ActionPrune,
@@ -77,18 +77,18 @@ func pruning(o Observed, revision Revision, target string, now time.Time) passag
 	}
 	uses := o.Users.Revision(revision.Name)
 	unused := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionInUse))
-	since, due := o.prunable(revision, now)
+	since, due := o.pruneTime(revision, now)
 	active := o.revision(target)
 	switch {
 	case !revision.DeletionTimestamp.IsZero():
 		step.Reason = passage.Because(v1.ReasonBeingDeleted, "it is being uninstalled")
-		if lingers := installer.Lingering(revision); lingers != nil {
+		if lingers := installer.RemainingFinalizers(revision); lingers != nil {
 			step.Reason = *lingers
 		}
 	case !uses.Known():
 		step.Reason = passage.Because(v1.ReasonUsageCheckFailed,
-			"it stays while nobody knows who uses it: the API server refuses to show %s", strings.Join(uses.Unseen, " and "))
-	case uses.Used() && o.followers(revision.Name, target) == uses.Tags && uses.Namespaces+uses.Pods == 0:
+			"it stays while nobody knows who uses it: the API server refuses to show %s", strings.Join(uses.Forbidden, " and "))
+	case uses.Used() && o.countFollowingTags(revision.Name, target) == uses.Tags && uses.Namespaces+uses.Pods == 0:
 		step.Reason = passage.Because(v1.ReasonInactive,
 			"nothing but tags that move uses it; it is deleted when they have moved and its grace period is over")
 	case uses.Used():
@@ -100,19 +100,19 @@ func pruning(o Observed, revision Revision, target string, now time.Time) passag
 		step.Reason = passage.Because(v1.ReasonInactive, "nothing uses it; it is deleted when IstioRevision %s is ready", target)
 	case now.Before(due):
 		step.Reason = passage.Because(v1.ReasonInactive, "nothing has used it since %s; it is deleted at %s",
-			clock(since), clock(due))
+			formatTime(since), formatTime(due))
 	default:
 		step.State = passage.Pending
 		step.Reason = passage.Because(v1.ReasonInactive, "nothing has used it since %s, and IstioRevision %s is ready",
-			clock(since), target)
+			formatTime(since), target)
 	}
 	return step
 }
 
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// prunable is since when a revision is both inactive and unused, and when its grace period is over.
-func (o Observed) prunable(revision Revision, now time.Time) (since, due time.Time) {
+// pruneTime is since when a revision is both inactive and unused, and when its grace period is over.
+func (o Observed) pruneTime(revision Revision, now time.Time) (since, due time.Time) {
 	since = revision.inactiveSince()
 	if since.IsZero() {
 		// It is written down in this very plan.
@@ -139,8 +139,8 @@ func (r Revision) inactiveSince() time.Time {
 	return since
 }
 
-// kept names the revisions that stay although they are not the target, for the status of the Istio.
-func kept(plan passage.Plan) string {
+// describeKept names the revisions that stay although they are not the target, for the status of the Istio.
+func describeKept(plan passage.Plan) string {
 	var names []string
 	for _, s := range plan.Steps {
 		if s.Action == ActionPrune && s.State == passage.Skipped {
@@ -153,8 +153,8 @@ func kept(plan passage.Plan) string {
 	return fmt.Sprintf("; kept while in use: %s", strings.Join(names, ", "))
 }
 
-// followers counts the tags that point to a revision and are about to move to the target. One that is paused is not.
-func (o Observed) followers(revision, target string) int {
+// countFollowingTags counts the tags that point to a revision and are about to move to the target. One that is paused is not.
+func (o Observed) countFollowingTags(revision, target string) int {
 	count := 0
 	for _, tag := range o.Tags {
 		if tag.Status.IstioRevision == revision && revision != target && !installer.Paused(&tag) {
@@ -164,8 +164,8 @@ func (o Observed) followers(revision, target string) int {
 	return count
 }
 
-// disagreement tells whether the status of a revision lags behind who uses it; it may not change again by itself.
-func disagreement(o Observed, plan passage.Plan) bool {
+// statusLagsUsage tells whether the status of a revision lags behind who uses it; it may not change again by itself.
+func statusLagsUsage(o Observed, plan passage.Plan) bool {
 	for _, s := range plan.Steps {
 		if s.Action != ActionPrune || s.State != passage.Skipped {
 			continue
@@ -177,15 +177,15 @@ func disagreement(o Observed, plan passage.Plan) bool {
 	return false
 }
 
-// nextPruning is when a grace period ends, if one is running.
-func nextPruning(o Observed, plan passage.Plan, now time.Time) (time.Time, bool) {
+// nextPruneTime is when a grace period ends, if one is running.
+func nextPruneTime(o Observed, plan passage.Plan, now time.Time) (time.Time, bool) {
 	var next time.Time
 	for _, s := range plan.Steps {
 		if s.Action != ActionPrune || s.State != passage.Running {
 			continue
 		}
 		if revision := o.revision(s.Object.Name); revision != nil {
-			if _, due := o.prunable(*revision, now); due.After(now) && (next.IsZero() || due.Before(next)) {
+			if _, due := o.pruneTime(*revision, now); due.After(now) && (next.IsZero() || due.Before(next)) {
 				next = due
 			}
 		}

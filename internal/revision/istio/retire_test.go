@@ -73,7 +73,7 @@ func TestRetirement(t *testing.T) {
 		},
 		"nobody can know whether it is in use": {
 			in: observed(istio(), before().inactive(epoch).unused(), after().ready()).
-				usedBy(old, usage.Usage{Unseen: []string{"pods"}}),
+				usedBy(old, usage.Usage{Forbidden: []string{"pods"}}),
 			at:   at(3600),
 			want: []string{`Running prune IstioRevision default-v1-24-0 "v1.24.0"->"" UsageCheckFailed`},
 		},
@@ -163,7 +163,7 @@ func TestRetirement(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if next, _ := nextPruning(c.in, plan, c.at); !next.Equal(c.next) {
+			if next, _ := nextPruneTime(c.in, plan, c.at); !next.Equal(c.next) {
 				t.Errorf("looks again at %v, want %v", next, c.next)
 			}
 		})

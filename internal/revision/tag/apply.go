@@ -16,7 +16,7 @@ import (
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
 	var left []error
 	for _, step := range steps {
-		if err := r.carryOut(ctx, o, step); err != nil {
+		if err := r.applyStep(ctx, o, step); err != nil {
 			left = append(left, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
 			if step.Action == installer.ActionRestore {
 				continue // the others can be restored all the same
@@ -25,12 +25,12 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"to", step.To, "reason", step.Reason.String())
-		r.tell(o, step)
+		r.recordEvent(o, step)
 	}
 	return errors.Join(left...)
 }
 
-func (r *reconciler) tell(o Observed, step passage.Step) {
+func (r *reconciler) recordEvent(o Observed, step passage.Step) {
 	to := o.pointsTo()
 	switch {
 	case step.Action == installer.ActionUninstall:
@@ -47,12 +47,12 @@ func (r *reconciler) tell(o Observed, step passage.Step) {
 	}
 }
 
-func (r *reconciler) carryOut(ctx context.Context, o Observed, step passage.Step) error {
+func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Step) error {
 	if step.Action == installer.ActionUninstall {
-		return r.keeper.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
+		return r.releases.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
 	}
-	if err := installer.Protect(ctx, r.client, o.Tag); err != nil {
+	if err := installer.AddFinalizer(ctx, r.client, o.Tag); err != nil {
 		return err
 	}
-	return r.keeper.Apply(ctx, o.Release, step)
+	return r.releases.Apply(ctx, o.Release, step)
 }

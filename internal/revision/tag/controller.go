@@ -32,7 +32,7 @@ func Setup(mgr ctrl.Manager, tools controlplane.Tools) error {
 		client:   tools.Client,
 		cache:    mgr.GetCache(),
 		objects:  tools.Objects,
-		keeper:   tools.Keeper,
+		releases: tools.Releases,
 		charts:   tools.Charts,
 		users:    tools.Users,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
@@ -45,14 +45,14 @@ func Setup(mgr ctrl.Manager, tools controlplane.Tools) error {
 		For(&v1.IstioRevisionTag{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, installer.Deleting,
 		))).
-		Watches(&v1.Istio{}, handler.EnqueueRequestsFromMapFunc(r.ofIstio), changed).
-		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), changed).
+		Watches(&v1.Istio{}, handler.EnqueueRequestsFromMapFunc(r.requestsForIstio), changed).
+		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.requestsForRevision), changed).
 		WatchesRawSource(tools.Users.Source()).
-		WatchesRawSource(tools.Users.Doubts(r.all))
+		WatchesRawSource(tools.Users.WatchErrorSource(r.requestsForAll))
 	return tools.Objects.Watch(b, installer.Watch{
 		Kind:          v1.IstioRevisionTagKind,
 		ReleaseSuffix: releaseSuffix,
-		Namespace:     r.in,
+		Namespace:     r.requestsInNamespace,
 	}).Complete(r)
 }
 
@@ -60,7 +60,7 @@ type reconciler struct {
 	client   client.Client
 	cache    client.Reader
 	objects  *installer.Objects
-	keeper   *installer.Keeper
+	releases *installer.ReleaseClient
 	charts   *installer.Charts
 	users    *usage.Tracker
 	recorder events.EventRecorder
@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	decision := passage.Next(plan, passage.Batching{}, r.now())
 	applyErr := r.apply(ctx, observed, decision.Start)
 	if apierrors.IsConflict(applyErr) {
-		return ctrl.Result{RequeueAfter: installer.ConflictPause}, nil
+		return ctrl.Result{RequeueAfter: installer.ConflictRequeueDelay}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
 		if observed, err = r.observe(ctx, request.Name); err != nil {
@@ -87,30 +87,30 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		plan = Plan(observed)
 	}
 	if observed.beingDeleted() && applyErr == nil && len(plan.Steps) == 0 {
-		err := installer.LetGo(ctx, r.client, observed.Tag)
+		err := installer.RemoveFinalizer(ctx, r.client, observed.Tag)
 		if err != nil || len(observed.Tag.Finalizers) == 0 {
 			return ctrl.Result{}, err
 		}
 		plan = Plan(observed)
 	}
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
-		return installer.Unreported(applyErr, err)
+		return installer.StatusError(applyErr, err)
 	}
-	result, err := installer.Result(plan, applyErr, r.charts.AskAgain())
+	result, err := installer.Result(plan, applyErr, r.charts.RetryInterval())
 	if err == nil && !observed.Usage.Known() {
-		result = installer.InDoubt(result)
+		result = installer.RequeueUnknownUsage(result)
 	}
 	return result, err
 }
 
-func (r *reconciler) ofIstio(ctx context.Context, istio client.Object) []ctrl.Request {
-	return r.matching(ctx, func(tag *v1.IstioRevisionTag) bool { return follows(tag, istio.GetName()) })
+func (r *reconciler) requestsForIstio(ctx context.Context, istio client.Object) []ctrl.Request {
+	return r.requestsMatching(ctx, func(tag *v1.IstioRevisionTag) bool { return follows(tag, istio.GetName()) })
 }
 
-// ofRevision are the tags that a revision means something to: that point to it, should point to it, or want its name.
-func (r *reconciler) ofRevision(ctx context.Context, revision client.Object) []ctrl.Request {
+// requestsForRevision are the tags that a revision means something to: that point to it, should point to it, or want its name.
+func (r *reconciler) requestsForRevision(ctx context.Context, revision client.Object) []ctrl.Request {
 	name, owner := revision.GetName(), metav1.GetControllerOf(revision)
-	return r.matching(ctx, func(tag *v1.IstioRevisionTag) bool {
+	return r.requestsMatching(ctx, func(tag *v1.IstioRevisionTag) bool {
 		ref := tag.Spec.TargetRef
 		return tag.Name == name || tag.Status.IstioRevision == name ||
 			ref.Kind == v1.IstioRevisionKind && ref.Name == name ||
@@ -118,21 +118,21 @@ func (r *reconciler) ofRevision(ctx context.Context, revision client.Object) []c
 	})
 }
 
-// all are the requests for every tag.
-func (r *reconciler) all(ctx context.Context) []ctrl.Request {
-	return r.matching(ctx, func(*v1.IstioRevisionTag) bool { return true })
+// requestsForAll are the requests for every tag.
+func (r *reconciler) requestsForAll(ctx context.Context) []ctrl.Request {
+	return r.requestsMatching(ctx, func(*v1.IstioRevisionTag) bool { return true })
 }
 
-// in are the tags that point into a namespace.
-func (r *reconciler) in(ctx context.Context, namespace string) []ctrl.Request {
-	return r.matching(ctx, func(tag *v1.IstioRevisionTag) bool { return tag.Status.IstiodNamespace == namespace })
+// requestsInNamespace are the tags that point into a namespace.
+func (r *reconciler) requestsInNamespace(ctx context.Context, namespace string) []ctrl.Request {
+	return r.requestsMatching(ctx, func(tag *v1.IstioRevisionTag) bool { return tag.Status.IstiodNamespace == namespace })
 }
 
 func follows(tag *v1.IstioRevisionTag, istio string) bool {
 	return tag.Spec.TargetRef.Kind == v1.IstioKind && tag.Spec.TargetRef.Name == istio
 }
 
-func (r *reconciler) matching(ctx context.Context, match func(*v1.IstioRevisionTag) bool) []ctrl.Request {
+func (r *reconciler) requestsMatching(ctx context.Context, match func(*v1.IstioRevisionTag) bool) []ctrl.Request {
 	var list v1.IstioRevisionTagList
 	if err := r.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the IstioRevisionTags that something concerns")

@@ -50,7 +50,7 @@ func (o Observed) beingDeleted() bool { return !o.Tag.DeletionTimestamp.IsZero()
 
 // pointsTo is the revision that the webhook should lead to right now.
 func (o Observed) pointsTo() *v1.IstioRevision {
-	if movable(o) == nil {
+	if whileTargetNotReady(o) == nil {
 		return o.Target
 	}
 	return o.Current
@@ -113,12 +113,12 @@ func (r *reconciler) revision(ctx context.Context, name string) (*v1.IstioRevisi
 
 func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	name := o.Tag.Name + releaseSuffix
-	states, err := r.keeper.Releases(ctx, name)
+	states, err := r.releases.Releases(ctx, name)
 	if err != nil {
 		return err
 	}
 	// The record of a release goes with its namespace, but not its webhook.
-	left, err := r.objects.LeftBy(ctx, o.Tag.UID)
+	left, err := r.objects.ReleasesOfOwner(ctx, o.Tag.UID)
 	if err != nil {
 		return err
 	}
@@ -128,15 +128,15 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 		}
 	}
 	to := o.pointsTo()
-	if o.beingDeleted() || nameTaken(*o) != nil || to == nil {
+	if o.beingDeleted() || whileNameIsTaken(*o) != nil || to == nil {
 		// Nothing is wanted that is not there already. What a tag without a name has left is in the way of the other.
 		o.Release = installer.Release{Name: name}
-		if o.beingDeleted() || nameTaken(*o) != nil {
+		if o.beingDeleted() || whileNameIsTaken(*o) != nil {
 			o.Strays = states
 		}
 		return nil
 	}
-	exists, err := r.objects.Namespace(ctx, to.Spec.Namespace)
+	exists, err := r.objects.NamespaceExists(ctx, to.Spec.Namespace)
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	}
 	chart, unavailable := r.charts.Load(ctx, "istiod", to.Spec.Version)
 	if unavailable != nil {
-		state, err := r.keeper.State(ctx, to.Spec.Namespace, name)
+		state, err := r.releases.State(ctx, to.Spec.Namespace, name)
 		o.Release = installer.Release{Name: name, Namespace: to.Spec.Namespace, State: state, Err: unavailable}
 		return err
 	}
-	o.Release, err = r.keeper.Observe(ctx, release.Spec{
+	o.Release, err = r.releases.Observe(ctx, release.Spec{
 		Name:      name,
 		Namespace: to.Spec.Namespace,
 		Owner:     metav1.NewControllerRef(o.Tag, v1.GroupVersion.WithKind(v1.IstioRevisionTagKind)),
@@ -165,7 +165,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 
 		ChartVersion: to.Spec.Version,
 	})
-	o.Release.Heed(o.Tag.Status.Conditions, o.Tag.Generation, r.now())
+	o.Release.SkipRefused(o.Tag.Status.Conditions, o.Tag.Generation, r.now())
 	return err
 }
 

@@ -27,16 +27,16 @@ func Plan(o Observed) passage.Plan {
 	}
 	if o.beingDeleted() {
 		for _, state := range o.Strays {
-			plan.Steps = append(plan.Steps, removal(state.Namespace, state.Name,
+			plan.Steps = append(plan.Steps, removalStep(state.Namespace, state.Name,
 				passage.Because(v1.ReasonBeingDeleted, "IstioRevisionTag %s is being deleted", o.Tag.Name)))
 		}
 		if len(plan.Steps) == 0 {
-			plan.Hold = installer.Lingering(o.Tag)
+			plan.Hold = installer.RemainingFinalizers(o.Tag)
 		}
 		return plan
 	}
 	plan.Hold = passage.FirstHold(o, whilePaused)
-	blocker := passage.FirstHold(o, nameTaken, movable, whileNamespaceIsMissing)
+	blocker := passage.FirstHold(o, whileNameIsTaken, whileTargetNotReady, whileNamespaceIsMissing)
 	if blocker != nil {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: plan.Subject,
@@ -56,7 +56,7 @@ func Plan(o Observed) passage.Plan {
 		if blocker != nil {
 			why = *blocker
 		}
-		step := removal(state.Namespace, state.Name, why)
+		step := removalStep(state.Namespace, state.Name, why)
 		if o.Release.Namespace != "" && !o.Release.Installed() {
 			step.State = passage.Running
 		}
@@ -65,7 +65,7 @@ func Plan(o Observed) passage.Plan {
 	return plan
 }
 
-func removal(namespace, name string, why passage.Reason) passage.Step {
+func removalStep(namespace, name string, why passage.Reason) passage.Step {
 	return passage.Step{
 		Object: installer.Object(namespace, name), Action: installer.ActionUninstall, State: passage.Pending, Reason: why,
 	}
@@ -84,7 +84,7 @@ func whilePaused(o Observed) *passage.Reason {
 	return installer.WhilePaused(v1.IstioRevisionTagKind, o.Tag)
 }
 
-func nameTaken(o Observed) *passage.Reason {
+func whileNameIsTaken(o Observed) *passage.Reason {
 	if o.Namesake == nil || controlplane.NameHolder(o.Namesake, o.Tag) {
 		return nil
 	}
@@ -99,20 +99,20 @@ func nameTaken(o Observed) *passage.Reason {
 		"the name is already used by %s; the tag takes it when that is gone, or give the tag another name", holder)
 }
 
-// movable says why the tag cannot point to its target now, or nil if it can. New before old: what is not ready is not
+// whileTargetNotReady says why the tag cannot point to its target now, or nil if it can. New before old: what is not ready is not
 // pointed to, unless the tag is there already.
-func movable(o Observed) *passage.Reason {
+func whileTargetNotReady(o Observed) *passage.Reason {
 	ref := o.Tag.Spec.TargetRef
 	switch {
 	case o.Target == nil && ref.Kind == v1.IstioKind && o.Istio != nil:
-		return passage.Hold(v1.ReasonIstiodNotReady, "Istio %s has no active revision yet%s", ref.Name, meanwhile(o))
+		return passage.Hold(v1.ReasonIstiodNotReady, "Istio %s has no active revision yet%s", ref.Name, describeCurrent(o))
 	case o.Target == nil:
 		return passage.Hold(v1.ReasonRefNotFound, "%s %s, which spec.targetRef names, does not exist; create it or change the reference%s",
-			ref.Kind, ref.Name, meanwhile(o))
+			ref.Kind, ref.Name, describeCurrent(o))
 	case o.Current != nil && o.Current.Name == o.Target.Name:
 		return nil
 	case !ready(o.Target):
-		return passage.Hold(v1.ReasonIstiodNotReady, "IstioRevision %s is not ready%s", o.Target.Name, meanwhile(o))
+		return passage.Hold(v1.ReasonIstiodNotReady, "IstioRevision %s is not ready%s", o.Target.Name, describeCurrent(o))
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func whileNamespaceIsMissing(o Observed) *passage.Reason {
 		o.MissingNamespace, o.pointsTo().Name)
 }
 
-func meanwhile(o Observed) string {
+func describeCurrent(o Observed) string {
 	switch {
 	case o.Tag.Status.IstioRevision == "":
 		return "; until then the tag points nowhere"

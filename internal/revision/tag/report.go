@@ -24,14 +24,14 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	}
 	configuration := &statusConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionTagKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: installer.Unchanged(o.Tag),
+		ObjectMetaApplyConfiguration: installer.AtResourceVersion(o.Tag),
 		Status:                       status,
 	}
 	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of IstioRevisionTag %s: %w", o.Tag.Name, err)
 	}
-	installer.Warn(ctx, r.recorder, o.Tag, o.Tag.Status.Conditions, status.Conditions)
+	installer.RecordFailure(ctx, r.recorder, o.Tag, o.Tag.Status.Conditions, status.Conditions)
 	return nil
 }
 
@@ -49,7 +49,7 @@ func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.Is
 	if to := o.pointsTo(); to != nil && o.Release.Installed() {
 		status.IstioRevision, status.IstiodNamespace = to.Name, to.Spec.Namespace
 	}
-	if nameTaken(o) != nil && len(o.Strays) == 0 {
+	if whileNameIsTaken(o) != nil && len(o.Strays) == 0 {
 		status.IstioRevision, status.IstiodNamespace = "", ""
 	}
 	conditions := []metav1.Condition{

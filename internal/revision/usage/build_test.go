@@ -48,5 +48,5 @@ func makeTag(name, target, status string) *v1.IstioRevisionTag {
 
 // watched tells whether the API server would send a pod in that phase.
 func watched(phase corev1.PodPhase) bool {
-	return alive.Matches(fields.Set{"status.phase": string(phase)})
+	return notTerminated.Matches(fields.Set{"status.phase": string(phase)})
 }

@@ -23,7 +23,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	strip := stripper()
 	return map[client.Object]cache.ByObject{
 		MetadataOf(kindNamespace): {Transform: strip, Label: labels.Everything(), Field: fields.Everything()},
-		MetadataOf(kindPod):       {Transform: strip, Label: labels.Everything(), Field: alive},
+		MetadataOf(kindPod):       {Transform: strip, Label: labels.Everything(), Field: notTerminated},
 	}
 }
 

@@ -85,7 +85,7 @@ func TestStringsAreThoseOfTheCache(t *testing.T) {
 	first, second := version(), version()
 	pods.OnAdd(first, false)
 	pods.OnUpdate(first, second)
-	for name, says := range tracker.ledger.namespaces["shop"].pods {
+	for name, says := range tracker.index.namespaces["shop"].pods {
 		if unsafe.StringData(name) != unsafe.StringData(second.Name) {
 			t.Error("the name is another string than the cached pod's")
 		}

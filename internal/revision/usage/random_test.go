@@ -32,7 +32,7 @@ func TestRandomEvents(t *testing.T) {
 			for step := range 250 {
 				what := w.happens(random)
 				after := w.everyone()
-				for _, as := range []view{asRevision, asTag} {
+				for _, as := range []role{asRevision, asTag} {
 					for _, name := range names {
 						if diff := cmp.Diff(after[as][name], w.tracker.references(name, as)); diff != "" {
 							t.Fatalf("step %d, %s: users of %s:\n%s", step, what, name, diff)
@@ -48,21 +48,21 @@ func TestRandomEvents(t *testing.T) {
 				before = after
 			}
 			w.end()
-			if l := w.tracker.ledger; len(l.accounts)+len(l.namespaces)+len(l.tags) > 0 {
+			if l := w.tracker.index; len(l.users)+len(l.namespaces)+len(l.tags) > 0 {
 				t.Errorf("all is gone, and the ledger still has %d accounts, %d namespaces and %d tags",
-					len(l.accounts), len(l.namespaces), len(l.tags))
+					len(l.users), len(l.namespaces), len(l.tags))
 			}
 		})
 	}
 }
 
 // everyone is who uses each name.
-type everyone map[view]map[string][]Reference
+type everyone map[role]map[string][]Reference
 
 // differences are "name" for other users, and "name at once" for a name that came into use or out of it.
 func differences(before, after everyone) []string {
 	told := map[string]bool{}
-	for _, as := range []view{asRevision, asTag} {
+	for _, as := range []role{asRevision, asTag} {
 		for _, name := range names {
 			was, is := before[as][name], after[as][name]
 			if slices.EqualFunc(was, is, func(a, b Reference) bool { return a.String() == b.String() }) {
@@ -171,7 +171,7 @@ func (w *world) end() {
 
 func (w *world) everyone() everyone {
 	found := everyone{asRevision: {}, asTag: {}}
-	add := func(as view, name string, r Reference) { found[as][name] = append(found[as][name], r) }
+	add := func(as role, name string, r Reference) { found[as][name] = append(found[as][name], r) }
 	for key, object := range w.objects[kindNamespace] {
 		if chosen := policyOf(object.GetLabels()).choice; chosen.name != "" {
 			for as := range found {

@@ -7,9 +7,9 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// alive are the pods that can use anything. Metadata tells no phase, so the API server is asked for these alone: it
+// notTerminated are the pods that can use anything. Metadata tells no phase, so the API server is asked for these alone: it
 // sends a deletion when a pod ends.
-var alive = fields.AndSelectors(
+var notTerminated = fields.AndSelectors(
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 )

@@ -224,13 +224,13 @@ func TestRules(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			l := newLedger()
-			l.enterNamespace(makeNamespace("shop", r.namespace))
+			l := newIndex()
+			l.observeNamespace(makeNamespace("shop", r.namespace))
 			if r.pod != "-" && watched(r.phase) {
-				l.enterPod(makePod("shop", "cart", r.pod, r.annotation))
+				l.observePod(makePod("shop", "cart", r.pod, r.annotation))
 			}
 			if r.tag != "" {
-				l.enterTag(makeTag("prod", r.tag, r.status))
+				l.observeTag(makeTag("prod", r.tag, r.status))
 			}
 			for _, name := range []string{"default", "prod", "r1"} {
 				if diff := cmp.Diff(orUnused(r.revisions[name]), told(l, name, asRevision)); diff != "" {
@@ -252,7 +252,7 @@ func orUnused(text string) string {
 }
 
 // told is what a user reads of a name: the condition, and in brackets the references' By.
-func told(l *ledger, name string, as view) string {
+func told(l *index, name string, as role) string {
 	_, reason, message := l.usage(name, as).Condition()
 	text := fmt.Sprintf("%s: %s", reason, message)
 	var by []string

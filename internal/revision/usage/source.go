@@ -11,26 +11,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// pause is how often, at most, a controller hears that others use a name than before. A rollout of a thousand pods
+// enqueueInterval is how often, at most, a controller hears that others use a name than before. A rollout of a thousand pods
 // would otherwise write a thousand statuses. Two revisions change while workloads move from one to the other, for as long
 // as that takes.
-const pause = 15 * time.Second
+const enqueueInterval = 15 * time.Second
 
 // Source is for a controller of revisions or tags. It asks for a reconcile of every name whose use changed: at once
 // when the name came into use or out of it, otherwise after a pause in which changes gather.
-func (t *Tracker) Source() source.Source { return &uses{t} }
+func (t *Tracker) Source() source.Source { return &usageSource{t} }
 
-// uses is one controller's view on the tracker.
-type uses struct{ tracker *Tracker }
+// usageSource is one controller's view on the tracker.
+type usageSource struct{ tracker *Tracker }
 
-var _ source.SyncingSource = &uses{}
+var _ source.SyncingSource = &usageSource{}
 
-func (u *uses) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (u *usageSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	u.tracker.subscribe(ctx, queue)
 	return nil
 }
 
-func (u *uses) WaitForSync(ctx context.Context) error {
+func (u *usageSource) WaitForSync(ctx context.Context) error {
 	err := u.tracker.waitForSync(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil // told to stop, which is no failure
@@ -38,7 +38,7 @@ func (u *uses) WaitForSync(ctx context.Context) error {
 	return err
 }
 
-func (u *uses) String() string { return "uses of revisions and tags" }
+func (u *usageSource) String() string { return "uses of revisions and tags" }
 
 func (t *Tracker) subscribe(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	s := &subscription{queue: queue, due: map[string]time.Time{}}
@@ -59,14 +59,14 @@ type subscription struct {
 	due map[string]time.Time
 }
 
-func (s *subscription) tell(c change, now time.Time) {
+func (s *subscription) enqueue(c change, now time.Time) {
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: c.name}}
-	if due := s.due[c.name]; c.turned || now.Sub(due) >= pause {
+	if due := s.due[c.name]; c.turned || now.Sub(due) >= enqueueInterval {
 		s.due[c.name] = now
 		s.queue.Add(request)
 	} else {
 		if !due.After(now) {
-			due = due.Add(pause)
+			due = due.Add(enqueueInterval)
 			s.due[c.name] = due
 		}
 		// Also when it has been asked for before: a queue forgets a later date when it gives the request out for

@@ -165,7 +165,7 @@ func TestWaitForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods, tags := make(done), make(done)
 		tracker := newTracker()
-		tracker.feeds = []feed{{kindPod, pods}, {"IstioRevisionTag", tags}}
+		tracker.kinds = []watchedKind{{kindPod, pods}, {"IstioRevisionTag", tags}}
 		syncing := tracker.Source().(source.SyncingSource)
 		short := func() context.Context {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -22,16 +22,16 @@ import (
 // Tracker keeps account of uses as events come in. What an event costs does not depend on the size of the cluster.
 type Tracker struct {
 	mu            sync.RWMutex
-	ledger        *ledger
+	index         *index
 	subscriptions map[*subscription]struct{}
 
-	feeds []feed
-	// refusals may be nil.
-	refusals *Refusals
+	kinds []watchedKind
+	// watchErrors may be nil.
+	watchErrors *WatchErrors
 }
 
-// feed is one kind of thing that the Tracker hears of.
-type feed struct {
+// watchedKind is one kind of thing that the Tracker hears of.
+type watchedKind struct {
 	kind   string
 	synced toolscache.DoneChecker
 }
@@ -58,22 +58,22 @@ func NewTracker(ctx context.Context, informers, tags cache.Informers) (*Tracker,
 		if err != nil {
 			return nil, fmt.Errorf("follow each %s to see what it uses: %w", f.kind, err)
 		}
-		t.feeds = append(t.feeds, feed{f.kind, registration.HasSyncedChecker()})
+		t.kinds = append(t.kinds, watchedKind{f.kind, registration.HasSyncedChecker()})
 	}
 	return t, nil
 }
 
 func newTracker() *Tracker {
-	return &Tracker{ledger: newLedger(), subscriptions: map[*subscription]struct{}{}}
+	return &Tracker{index: newIndex(), subscriptions: map[*subscription]struct{}{}}
 }
 
 // HasSynced tells whether all that existed when the Tracker started has been taken into account.
-func (t *Tracker) HasSynced() bool { return len(t.awaited()) == 0 }
+func (t *Tracker) HasSynced() bool { return len(t.unsyncedKinds()) == 0 }
 
-// awaited are the kinds that have not been listed yet.
-func (t *Tracker) awaited() []string {
+// unsyncedKinds are the kinds that have not been listed yet.
+func (t *Tracker) unsyncedKinds() []string {
 	var kinds []string
-	for _, f := range t.feeds {
+	for _, f := range t.kinds {
 		if !toolscache.IsDone(f.synced) {
 			kinds = append(kinds, f.kind)
 		}
@@ -82,12 +82,12 @@ func (t *Tracker) awaited() []string {
 }
 
 func (t *Tracker) waitForSync(ctx context.Context) error {
-	for _, f := range t.feeds {
+	for _, f := range t.kinds {
 		select {
 		case <-f.synced.Done():
 		case <-ctx.Done():
 			return fmt.Errorf("see who uses revisions and tags: nothing heard yet of kind %s: %w",
-				strings.Join(t.awaited(), ", "), context.Cause(ctx))
+				strings.Join(t.unsyncedKinds(), ", "), context.Cause(ctx))
 		}
 	}
 	return nil
@@ -99,12 +99,12 @@ func (t *Tracker) Revision(name string) Usage { return t.usage(name, asRevision)
 // Tag is who uses the tag of that name: by label.
 func (t *Tracker) Tag(name string) Usage { return t.usage(name, asTag) }
 
-func (t *Tracker) usage(name string, as view) Usage {
+func (t *Tracker) usage(name string, as role) Usage {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	u := t.ledger.usage(name, as)
-	if t.refusals != nil {
-		u.Unseen = t.refusals.Lasting()
+	u := t.index.usage(name, as)
+	if t.watchErrors != nil {
+		u.Forbidden = t.watchErrors.Forbidden()
 	}
 	return u
 }
@@ -115,25 +115,25 @@ func (t *Tracker) References(name string) []Reference { return t.references(name
 // TagReferences are all that use the tag of that name.
 func (t *Tracker) TagReferences(name string) []Reference { return t.references(name, asTag) }
 
-func (t *Tracker) references(name string, as view) []Reference {
+func (t *Tracker) references(name string, as role) []Reference {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.ledger.references(name, as)
+	return t.index.references(name, as)
 }
 
 func (t *Tracker) handlers() map[string]toolscache.ResourceEventHandler {
 	return map[string]toolscache.ResourceEventHandler{
 		kindNamespace: t.handler(kindNamespace,
-			func(object any) []change { return t.ledger.enterNamespace(object.(metav1.Object)) },
-			func(key toolscache.ObjectName) []change { return t.ledger.setNamespace(key.Name, policy{}) },
+			func(object any) []change { return t.index.observeNamespace(object.(metav1.Object)) },
+			func(key toolscache.ObjectName) []change { return t.index.setNamespace(key.Name, policy{}) },
 		),
 		kindPod: t.handler(kindPod,
-			func(object any) []change { return t.ledger.enterPod(object.(metav1.Object)) },
-			func(key toolscache.ObjectName) []change { return t.ledger.setPod(key.Namespace, key.Name, pod{}) },
+			func(object any) []change { return t.index.observePod(object.(metav1.Object)) },
+			func(key toolscache.ObjectName) []change { return t.index.setPod(key.Namespace, key.Name, pod{}) },
 		),
 		v1.IstioRevisionTagKind: t.handler(v1.IstioRevisionTagKind,
-			func(object any) []change { return t.ledger.enterTag(object.(*v1.IstioRevisionTag)) },
-			func(key toolscache.ObjectName) []change { return t.ledger.setTag(key.Name, tag{}) },
+			func(object any) []change { return t.index.observeTag(object.(*v1.IstioRevisionTag)) },
+			func(key toolscache.ObjectName) []change { return t.index.setTag(key.Name, tag{}) },
 		),
 	}
 }
@@ -156,14 +156,14 @@ func (t *Tracker) handler(kind string, enter func(object any) []change, remove f
 
 // update writes to the ledger and tells who listens, in one go: whoever is told finds the change in the ledger.
 func (t *Tracker) update(kind string, write func() []change) {
-	if t.refusals != nil {
-		t.refusals.over(kind)
+	if t.watchErrors != nil {
+		t.watchErrors.clear(kind)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range write() {
 		for s := range t.subscriptions {
-			s.tell(c, time.Now())
+			s.enqueue(c, time.Now())
 		}
 	}
 }

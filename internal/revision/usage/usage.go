@@ -46,12 +46,12 @@ type Usage struct {
 	Namespaces, Pods, Tags int
 	// Names are the first few: namespaces, then tags, then pods.
 	Names []string
-	// Unseen are resources that the API server does not show any more. With any of them, nobody knows who uses the name.
-	Unseen []string
+	// Forbidden are resources that the API server does not show any more. With any of them, nobody knows who uses the name.
+	Forbidden []string
 }
 
 // Known tells whether the rest can be relied on.
-func (u Usage) Known() bool { return len(u.Unseen) == 0 }
+func (u Usage) Known() bool { return len(u.Forbidden) == 0 }
 
 // Used tells whether anything refers to the name, as far as known.
 func (u Usage) Used() bool { return u.total() > 0 }
@@ -91,7 +91,7 @@ func (u Usage) Condition() (status metav1.ConditionStatus, reason v1.Reason, mes
 	case !u.Known():
 		return metav1.ConditionUnknown, v1.ReasonUsageCheckFailed, fmt.Sprintf(
 			"who uses it is not known, because the API server refuses to show %s; let the operator list and watch them everywhere again, "+
-				"as the Fairlead chart does. Until then no revision is pruned", strings.Join(u.Unseen, " and "))
+				"as the Fairlead chart does. Until then no revision is pruned", strings.Join(u.Forbidden, " and "))
 	case u.Namespaces > 0 || u.Pods > 0:
 		return metav1.ConditionTrue, v1.ReasonReferencedByWorkloads, u.String()
 	case u.Tags > 0:

@@ -57,16 +57,16 @@ func TestCondition(t *testing.T) {
 }
 
 func TestNamesAreTheFirst(t *testing.T) {
-	l := newLedger()
+	l := newIndex()
 	for _, name := range []string{"shop", "bank", "cafe"} {
-		l.enterNamespace(makeNamespace(name, "istio.io/rev=r1"))
+		l.observeNamespace(makeNamespace(name, "istio.io/rev=r1"))
 	}
 	for _, name := range []string{"prod", "canary"} {
-		l.enterTag(makeTag(name, "IstioRevision/r1", ""))
+		l.observeTag(makeTag(name, "IstioRevision/r1", ""))
 	}
 	for _, namespace := range []string{"zoo", "shop", "attic"} {
 		for _, name := range []string{"b", "c", "a"} {
-			l.enterPod(makePod(namespace, name, "", "r1"))
+			l.observePod(makePod(namespace, name, "", "r1"))
 		}
 	}
 	want := Usage{Namespaces: 3, Tags: 2, Pods: 9, Names: []string{
@@ -76,7 +76,7 @@ func TestNamesAreTheFirst(t *testing.T) {
 		t.Error(diff)
 	}
 
-	l.enterNamespace(makeNamespace("cafe", ""))
+	l.observeNamespace(makeNamespace("cafe", ""))
 	l.setTag("prod", tag{})
 	want = Usage{Namespaces: 2, Tags: 1, Pods: 9, Names: []string{
 		"Namespace bank", "Namespace shop", "IstioRevisionTag canary", "Pod attic/a", "Pod attic/b",

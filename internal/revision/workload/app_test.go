@@ -204,7 +204,7 @@ func (a *app) act() {
 func (a *app) conclude(progress bool, template int) {
 	for _, p := range a.pods {
 		if p.ready.After(a.now) {
-			a.acts = sooner(a.acts, p.ready)
+			a.acts = earliest(a.acts, p.ready)
 		}
 		progress = progress || p.ready.Equal(a.now)
 	}
@@ -213,7 +213,7 @@ func (a *app) conclude(progress bool, template int) {
 	}
 	stale := slices.ContainsFunc(a.pods, func(p appPod) bool { return p.template != template })
 	complete := !stale && len(a.pods) == a.desired() && a.ready(a.pods) == a.desired()
-	was := conditionOf(a.Deployment)
+	was := progressingCondition(a.Deployment)
 	switch {
 	case complete && a.ours:
 		a.arrive()
@@ -228,7 +228,7 @@ func (a *app) conclude(progress bool, template int) {
 		a.report(was.Reason, a.now)
 	default:
 		if a.deadline > 0 {
-			a.acts = sooner(a.acts, a.progressed.Add(a.deadline))
+			a.acts = earliest(a.acts, a.progressed.Add(a.deadline))
 		}
 		a.report("ReplicaSetUpdated", a.now)
 	}
@@ -247,7 +247,7 @@ func (a *app) report(reason string, at time.Time) {
 	}
 	a.Status.ReadyReplicas = int32(a.ready(a.pods))
 	a.Status.AvailableReplicas = a.Status.ReadyReplicas
-	if was := conditionOf(a.Deployment); a.deadline > 0 && (was == nil || was.Reason != reason) {
+	if was := progressingCondition(a.Deployment); a.deadline > 0 && (was == nil || was.Reason != reason) {
 		status := corev1.ConditionTrue
 		if reason == "ProgressDeadlineExceeded" {
 			status = corev1.ConditionFalse

@@ -21,60 +21,60 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-// writers is how many objects are written at the same time: as many as keep an API server busy without crowding out
+// writeConcurrency is how many objects are written at the same time: as many as keep an API server busy without crowding out
 // others.
-const writers = 8
+const writeConcurrency = 8
 
 // writer is what moves workloads, one write each. Every write is about the object as it was seen when it was decided on:
 // if that has changed since, nothing is written and the next plan decides anew.
 type writer struct {
-	client client.Client
-	fleet  *inventory.Fleet
-	now    func() time.Time
-	// atOnce is how many objects are written at the same time.
-	atOnce int
+	client    client.Client
+	inventory *inventory.Tracker
+	now       func() time.Time
+	// concurrency is how many objects are written at the same time.
+	concurrency int
 
 	mu sync.Mutex
 	// refused has what would not let itself be written.
 	refused map[types.UID]Refusal
-	// failing has since when an object could not be written for reasons that may pass.
-	failing map[types.UID]trouble
+	// transient has since when an object could not be written for reasons that may pass.
+	transient map[types.UID]failureStreak
 	// unwritten has how moves have ended that could not be written down.
 	unwritten map[types.UID]Mark
 	// relabels has when the label of a namespace was moved, again and again.
-	relabels map[types.UID][]relabelling
-	// relabelled is when the label of a namespace was last moved, or a migration began.
-	relabelled time.Time
+	relabels map[types.UID][]relabelRecord
+	// lastRelabel is when the label of a namespace was last moved, or a migration began.
+	lastRelabel time.Time
 }
 
-func newWriter(c client.Client, workloads *inventory.Fleet, now func() time.Time, atOnce int) *writer {
+func newWriter(c client.Client, workloads *inventory.Tracker, now func() time.Time, atOnce int) *writer {
 	return &writer{
-		client: c, fleet: workloads, now: now, atOnce: atOnce,
-		refused: map[types.UID]Refusal{}, failing: map[types.UID]trouble{}, unwritten: map[types.UID]Mark{},
-		relabels: map[types.UID][]relabelling{},
+		client: c, inventory: workloads, now: now, concurrency: atOnce,
+		refused: map[types.UID]Refusal{}, transient: map[types.UID]failureStreak{}, unwritten: map[types.UID]Mark{},
+		relabels: map[types.UID][]relabelRecord{},
 	}
 }
 
 const (
-	// troublePasses is how long an object is tried, when it fails in a way that may pass, before others are let past it.
-	troublePasses = 10 * time.Second
-	// labelsSettle is how long API servers may take to see the labels of namespaces and the webhooks of tags that were
+	// transientTimeout is how long an object is tried, when it fails in a way that may pass, before others are let past it.
+	transientTimeout = 10 * time.Second
+	// labelPropagation is how long API servers may take to see the labels of namespaces and the webhooks of tags that were
 	// just moved. A pod that is made before that gets the sidecar of the old revision.
-	labelsSettle = time.Second
+	labelPropagation = time.Second
 )
 
-// start carries out steps. What an API server refuses for good is remembered, and is no error.
-func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []passage.Step) error {
+// applySteps carries out steps. What an API server refuses for good is remembered, and is no error.
+func (w *writer) applySteps(ctx context.Context, o Observed, run time.Time, steps []passage.Step) error {
 	var group errgroup.Group
-	group.SetLimit(w.atOnce)
-	var errs collected
+	group.SetLimit(w.concurrency)
+	var errs errorList
 	log := ctrl.LoggerFrom(ctx)
 	for _, step := range steps {
 		group.Go(func() error {
 			var refused *Refusal
 			var err error
 			if step.Object.Kind == kindDeployment {
-				refused, err = w.move(ctx, o, deploymentOf(o.Fleet, step.Object), step, run)
+				refused, err = w.move(ctx, o, deploymentOf(o.Inventory, step.Object), step, run)
 			} else {
 				refused, err = w.relabel(ctx, o, step)
 			}
@@ -94,7 +94,7 @@ func (w *writer) start(ctx context.Context, o Observed, run time.Time, steps []p
 }
 
 // deploymentOf finds one where they are in the order of their namespaces and names; nil if it is not there.
-func deploymentOf(picture inventory.Picture, object passage.Object) *appsv1.Deployment {
+func deploymentOf(picture inventory.Snapshot, object passage.Object) *appsv1.Deployment {
 	i, found := slices.BinarySearchFunc(picture.Deployments, object, func(d *appsv1.Deployment, object passage.Object) int {
 		return cmp.Or(strings.Compare(d.Namespace, object.Namespace), strings.Compare(d.Name, object.Name))
 	})
@@ -104,59 +104,59 @@ func deploymentOf(picture inventory.Picture, object passage.Object) *appsv1.Depl
 	return picture.Deployments[i]
 }
 
-// collected are errors of several writers.
-type collected struct {
+// errorList are errors of several writers.
+type errorList struct {
 	mu   sync.Mutex
 	errs []error
 }
 
-func (c *collected) add(err error) {
+func (c *errorList) add(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.errs = append(c.errs, err)
 }
 
-func (c *collected) joined() error { return errors.Join(c.errs...) }
+func (c *errorList) joined() error { return errors.Join(c.errs...) }
 
 // relabel moves the label of a namespace to the target.
 func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*Refusal, error) {
-	seen := o.Fleet.Namespaces[step.Object.Name]
-	if refused := w.contested(o, seen, step); refused != nil {
+	seen := o.Inventory.Namespaces[step.Object.Name]
+	if refused := w.contestedRefusal(o, seen, step); refused != nil {
 		return refused, nil
 	}
-	c := relabelOf(seen, step)
+	c := relabelPatch(seen, step)
 	err := w.patch(ctx, c)
 	if err == nil {
-		w.fleet.WroteNamespace(c.object)
-		w.settling()
-		w.relabelledTo(seen.UID, step.To)
+		w.inventory.ObserveNamespaceWrite(c.object)
+		w.recordRelabelTime()
+		w.recordRelabel(seen.UID, step.To)
 	}
-	return w.heed(o, err, seen.UID, choiceOf(seen), "move the label of namespace %s", step.Object.Name)
+	return w.classifyError(o, err, seen.UID, choiceOf(seen), "move the label of namespace %s", step.Object.Name)
 }
 
 // move restarts a Deployment on the target.
 func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, step passage.Step, run time.Time) (*Refusal, error) {
-	err := w.mark(ctx, seen, moveOf(o, seen, step, run, w.now()))
-	return w.heed(o, err, seen.UID, versionOf(seen), "move Deployment %s/%s", seen.Namespace, seen.Name)
+	err := w.patchMark(ctx, seen, movePatch(o, seen, step, run, w.now()))
+	return w.classifyError(o, err, seen.UID, versionOf(seen), "move Deployment %s/%s", seen.Namespace, seen.Name)
 }
 
-// remember writes down on a Deployment how its move has ended. It restarts nothing.
-func (w *writer) remember(ctx context.Context, o Observed, e ending) error {
-	err := w.mark(ctx, e.Deployment, markingOf(e.Deployment, e.mark))
+// recordOutcome writes down on a Deployment how its move has ended. It restarts nothing.
+func (w *writer) recordOutcome(ctx context.Context, o Observed, e endedMove) error {
+	err := w.patchMark(ctx, e.Deployment, markPatch(e.Deployment, e.mark))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		w.mu.Lock()
 		w.unwritten[e.UID] = e.mark
 		w.mu.Unlock()
 	}
-	_, err = w.heed(o, err, e.UID, versionOf(e.Deployment), "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
+	_, err = w.classifyError(o, err, e.UID, versionOf(e.Deployment), "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
 	return err
 }
 
-func (w *writer) mark(ctx context.Context, seen *appsv1.Deployment, c change[*appsv1.Deployment]) error {
+func (w *writer) patchMark(ctx context.Context, seen *appsv1.Deployment, c objectPatch[*appsv1.Deployment]) error {
 	if err := w.patch(ctx, c); err != nil {
 		return err
 	}
-	w.fleet.Wrote(c.object)
+	w.inventory.ObserveWrite(c.object)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.unwritten, seen.UID)
@@ -171,16 +171,16 @@ func (w *writer) patch(ctx context.Context, c patchable, options ...client.Patch
 	return w.client.Patch(ctx, object, patch, append(options, client.FieldOwner(v1.FieldOwnerMigration))...)
 }
 
-// settling notes that API servers have something to see before pods are made.
-func (w *writer) settling() {
+// recordRelabelTime notes that API servers have something to see before pods are made.
+func (w *writer) recordRelabelTime() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.relabelled = w.now()
+	w.lastRelabel = w.now()
 }
 
-// settled is after how long all API servers have seen it.
-func (w *writer) settled() time.Duration {
+// propagationLeft is after how long all API servers have seen it.
+func (w *writer) propagationLeft() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return labelsSettle - w.now().Sub(w.relabelled)
+	return labelPropagation - w.now().Sub(w.lastRelabel)
 }

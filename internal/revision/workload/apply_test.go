@@ -53,7 +53,7 @@ func TestOneWriteEach(t *testing.T) {
 	)
 	w, r := recordingWriter(nil)
 	for range 2 {
-		if err := w.start(context.Background(), o, epoch, decide(o, at(60)).Start); err != nil {
+		if err := w.applySteps(context.Background(), o, epoch, decide(o, at(60)).Start); err != nil {
 			t.Fatal(err)
 		}
 		// Second, what comes after the namespaces.
@@ -102,17 +102,17 @@ func TestErrorsOfWrites(t *testing.T) {
 		"nobody answers":  {errors.New("connection refused"), time.Hour, true, ""},
 		"forbidden":       {apierrors.NewForbidden(deployments, "cart", errors.New("by policy")), 0, false, `Refused: the API server refused it: deployments "cart" is forbidden: by policy`},
 		"invalid":         {apierrors.NewBadRequest("no"), 0, false, "Refused: the API server refused it: no"},
-		"broken":          {broken, troublePasses - time.Second, true, ""},
-		"broken for long": {broken, troublePasses, false, "Refused: the API server refused it: Internal error occurred: webhook is down"},
+		"broken":          {broken, transientTimeout - time.Second, true, ""},
+		"broken for long": {broken, transientTimeout, false, "Refused: the API server refused it: Internal error occurred: webhook is down"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)))
 			w, _ := recordingWriter(tc.err)
-			err := w.start(context.Background(), o, epoch, decide(o, at(60)).Start)
+			err := w.applySteps(context.Background(), o, epoch, decide(o, at(60)).Start)
 			if tc.lasts > 0 {
 				w.now = func() time.Time { return at(60).Add(tc.lasts) }
-				err = w.start(context.Background(), o, epoch, decide(o, at(60)).Start)
+				err = w.applySteps(context.Background(), o, epoch, decide(o, at(60)).Start)
 			}
 			if fails := err != nil; fails != tc.fails {
 				t.Errorf("error %v", err)
@@ -120,7 +120,7 @@ func TestErrorsOfWrites(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), "move Deployment shop/cart: ") {
 				t.Errorf("%q does not say what was being done to what", err)
 			}
-			w.refusals(&o)
+			w.addRefusals(&o)
 			got := ""
 			if reason, found := o.Refused["uid-of-shop-cart"]; found {
 				got = reason.String()

@@ -18,7 +18,7 @@ func BenchmarkDecide(b *testing.B) {
 			parts = append(parts, namespace(in, rev(target)), deploy(fmt.Sprintf("%s/cart-%d", in, i), state...))
 		}
 		o := observed(parts...)
-		o.marks = &markReader{}
+		o.marks = &markCache{}
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

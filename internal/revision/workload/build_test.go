@@ -60,14 +60,14 @@ func observed(parts ...part) Observed {
 			makeRevision(oldest, "v1.22.0", "default"), makeRevision(old, "v1.24.0", "default"),
 			makeRevision(target, "v1.26.0", "default"), makeRevision(foreign24, "v1.24.0", "other"),
 		},
-		Target:  Target{Name: target, Version: "v1.26.0"},
-		Fleet:   inventory.Picture{Namespaces: map[string]inventory.Namespace{}, Pods: map[inventory.Workload]inventory.Pods{}},
-		Refused: nil,
+		Target:    Target{Name: target, Version: "v1.26.0"},
+		Inventory: inventory.Snapshot{Namespaces: map[string]inventory.Namespace{}, Pods: map[inventory.Workload]inventory.Pods{}},
+		Refused:   nil,
 	}
 	for _, add := range parts {
 		add(&o)
 	}
-	slices.SortStableFunc(o.Fleet.Deployments, func(a, b *appsv1.Deployment) int {
+	slices.SortStableFunc(o.Inventory.Deployments, func(a, b *appsv1.Deployment) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return o
@@ -191,7 +191,7 @@ func unreconciled(reason v1.Reason, message string) func(*v1.IstioRevisionTag) {
 
 func namespace(name, labels string) part {
 	return func(o *Observed) {
-		o.Fleet.Namespaces[name] = inventory.Namespace{
+		o.Inventory.Namespaces[name] = inventory.Namespace{
 			Labels: labelled(labels), UID: types.UID("uid-of-" + name), ResourceVersion: "1",
 		}
 	}
@@ -204,9 +204,9 @@ type option func(*appsv1.Deployment, inventory.Pods)
 func deploy(name string, options ...option) part {
 	return func(o *Observed) {
 		d, pods := makeDeployment(name, options...)
-		o.Fleet.Deployments = append(o.Fleet.Deployments, d)
+		o.Inventory.Deployments = append(o.Inventory.Deployments, d)
 		if len(pods) > 0 {
-			o.Fleet.Pods[inventory.DeploymentOf(d)] = pods
+			o.Inventory.Pods[inventory.DeploymentOf(d)] = pods
 		}
 	}
 }
@@ -337,7 +337,7 @@ func bystander(text, revision string, count int) part {
 		panic(err)
 	}
 	w.Namespace, w.Name, _ = strings.Cut(name, "/")
-	return func(o *Observed) { o.Fleet.Pods[w] = inventory.Pods{revision: count} }
+	return func(o *Observed) { o.Inventory.Pods[w] = inventory.Pods{revision: count} }
 }
 
 // refuses is an API server that does not let an object be written: "shop" or "shop/cart".

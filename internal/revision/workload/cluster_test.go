@@ -308,7 +308,7 @@ func (s statusOfAPI) Apply(_ context.Context, configuration runtime.ApplyConfigu
 	a.tellStatus(status.WorkloadMigration, applied.Status.WorkloadMigration)
 	a.onStatus(applied.Status.WorkloadMigration)
 	status.WorkloadMigration = applied.Status.WorkloadMigration
-	told, now := conditionOfIstio(a.istio), conditionOfIstio(&applied)
+	told, now := migratedCondition(a.istio), migratedCondition(&applied)
 	if now == nil {
 		meta.RemoveStatusCondition(&status.Conditions, string(v1.ConditionWorkloadsMigrated))
 	} else {

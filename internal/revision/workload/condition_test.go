@@ -38,7 +38,7 @@ func TestCondition(t *testing.T) {
 		},
 		"nothing to move to yet": {[]part{notReady}, "False RevisionNotReady: IstioRevision default-v1-26-0 is not ready; workloads move when it is"},
 		"no target": {
-			[]part{func(o *Observed) { o.Istio.Status.ActiveRevisionName = ""; o.Target = o.activeRevision() }},
+			[]part{func(o *Observed) { o.Istio.Status.ActiveRevisionName = ""; o.Target = o.activeTarget() }},
 			"False RevisionNotActive: Istio default has no active revision yet",
 		},
 		"others are waited for": {
@@ -123,7 +123,7 @@ func TestNeedsPeople(t *testing.T) {
 		v1.ReasonMigrated, v1.ReasonMigrating, v1.ReasonMigrationFailed, v1.ReasonMigrationDisabled, v1.ReasonNotRevisionBased, v1.ReasonInvalidSettings,
 		v1.ReasonMaxVersionExceeded, v1.ReasonRevisionNotActive, v1.ReasonRevisionNotReady, v1.ReasonTagNotMoved, v1.ReasonBatchSettles, v1.ReasonPaused, v1.ReasonBeingDeleted,
 	} {
-		if needsPeople(&metav1.Condition{Status: metav1.ConditionFalse, Reason: string(reason)}) {
+		if needsUserAction(&metav1.Condition{Status: metav1.ConditionFalse, Reason: string(reason)}) {
 			people = append(people, string(reason))
 		}
 	}

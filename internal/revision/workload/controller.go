@@ -61,19 +61,19 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 		default:
 		}
 	})
-	synced, err := workloads.Feed(ctx, deployments, users)
+	synced, err := workloads.Watch(ctx, deployments, users)
 	if err != nil {
 		return err
 	}
 	r := &reconciler{
-		client: consistent, cache: mgr.GetCache(), live: mgr.GetAPIReader(), fleet: workloads, synced: synced, news: news,
-		writer:   newWriter(mgr.GetClient(), workloads, time.Now, writers),
-		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
-		now:      time.Now,
-		written:  map[string]time.Time{}, announced: map[string]map[passage.Object]string{},
-		meters: newMeters(),
+		client: consistent, cache: mgr.GetCache(), live: mgr.GetAPIReader(), inventory: workloads, synced: synced, changes: news,
+		writer:          newWriter(mgr.GetClient(), workloads, time.Now, writeConcurrency),
+		recorder:        mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
+		now:             time.Now,
+		lastStatusWrite: map[string]time.Time{}, reportedFailures: map[string]map[passage.Object]string{},
+		metrics: newMetricsRecorder(),
 	}
-	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.concerned(ctx) })
+	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.migratingIstios(ctx) })
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("migration").
@@ -81,7 +81,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 		For(&v1.Istio{}).
 		Watches(&v1.IstioRevision{}, all, changed).
 		Watches(&v1.IstioRevisionTag{}, all, changed).
-		WatchesRawSource(source.Func(r.follow)).
+		WatchesRawSource(source.Func(r.enqueueOnChange)).
 		Complete(r)
 }
 
@@ -90,89 +90,89 @@ type reconciler struct {
 	// cache is read where waiting for our own writes would hold up events.
 	cache client.Reader
 	// live is read before anything is given up because of what a cache says.
-	live     client.Reader
-	fleet    *inventory.Fleet
-	synced   func() bool
-	news     <-chan struct{}
-	writer   *writer
-	recorder events.EventRecorder
-	now      func() time.Time
-	meters   *meters
-	marks    markReader
+	live      client.Reader
+	inventory *inventory.Tracker
+	synced    func() bool
+	changes   <-chan struct{}
+	writer    *writer
+	recorder  events.EventRecorder
+	now       func() time.Time
+	metrics   *metricsRecorder
+	marks     markCache
 
 	mu sync.Mutex
-	// written is when the status of an Istio was last written.
-	written map[string]time.Time
-	// announced has, by Istio, what was told of that could not be started, and why.
-	announced map[string]map[passage.Object]string
+	// lastStatusWrite is when the status of an Istio was last written.
+	lastStatusWrite map[string]time.Time
+	// reportedFailures has, by Istio, what was told of that could not be started, and why.
+	reportedFailures map[string]map[passage.Object]string
 }
 
 // How long news of workloads gather before a plan is made, while something moves and while nothing does.
 const (
-	gatherMoving = 50 * time.Millisecond
-	gatherIdle   = time.Second
+	debounceMoving = 50 * time.Millisecond
+	debounceIdle   = time.Second
 )
 
 // How often the status is written at most: when a batch ends or begins, and when no more than counters have changed.
 const (
-	boundaryPause = time.Second
-	counterPause  = 5 * time.Second
+	batchStatusInterval   = time.Second
+	counterStatusInterval = 5 * time.Second
 )
 
-// conflictPause lets the caches see what somebody else has just written.
-const conflictPause = 100 * time.Millisecond
+// conflictRequeueDelay lets the caches see what somebody else has just written.
+const conflictRequeueDelay = 100 * time.Millisecond
 
-// failurePause is how long to wait after the API server could not write something.
-const failurePause = 2 * time.Second
+// failureRequeueDelay is how long to wait after the API server could not write something.
+const failureRequeueDelay = 2 * time.Second
 
-// follow asks for a reconcile of every Istio that moves workloads when there is news of them.
-func (r *reconciler) follow(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// enqueueOnChange asks for a reconcile of every Istio that moves workloads when there is news of them.
+func (r *reconciler) enqueueOnChange(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-r.news:
+			case <-r.changes:
 			}
-			for _, request := range r.concerned(ctx) {
-				queue.AddAfter(request, r.gather(ctx, request.Name))
+			for _, request := range r.migratingIstios(ctx) {
+				queue.AddAfter(request, r.debounce(ctx, request.Name))
 			}
 			// What comes in the meantime is told of together.
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(gatherMoving):
+			case <-time.After(debounceMoving):
 			}
 		}
 	}()
 	return nil
 }
 
-func (r *reconciler) gather(ctx context.Context, istio string) time.Duration {
+func (r *reconciler) debounce(ctx context.Context, istio string) time.Duration {
 	var i v1.Istio
 	if err := r.cache.Get(ctx, client.ObjectKey{Name: istio}, &i); err == nil && i.Status.WorkloadMigration != nil &&
 		i.Status.WorkloadMigration.State == v1.WorkloadMigrationStateInProgress {
 		return 0
 	}
-	return gatherIdle
+	return debounceIdle
 }
 
-// concerned are the Istios that move workloads, or were about to.
-func (r *reconciler) concerned(ctx context.Context) []ctrl.Request {
+// migratingIstios are the Istios that move workloads, or were about to.
+func (r *reconciler) migratingIstios(ctx context.Context) []ctrl.Request {
 	var istios v1.IstioList
 	if err := r.cache.List(ctx, &istios, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the Istios that workloads concern")
 	}
 	var requests []ctrl.Request
 	for i := range istios.Items {
-		if istio := &istios.Items[i]; concerns(istio) {
+		if istio := &istios.Items[i]; migratesWorkloads(istio) {
 			requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: istio.Name}})
 		}
 	}
 	return requests
 }
 
-func concerns(istio *v1.Istio) bool {
+func migratesWorkloads(istio *v1.Istio) bool {
 	migration := istio.Spec.UpdateStrategy.WorkloadMigration
 	return migration != nil && migration.Strategy != v1.WorkloadMigrationStrategyDisabled ||
 		istio.Status.WorkloadMigration != nil ||
@@ -183,7 +183,7 @@ func concerns(istio *v1.Istio) bool {
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if !r.synced() {
 		// What has not been heard of yet must not be taken for not being there.
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	o, err := r.observe(ctx, request.Name)
 	if apierrors.IsNotFound(err) {
@@ -193,59 +193,59 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !concerns(o.Istio) {
-		r.meters.forget(o.Istio.Name)
+	if !migratesWorkloads(o.Istio) {
+		r.metrics.forget(o.Istio.Name)
 		return ctrl.Result{}, nil
 	}
 	d := decide(o, r.now())
-	if r.writer.probe(ctx, o, d.Plan.Failures()) {
-		r.writer.refusals(&o)
+	if r.writer.dryRunRefused(ctx, o, d.Plan.Failures()) {
+		r.writer.addRefusals(&o)
 		d = decide(o, r.now())
 	}
-	if stale, err := r.hasStalePods(ctx, d.ended); err != nil || stale {
-		return ctrl.Result{RequeueAfter: failurePause}, err
+	if stale, err := r.hasStalePods(ctx, d.endedMoves); err != nil || stale {
+		return ctrl.Result{RequeueAfter: failureRequeueDelay}, err
 	}
 	if len(d.Start) > 0 && !o.running() {
 		// The beginning is written down before anything moves: every move names the migration that it is part of.
-		if err := r.begin(ctx, &o); err != nil {
-			return installer.Unreported(nil, client.IgnoreNotFound(err))
+		if err := r.recordStart(ctx, &o); err != nil {
+			return installer.StatusError(nil, client.IgnoreNotFound(err))
 		}
 		d = decide(o, r.now())
 	}
 	applyErr := r.apply(ctx, o, d)
-	if len(d.Start)+len(d.ended) > 0 {
-		o.Fleet = r.fleet.Picture()
-		r.writer.refusals(&o)
+	if len(d.Start)+len(d.endedMoves) > 0 {
+		o.Inventory = r.inventory.Snapshot()
+		r.writer.addRefusals(&o)
 		d = decide(o, r.now())
 	}
-	r.meters.observe(o.Istio.Name, d.Decision)
-	r.announceUnstarted(o, d.Plan.Failures())
+	r.metrics.observe(o.Istio.Name, d.Decision)
+	r.recordUnstartedEvents(o, d.Plan.Failures())
 	again, err := r.report(ctx, o, d)
 	switch {
 	case apierrors.IsConflict(applyErr) || apierrors.IsConflict(err):
 		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, errors.Join(applyErr, err)
 	case applyErr != nil:
 		// Not to be put off for longer and longer: time runs for what is underway.
 		ctrl.LoggerFrom(ctx).Error(applyErr, "what could not be written is tried again")
-		again = failurePause
+		again = failureRequeueDelay
 	}
-	return ctrl.Result{RequeueAfter: r.lookAgain(o, d, again)}, nil
+	return ctrl.Result{RequeueAfter: r.requeueAfter(o, d, again)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
-	o, err := Observe(ctx, r.client, name, r.fleet.Picture())
+	o, err := Observe(ctx, r.client, name, r.inventory.Snapshot())
 	if err == nil {
 		o.marks = &r.marks
-		r.writer.refusals(&o)
+		r.writer.addRefusals(&o)
 	}
 	return o, err
 }
 
 // hasStalePods tells whether one of the moves would fail only because the cache does not show its new pods yet.
-func (r *reconciler) hasStalePods(ctx context.Context, ended []ending) (bool, error) {
+func (r *reconciler) hasStalePods(ctx context.Context, ended []endedMove) (bool, error) {
 	for _, e := range ended {
 		if e.mark.Reason == nil || v1.Reason(e.mark.Reason.Code) != v1.ReasonWrongRevision {
 			continue
@@ -254,39 +254,39 @@ func (r *reconciler) hasStalePods(ctx context.Context, ended []ending) (bool, er
 		if err != nil {
 			return false, err
 		}
-		if len(othersThan(pods, e.mark.Target)) == 0 {
+		if len(otherRevisions(pods, e.mark.Target)) == 0 {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-func (r *reconciler) begin(ctx context.Context, o *Observed) error {
-	now, told := r.now(), conditionOfIstio(o.Istio)
+func (r *reconciler) recordStart(ctx context.Context, o *Observed) error {
+	now, told := r.now(), migratedCondition(o.Istio)
 	o.Istio = o.Istio.DeepCopy()
-	o.Istio.Status.WorkloadMigration = began(*o, now)
+	o.Istio.Status.WorkloadMigration = startedStatus(*o, now)
 	d := decide(*o, now)
 	status, condition := statusOf(*o, d, now), conditionAt(*o, d, told, now)
-	if err := r.write(ctx, o.Istio, status, condition); err != nil {
+	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
 		return err
 	}
-	r.writer.settling()
+	r.writer.recordRelabelTime()
 	o.Istio.Status.WorkloadMigration = status
 	meta.SetStatusCondition(&o.Istio.Status.Conditions, *condition)
 	r.recorder.Eventf(o.Istio, nil, corev1.EventTypeNormal, "MigrationStarted", "migrate", "moving workloads to %s", o.Target.Name)
 	return nil
 }
 
-func conditionOfIstio(istio *v1.Istio) *metav1.Condition {
+func migratedCondition(istio *v1.Istio) *metav1.Condition {
 	return meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
 }
 
 // apply writes down what has ended, and only then starts what is to be started: from the next batch it is concluded that
 // those before it have settled, each as its mark says.
 func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
-	var errs collected
-	for _, e := range d.ended {
-		err := r.writer.remember(ctx, o, e)
+	var errs errorList
+	for _, e := range d.endedMoves {
+		err := r.writer.recordOutcome(ctx, o, e)
 		errs.add(err)
 		if err == nil && e.mark.Done.IsZero() {
 			r.recorder.Eventf(e.Deployment, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
@@ -296,12 +296,12 @@ func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 	if err := errs.joined(); err != nil {
 		return err
 	}
-	return r.writer.start(ctx, o, o.run(), r.startable(d))
+	return r.writer.applySteps(ctx, o, o.run(), r.startable(d))
 }
 
 // startable leaves out what would restart pods before all API servers have seen where those belong now.
 func (r *reconciler) startable(d decision) []passage.Step {
-	if r.writer.settled() <= 0 {
+	if r.writer.propagationLeft() <= 0 {
 		return d.Start
 	}
 	return slices.DeleteFunc(slices.Clone(d.Start), func(s passage.Step) bool { return s.Disruptive })
@@ -310,23 +310,23 @@ func (r *reconciler) startable(d decision) []passage.Step {
 // report writes the status, if it says anything new, and tells after how long it should be written if not now.
 func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
 	now := r.now()
-	before, told := o.Istio.Status.WorkloadMigration, conditionOfIstio(o.Istio)
+	before, told := o.Istio.Status.WorkloadMigration, migratedCondition(o.Istio)
 	status, condition := statusOf(o, d, now), conditionAt(o, d, told, now)
-	news := newsIn(before, status)
+	news := statusChangeOf(before, status)
 	switch {
 	case told == nil && condition == nil:
 	case told == nil || condition == nil || told.Status != condition.Status || told.Reason != condition.Reason:
-		news = turned
+		news = stateChanged
 	case !equality.Semantic.DeepEqual(told, condition):
-		news = max(news, counters)
+		news = max(news, countersChanged)
 	}
-	if wait := r.wait(o.Istio.Name, news, now); news == nothing || wait > 0 {
+	if wait := r.statusDelay(o.Istio.Name, news, now); news == unchanged || wait > 0 {
 		return wait, nil
 	}
-	if err := r.write(ctx, o.Istio, status, condition); err != nil {
+	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
-	r.announce(o.Istio, before, status, told, condition)
+	r.recordStatusEvent(o.Istio, before, status, told, condition)
 	return 0, nil
 }
 
@@ -343,7 +343,7 @@ func conditionAt(o Observed, d decision, told *metav1.Condition, now time.Time) 
 	return condition
 }
 
-func (r *reconciler) write(ctx context.Context, istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) error {
+func (r *reconciler) writeStatus(ctx context.Context, istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) error {
 	err := r.client.Status().Apply(ctx, statusConfigurationOf(istio, status, condition),
 		client.FieldOwner(v1.FieldOwnerMigration), client.ForceOwnership)
 	if err != nil {
@@ -351,28 +351,28 @@ func (r *reconciler) write(ctx context.Context, istio *v1.Istio, status *v1.Work
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.written[istio.Name] = r.now()
+	r.lastStatusWrite[istio.Name] = r.now()
 	return nil
 }
 
 func (r *reconciler) forget(istio string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.written, istio)
-	delete(r.announced, istio)
-	r.meters.forget(istio)
+	delete(r.lastStatusWrite, istio)
+	delete(r.reportedFailures, istio)
+	r.metrics.forget(istio)
 }
 
-// lookAgain is when time alone may change the plan, or the status is due.
-func (r *reconciler) lookAgain(o Observed, d decision, status time.Duration) time.Duration {
+// requeueAfter is when time alone may change the plan, or the status is due.
+func (r *reconciler) requeueAfter(o Observed, d decision, status time.Duration) time.Duration {
 	now := r.now()
 	next := d.LookAgain
 	if status > 0 {
-		next = sooner(next, now.Add(status))
+		next = earliest(next, now.Add(status))
 	}
-	next = sooner(sooner(next, d.deadline), r.writer.nextProbe(o, d.Plan.Failures()))
-	if settled := r.writer.settled(); settled > 0 && len(d.Start) > 0 {
-		next = sooner(next, now.Add(settled))
+	next = earliest(earliest(next, d.deadline), r.writer.nextDryRun(o, d.Plan.Failures()))
+	if settled := r.writer.propagationLeft(); settled > 0 && len(d.Start) > 0 {
+		next = earliest(next, now.Add(settled))
 	}
 	if next.IsZero() {
 		return 0

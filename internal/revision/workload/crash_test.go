@@ -46,7 +46,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		e := end{
 			Pods: map[string]string{}, Restarts: c.restarts,
 			State: status.State, Total: status.TotalWorkloads, Migrated: status.MigratedWorkloads,
-			Reason: conditionOfIstio(c.istio).Message,
+			Reason: migratedCondition(c.istio).Message,
 		}
 		for _, a := range c.apps {
 			e.Pods[a.key()] = a.runsOn()

@@ -7,19 +7,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// refusedForGood holds for what an API server would say again of the same object.
-func refusedForGood(err error) bool {
-	return apierrors.IsForbidden(err) && !notPermitted(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+// isPermanentRefusal holds for what an API server would say again of the same object.
+func isPermanentRefusal(err error) bool {
+	return apierrors.IsForbidden(err) && !isMissingPermission(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// notPermitted holds for what we may not do, as opposed to what nobody may. An API server that has just started says so
+// isMissingPermission holds for what we may not do, as opposed to what nobody may. An API server that has just started says so
 // of everything until it has read who may do what.
-func notPermitted(err error) bool {
+func isMissingPermission(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is forbidden: User ")
 }
 
-// ofTheServer holds for what has nothing to do with the object: nobody answers, or is able to.
-func ofTheServer(err error) bool {
+// isServerError holds for what has nothing to do with the object: nobody answers, or is able to.
+func isServerError(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsUnauthorized(err)

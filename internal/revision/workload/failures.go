@@ -54,23 +54,23 @@ func (o *Observed) restoreFailures() {
 		}
 		refusal := Refusal{Reason: passage.Because(code, "%s", failure.Reason), At: failure.Timestamp.Time}
 		if failure.Kind == kindNamespace {
-			o.Refused[o.Fleet.Namespaces[failure.Name].UID] = refusal
-		} else if d := deploymentOf(o.Fleet, deployment(failure.Namespace, failure.Name)); d != nil {
+			o.Refused[o.Inventory.Namespaces[failure.Name].UID] = refusal
+		} else if d := deploymentOf(o.Inventory, deploymentObject(failure.Namespace, failure.Name)); d != nil {
 			o.Refused[d.UID] = refusal
 		}
 	}
 	o.unreportedFailures = len(status.Failures) == v1.MaxReportedFailures && !o.Batching().FailFast
 }
 
-// Aim is what would be seen if another revision were the target.
-func (o Observed) Aim(target Target) Observed {
+// WithTarget is what would be seen if another revision were the target.
+func (o Observed) WithTarget(target Target) Observed {
 	o.Target, o.Refused, o.unreportedFailures = target, nil, false
 	return o
 }
 
-// failedUnreported is why a step has failed whose failure the status has no room for: a migration that has ended leaves no
+// unreportedReason is why a step has failed whose failure the status has no room for: a migration that has ended leaves no
 // step pending.
-func (p planner) failedUnreported() *passage.Reason {
+func (p planner) unreportedReason() *passage.Reason {
 	if !p.unreportedFailures {
 		return nil
 	}

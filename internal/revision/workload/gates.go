@@ -85,12 +85,12 @@ func aboveMaxVersion(p planner) *passage.Reason {
 	return nil
 }
 
-func untilTargetReady(p planner) *passage.Reason { return p.Target.Waits }
+func untilTargetReady(p planner) *passage.Reason { return p.Target.Hold }
 
 // untilTagsMoved lets nothing restart that would come up where it was.
 func untilTagsMoved(p planner) *passage.Reason {
 	for i := range p.Tags {
-		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && stuck(tag) == nil && p.used(tag.Name) {
+		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && tagHold(tag) == nil && p.isUsed(tag.Name) {
 			why := ""
 			if told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); told != nil &&
 				told.Status == metav1.ConditionFalse {
@@ -102,27 +102,27 @@ func untilTagsMoved(p planner) *passage.Reason {
 	return nil
 }
 
-// used tells whether anything that could move chooses a name.
-func (p planner) used(name string) bool {
-	for _, ns := range p.Fleet.Namespaces {
+// isUsed tells whether anything that could move chooses a name.
+func (p planner) isUsed(name string) bool {
+	for _, ns := range p.Inventory.Namespaces {
 		if usage.Choose(ns.Labels, nil).Name == name {
 			return true
 		}
 	}
-	return slices.ContainsFunc(p.Fleet.Deployments, func(d *appsv1.Deployment) bool {
-		return usage.Choose(p.Fleet.Namespaces[d.Namespace].Labels, d.Spec.Template.Labels).Name == name
+	return slices.ContainsFunc(p.Inventory.Deployments, func(d *appsv1.Deployment) bool {
+		return usage.Choose(p.Inventory.Namespaces[d.Namespace].Labels, d.Spec.Template.Labels).Name == name
 	})
 }
 
 // untilBatchSettles sees through what has started before the target was another one.
 func untilBatchSettles(p planner) *passage.Reason {
-	if len(p.elsewhere) == 0 {
+	if len(p.toOtherRevision) == 0 {
 		return nil
 	}
-	first := deployment(p.elsewhere[0].Namespace, p.elsewhere[0].Name)
-	if len(p.elsewhere) == 1 {
-		return passage.Hold(v1.ReasonBatchSettles, "%s is on its way to %s, and is waited for", first, p.revision)
+	first := deploymentObject(p.toOtherRevision[0].Namespace, p.toOtherRevision[0].Name)
+	if len(p.toOtherRevision) == 1 {
+		return passage.Hold(v1.ReasonBatchSettles, "%s is on its way to %s, and is waited for", first, p.otherRevision)
 	}
 	return passage.Hold(v1.ReasonBatchSettles, "%s and %d more are on their way to %s, and are waited for",
-		first, len(p.elsewhere)-1, p.revision)
+		first, len(p.toOtherRevision)-1, p.otherRevision)
 }

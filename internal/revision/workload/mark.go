@@ -51,14 +51,14 @@ func markOf(d *appsv1.Deployment) *Mark {
 	return &mark
 }
 
-// markReader remembers the marks that it read last: between two plans, few of thousands change.
-type markReader struct {
-	mu   sync.Mutex
-	read map[*appsv1.Deployment]*Mark
+// markCache remembers the marks that it read last: between two plans, few of thousands change.
+type markCache struct {
+	mu    sync.Mutex
+	marks map[*appsv1.Deployment]*Mark
 }
 
-// of are the marks of Deployments, in their order. A reader that is nil remembers nothing.
-func (r *markReader) of(deployments []*appsv1.Deployment) []*Mark {
+// marksOf are the marks of Deployments, in their order. A reader that is nil remembers nothing.
+func (r *markCache) marksOf(deployments []*appsv1.Deployment) []*Mark {
 	marks := make([]*Mark, len(deployments))
 	if r == nil {
 		for i, d := range deployments {
@@ -68,18 +68,18 @@ func (r *markReader) of(deployments []*appsv1.Deployment) []*Mark {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	read := make(map[*appsv1.Deployment]*Mark, len(r.read))
+	read := make(map[*appsv1.Deployment]*Mark, len(r.marks))
 	for i, d := range deployments {
 		if d.Annotations[v1.AnnotationMigration] == "" {
 			continue
 		}
-		mark, known := r.read[d]
+		mark, known := r.marks[d]
 		if !known {
 			mark = markOf(d)
 		}
 		marks[i], read[d] = mark, mark
 	}
-	r.read = read
+	r.marks = read
 	return marks
 }
 

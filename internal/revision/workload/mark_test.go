@@ -110,7 +110,7 @@ func TestMarkReader(t *testing.T) {
 	}
 	plain, _ := makeDeployment("shop/till")
 	first, second := marked(1), marked(2)
-	reader := &markReader{}
+	reader := &markCache{}
 	for _, c := range []struct {
 		name        string
 		deployments []*appsv1.Deployment
@@ -122,12 +122,12 @@ func TestMarkReader(t *testing.T) {
 		{"changed", []*appsv1.Deployment{marked(3), first}, 2},
 		{"gone", []*appsv1.Deployment{plain}, 0},
 	} {
-		var nobody *markReader
-		if diff := cmp.Diff(nobody.of(c.deployments), reader.of(c.deployments)); diff != "" {
+		var nobody *markCache
+		if diff := cmp.Diff(nobody.marksOf(c.deployments), reader.marksOf(c.deployments)); diff != "" {
 			t.Errorf("%s (-read anew +remembered):\n%s", c.name, diff)
 		}
-		if len(reader.read) != c.remembered {
-			t.Errorf("%s: %d are remembered, want %d", c.name, len(reader.read), c.remembered)
+		if len(reader.marks) != c.remembered {
+			t.Errorf("%s: %d are remembered, want %d", c.name, len(reader.marks), c.remembered)
 		}
 	}
 }

@@ -29,28 +29,28 @@ var (
 
 func init() { metrics.Registry.MustRegister(workloadsByState, batchDuration, readinessTime) }
 
-// meters turns the plans of each Istio, one after the other, into metrics.
-type meters struct {
+// metricsRecorder turns the plans of each Istio, one after the other, into metrics.
+type metricsRecorder struct {
 	mu sync.Mutex
 	// underway has since when each workload is, by the Istio.
 	underway map[string]map[passage.Object]time.Time
-	batch    map[string]opened
+	batch    map[string]openBatch
 	now      func() time.Time
 }
 
-// opened is a batch, and when its first workload was started.
-type opened struct {
+// openBatch is a batch, and when its first workload was started.
+type openBatch struct {
 	number int
 	at     time.Time
 }
 
-func newMeters() *meters {
-	return &meters{
-		underway: map[string]map[passage.Object]time.Time{}, batch: map[string]opened{}, now: time.Now,
+func newMetricsRecorder() *metricsRecorder {
+	return &metricsRecorder{
+		underway: map[string]map[passage.Object]time.Time{}, batch: map[string]openBatch{}, now: time.Now,
 	}
 }
 
-func (m *meters) observe(istio string, d passage.Decision) {
+func (m *metricsRecorder) observe(istio string, d passage.Decision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	counts := d.Plan.Counts()
@@ -75,7 +75,7 @@ func (m *meters) observe(istio string, d passage.Decision) {
 	m.observeBatch(istio, d, running)
 }
 
-func (m *meters) observeBatch(istio string, d passage.Decision, running map[passage.Object]time.Time) {
+func (m *metricsRecorder) observeBatch(istio string, d passage.Decision, running map[passage.Object]time.Time) {
 	open, found := m.batch[istio]
 	if found && (len(running) == 0 || d.Batch != open.number) {
 		batchDuration.WithLabelValues(istio).Observe(m.now().Sub(open.at).Seconds())
@@ -87,12 +87,12 @@ func (m *meters) observeBatch(istio string, d passage.Decision, running map[pass
 	}
 	first := m.now()
 	for _, since := range running {
-		first = sooner(first, since)
+		first = earliest(first, since)
 	}
-	m.batch[istio] = opened{d.Batch, first}
+	m.batch[istio] = openBatch{d.Batch, first}
 }
 
-func (m *meters) forget(istio string) {
+func (m *metricsRecorder) forget(istio string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.underway, istio)

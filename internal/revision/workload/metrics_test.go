@@ -42,10 +42,10 @@ func gathered(t *testing.T, istio string) map[string]float64 {
 func TestMetrics(t *testing.T) {
 	const istio = "metered"
 	now := epoch
-	m := newMeters()
+	m := newMetricsRecorder()
 	m.now = func() time.Time { return now }
 	step := func(name string, state passage.State, batch, started int) passage.Step {
-		return passage.Step{Object: deployment("shop", name), State: state, Batch: batch, StartedAt: at(started), Disruptive: true}
+		return passage.Step{Object: deploymentObject("shop", name), State: state, Batch: batch, StartedAt: at(started), Disruptive: true}
 	}
 	observe := func(seconds, batch int, steps ...passage.Step) {
 		now = at(seconds)

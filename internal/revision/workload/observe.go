@@ -23,7 +23,7 @@ type Observed struct {
 	Revisions []v1.IstioRevision
 	Tags      []v1.IstioRevisionTag
 	Target    Target
-	Fleet     inventory.Picture
+	Inventory inventory.Snapshot
 	// Refused has what would not let itself be written, by the UID of the object.
 	Refused map[types.UID]Refusal
 	// Unwritten has the marks that the API server would not let us write, of moves that have ended.
@@ -31,18 +31,18 @@ type Observed struct {
 	// unreportedFailures is set where more workloads have failed than the status has room for.
 	unreportedFailures bool
 	// marks reads those of the Deployments, if somebody keeps them from plan to plan.
-	marks *markReader
+	marks *markCache
 }
 
 // Target is the revision that workloads belong on.
 type Target struct {
 	Name, Version string
-	// Waits says why nothing can move there yet.
-	Waits *passage.Reason
+	// Hold says why nothing can move there yet.
+	Hold *passage.Reason
 }
 
 // Observe reads an Istio and what stands behind it. The target is its active revision.
-func Observe(ctx context.Context, reader client.Reader, name string, picture inventory.Picture) (Observed, error) {
+func Observe(ctx context.Context, reader client.Reader, name string, picture inventory.Snapshot) (Observed, error) {
 	istio := &v1.Istio{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, istio); err != nil {
 		return Observed{}, fmt.Errorf("get Istio %s: %w", name, err)
@@ -55,23 +55,23 @@ func Observe(ctx context.Context, reader client.Reader, name string, picture inv
 	if err := reader.List(ctx, &tags); err != nil {
 		return Observed{}, fmt.Errorf("list IstioRevisionTags: %w", err)
 	}
-	o := Observed{Istio: istio, Revisions: revisions.Items, Tags: tags.Items, Fleet: picture}
-	o.Target = o.activeRevision()
+	o := Observed{Istio: istio, Revisions: revisions.Items, Tags: tags.Items, Inventory: picture}
+	o.Target = o.activeTarget()
 	o.restoreFailures()
 	return o, nil
 }
 
-func (o Observed) activeRevision() Target {
+func (o Observed) activeTarget() Target {
 	name := o.Istio.Status.ActiveRevisionName
 	revision := o.revision(name)
 	switch {
 	case name == "":
-		return Target{Waits: passage.Hold(v1.ReasonRevisionNotActive, "Istio %s has no active revision yet", o.Istio.Name)}
+		return Target{Hold: passage.Hold(v1.ReasonRevisionNotActive, "Istio %s has no active revision yet", o.Istio.Name)}
 	case o.Istio.Status.ObservedGeneration < o.Istio.Generation:
-		return Target{Name: name, Waits: passage.Hold(v1.ReasonRevisionNotActive,
+		return Target{Name: name, Hold: passage.Hold(v1.ReasonRevisionNotActive,
 			"the spec of Istio %s has changed, and what it asks for is not known yet", o.Istio.Name)}
 	case revision == nil:
-		return Target{Name: name, Waits: passage.Hold(v1.ReasonRevisionNotActive,
+		return Target{Name: name, Hold: passage.Hold(v1.ReasonRevisionNotActive,
 			"IstioRevision %s, the active one, does not exist", name)}
 	}
 	return o.TargetOf(revision)
@@ -82,7 +82,7 @@ func (o Observed) TargetOf(revision *v1.IstioRevision) Target {
 	target := Target{Name: revision.Name, Version: revision.Spec.Version}
 	ready := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionReady))
 	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration < revision.Generation {
-		target.Waits = passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision %s is not ready; workloads move when it is", revision.Name)
+		target.Hold = passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision %s is not ready; workloads move when it is", revision.Name)
 	}
 	return target
 }

@@ -34,16 +34,16 @@ func Plan(o Observed, now time.Time) passage.Plan {
 // decision is what to do next, and what else there is to do about the moves that were started before.
 type decision struct {
 	passage.Decision
-	// ended are the moves that have, which nobody has written down yet.
-	ended []ending
-	// elsewhere counts those to another revision that are underway still.
-	elsewhere int
+	// endedMoves are the moves that have, which nobody has written down yet.
+	endedMoves []endedMove
+	// toOtherRevision counts those to another revision that are underway still.
+	toOtherRevision int
 	// deadline is when time alone changes how far one of the workloads is; zero if none is underway.
 	deadline time.Time
 }
 
-// ending is a Deployment whose move has ended, and the mark that says so.
-type ending struct {
+// endedMove is a Deployment whose move has ended, and the mark that says so.
+type endedMove struct {
 	*appsv1.Deployment
 	mark Mark
 }
@@ -51,10 +51,10 @@ type ending struct {
 func decide(o Observed, now time.Time) decision {
 	p := newPlanner(o, now)
 	plan, ended, deadline := p.plan()
-	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.elsewhere), deadline}
+	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.toOtherRevision), deadline}
 }
 
-func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) {
+func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Time) {
 	plan = passage.Plan{
 		Passage: v1.PassageMigration,
 		Subject: passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioKind, Name: p.Istio.Name},
@@ -67,24 +67,24 @@ func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) 
 	if p.Target.Name == "" {
 		return plan, nil, deadline
 	}
-	ended = p.ended
-	plan.Steps = slices.Grow(append(plan.Steps, p.namespaces()...), len(p.Fleet.Deployments))
-	for i, d := range p.Fleet.Deployments {
-		step, far := p.deployment(d, p.marks[i])
+	ended = p.endedMoves
+	plan.Steps = slices.Grow(append(plan.Steps, p.namespaceSteps()...), len(p.Inventory.Deployments))
+	for i, d := range p.Inventory.Deployments {
+		step, far := p.deploymentStep(d, p.marks[i])
 		if step != nil {
 			plan.Steps = append(plan.Steps, *step)
 		}
-		late := p.unwritten(d, p.marks[i])
+		late := p.unwrittenMark(d, p.marks[i])
 		switch _, refused := p.Refused[d.UID]; {
 		case refused:
 		case far.unwritten != nil:
-			ended = append(ended, p.ending(d, *far.unwritten))
+			ended = append(ended, p.newEndedMove(d, *far.unwritten))
 		case late != nil && far.state == late.ended():
-			ended = append(ended, ending{d, *late})
+			ended = append(ended, endedMove{d, *late})
 		}
-		deadline = sooner(deadline, far.changes)
+		deadline = earliest(deadline, far.deadline)
 	}
-	plan.Steps = append(plan.Steps, p.bystanders()...)
+	plan.Steps = append(plan.Steps, p.unmanagedWorkloads()...)
 	return plan, ended, deadline
 }
 
@@ -92,21 +92,21 @@ func (p planner) plan() (plan passage.Plan, ended []ending, deadline time.Time) 
 type planner struct {
 	Observed
 	now     time.Time
-	names   map[string]meaning
+	matches map[string]nameMatch
 	timeout time.Duration
 	run     time.Time
 	retry   string
 	// marks are those of the Deployments of the fleet, in the same order, as far as they are about this Istio.
 	marks []*Mark
-	// after is when anything was last started in a batch of this run that comes after another, by the number of that one.
-	after map[int]time.Time
-	// elsewhere are the Deployments that are on their way to another revision, the last of them to revision; deadline is
+	// nextBatchStart is when anything was last started in a batch of this run that comes after another, by the number of that one.
+	nextBatchStart map[int]time.Time
+	// toOtherRevision are the Deployments that are on their way to another revision, the last of them to revision; deadline is
 	// when time alone changes that.
-	elsewhere []*appsv1.Deployment
-	// ended are the moves to another revision that have failed, which nobody has written down yet.
-	ended    []ending
-	revision string
-	deadline time.Time
+	toOtherRevision []*appsv1.Deployment
+	// endedMoves are the moves to another revision that have failed, which nobody has written down yet.
+	endedMoves    []endedMove
+	otherRevision string
+	deadline      time.Time
 }
 
 func newPlanner(o Observed, now time.Time) planner {
@@ -115,14 +115,14 @@ func newPlanner(o Observed, now time.Time) planner {
 		settings.ReadinessTimeout = v1.DefaultReadinessTimeout
 	}
 	p := planner{
-		Observed: o, now: now, names: o.namesOf(),
+		Observed: o, now: now, matches: o.matchNames(),
 		timeout: settings.ReadinessTimeout, run: o.run(), retry: o.retry(),
-		marks: o.marks.of(o.Fleet.Deployments), after: map[int]time.Time{},
+		marks: o.marks.marksOf(o.Inventory.Deployments), nextBatchStart: map[int]time.Time{},
 	}
 	starts := map[int]time.Time{}
-	for i, d := range o.Fleet.Deployments {
+	for i, d := range o.Inventory.Deployments {
 		mark := p.marks[i]
-		if unwritten := p.unwritten(d, mark); unwritten != nil {
+		if unwritten := p.unwrittenMark(d, mark); unwritten != nil {
 			mark, p.marks[i] = unwritten, unwritten
 		}
 		if mark == nil || mark.Istio != o.Istio.Name || d.DeletionTimestamp != nil {
@@ -131,56 +131,56 @@ func newPlanner(o Observed, now time.Time) planner {
 		}
 		switch {
 		case mark.Target != o.Target.Name:
-			far := p.settle(d, *mark)
+			far := p.outcomeOf(d, *mark)
 			// What is rolled out long after the move is another matter.
 			if given := mark.Started.Add(timeoutOf(d, p.timeout) + podsLag); far.state == passage.Running && now.Before(given) {
-				p.elsewhere, p.revision = append(p.elsewhere, d), mark.Target
-				p.deadline = sooner(p.deadline, sooner(far.changes, given))
+				p.toOtherRevision, p.otherRevision = append(p.toOtherRevision, d), mark.Target
+				p.deadline = earliest(p.deadline, earliest(far.deadline, given))
 			} else if _, refused := o.Refused[d.UID]; far.state == passage.Failed && far.unwritten != nil && !refused &&
-				neverLeft(d, p.podsOf(d), *mark) {
+				staysOnOldRevision(d, p.podsOf(d), *mark) {
 				// The target may become that one again.
-				p.ended = append(p.ended, p.ending(d, *far.unwritten))
+				p.endedMoves = append(p.endedMoves, p.newEndedMove(d, *far.unwritten))
 			}
-		case mark.Run.Equal(p.run) && !p.retries(*mark):
+		case mark.Run.Equal(p.run) && !p.isRetried(*mark):
 			starts[mark.Batch] = latest(starts[mark.Batch], mark.Started)
 		}
 	}
 	var last time.Time
 	for _, batch := range slices.Backward(slices.Sorted(maps.Keys(starts))) {
-		p.after[batch] = last
+		p.nextBatchStart[batch] = last
 		last = latest(last, starts[batch])
 	}
 	return p
 }
 
-// unwritten is how a move has ended that a mark is of, if that could not be written down; otherwise nil.
-func (p planner) unwritten(d *appsv1.Deployment, mark *Mark) *Mark {
+// unwrittenMark is how a move has ended that a mark is of, if that could not be written down; otherwise nil.
+func (p planner) unwrittenMark(d *appsv1.Deployment, mark *Mark) *Mark {
 	if unwritten, found := p.Unwritten[d.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
 		return &unwritten
 	}
 	return nil
 }
 
-// ending is one with the last request to try again that was made before it: what failed is tried again for later ones.
-func (p planner) ending(d *appsv1.Deployment, mark Mark) ending {
+// newEndedMove is one with the last request to try again that was made before it: what failed is tried again for later ones.
+func (p planner) newEndedMove(d *appsv1.Deployment, mark Mark) endedMove {
 	mark.Retry = p.retry
-	return ending{d, mark}
+	return endedMove{d, mark}
 }
 
-func (p planner) settle(d *appsv1.Deployment, mark Mark) outcome {
-	return settle(d, p.podsOf(d), mark, timeoutOf(d, p.timeout), p.now)
+func (p planner) outcomeOf(d *appsv1.Deployment, mark Mark) outcome {
+	return outcomeOf(d, p.podsOf(d), mark, timeoutOf(d, p.timeout), p.now)
 }
 
 func (p planner) podsOf(d *appsv1.Deployment) inventory.Pods {
-	return p.Fleet.Pods[inventory.DeploymentOf(d)]
+	return p.Inventory.Pods[inventory.DeploymentOf(d)]
 }
 
-// namespaces are the steps of phase one, which restart nothing.
-func (p planner) namespaces() []passage.Step {
+// namespaceSteps are the steps of phase one, which restart nothing.
+func (p planner) namespaceSteps() []passage.Step {
 	var steps []passage.Step
-	for _, name := range slices.Sorted(maps.Keys(p.Fleet.Namespaces)) {
-		choice := usage.Choose(p.Fleet.Namespaces[name].Labels, nil)
-		if choice.Name == "" || p.meaningOf(choice.Name).standing != outdated {
+	for _, name := range slices.Sorted(maps.Keys(p.Inventory.Namespaces)) {
+		choice := usage.Choose(p.Inventory.Namespaces[name].Labels, nil)
+		if choice.Name == "" || p.matchOf(choice.Name).revisionMatch != outdated {
 			continue
 		}
 		step := passage.Step{
@@ -188,9 +188,9 @@ func (p planner) namespaces() []passage.Step {
 			Action: ActionRelabel, From: choice.Name, To: p.Target.Name, State: passage.Pending,
 			Reason: passage.Because(v1.ReasonNamesOldRevision, "its label %s names it", choice.Label),
 		}
-		if why, refused := p.Refused[p.Fleet.Namespaces[name].UID]; refused {
+		if why, refused := p.Refused[p.Inventory.Namespaces[name].UID]; refused {
 			step.State, step.Reason, step.EndedAt = passage.Failed, why.Reason, why.At
-		} else if why := p.failedUnreported(); why != nil {
+		} else if why := p.unreportedReason(); why != nil {
 			step.State, step.Reason = passage.Failed, *why
 		}
 		steps = append(steps, step)
@@ -198,67 +198,67 @@ func (p planner) namespaces() []passage.Step {
 	return steps
 }
 
-// deployment is the step of a Deployment, or nil if it has nothing to do with this migration, and how far it is if it
+// deploymentStep is the step of a Deployment, or nil if it has nothing to do with this migration, and how far it is if it
 // was moved before.
-func (p planner) deployment(d *appsv1.Deployment, mark *Mark) (*passage.Step, outcome) {
+func (p planner) deploymentStep(d *appsv1.Deployment, mark *Mark) (*passage.Step, outcome) {
 	if d.DeletionTimestamp != nil {
 		return nil, outcome{}
 	}
 	if mark == nil || mark.Target != p.Target.Name {
-		return p.unstarted(d, nil), outcome{}
+		return p.unstartedStep(d, nil), outcome{}
 	}
-	far := p.settle(d, *mark)
+	far := p.outcomeOf(d, *mark)
 	switch {
 	case !mark.Failed.IsZero():
-		if far.state == passage.Failed && p.retries(*mark) {
-			return p.unstarted(d, mark), outcome{}
+		if far.state == passage.Failed && p.isRetried(*mark) {
+			return p.unstartedStep(d, mark), outcome{}
 		}
 	case !mark.Run.Equal(p.run):
 		if far.state == passage.Done {
 			return nil, outcome{}
 		}
 		if far.state == passage.Failed || mark.Batch == 0 {
-			return p.unstarted(d, nil), outcome{}
+			return p.unstartedStep(d, nil), outcome{}
 		}
-	case p.over(*mark) && far.cameUpWrong():
+	case p.isOver(*mark) && far.hasWrongRevision():
 		// Whoever took it back may have had a reason to.
-		if again := p.unstarted(d, nil); again == nil || again.State != passage.Pending {
+		if again := p.unstartedStep(d, nil); again == nil || again.State != passage.Pending {
 			return again, outcome{}
 		}
-	case p.over(*mark) && far.state == passage.Failed && neverLeft(d, p.podsOf(d), *mark):
+	case p.isOver(*mark) && far.state == passage.Failed && staysOnOldRevision(d, p.podsOf(d), *mark):
 		// That could not be written down before.
-	case p.over(*mark):
-		ended := p.after[mark.Batch]
+	case p.isOver(*mark):
+		ended := p.nextBatchStart[mark.Batch]
 		if far.state == passage.Done && far.unwritten == nil {
-			ended = sooner(ended, far.ended)
+			ended = earliest(ended, far.ended)
 		}
 		far = outcome{state: passage.Done, ended: ended}
 	}
-	return p.started(d, far, *mark), far
+	return p.startedStep(d, far, *mark), far
 }
 
-// over tells whether a move of this run that has not failed is done. The next batch opens when those before it have
+// isOver tells whether a move of this run that has not failed is done. The next batch opens when those before it have
 // settled, and a migration ends when all of it has: a rollout after that is somebody else's. Times count as well, because
 // the number of a batch is used again when all that was in it is retried.
-func (p planner) over(mark Mark) bool {
-	return mark.Batch == 0 || mark.Started.Before(p.after[mark.Batch]) || !p.running()
+func (p planner) isOver(mark Mark) bool {
+	return mark.Batch == 0 || mark.Started.Before(p.nextBatchStart[mark.Batch]) || !p.running()
 }
 
-// retries tells whether somebody has asked to try again since a move that failed was made. Requests are compared, and
+// isRetried tells whether somebody has asked to try again since a move that failed was made. Requests are compared, and
 // not times: who asks may have another clock.
-func (p planner) retries(mark Mark) bool {
+func (p planner) isRetried(mark Mark) bool {
 	return !mark.Failed.IsZero() && p.retry != "" && mark.Retry != p.retry
 }
 
-// started is the step of a Deployment that was moved before. One that is done counts only in its own migration; one that
+// startedStep is the step of a Deployment that was moved before. One that is done counts only in its own migration; one that
 // has failed stays failed in those that follow.
-func (p planner) started(d *appsv1.Deployment, far outcome, mark Mark) *passage.Step {
-	step := p.step(d)
+func (p planner) startedStep(d *appsv1.Deployment, far outcome, mark Mark) *passage.Step {
+	step := p.newStep(d)
 	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, far.state, far.progress
 	step.StartedAt, step.EndedAt = mark.Started, far.ended
 	step.Reason = passage.Because(v1.ReasonWorkloadRestarting, "its pods are being replaced")
 	step.Disruptive = mark.Batch > 0
-	if w, err := wishesOf(d); err == nil {
+	if w, err := overridesOf(d); err == nil {
 		step.Priority = w.priority
 	}
 	if mark.Run.Equal(p.run) {
@@ -276,14 +276,14 @@ func (p planner) started(d *appsv1.Deployment, far outcome, mark Mark) *passage.
 	return step
 }
 
-func (p planner) step(d *appsv1.Deployment) *passage.Step {
-	return &passage.Step{Object: deployment(d.Namespace, d.Name), To: p.Target.Name}
+func (p planner) newStep(d *appsv1.Deployment) *passage.Step {
+	return &passage.Step{Object: deploymentObject(d.Namespace, d.Name), To: p.Target.Name}
 }
 
-// bystanders are the workloads of other kinds that run on an old revision.
-func (p planner) bystanders() []passage.Step {
+// unmanagedWorkloads are the workloads of other kinds that run on an old revision.
+func (p planner) unmanagedWorkloads() []passage.Step {
 	var steps []passage.Step
-	for workload, pods := range p.Fleet.Pods {
+	for workload, pods := range p.Inventory.Pods {
 		if workload.Kind == kindDeployment {
 			continue
 		}
@@ -292,12 +292,12 @@ func (p planner) bystanders() []passage.Step {
 			continue
 		}
 		how := "restart it when its own label names " + p.Target.Name
-		choice := usage.Choose(p.Fleet.Namespaces[workload.Namespace].Labels, nil)
-		switch means := p.meaningOf(choice.Name); {
-		case p.leads(choice):
+		choice := usage.Choose(p.Inventory.Namespaces[workload.Namespace].Labels, nil)
+		switch means := p.matchOf(choice.Name); {
+		case p.leadsToTarget(choice):
 			how = "it moves at its next restart"
-		case choice.OfNamespace && means.words != "":
-			how = "its namespace chooses " + means.words
+		case choice.OfNamespace && means.description != "":
+			how = "its namespace chooses " + means.description
 		}
 		steps = append(steps, passage.Step{
 			Object: passage.Object{APIVersion: workload.APIVersion, Kind: workload.Kind, Namespace: workload.Namespace, Name: workload.Name},

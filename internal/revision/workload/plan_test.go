@@ -210,7 +210,7 @@ func TestMovedBefore(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
-			if write := len(d.ended) > 0 && d.ended[0].Name == "cart"; write != tc.write {
+			if write := len(d.endedMoves) > 0 && d.endedMoves[0].Name == "cart"; write != tc.write {
 				t.Errorf("to be written down: %t, want %t", write, tc.write)
 			}
 		})
@@ -252,10 +252,10 @@ func TestMovedElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := decide(observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", tc.cart...)), at(1900))
 			failed := ""
-			for _, e := range d.ended {
+			for _, e := range d.endedMoves {
 				failed = e.mark.Reason.Message
 			}
-			if held := d.elsewhere > 0; held != tc.held || failed != tc.failed {
+			if held := d.toOtherRevision > 0; held != tc.held || failed != tc.failed {
 				t.Errorf("underway %t, failed %q; want %t, %q", held, failed, tc.held, tc.failed)
 			}
 		})
@@ -285,7 +285,7 @@ func tellStep(s passage.Step) string {
 func TestPlanOfNoTarget(t *testing.T) {
 	o := observed(namespace("shop", rev(old)), deploy("shop/cart", runs(old, 2)))
 	o.Istio.Status.ActiveRevisionName = ""
-	o.Target = o.activeRevision()
+	o.Target = o.activeTarget()
 	plan := Plan(o, epoch)
 	if plan.Hold == nil || plan.Hold.String() != "RevisionNotActive: Istio default has no active revision yet" || len(plan.Steps) != 0 {
 		t.Errorf("held by %v, with steps %v", plan.Hold, plan.Steps)
@@ -300,25 +300,25 @@ func TestTarget(t *testing.T) {
 		"ready": {func(*Observed) {}, Target{Name: target, Version: "v1.26.0"}},
 		"a spec that nobody has looked at yet": {
 			func(o *Observed) { o.Istio.Generation = 2 },
-			Target{Name: target, Waits: passage.Hold(v1.ReasonRevisionNotActive, "the spec of Istio default has changed, and what it asks for is not known yet")},
+			Target{Name: target, Hold: passage.Hold(v1.ReasonRevisionNotActive, "the spec of Istio default has changed, and what it asks for is not known yet")},
 		},
 		"a revision that does not exist": {
 			only(old),
-			Target{Name: target, Waits: passage.Hold(v1.ReasonRevisionNotActive, "IstioRevision default-v1-26-0, the active one, does not exist")},
+			Target{Name: target, Hold: passage.Hold(v1.ReasonRevisionNotActive, "IstioRevision default-v1-26-0, the active one, does not exist")},
 		},
 		"ready, but that was said of another spec": {
 			func(o *Observed) { o.revision(target).Generation = 2 },
-			Target{Name: target, Version: "v1.26.0", Waits: passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision default-v1-26-0 is not ready; workloads move when it is")},
+			Target{Name: target, Version: "v1.26.0", Hold: passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision default-v1-26-0 is not ready; workloads move when it is")},
 		},
 		"not ready": {
 			func(o *Observed) { o.revision(target).Status.Conditions[0].Status = metav1.ConditionFalse },
-			Target{Name: target, Version: "v1.26.0", Waits: passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision default-v1-26-0 is not ready; workloads move when it is")},
+			Target{Name: target, Version: "v1.26.0", Hold: passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision default-v1-26-0 is not ready; workloads move when it is")},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := observed(tc.change)
-			if diff := cmp.Diff(tc.want, o.activeRevision()); diff != "" {
+			if diff := cmp.Diff(tc.want, o.activeTarget()); diff != "" {
 				t.Errorf("target (-want +got):\n%s", diff)
 			}
 		})

@@ -47,17 +47,17 @@ func (c *cluster) start(mayWrite func() bool) *process {
 		p.informers[kind] = controllertest.NewFakeInformer(controllertest.Synced)
 	}
 	workloads := inventory.New(func() { p.triggered = true })
-	synced, err := workloads.Feed(context.Background(), feeds{informers: p.informers}, feeds{informers: p.informers})
+	synced, err := workloads.Watch(context.Background(), feeds{informers: p.informers}, feeds{informers: p.informers})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	now := func() time.Time { return c.now }
 	p.reconciler = &reconciler{
-		client: p.api, cache: p.api, live: p.api, fleet: workloads, synced: synced,
+		client: p.api, cache: p.api, live: p.api, inventory: workloads, synced: synced,
 		writer:   newWriter(p.api, workloads, now, 1),
-		recorder: recorder{p}, now: now, written: map[string]time.Time{}, announced: map[string]map[passage.Object]string{}, meters: newMeters(),
+		recorder: recorder{p}, now: now, lastStatusWrite: map[string]time.Time{}, reportedFailures: map[string]map[passage.Object]string{}, metrics: newMetricsRecorder(),
 	}
-	p.reconciler.meters.now = now
+	p.reconciler.metrics.now = now
 	c.controllers = p
 	for _, name := range slices.Sorted(maps.Keys(c.namespaces)) {
 		p.saw(kindNamespace, c.namespaces[name], false)
@@ -163,16 +163,16 @@ func (p *process) work() bool {
 func (c *cluster) next() time.Time {
 	var next time.Time
 	for _, a := range c.apps {
-		next = sooner(next, a.acts)
+		next = earliest(next, a.acts)
 	}
 	if len(c.coming) > 0 {
-		next = sooner(next, c.coming[0].at)
+		next = earliest(next, c.coming[0].at)
 	}
 	if c.now.Before(c.podsHeard) {
-		next = sooner(next, c.podsHeard)
+		next = earliest(next, c.podsHeard)
 	}
 	if p := c.controllers; p != nil && !p.dead {
-		next = sooner(next, p.wakes)
+		next = earliest(next, p.wakes)
 	}
 	return next
 }

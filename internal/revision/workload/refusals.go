@@ -21,8 +21,8 @@ import (
 type Refusal struct {
 	passage.Reason
 	At time.Time
-	// due is when to ask the API server again. What it has no say in is not asked, and holds until the object changes.
-	due time.Time
+	// retryAt is when to ask the API server again. What it has no say in is not asked, and holds until the object changes.
+	retryAt time.Time
 	// version is that of the object, and retry the request to try again that was known.
 	version, istio, target, retry string
 }
@@ -35,7 +35,7 @@ func choiceOf(ns inventory.Namespace) string {
 	return fmt.Sprintf("%q %q", ns.Labels[v1.LabelInjection], ns.Labels[v1.LabelRevision])
 }
 
-func versionsIn(picture inventory.Picture) map[types.UID]string {
+func versionsIn(picture inventory.Snapshot) map[types.UID]string {
 	versions := make(map[types.UID]string, len(picture.Namespaces)+len(picture.Deployments))
 	for _, ns := range picture.Namespaces {
 		versions[ns.UID] = choiceOf(ns)
@@ -46,66 +46,66 @@ func versionsIn(picture inventory.Picture) map[types.UID]string {
 	return versions
 }
 
-// trouble is since when, and until when, an object could not be written.
-type trouble struct{ since, last time.Time }
+// failureStreak is since when, and until when, an object could not be written.
+type failureStreak struct{ since, last time.Time }
 
-// heed tells errors that concern one object, and would be the same next time, from those that do not.
-func (w *writer) heed(o Observed, err error, uid types.UID, version, doing string, args ...any) (*Refusal, error) {
+// classifyError tells errors that concern one object, and would be the same next time, from those that do not.
+func (w *writer) classifyError(o Observed, err error, uid types.UID, version, doing string, args ...any) (*Refusal, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
-		delete(w.failing, uid)
+		delete(w.transient, uid)
 		return nil, nil
-	case refusedForGood(err):
-	case apierrors.IsConflict(err), ofTheServer(err):
+	case isPermanentRefusal(err):
+	case apierrors.IsConflict(err), isServerError(err):
 		return nil, fmt.Errorf(doing+": %w", append(args, err)...)
 	default:
-		past, known := w.failing[uid]
-		if !known || now.Sub(past.last) > troublePasses {
+		past, known := w.transient[uid]
+		if !known || now.Sub(past.last) > transientTimeout {
 			past.since = now
 		}
-		w.failing[uid] = trouble{past.since, now}
-		if now.Sub(past.since) < troublePasses {
+		w.transient[uid] = failureStreak{past.since, now}
+		if now.Sub(past.since) < transientTimeout {
 			return nil, fmt.Errorf(doing+": %w", append(args, err)...)
 		}
 	}
-	delete(w.failing, uid)
-	return w.refuse(o, uid, version, now.Add(probeEvery), passage.Because(v1.ReasonRefused, "the API server refused it: %v", err)), nil
+	delete(w.transient, uid)
+	return w.recordRefusal(o, uid, version, now.Add(dryRunInterval), passage.Because(v1.ReasonRefused, "the API server refused it: %v", err)), nil
 }
 
-func (w *writer) refuse(o Observed, uid types.UID, version string, due time.Time, why passage.Reason) *Refusal {
+func (w *writer) recordRefusal(o Observed, uid types.UID, version string, due time.Time, why passage.Reason) *Refusal {
 	refusal := Refusal{
-		Reason: why, At: w.now(), due: due, version: version, istio: o.Istio.Name, target: o.Target.Name, retry: o.retry(),
+		Reason: why, At: w.now(), retryAt: due, version: version, istio: o.Istio.Name, target: o.Target.Name, retry: o.retry(),
 	}
 	w.refused[uid] = refusal
 	return &refusal
 }
 
-// refusals are those that still hold, as a plan takes them, and the marks that could not be written.
-func (w *writer) refusals(o *Observed) {
+// addRefusals are those that still hold, as a plan takes them, and the marks that could not be written.
+func (w *writer) addRefusals(o *Observed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.review(*o)
+	w.dropStaleRefusals(*o)
 	o.Unwritten = maps.Clone(w.unwritten)
 	o.Refused = maps.Clone(w.refused)
 	maps.DeleteFunc(o.Refused, func(_ types.UID, r Refusal) bool { return r.istio != o.Istio.Name })
 }
 
-// review lets go of what is over. Of what has changed, the API server is asked again: a Deployment that is scaled is no
+// dropStaleRefusals lets go of what is over. Of what has changed, the API server is asked again: a Deployment that is scaled is no
 // reason to begin anew.
-func (w *writer) review(o Observed) {
+func (w *writer) dropStaleRefusals(o Observed) {
 	now := w.now()
 	for uid, past := range w.relabels {
-		if w.relabels[uid] = slices.DeleteFunc(past, func(r relabelling) bool { return now.Sub(r.at) > contestWithin }); len(w.relabels[uid]) == 0 {
+		if w.relabels[uid] = slices.DeleteFunc(past, func(r relabelRecord) bool { return now.Sub(r.at) > relabelWindow }); len(w.relabels[uid]) == 0 {
 			delete(w.relabels, uid)
 		}
 	}
-	if len(w.refused)+len(w.failing)+len(w.unwritten) == 0 {
+	if len(w.refused)+len(w.transient)+len(w.unwritten) == 0 {
 		return
 	}
-	versions := versionsIn(o.Fleet)
+	versions := versionsIn(o.Inventory)
 	for uid, r := range w.refused {
 		version, there := versions[uid]
 		own := r.istio == o.Istio.Name
@@ -113,13 +113,13 @@ func (w *writer) review(o Observed) {
 		case own && r.retry != o.retry():
 			delete(w.refused, uid)
 			delete(w.relabels, uid)
-		case !there, own && o.Target.Name != "" && r.target != o.Target.Name, version != r.version && r.due.IsZero():
+		case !there, own && o.Target.Name != "" && r.target != o.Target.Name, version != r.version && r.retryAt.IsZero():
 			delete(w.refused, uid)
 		case version != r.version:
-			r.version, r.due = version, now
+			r.version, r.retryAt = version, now
 			w.refused[uid] = r
 		}
 	}
-	maps.DeleteFunc(w.failing, func(uid types.UID, _ trouble) bool { return versions[uid] == "" })
+	maps.DeleteFunc(w.transient, func(uid types.UID, _ failureStreak) bool { return versions[uid] == "" })
 	maps.DeleteFunc(w.unwritten, func(uid types.UID, _ Mark) bool { return versions[uid] == "" })
 }

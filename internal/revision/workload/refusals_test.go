@@ -40,10 +40,10 @@ func TestKindsOfErrors(t *testing.T) {
 		"the server does not know us yet": {err: apierrors.NewUnauthorized("who?"), ofTheServer: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := refusedForGood(test.err); got != test.forGood {
+			if got := isPermanentRefusal(test.err); got != test.forGood {
 				t.Errorf("refused for good: %t", got)
 			}
-			if got := ofTheServer(test.err); got != test.ofTheServer {
+			if got := isServerError(test.err); got != test.ofTheServer {
 				t.Errorf("of the server: %t", got)
 			}
 		})
@@ -56,18 +56,18 @@ func TestRefusalsEnd(t *testing.T) {
 	refused := func(changes ...part) bool {
 		o := observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)))
 		w, _ := recordingWriter(apierrors.NewForbidden(schema.GroupResource{}, "cart", errors.New("no")))
-		if err := w.start(context.Background(), o, epoch, decide(o, at(60)).Start); err != nil {
+		if err := w.applySteps(context.Background(), o, epoch, decide(o, at(60)).Start); err != nil {
 			t.Fatal(err)
 		}
 		for _, change := range changes {
 			change(&o)
 		}
 		w.now = func() time.Time { return at(60).Add(24 * time.Hour) }
-		w.refusals(&o)
-		due = o.Refused["uid-of-shop-cart"].due
+		w.addRefusals(&o)
+		due = o.Refused["uid-of-shop-cart"].retryAt
 		return len(o.Refused) > 0
 	}
-	if !refused() || !due.Equal(at(60).Add(probeEvery)) {
+	if !refused() || !due.Equal(at(60).Add(dryRunInterval)) {
 		t.Error("it ends by itself")
 	}
 	if refused(annotatedIstio("fairlead.dev/retry", "now")) {
@@ -77,14 +77,14 @@ func TestRefusalsEnd(t *testing.T) {
 		t.Error("it is refused for another target")
 	}
 	changed := func(o *Observed) {
-		d := o.Fleet.Deployments[0].DeepCopy()
+		d := o.Inventory.Deployments[0].DeepCopy()
 		d.Generation++
-		o.Fleet.Deployments[0] = d
+		o.Inventory.Deployments[0] = d
 	}
 	if !refused(changed) || !due.Equal(at(60).Add(24*time.Hour)) {
 		t.Error("what has changed is not asked about")
 	}
-	if refused(func(o *Observed) { o.Fleet.Deployments = nil }) {
+	if refused(func(o *Observed) { o.Inventory.Deployments = nil }) {
 		t.Error("what is gone is remembered")
 	}
 }
@@ -98,13 +98,13 @@ func TestContest(t *testing.T) {
 	moved := func() bool {
 		t.Helper()
 		clear(r.patches)
-		if err := w.start(context.Background(), o, epoch, decide(o, now).Start); err != nil {
+		if err := w.applySteps(context.Background(), o, epoch, decide(o, now).Start); err != nil {
 			t.Fatal(err)
 		}
-		w.refusals(&o)
+		w.addRefusals(&o)
 		return r.patches["shop"] != ""
 	}
-	for i := range contests {
+	for i := range maxRelabels {
 		if !moved() {
 			t.Fatalf("it gave in after %d times", i)
 		}
@@ -122,12 +122,12 @@ func TestContest(t *testing.T) {
 		t.Errorf("it tells %+v", failures)
 	}
 	annotatedIstio("fairlead.dev/retry", "now")(&o)
-	w.refusals(&o)
+	w.addRefusals(&o)
 	if !moved() {
 		t.Error("it does not try again when asked to")
 	}
-	now = now.Add(contestWithin + time.Second)
-	for range contests {
+	now = now.Add(relabelWindow + time.Second)
+	for range maxRelabels {
 		if !moved() {
 			t.Fatal("it does not forget")
 		}
@@ -140,20 +140,20 @@ func TestProbe(t *testing.T) {
 	w, r := recordingWriter(apierrors.NewForbidden(schema.GroupResource{}, "cart", errors.New("frozen")))
 	now := at(60)
 	w.now = func() time.Time { return now }
-	if err := w.start(t.Context(), o, epoch, decide(o, now).Start); err != nil {
+	if err := w.applySteps(t.Context(), o, epoch, decide(o, now).Start); err != nil {
 		t.Fatal(err)
 	}
 	probe := func() (asked, changed bool) {
 		clear(r.patches)
-		w.refusals(&o)
-		changed = w.probe(t.Context(), o, decide(o, now).Plan.Failures())
+		w.addRefusals(&o)
+		changed = w.dryRunRefused(t.Context(), o, decide(o, now).Plan.Failures())
 		return len(r.patches) > 0, changed
 	}
 	if asked, _ := probe(); asked {
 		t.Error("it asks at once")
 	}
-	now = now.Add(probeEvery)
-	if got := w.nextProbe(o, decide(o, now).Plan.Failures()); !got.Equal(now) {
+	now = now.Add(dryRunInterval)
+	if got := w.nextDryRun(o, decide(o, now).Plan.Failures()); !got.Equal(now) {
 		t.Errorf("it wants to ask at %s, not at %s", got, now)
 	}
 	if asked, changed := probe(); !asked || changed {
@@ -163,11 +163,11 @@ func TestProbe(t *testing.T) {
 		t.Error("it asks all the time")
 	}
 	r.err = nil
-	now = now.Add(probeEvery)
+	now = now.Add(dryRunInterval)
 	if asked, changed := probe(); !asked || !changed || !r.dry {
 		t.Errorf("asked: %t, without writing: %t, changed: %t", asked, r.dry, changed)
 	}
-	if w.refusals(&o); len(o.Refused) > 0 {
+	if w.addRefusals(&o); len(o.Refused) > 0 {
 		t.Error("it is refused still")
 	}
 }

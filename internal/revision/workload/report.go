@@ -19,11 +19,11 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 	before := o.Istio.Status.WorkloadMigration
 	hold := d.Plan.Hold
 	// What has begun is seen through to its end, which is written down first.
-	underway := o.running() && len(d.Wait)+len(d.ended) > 0
+	underway := o.running() && len(d.Wait)+len(d.endedMoves) > 0
 	switch {
 	case hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled && !underway:
 		return nil
-	case d.elsewhere > 0 && before != nil:
+	case d.toOtherRevision > 0 && before != nil:
 		// What moves there still belongs to the migration before.
 		return before
 	case o.Target.Name == "":
@@ -38,22 +38,22 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 	switch {
 	case o.running():
 		if d.Settled() && !underway {
-			status.State, status.CompletionTime = end(d.Decision), &at
+			status.State, status.CompletionTime = endState(d.Decision), &at
 		}
 	case status.StartTime == nil:
-		if hold != nil || !d.Settled() || o.first() {
+		if hold != nil || !d.Settled() || o.hasOnlyOneRevision() {
 			return status
 		}
-		status.State, status.StartTime, status.CompletionTime = end(d.Decision), &at, &at
-	case status.State == v1.WorkloadMigrationStateCompleted && end(d.Decision) == v1.WorkloadMigrationStateCompleted:
+		status.State, status.StartTime, status.CompletionTime = endState(d.Decision), &at, &at
+	case status.State == v1.WorkloadMigrationStateCompleted && endState(d.Decision) == v1.WorkloadMigrationStateCompleted:
 		// It is over: what comes and goes from now on is another migration's.
 		return before
 	case d.Settled():
-		if status.State = end(d.Decision); status.State != before.State {
+		if status.State = endState(d.Decision); status.State != before.State {
 			// It has failed, or got well, after all.
 			status.CompletionTime = &at
 		}
-	case end(d.Decision) == v1.WorkloadMigrationStateCompleted:
+	case endState(d.Decision) == v1.WorkloadMigrationStateCompleted:
 		// What had stopped it is gone, and there is more to be moved.
 		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil
 	}
@@ -65,8 +65,8 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 	return status
 }
 
-// first tells whether there has never been another revision to move from.
-func (o Observed) first() bool {
+// hasOnlyOneRevision tells whether there has never been another revision to move from.
+func (o Observed) hasOnlyOneRevision() bool {
 	own := 0
 	for i := range o.Revisions {
 		if metav1.IsControlledBy(&o.Revisions[i], o.Istio) {
@@ -77,16 +77,16 @@ func (o Observed) first() bool {
 	return own <= 1 && (status == nil || status.StartTime == nil)
 }
 
-// end is how a migration ends that nothing more is expected of.
-func end(d passage.Decision) v1.WorkloadMigrationState {
+// endState is how a migration ends that nothing more is expected of.
+func endState(d passage.Decision) v1.WorkloadMigrationState {
 	if len(d.Plan.Failures()) > 0 {
 		return v1.WorkloadMigrationStateFailed
 	}
 	return v1.WorkloadMigrationStateCompleted
 }
 
-// began is the status of a migration that starts now, or of one that has failed and goes on.
-func began(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
+// startedStatus is the status of a migration that starts now, or of one that has failed and goes on.
+func startedStatus(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	status := &v1.WorkloadMigrationStatus{
 		State: v1.WorkloadMigrationStateInProgress, TargetRevision: o.Target.Name, StartTime: &at,
@@ -121,18 +121,18 @@ func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
 		return condition(metav1.ConditionFalse, *hold)
 	}
 	switch {
-	case hold != nil && (left > 0 || o.Target.Name == "" || o.Target.Waits != nil || v1.Reason(hold.Code) == v1.ReasonBatchSettles):
+	case hold != nil && (left > 0 || o.Target.Name == "" || o.Target.Hold != nil || v1.Reason(hold.Code) == v1.ReasonBatchSettles):
 		return condition(metav1.ConditionFalse, *hold)
 	case d.Settled() && len(d.Plan.Failures()) > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrationFailed,
 			"%s; see status.workloadMigration.failures, and try again with `fairlead retry istio %s`%s", d.Reason.Message, o.Istio.Name,
-			staying(d.Plan)))
+			describeSkipped(d.Plan)))
 	case left > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrating,
-			"Deployments are being moved to %s%s", o.Target.Name, staying(d.Plan)))
+			"Deployments are being moved to %s%s", o.Target.Name, describeSkipped(d.Plan)))
 	}
 	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonMigrated,
-		"no Deployment is left to be moved to %s%s", o.Target.Name, staying(d.Plan)))
+		"no Deployment is left to be moved to %s%s", o.Target.Name, describeSkipped(d.Plan)))
 }
 
 // Interrupted tells whether the status of an Istio says that workloads are behind. Without a strategy it says so only where
@@ -141,8 +141,8 @@ func Interrupted(istio *v1.Istio) bool {
 	return meta.IsStatusConditionFalse(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
 }
 
-// staying names what is behind and not moved, because it keeps an old revision alive.
-func staying(plan passage.Plan) string {
+// describeSkipped names what is behind and not moved, because it keeps an old revision alive.
+func describeSkipped(plan passage.Plan) string {
 	const atMost = 5
 	var stay []string
 	more := 0
@@ -188,7 +188,7 @@ func statusConfigurationOf(istio *v1.Istio, status *v1.WorkloadMigrationStatus, 
 	}
 	return &statusConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: installer.Unchanged(istio),
+		ObjectMetaApplyConfiguration: installer.AtResourceVersion(istio),
 		Status:                       own,
 	}
 }

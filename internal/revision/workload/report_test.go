@@ -39,10 +39,10 @@ func TestStatusExamples(t *testing.T) {
 	failsAt := func(name string, seconds int, options ...option) part {
 		return func(o *Observed) {
 			d := decide(observed(migrating, namespace("shop", rev(target)), deploy(name, options...)), at(seconds))
-			if len(d.ended) != 1 {
+			if len(d.endedMoves) != 1 {
 				t.Fatalf("%s has not failed: %v", name, d.Plan.Steps)
 			}
-			deploy(name, append(options, annotated(v1.AnnotationMigration, d.ended[0].mark.String()))...)(o)
+			deploy(name, append(options, annotated(v1.AnnotationMigration, d.endedMoves[0].mark.String()))...)(o)
 		}
 	}
 	cases := map[string]struct {
@@ -163,7 +163,7 @@ func TestState(t *testing.T) {
 	}{
 		// Idle.
 		"the first revision there is":                {[]part{only(target)}, idle, none, none},
-		"no active revision yet":                     {[]part{func(o *Observed) { o.Target = Target{Waits: passage.Hold(v1.ReasonRevisionNotActive, "none")} }}, idle, none, none},
+		"no active revision yet":                     {[]part{func(o *Observed) { o.Target = Target{Hold: passage.Hold(v1.ReasonRevisionNotActive, "none")} }}, idle, none, none},
 		"to be moved, and the revision is not ready": {[]part{shop, behind, notReady}, idle, none, none},
 		"to be moved, and paused":                    {[]part{shop, behind, pausedIstio}, idle, none, none},
 		"to be moved to a version above the bound":   {[]part{shop, behind, maxVersion("1.24.999")}, idle, none, none},
@@ -243,7 +243,7 @@ func TestState(t *testing.T) {
 			if got.TargetRevision != o.Target.Name {
 				t.Errorf("target %s, want %s", got.TargetRevision, o.Target.Name)
 			}
-			if len(decide(o, at(40)).ended) > 0 || got.State == inProgress {
+			if len(decide(o, at(40)).endedMoves) > 0 || got.State == inProgress {
 				return
 			}
 			o.Istio.Status.WorkloadMigration = got
@@ -340,9 +340,9 @@ func TestCounters(t *testing.T) {
 // without is a fleet that one Deployment has gone from.
 func without(name string) part {
 	return func(o *Observed) {
-		for i, d := range o.Fleet.Deployments {
+		for i, d := range o.Inventory.Deployments {
 			if d.Name == name {
-				o.Fleet.Deployments = append(o.Fleet.Deployments[:i:i], o.Fleet.Deployments[i+1:]...)
+				o.Inventory.Deployments = append(o.Inventory.Deployments[:i:i], o.Inventory.Deployments[i+1:]...)
 				return
 			}
 		}
@@ -393,7 +393,7 @@ func TestBegan(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, began(observed(tc.parts...), at(200).Add(300*time.Millisecond))); diff != "" {
+			if diff := cmp.Diff(tc.want, startedStatus(observed(tc.parts...), at(200).Add(300*time.Millisecond))); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})

@@ -78,11 +78,11 @@ func TestConflictsAreNoContest(t *testing.T) {
 	o := observed(migrating, namespace("shop", rev(old)))
 	w, r := recordingWriter(apierrors.NewConflict(schema.GroupResource{}, "shop", errors.New("busy")))
 	for range 3 {
-		_ = w.start(t.Context(), o, epoch, decide(o, at(60)).Start)
+		_ = w.applySteps(t.Context(), o, epoch, decide(o, at(60)).Start)
 	}
 	r.err = nil
-	_ = w.start(t.Context(), o, epoch, decide(o, at(60)).Start)
-	w.refusals(&o)
+	_ = w.applySteps(t.Context(), o, epoch, decide(o, at(60)).Start)
+	w.addRefusals(&o)
 	for _, f := range decide(o, at(60)).Plan.Failures() {
 		t.Errorf("nothing was ever written, and it says: %s", f.Reason.Message)
 	}
@@ -203,12 +203,12 @@ func TestContestOfAnotherTarget(t *testing.T) {
 	o := observed(migrating, namespace("shop", rev(old)))
 	w, _ := recordingWriter(nil)
 	for range 4 {
-		_ = w.start(t.Context(), o, epoch, decide(o, at(60)).Start)
+		_ = w.applySteps(t.Context(), o, epoch, decide(o, at(60)).Start)
 	}
 	next := "default-v1-27-0"
 	o.Revisions = append(o.Revisions, makeRevision(next, "v1.27.0", "default"))
 	o.Target = Target{Name: next, Version: "v1.27.0"}
-	w.refusals(&o)
+	w.addRefusals(&o)
 	for _, f := range decide(o, at(7200)).Plan.Failures() {
 		t.Errorf("to %s: %s", f.To, f.Reason.Message)
 	}
@@ -218,19 +218,19 @@ func TestContestOfAnotherTarget(t *testing.T) {
 func TestWhatIsGoneIsForgotten(t *testing.T) {
 	o := observed(migrating, namespace("shop", rev(old)))
 	w, _ := recordingWriter(nil)
-	_ = w.start(t.Context(), o, epoch, decide(o, at(60)).Start)
+	_ = w.applySteps(t.Context(), o, epoch, decide(o, at(60)).Start)
 	w2, _ := recordingWriter(apierrors.NewInternalError(errors.New("x")))
 	p := observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)))
-	_ = w2.start(t.Context(), p, epoch, decide(p, at(60)).Start)
+	_ = w2.applySteps(t.Context(), p, epoch, decide(p, at(60)).Start)
 	w3, _ := recordingWriter(apierrors.NewBadRequest("x"))
 	q := observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", moved(0, 1), halfway))
-	_ = w3.remember(t.Context(), q, decide(q, at(600)).ended[0])
+	_ = w3.recordOutcome(t.Context(), q, decide(q, at(600)).endedMoves[0])
 	gone := observed(migrating)
 	for _, w := range []*writer{w, w2, w3} {
 		w.now = func() time.Time { return at(600000) }
-		w.refusals(&gone)
-		if n := len(w.relabels) + len(w.failing) + len(w.unwritten) + len(w.refused); n > 0 {
-			t.Errorf("relabels %d failing %d unwritten %d refused %d of what is gone", len(w.relabels), len(w.failing), len(w.unwritten), len(w.refused))
+		w.addRefusals(&gone)
+		if n := len(w.relabels) + len(w.transient) + len(w.unwritten) + len(w.refused); n > 0 {
+			t.Errorf("relabels %d failing %d unwritten %d refused %d of what is gone", len(w.relabels), len(w.transient), len(w.unwritten), len(w.refused))
 		}
 	}
 }
@@ -272,9 +272,9 @@ func TestPlanForAnotherTarget(t *testing.T) {
 	d := decide(o, at(1000))
 	*st = *statusOf(o, d, at(1000))
 	next := Target{Name: "default-v1-27-0", Version: "v1.27.0"}
-	operator := Plan(o.Aim(next), at(1001)).Counts()
+	operator := Plan(o.WithTarget(next), at(1001)).Counts()
 	o.restoreFailures()
-	cli := Plan(o.Aim(next), at(1001)).Counts()
+	cli := Plan(o.WithTarget(next), at(1001)).Counts()
 	if cli != operator {
 		t.Errorf("plan --version says %+v, the operator does %+v", cli, operator)
 	}
@@ -294,16 +294,16 @@ func TestNobodyAsksAboutOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)))
 			w, _ := recordingWriter(forbidden)
-			_ = w.start(t.Context(), o, epoch, decide(o, at(60)).Start)
+			_ = w.applySteps(t.Context(), o, epoch, decide(o, at(60)).Start)
 			after(&o)
-			now := at(60).Add(probeEvery + time.Second)
+			now := at(60).Add(dryRunInterval + time.Second)
 			w.now = func() time.Time { return now }
 			r := &reconciler{writer: w, now: w.now}
 			for range 3 {
-				w.refusals(&o)
+				w.addRefusals(&o)
 				d := decide(o, now)
-				w.probe(t.Context(), o, d.Plan.Failures())
-				if again := r.lookAgain(o, d, 0); again > 0 && again < time.Second {
+				w.dryRunRefused(t.Context(), o, d.Plan.Failures())
+				if again := r.requeueAfter(o, d, 0); again > 0 && again < time.Second {
 					t.Errorf("looks again after %s", again)
 				}
 				now = now.Add(time.Minute)
@@ -331,11 +331,11 @@ func TestRevisionMadeByHand(t *testing.T) {
 func TestTroubleLongAgo(t *testing.T) {
 	o := observed(migrating, namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)))
 	w, _ := recordingWriter(apierrors.NewInternalError(errors.New("etcdserver: leader changed")))
-	_ = w.start(t.Context(), o, epoch, decide(o, at(60)).Start)
+	_ = w.applySteps(t.Context(), o, epoch, decide(o, at(60)).Start)
 	// paused for an hour, resumed
 	w.now = func() time.Time { return at(3660) }
-	_ = w.start(t.Context(), o, epoch, decide(o, at(3660)).Start)
-	w.refusals(&o)
+	_ = w.applySteps(t.Context(), o, epoch, decide(o, at(3660)).Start)
+	w.addRefusals(&o)
 	if len(o.Refused) > 0 {
 		t.Error("refused at its first trouble in an hour")
 	}
@@ -387,7 +387,7 @@ func TestRetryInTheSameSecond(t *testing.T) {
 	}
 	c.upgradeOn(0, "v1.26.0")
 	look := func(when string) {
-		o, err := Observe(t.Context(), c.controllers.api, "default", c.controllers.reconciler.fleet.Picture())
+		o, err := Observe(t.Context(), c.controllers.api, "default", c.controllers.reconciler.inventory.Snapshot())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 // directory holds charts as VERSION/CHART, and is read anew each time.
 type directory struct {
 	path   string
-	memory memory
+	loaded chartCache
 }
 
 func (d *directory) Refresh() time.Duration { return 10 * time.Second }
@@ -42,7 +42,7 @@ func (d *directory) Versions(ctx context.Context) ([]string, error) {
 	var versions []string
 	for _, entry := range entries {
 		_, err := os.Stat(filepath.Join(d.path, entry.Name(), istiod, "Chart.yaml"))
-		if absent(err) {
+		if isNotExist(err) {
 			continue
 		}
 		// A chart that cannot be read is there all the same, and Load says what is wrong with it.
@@ -51,7 +51,7 @@ func (d *directory) Versions(ctx context.Context) ([]string, error) {
 	return newestFirst(versions), nil
 }
 
-func absent(err error) bool {
+func isNotExist(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
@@ -66,7 +66,7 @@ func (d *directory) Load(ctx context.Context, name, version string) (*Chart, err
 	}
 	// Only the contents tell whether a chart has changed; the times of its files do not.
 	digest := digestOfFiles(files)
-	if c := d.memory.recall(path); c != nil && c.Digest == digest {
+	if c := d.loaded.get(path); c != nil && c.Digest == digest {
 		return c.copy(), nil
 	}
 	parsed, err := loader.LoadFiles(files)
@@ -74,7 +74,7 @@ func (d *directory) Load(ctx context.Context, name, version string) (*Chart, err
 		return nil, fmt.Errorf("load chart %s: %w", path, err)
 	}
 	c := &Chart{Chart: parsed, Digest: digest}
-	d.memory.keep(path, c)
+	d.loaded.set(path, c)
 	return c.copy(), nil
 }
 
@@ -93,7 +93,7 @@ func readChart(ctx context.Context, dir string) ([]*archive.BufferedFile, error)
 	// Resolved once, so that a link which is moved meanwhile does not give half of the old chart and half of the new.
 	root, err := filepath.EvalSymlinks(dir)
 	switch {
-	case absent(err):
+	case isNotExist(err):
 		return nil, missing(dir + " does not exist; check --chart-dir")
 	case err != nil:
 		return nil, err

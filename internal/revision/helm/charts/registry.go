@@ -66,7 +66,7 @@ func refusal(err error) error {
 	var response *errcode.ErrorResponse
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||
 		errors.As(err, &response) && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
-		return fmt.Errorf("%s; check its credentials in --chart-registry-config", steady(err))
+		return fmt.Errorf("%s; check its credentials in --chart-registry-config", stableMessage(err))
 	}
 	return &unreachable{err}
 }

@@ -39,7 +39,7 @@ type remote struct {
 	cache   cache
 	now     func() time.Time
 	flights singleflight.Group
-	memory  memory
+	memory  chartCache
 
 	mu       sync.Mutex
 	answer   []string
@@ -86,12 +86,12 @@ func (r *remote) Load(ctx context.Context, name, version string) (*Chart, error)
 	}
 	key := name + " " + version
 	c, err := share(ctx, &r.flights, key, func(ctx context.Context) (*Chart, error) {
-		if c := r.memory.recall(key); c != nil {
+		if c := r.memory.get(key); c != nil {
 			return c, nil
 		}
 		c, err := r.load(ctx, name, version)
 		if err == nil {
-			r.memory.keep(key, c)
+			r.memory.set(key, c)
 		}
 		return c, err
 	})

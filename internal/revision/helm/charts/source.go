@@ -78,19 +78,19 @@ func checkAsked(name, version string) error {
 	return nil
 }
 
-// memory keeps the charts that were parsed, the last one under each name.
-type memory struct {
+// chartCache keeps the charts that were parsed, the last one under each name.
+type chartCache struct {
 	mu     sync.Mutex
 	charts map[string]*Chart
 }
 
-func (m *memory) recall(name string) *Chart {
+func (m *chartCache) get(name string) *Chart {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.charts[name]
 }
 
-func (m *memory) keep(name string, c *Chart) {
+func (m *chartCache) set(name string, c *Chart) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.charts == nil {

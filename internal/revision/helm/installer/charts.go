@@ -35,8 +35,8 @@ type loadedChart struct {
 	until time.Time
 }
 
-// failureLasts keeps a source that does not answer from being asked with every event.
-const failureLasts = 15 * time.Second
+// failureTTL keeps a source that does not answer from being asked with every event.
+const failureTTL = 15 * time.Second
 
 // NewCharts hands out charts of a source.
 func NewCharts(source charts.Source) *Charts {
@@ -47,7 +47,7 @@ func NewCharts(source charts.Source) *Charts {
 // otherwise an *UnavailableError.
 func (c *Charts) Load(ctx context.Context, name, version string) (*charts.Chart, error) {
 	key := chartKey{name, version}
-	before, ok := c.remembered(key)
+	before, ok := c.cachedChart(key)
 	if ok && c.now().Before(before.until) {
 		return before.chart, before.err
 	}
@@ -57,7 +57,7 @@ func (c *Charts) Load(ctx context.Context, name, version string) (*charts.Chart,
 		return nil, ctx.Err()
 	}
 	if answer.err != nil {
-		answer.until = c.now().Add(min(failureLasts, c.source.Refresh()))
+		answer.until = c.now().Add(min(failureTTL, c.source.Refresh()))
 		if answer.err = c.explain(ctx, version, answer.err); before.chart != nil {
 			answer.chart, answer.err = before.chart, nil
 		}
@@ -68,7 +68,7 @@ func (c *Charts) Load(ctx context.Context, name, version string) (*charts.Chart,
 	return answer.chart, answer.err
 }
 
-func (c *Charts) remembered(key chartKey) (loadedChart, bool) {
+func (c *Charts) cachedChart(key chartKey) (loadedChart, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	loaded, ok := c.loaded[key]
@@ -99,7 +99,7 @@ func (c *Charts) Versions(ctx context.Context) ([]string, error) {
 	// Sources remember what they can; this is for many events at once, and for one that does not answer.
 	known = knownVersions{all, err, c.now().Add(time.Second)}
 	if err != nil {
-		known.until = c.now().Add(min(failureLasts, c.source.Refresh()))
+		known.until = c.now().Add(min(failureTTL, c.source.Refresh()))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,5 +116,5 @@ func (c *Charts) Has(ctx context.Context) func(version string) bool {
 // Refresh is how often it is worth asking for newer versions.
 func (c *Charts) Refresh() time.Duration { return c.source.Refresh() }
 
-// AskAgain is when to look for a chart again that could not be had.
-func (c *Charts) AskAgain() time.Duration { return min(failureLasts, c.source.Refresh()) }
+// RetryInterval is when to look for a chart again that could not be had.
+func (c *Charts) RetryInterval() time.Duration { return min(failureTTL, c.source.Refresh()) }

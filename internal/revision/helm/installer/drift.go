@@ -24,19 +24,19 @@ type Drift struct {
 	Field string
 }
 
-// seen is the trace that our own apply left on an object when it was last compared in full. Whoever changes a field
+// appliedState is the trace that our own apply left on an object when it was last compared in full. Whoever changes a field
 // of ours takes it away from us, so that the trace changes with it; a status that is written does not touch it. The trace
 // itself may be as long as the object.
-type seen struct {
-	uid   types.UID
-	trace [sha256.Size]byte
+type appliedState struct {
+	uid  types.UID
+	hash [sha256.Size]byte
 }
 
-func (s seen) traced() bool { return s.trace != [sha256.Size]byte{} }
+func (s appliedState) isApplied() bool { return s.hash != [sha256.Size]byte{} }
 
 type comparisons struct {
 	mu   sync.Mutex
-	last map[objectKey]seen
+	last map[objectKey]appliedState
 }
 
 type objectKey struct {
@@ -49,7 +49,7 @@ func keyOf(object *unstructured.Unstructured) objectKey {
 }
 
 // drift compares what was installed with what is there. Only what has been touched since the last time is read.
-func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured) ([]Drift, error) {
+func (k *ReleaseClient) drift(ctx context.Context, desired []*unstructured.Unstructured) ([]Drift, error) {
 	var drifts []Drift
 	for _, object := range desired {
 		if !k.objects.cached(object.GroupVersionKind()) {
@@ -59,7 +59,7 @@ func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured
 		if err != nil {
 			return nil, err
 		}
-		now := traceOf(have)
+		now := appliedStateOf(have)
 		if k.compared.same(keyOf(object), now) {
 			continue
 		}
@@ -69,7 +69,7 @@ func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured
 		}
 		if drift != nil {
 			drifts = append(drifts, *drift)
-		} else if now.traced() && have.ResourceVersion == version {
+		} else if now.isApplied() && have.ResourceVersion == version {
 			// The cache may be behind, and what bears no trace of ours would not show that somebody changes it.
 			k.compared.remember(keyOf(object), now)
 		}
@@ -78,7 +78,7 @@ func (k *Keeper) drift(ctx context.Context, desired []*unstructured.Unstructured
 }
 
 // inspect compares an object in full, and tells which version of it.
-func (k *Keeper) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, string, error) {
+func (k *ReleaseClient) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, string, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(desired.GroupVersionKind())
 	err := k.live.Get(ctx, client.ObjectKeyFromObject(desired), live)
@@ -94,28 +94,28 @@ func (k *Keeper) inspect(ctx context.Context, desired *unstructured.Unstructured
 	return nil, live.GetResourceVersion(), nil
 }
 
-func (c *comparisons) same(key objectKey, now seen) bool {
+func (c *comparisons) same(key objectKey, now appliedState) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last, known := c.last[key]
 	return known && now.uid != "" && last == now
 }
 
-func (c *comparisons) remember(key objectKey, now seen) {
+func (c *comparisons) remember(key objectKey, now appliedState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last[key] = now
 }
 
-// traceOf is told by metadata as the API server has written it: in a whole object, the same is put in other words.
-func traceOf(object *metav1.PartialObjectMetadata) seen {
+// appliedStateOf is told by metadata as the API server has written it: in a whole object, the same is put in other words.
+func appliedStateOf(object *metav1.PartialObjectMetadata) appliedState {
 	if object == nil {
-		return seen{}
+		return appliedState{}
 	}
-	now := seen{uid: object.GetUID()}
+	now := appliedState{uid: object.GetUID()}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == v1.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil {
-			now.trace = sha256.Sum256(append(now.trace[:], entry.FieldsV1.String()...))
+			now.hash = sha256.Sum256(append(now.hash[:], entry.FieldsV1.String()...))
 		}
 	}
 	return now

@@ -22,7 +22,7 @@ func TestTrace(t *testing.T) {
 	status := entry("kube-controller-manager", metav1.ManagedFieldsOperationUpdate, `{"f:status":{}}`)
 	label := entry("somebody", metav1.ManagedFieldsOperationUpdate, `{"f:metadata":{"f:labels":{"f:x":{}}}}`)
 
-	before := traceOf(object(ours))
+	before := appliedStateOf(object(ours))
 	cases := map[string]struct {
 		after   *metav1.PartialObjectMetadata
 		touched bool
@@ -36,7 +36,7 @@ func TestTrace(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if touched := traceOf(c.after) != before; touched != c.touched {
+			if touched := appliedStateOf(c.after) != before; touched != c.touched {
 				t.Errorf("touched: %t", touched)
 			}
 		})
@@ -44,7 +44,7 @@ func TestTrace(t *testing.T) {
 	t.Run("it was made anew", func(t *testing.T) {
 		again := object(ours)
 		again.UID = "another"
-		if traceOf(again) == before {
+		if appliedStateOf(again) == before {
 			t.Error("not noticed")
 		}
 	})

@@ -15,13 +15,13 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Protect keeps an owner of a release until what is installed for it is gone.
-func Protect(ctx context.Context, c client.Client, owner client.Object) error {
+// AddFinalizer keeps an owner of a release until what is installed for it is gone.
+func AddFinalizer(ctx context.Context, c client.Client, owner client.Object) error {
 	return patchFinalizers(ctx, c, owner, controllerutil.AddFinalizer)
 }
 
-// LetGo removes what keeps the owner of a release.
-func LetGo(ctx context.Context, c client.Client, owner client.Object) error {
+// RemoveFinalizer removes what keeps the owner of a release.
+func RemoveFinalizer(ctx context.Context, c client.Client, owner client.Object) error {
 	return client.IgnoreNotFound(patchFinalizers(ctx, c, owner, controllerutil.RemoveFinalizer))
 }
 
@@ -37,9 +37,9 @@ func patchFinalizers(ctx context.Context, c client.Client, owner client.Object, 
 	return nil
 }
 
-// Lingering says what keeps a resource that is being deleted when nothing is installed for it any more; nil while
+// RemainingFinalizers says what keeps a resource that is being deleted when nothing is installed for it any more; nil while
 // something is, or when nobody keeps it.
-func Lingering(owner metav1.Object) *passage.Reason {
+func RemainingFinalizers(owner metav1.Object) *passage.Reason {
 	finalizers := owner.GetFinalizers()
 	if owner.GetDeletionTimestamp().IsZero() || len(finalizers) == 0 || slices.Contains(finalizers, v1.FinalizerUninstall) {
 		return nil

@@ -27,9 +27,9 @@ func Logger(mgr ctrl.Manager, kind string) func(*reconcile.Request) logr.Logger 
 	}
 }
 
-// Warn says, in an event and in the log, what keeps the spec from being carried out, if that was not said before.
-func Warn(ctx context.Context, recorder events.EventRecorder, about runtime.Object, before, after []metav1.Condition) {
-	trouble := NewTrouble(before, after)
+// RecordFailure says, in an event and in the log, what keeps the spec from being carried out, if that was not said before.
+func RecordFailure(ctx context.Context, recorder events.EventRecorder, about runtime.Object, before, after []metav1.Condition) {
+	trouble := NewFailure(before, after)
 	if trouble == nil {
 		return
 	}

@@ -174,8 +174,8 @@ func (o *Objects) Deployment(ctx context.Context, key client.ObjectKey) (*appsv1
 	return &deployment, nil
 }
 
-// LeftBy are the releases that objects of an owner say they are of, records or not.
-func (o *Objects) LeftBy(ctx context.Context, owner types.UID) ([]release.State, error) {
+// ReleasesOfOwner are the releases that objects of an owner say they are of, records or not.
+func (o *Objects) ReleasesOfOwner(ctx context.Context, owner types.UID) ([]release.State, error) {
 	found := map[release.State]bool{}
 	for _, kind := range o.kinds {
 		list := &metav1.PartialObjectMetadataList{}
@@ -193,8 +193,8 @@ func (o *Objects) LeftBy(ctx context.Context, owner types.UID) ([]release.State,
 	return slices.SortedFunc(maps.Keys(found), func(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) }), nil
 }
 
-// Namespace tells whether there is one that can be installed into.
-func (o *Objects) Namespace(ctx context.Context, name string) (bool, error) {
+// NamespaceExists tells whether there is one that can be installed into.
+func (o *Objects) NamespaceExists(ctx context.Context, name string) (bool, error) {
 	namespace, err := o.get(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: name})
 	return namespace != nil && namespace.DeletionTimestamp.IsZero(), err
 }

@@ -37,8 +37,8 @@ func Steps(r Release, reported bool) []passage.Step {
 		step.Action = ActionUpgrade
 	}
 	switch {
-	case r.Stands(reported):
-		return restorations(r)
+	case r.IsUpToDate(reported):
+		return restoreSteps(r)
 	case r.Err != nil:
 		step.Reason = Because(r.Err)
 		step.State = passage.Failed
@@ -56,7 +56,7 @@ func Steps(r Release, reported bool) []passage.Step {
 	return []passage.Step{step}
 }
 
-func restorations(r Release) []passage.Step {
+func restoreSteps(r Release) []passage.Step {
 	var steps []passage.Step
 	for _, drift := range r.Drift {
 		step := passage.Step{Object: objectOf(drift.Desired), Action: ActionRestore, State: passage.Pending}

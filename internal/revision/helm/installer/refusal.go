@@ -9,9 +9,9 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// RefusalLasts is how long the API server's refusal of an object is taken for its last word. It may be a policy's, which
+// RefusedRetryInterval is how long the API server's refusal of an object is taken for its last word. It may be a policy's, which
 // somebody can change without anything that we would notice.
-const RefusalLasts = 5 * time.Minute
+const RefusedRetryInterval = 5 * time.Minute
 
 // refusalRemedy says in a status what becomes of what was refused.
 const refusalRemedy = "it is tried again every 5 minutes, and at once when the spec or the charts change"
@@ -21,19 +21,19 @@ type refusedBefore string
 
 func (r refusedBefore) Error() string { return string(r) }
 
-// Heed keeps a release from being tried again too soon that was refused, as the status says of the same spec and the
+// SkipRefused keeps a release from being tried again too soon that was refused, as the status says of the same spec and the
 // record of the same release. Without it, any event would be a reason to try.
-func (r *Release) Heed(told []metav1.Condition, generation int64, now time.Time) {
+func (r *Release) SkipRefused(told []metav1.Condition, generation int64, now time.Time) {
 	condition := meta.FindStatusCondition(told, string(v1.ConditionReconciled))
 	if condition == nil || condition.Reason != string(v1.ReasonRefused) || condition.ObservedGeneration != generation {
 		return
 	}
-	if r.Err == nil && r.failedBefore() && now.Before(r.Attempted.Add(RefusalLasts)) {
+	if r.Err == nil && r.hasFailed() && now.Before(r.Attempted.Add(RefusedRetryInterval)) {
 		r.Err = refusedBefore(condition.Message)
 	}
 }
 
-// failedBefore means that what is wanted has been tried, and has not been carried through.
-func (r Release) failedBefore() bool {
+// hasFailed means that what is wanted has been tried, and has not been carried through.
+func (r Release) hasFailed() bool {
 	return r.Wanted != nil && r.State.Exists && !r.State.Deployed() && r.State.Fingerprint == r.Wanted.Fingerprint()
 }

@@ -41,8 +41,8 @@ func TestHeed(t *testing.T) {
 		want    string
 		later   time.Duration
 	}{
-		"refused some time ago":          {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "it was refused", RefusalLasts - 1},
-		"refused, but that is long ago":  {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "", RefusalLasts},
+		"refused some time ago":          {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "it was refused", RefusedRetryInterval - 1},
+		"refused, but that is long ago":  {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "", RefusedRetryInterval},
 		"refused before":                 {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "it was refused", 0},
 		"the record is not final yet":    {Release{Wanted: spec, State: state("pending-upgrade", same)}, told(v1.ReasonRefused, 2), "it was refused", 0},
 		"nothing told":                   {Release{Wanted: spec, State: state("failed", same)}, nil, "", 0},
@@ -56,7 +56,7 @@ func TestHeed(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.release.Attempted = attempted
-			c.release.Heed(c.told, 2, attempted.Add(c.later))
+			c.release.SkipRefused(c.told, 2, attempted.Add(c.later))
 			if got := fmt.Sprint(c.release.Err); got != c.want && (c.release.Err != nil || c.want != "") {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -119,11 +119,11 @@ func TestWhenToLookAgain(t *testing.T) {
 		"all is well":                 {plan: plan(ActionRun, v1.ReasonIstiodReady)},
 		"an installation was refused": {plan(ActionInstall, v1.ReasonNotInstalled), invalid, soon, false},
 		"it was refused before":       {plan(ActionInstall, v1.ReasonRefused), nil, soon, false},
-		"a restoration was refused":   {plan(ActionRestore, v1.ReasonObjectEdited), invalid, RefusalLasts, false},
+		"a restoration was refused":   {plan(ActionRestore, v1.ReasonObjectEdited), invalid, RefusedRetryInterval, false},
 		"there are no such charts":    {plan(ActionInstall, v1.ReasonVersionNotFound), nil, soon, false},
 		"it cannot be rendered":       {plan: plan(ActionInstall, v1.ReasonTemplateError)},
 		"it cannot be rendered now":   {plan(ActionInstall, v1.ReasonNotInstalled), &release.RenderError{Err: errors.New("no")}, 0, true},
-		"others have it":              {plan(ActionInstall, v1.ReasonNotInstalled), &release.OwnedByOthersError{}, blockerPause, false},
+		"others have it":              {plan(ActionInstall, v1.ReasonNotInstalled), &release.OwnedByOthersError{}, ownershipRetryInterval, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

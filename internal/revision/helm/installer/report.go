@@ -59,17 +59,17 @@ func Reported(generation int64, conditions []metav1.Condition) bool {
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == generation
 }
 
-// quiet are reasons that somebody has asked for, or that are on the way to what the spec asks for.
-var quiet = []v1.Reason{
+// expectedReasons are reasons that somebody has asked for, or that are on the way to what the spec asks for.
+var expectedReasons = []v1.Reason{
 	v1.ReasonPaused, v1.ReasonBeingDeleted, v1.ReasonNotInstalled, v1.ReasonReleaseDiffers, v1.ReasonReleaseBroken,
 	v1.ReasonObjectMissing, v1.ReasonObjectEdited, v1.ReasonIstiodNotReady,
 }
 
-// NewTrouble is what keeps the spec from being carried out, if that was not said before.
-func NewTrouble(before, after []metav1.Condition) *metav1.Condition {
+// NewFailure is what keeps the spec from being carried out, if that was not said before.
+func NewFailure(before, after []metav1.Condition) *metav1.Condition {
 	was := meta.FindStatusCondition(before, string(v1.ConditionReconciled))
 	is := meta.FindStatusCondition(after, string(v1.ConditionReconciled))
-	if is == nil || is.Status != metav1.ConditionFalse || slices.Contains(quiet, v1.Reason(is.Reason)) {
+	if is == nil || is.Status != metav1.ConditionFalse || slices.Contains(expectedReasons, v1.Reason(is.Reason)) {
 		return nil
 	}
 	if was != nil && was.Reason == is.Reason && was.Message == is.Message {

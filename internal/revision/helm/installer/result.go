@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// doubtPause is how often it is worth looking whether it can be told again who uses something.
-	doubtPause = 5 * time.Second
-	// ConflictPause lets the cache see what somebody else has just written.
-	ConflictPause = 100 * time.Millisecond
-	// blockerPause is how often it is worth looking whether somebody else has given up what they hold.
-	blockerPause = 15 * time.Second
+	// usageRetryInterval is how often it is worth looking whether it can be told again who uses something.
+	usageRetryInterval = 5 * time.Second
+	// ConflictRequeueDelay lets the cache see what somebody else has just written.
+	ConflictRequeueDelay = 100 * time.Millisecond
+	// ownershipRetryInterval is how often it is worth looking whether somebody else has given up what they hold.
+	ownershipRetryInterval = 15 * time.Second
 )
 
 // Result is when to look again at what a plan has left, and whether an error is worth trying again. To look again is not
@@ -27,10 +27,10 @@ const (
 func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Result, error) {
 	switch {
 	case errors.As(failure, new(*release.OwnedByOthersError)):
-		return ctrl.Result{RequeueAfter: blockerPause}, nil
-	case release.Refused(failure) && slices.ContainsFunc(plan.Steps, restores):
+		return ctrl.Result{RequeueAfter: ownershipRetryInterval}, nil
+	case release.Refused(failure) && slices.ContainsFunc(plan.Steps, isRestore):
 		// Nothing is recorded of it that would keep another look from being another try.
-		return ctrl.Result{RequeueAfter: RefusalLasts}, nil
+		return ctrl.Result{RequeueAfter: RefusedRetryInterval}, nil
 	case release.Refused(failure):
 		return ctrl.Result{RequeueAfter: askAgain}, nil
 	case errors.As(failure, new(*release.RenderError)):
@@ -47,12 +47,12 @@ func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// InDoubt is a result for what nobody knows the users of: that this has changed is not told by an event.
-func InDoubt(result ctrl.Result) ctrl.Result {
-	if result.RequeueAfter == 0 || result.RequeueAfter > doubtPause {
-		result.RequeueAfter = doubtPause
+// RequeueUnknownUsage is a result for what nobody knows the users of: that this has changed is not told by an event.
+func RequeueUnknownUsage(result ctrl.Result) ctrl.Result {
+	if result.RequeueAfter == 0 || result.RequeueAfter > usageRetryInterval {
+		result.RequeueAfter = usageRetryInterval
 	}
 	return result
 }
 
-func restores(step passage.Step) bool { return step.Action == ActionRestore }
+func isRestore(step passage.Step) bool { return step.Action == ActionRestore }

@@ -9,17 +9,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Unchanged is for writing the status of a resource as it was looked at: of one that was changed since, or made anew
+// AtResourceVersion is for writing the status of a resource as it was looked at: of one that was changed since, or made anew
 // under the same name, that is a conflict. Where a status is written, the API server asks for no UID.
-func Unchanged(object metav1.Object) *metav1ac.ObjectMetaApplyConfiguration {
+func AtResourceVersion(object metav1.Object) *metav1ac.ObjectMetaApplyConfiguration {
 	return metav1ac.ObjectMeta().WithName(object.GetName()).WithResourceVersion(object.GetResourceVersion())
 }
 
-// Unreported is what follows when a status could not be written: what somebody has changed is looked at again, and is no
+// StatusError is what follows when a status could not be written: what somebody has changed is looked at again, and is no
 // error.
-func Unreported(failure, err error) (ctrl.Result, error) {
+func StatusError(failure, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: ConflictPause}, nil
+		return ctrl.Result{RequeueAfter: ConflictRequeueDelay}, nil
 	}
 	return ctrl.Result{}, errors.Join(failure, err)
 }

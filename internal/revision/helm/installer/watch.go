@@ -47,18 +47,18 @@ func (o *Objects) Watch(b *builder.Builder, w Watch) *builder.Builder {
 			// Kubernetes gives its own the labels of their Service: those that belong to nobody are not ours.
 			whom = w.ownerOnly
 		}
-		add(metadata(kind), whom, touched)
+		add(metadata(kind), whom, appliedFieldsChanged)
 	}
-	add(metadata(records), w.recorded, carriedThrough)
+	add(metadata(records), w.recordRequests, deployedRecords)
 	if w.Namespace != nil {
 		whom := func(ctx context.Context, namespace metadataOnly) []ctrl.Request {
 			return w.Namespace(ctx, namespace.Name)
 		}
-		add(metadata(corev1.SchemeGroupVersion.WithKind("Namespace")), whom, cameOrWent)
+		add(metadata(corev1.SchemeGroupVersion.WithKind("Namespace")), whom, existenceChanged)
 	}
 	b.WatchesRawSource(source.Kind(o.cache, &appsv1.Deployment{}, handler.TypedEnqueueRequestsFromMapFunc(
 		func(_ context.Context, d *appsv1.Deployment) []ctrl.Request {
-			return w.named(metav1.GetControllerOf(d))
+			return w.ownerRequests(metav1.GetControllerOf(d))
 		}),
 		predicate.TypedResourceVersionChangedPredicate[*appsv1.Deployment]{}))
 	return b
@@ -69,21 +69,21 @@ func (w Watch) owner(ctx context.Context, object metadataOnly) []ctrl.Request {
 	if controller == nil && w.Unowned != nil {
 		return w.Unowned(ctx)
 	}
-	return w.named(controller)
+	return w.ownerRequests(controller)
 }
 
 func (w Watch) ownerOnly(_ context.Context, object metadataOnly) []ctrl.Request {
-	return w.named(metav1.GetControllerOf(object))
+	return w.ownerRequests(metav1.GetControllerOf(object))
 }
 
-func (w Watch) named(controller *metav1.OwnerReference) []ctrl.Request {
+func (w Watch) ownerRequests(controller *metav1.OwnerReference) []ctrl.Request {
 	if controller == nil || controller.Kind != w.Kind {
 		return nil
 	}
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: controller.Name}}}
 }
 
-func (w Watch) recorded(ctx context.Context, record metadataOnly) []ctrl.Request {
+func (w Watch) recordRequests(ctx context.Context, record metadataOnly) []ctrl.Request {
 	release := record.Labels["name"]
 	if name, ok := strings.CutSuffix(release, w.ReleaseSuffix); ok {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: name}}}
@@ -94,16 +94,16 @@ func (w Watch) recorded(ctx context.Context, record metadataOnly) []ctrl.Request
 	return nil
 }
 
-// touched leaves out what others write to objects of ours: status above all.
-var touched = predicate.TypedFuncs[metadataOnly]{
+// appliedFieldsChanged leaves out what others write to objects of ours: status above all.
+var appliedFieldsChanged = predicate.TypedFuncs[metadataOnly]{
 	UpdateFunc: func(e event.TypedUpdateEvent[metadataOnly]) bool {
-		return traceOf(e.ObjectOld) != traceOf(e.ObjectNew) || !e.ObjectNew.DeletionTimestamp.IsZero()
+		return appliedStateOf(e.ObjectOld) != appliedStateOf(e.ObjectNew) || !e.ObjectNew.DeletionTimestamp.IsZero()
 	},
 }
 
-// carriedThrough leaves out attempts that are under way or have failed. They are our own doing: to look again because
+// deployedRecords leaves out attempts that are under way or have failed. They are our own doing: to look again because
 // of them would be to try again without a pause.
-var carriedThrough = predicate.TypedFuncs[metadataOnly]{
+var deployedRecords = predicate.TypedFuncs[metadataOnly]{
 	CreateFunc: func(e event.TypedCreateEvent[metadataOnly]) bool { return deployed(e.Object) },
 	DeleteFunc: func(e event.TypedDeleteEvent[metadataOnly]) bool { return deployed(e.Object) },
 	UpdateFunc: func(e event.TypedUpdateEvent[metadataOnly]) bool {
@@ -116,7 +116,7 @@ func deployed(record metadataOnly) bool {
 	return release.StateOf([]metav1.PartialObjectMetadata{*record}).Deployed()
 }
 
-var cameOrWent = predicate.TypedFuncs[metadataOnly]{
+var existenceChanged = predicate.TypedFuncs[metadataOnly]{
 	UpdateFunc: func(e event.TypedUpdateEvent[metadataOnly]) bool {
 		return e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
 	},

@@ -10,14 +10,14 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// abilities of the cluster are what charts may ask for. They are discovered once, and again when a release has brought
+// capabilityCache of the cluster are what charts may ask for. They are discovered once, and again when a release has brought
 // new kinds.
-type abilities struct {
+type capabilityCache struct {
 	mu    sync.Mutex
 	known *common.Capabilities
 }
 
-func (a *abilities) outdated() {
+func (a *capabilityCache) invalidate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known = nil
@@ -29,7 +29,7 @@ func (m *Manager) capabilities(ctx context.Context) (*common.Capabilities, error
 	if m.cluster.known != nil {
 		return m.cluster.known, nil
 	}
-	config, err := m.bind(ctx)
+	config, err := m.configFor(ctx)
 	if err != nil {
 		return nil, err
 	}

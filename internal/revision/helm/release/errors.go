@@ -37,7 +37,9 @@ type objectError struct {
 	err           error
 }
 
-func (e *objectError) Error() string { return e.doing + " " + e.object + ": " + brief(e.err.Error()) }
+func (e *objectError) Error() string {
+	return e.doing + " " + e.object + ": " + truncate(e.err.Error())
+}
 func (e *objectError) Unwrap() error { return e.err }
 
 // Cause is the part of an error that speaks of an object, without what was being done for its sake; or all of it.
@@ -50,11 +52,11 @@ func Cause(err error) error {
 }
 
 // Refused tells whether the API server will not have an object as it is, however often it is asked.
-func Refused(err error) bool { return apierrors.IsInvalid(err) || misfit(err) }
+func Refused(err error) bool { return apierrors.IsInvalid(err) || isTypeMismatch(err) }
 
-// misfit is an object that does not fit its kind, a text where a number belongs. The API server knows no reason for
+// isTypeMismatch is an object that does not fit its kind, a text where a number belongs. The API server knows no reason for
 // that, only words.
-func misfit(err error) bool {
+func isTypeMismatch(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonUnknown {
 		return false
@@ -64,7 +66,7 @@ func misfit(err error) bool {
 		strings.HasPrefix(message, "failed to convert new object")
 }
 
-func failed(doing string, object *unstructured.Unstructured, err error) error {
+func newObjectError(doing string, object *unstructured.Unstructured, err error) error {
 	return &objectError{doing, describe(object), err}
 }
 
@@ -72,13 +74,13 @@ func describe(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 }
 
-// briefLength leaves room for the rules of a role that may not be granted, which the API server lists one per line.
-const briefLength = 700
+// maxErrorLength leaves room for the rules of a role that may not be granted, which the API server lists one per line.
+const maxErrorLength = 700
 
-func brief(text string) string {
+func truncate(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
-	if len(line) <= briefLength {
+	if len(line) <= maxErrorLength {
 		return string(line)
 	}
-	return string(line[:briefLength-1]) + "…"
+	return string(line[:maxErrorLength-1]) + "…"
 }

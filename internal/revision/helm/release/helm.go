@@ -24,16 +24,16 @@ import (
 // session is one conversation with Helm about the releases of a namespace. It ends with its context.
 type session struct {
 	*Manager
-	ctx       context.Context
-	namespace string
-	config    *rest.Config
-	chatter   slog.Handler
-	ledger    *ledger
-	store     *storage.Storage
+	ctx        context.Context
+	namespace  string
+	config     *rest.Config
+	logHandler slog.Handler
+	records    *recordStore
+	store      *storage.Storage
 }
 
 func (m *Manager) session(ctx context.Context, namespace string) (*session, error) {
-	config, err := m.bind(ctx)
+	config, err := m.configFor(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,20 +42,20 @@ func (m *Manager) session(ctx context.Context, namespace string) (*session, erro
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	s := &session{Manager: m, ctx: ctx, namespace: namespace, config: config}
-	s.chatter = quiet{logr.ToSlogHandler(m.log.V(1))}
-	s.ledger = &ledger{Secrets: driver.NewSecrets(client.Secrets(namespace))}
-	s.ledger.SetLogger(s.chatter)
-	s.store = storage.Init(s.ledger)
+	s.logHandler = debugHandler{logr.ToSlogHandler(m.log.V(1))}
+	s.records = &recordStore{Secrets: driver.NewSecrets(client.Secrets(namespace))}
+	s.records.SetLogger(s.logHandler)
+	s.store = storage.Init(s.records)
 	return s, nil
 }
 
-// ledger remembers that a record could not be updated, about which Helm says nothing.
-type ledger struct {
+// recordStore remembers that a record could not be updated, about which Helm says nothing.
+type recordStore struct {
 	*driver.Secrets
 	failed error
 }
 
-func (l *ledger) Update(key string, record releaser.Releaser) error {
+func (l *recordStore) Update(key string, record releaser.Releaser) error {
 	err := l.Secrets.Update(key, record)
 	l.failed = cmp.Or(l.failed, err)
 	return err
@@ -67,10 +67,10 @@ func (s *session) helm(known []*unstructured.Unstructured) (*action.Configuratio
 	if err != nil {
 		return nil, err
 	}
-	client := kube.New(getter{s.config, s.mapper, s.namespace})
+	client := kube.New(restGetter{s.config, s.mapper, s.namespace})
 	client.Namespace = s.namespace
-	client.SetLogger(s.chatter)
-	config := action.NewConfiguration(action.ConfigurationSetLogger(s.chatter))
+	client.SetLogger(s.logHandler)
+	config := action.NewConfiguration(action.ConfigurationSetLogger(s.logHandler))
 	config.Capabilities = capabilities
 	config.Releases = s.store
 	config.KubeClient = &writer{Client: client, session: s, known: known}
@@ -90,7 +90,7 @@ func (s *session) helmInstall(spec Spec, objects, known []*unstructured.Unstruct
 	install.TakeOwnership, install.ForceConflicts = true, true // whose the objects are has been asked before
 	install.DisableHooks, install.DisableOpenAPIValidation, install.SkipSchemaValidation = true, true, true
 	install.WaitStrategy = kube.HookOnlyStrategy
-	made, err := install.RunWithContext(context.Background(), recorded(spec), spec.Values)
+	made, err := install.RunWithContext(context.Background(), recordedChart(spec), spec.Values)
 	return s.outcome(made, err)
 }
 
@@ -111,13 +111,13 @@ func (s *session) helmUpgrade(spec Spec, objects, known []*unstructured.Unstruct
 	upgrade.TakeOwnership, upgrade.ForceConflicts = true, true
 	upgrade.DisableHooks, upgrade.DisableOpenAPIValidation, upgrade.SkipSchemaValidation = true, true, true
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
-	made, err := upgrade.RunWithContext(context.Background(), spec.Name, recorded(spec), spec.Values)
+	made, err := upgrade.RunWithContext(context.Background(), spec.Name, recordedChart(spec), spec.Values)
 	return s.outcome(made, err)
 }
 
 func (s *session) outcome(made releaser.Releaser, err error) (*helm.Release, error) {
 	if err == nil {
-		err = s.ledger.failed
+		err = s.records.failed
 	}
 	if err == nil {
 		if release, ok := made.(*helm.Release); ok {
@@ -131,8 +131,8 @@ func (s *session) outcome(made releaser.Releaser, err error) (*helm.Release, err
 	return nil, err
 }
 
-// recorded is the chart as it is written down with the release: what names it, and its defaults. Its templates and files
+// recordedChart is the chart as it is written down with the release: what names it, and its defaults. Its templates and files
 // would make every record many times larger, and have been rendered already.
-func recorded(spec Spec) *chart.Chart {
+func recordedChart(spec Spec) *chart.Chart {
 	return &chart.Chart{Metadata: spec.Chart.Metadata, Values: spec.Chart.Values}
 }

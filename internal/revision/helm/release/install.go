@@ -13,7 +13,7 @@ import (
 // left. It writes nothing when the records say that just this was installed before; Restore is for objects that have
 // been changed since. When the context ends, so does everything that Install has begun.
 func (m *Manager) Install(ctx context.Context, spec Spec) error {
-	done, err := m.busy.take(ctx, spec.key())
+	done, err := m.locks.lock(ctx, spec.key())
 	if err != nil {
 		return err
 	}
@@ -22,12 +22,12 @@ func (m *Manager) Install(ctx context.Context, spec Spec) error {
 	if err != nil {
 		return err
 	}
-	m.memory.drop(spec.key())
+	m.recent.remove(spec.key())
 	state, err := m.install(ctx, spec, objects)
 	if err != nil {
 		return fmt.Errorf("install release %s: %w", spec.key(), err)
 	}
-	m.memory.keep(state, time.Now())
+	m.recent.add(state, time.Now())
 	return nil
 }
 
@@ -43,24 +43,24 @@ func (m *Manager) install(ctx context.Context, spec Spec, objects []*unstructure
 	if state, ok := past.installed(spec.Fingerprint()); ok {
 		return state, nil
 	}
-	if err := s.unpack(past); err != nil {
+	if err := s.loadObjects(past); err != nil {
 		return State{}, err
 	}
 	if !spec.TakeOwnership {
-		if err := m.refuse(ctx, objects, past.deployed().objects()); err != nil {
+		if err := m.checkOwnership(ctx, objects, past.deployed().objects()); err != nil {
 			return State{}, err
 		}
 	}
 	carryOut := s.helmInstall
 	if len(past) > 0 {
 		carryOut = s.helmUpgrade
-		if past, err = s.mend(past); err != nil {
+		if past, err = s.prepareRetry(past); err != nil {
 			return State{}, err
 		}
 	}
 	made, err := carryOut(spec, objects, past.objects())
 	if slices.ContainsFunc(objects, isCRD) {
-		m.cluster.outdated()
+		m.cluster.invalidate()
 	}
 	if err != nil {
 		return State{}, err
@@ -68,20 +68,20 @@ func (m *Manager) install(ctx context.Context, spec Spec, objects []*unstructure
 	return stateOf(made), nil
 }
 
-// refuse looks for objects that others have. One that nobody claims, but that has been deployed, has only lost what was
+// checkOwnership looks for objects that others have. One that nobody claims, but that has been deployed, has only lost what was
 // stamped on it.
-func (m *Manager) refuse(ctx context.Context, objects, deployed []*unstructured.Unstructured) error {
+func (m *Manager) checkOwnership(ctx context.Context, objects, deployed []*unstructured.Unstructured) error {
 	ours := map[identity]bool{}
 	for _, object := range deployed {
 		ours[identify(object)] = true
 	}
 	var conflicts []Conflict
 	for _, object := range objects {
-		live, err := m.glance(ctx, object)
+		live, err := m.getMetadata(ctx, object)
 		if err != nil {
 			return err
 		}
-		if live == nil || belongs(live, object) || holder(live) == nobody && ours[identify(object)] {
+		if live == nil || isOwnedBy(live, object) || holder(live) == noRelease && ours[identify(object)] {
 			continue
 		}
 		conflicts = append(conflicts, Conflict{describe(object), holder(live)})

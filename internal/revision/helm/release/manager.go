@@ -25,21 +25,21 @@ type Manager struct {
 	log     logr.Logger
 	counter *prometheus.CounterVec
 
-	busy     turns
-	memory   memory
+	locks    keyedMutex
+	recent   recentWrites
 	rendered renderings
-	cluster  abilities
+	cluster  capabilityCache
 }
 
 // New makes a Manager for the cluster of the config. The mapper has to learn of new kinds by itself.
 func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager, error) {
 	m := &Manager{
 		config: rest.CopyConfig(config), mapper: mapper, log: log,
-		busy:     turns{taken: map[types.NamespacedName]chan struct{}{}},
-		memory:   memory{last: map[types.NamespacedName]memorised{}},
+		locks:    keyedMutex{locked: map[types.NamespacedName]chan struct{}{}},
+		recent:   recentWrites{last: map[types.NamespacedName]recentWrite{}},
 		rendered: renderings{of: map[types.NamespacedName]rendering{}},
 	}
-	m.config.WarningHandler, m.config.WarningHandlerWithContext = nil, Remarks{}
+	m.config.WarningHandler, m.config.WarningHandlerWithContext = nil, WarningLogger{}
 	var err error
 	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
@@ -54,26 +54,26 @@ func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager
 	return m, nil
 }
 
-// turns lets one after the other work on the same release. Without it, an operation that is under way would look like
+// keyedMutex lets one after the other work on the same release. Without it, an operation that is under way would look like
 // one that a crash has left behind.
-type turns struct {
-	mu    sync.Mutex
-	taken map[types.NamespacedName]chan struct{}
+type keyedMutex struct {
+	mu     sync.Mutex
+	locked map[types.NamespacedName]chan struct{}
 }
 
-// take waits for a turn; done ends it.
-func (t *turns) take(ctx context.Context, key types.NamespacedName) (done func(), err error) {
+// lock waits for a turn; done ends it.
+func (t *keyedMutex) lock(ctx context.Context, key types.NamespacedName) (done func(), err error) {
 	for {
 		t.mu.Lock()
-		others, busy := t.taken[key]
+		others, busy := t.locked[key]
 		if !busy {
 			mine := make(chan struct{})
-			t.taken[key] = mine
+			t.locked[key] = mine
 			t.mu.Unlock()
 			return func() {
 				t.mu.Lock()
 				defer t.mu.Unlock()
-				delete(t.taken, key)
+				delete(t.locked, key)
 				close(mine)
 			}, nil
 		}

@@ -22,13 +22,13 @@ func (m *Manager) get(ctx context.Context, object *unstructured.Unstructured) (*
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failed("get", object, err)
+		return nil, newObjectError("get", object, err)
 	}
 	return live, nil
 }
 
-// glance reads the metadata of an object; there may be none, nor even its kind.
-func (m *Manager) glance(ctx context.Context, object *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
+// getMetadata reads the metadata of an object; there may be none, nor even its kind.
+func (m *Manager) getMetadata(ctx context.Context, object *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
 	err := m.client.Get(ctx, client.ObjectKeyFromObject(object), live)
@@ -36,22 +36,22 @@ func (m *Manager) glance(ctx context.Context, object *unstructured.Unstructured)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failed("get", object, err)
+		return nil, newObjectError("get", object, err)
 	}
 	return live, nil
 }
 
-// put brings an object to the cluster, whatever is there of it.
-func (m *Manager) put(ctx context.Context, desired *unstructured.Unstructured) error {
+// applyObject brings an object to the cluster, whatever is there of it.
+func (m *Manager) applyObject(ctx context.Context, desired *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var live *unstructured.Unstructured
-		if sharesFields(desired) {
+		if hasForeignFields(desired) {
 			var err error
 			if live, err = m.get(ctx, desired); err != nil {
 				return err
 			}
 		}
-		_, err := m.apply(ctx, yielding(desired, live))
+		_, err := m.apply(ctx, withLiveFields(desired, live))
 		return err
 	})
 }
@@ -59,7 +59,7 @@ func (m *Manager) put(ctx context.Context, desired *unstructured.Unstructured) e
 // apply writes an object as it is given, and returns what the cluster made of it.
 func (m *Manager) apply(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	applied, err := m.applyOnce(ctx, desired)
-	if blockedByOthers(err) {
+	if isDuplicateField(err) {
 		if taken, failure := m.takeOver(ctx, desired); failure != nil {
 			err = failure
 		} else if taken {
@@ -67,7 +67,7 @@ func (m *Manager) apply(ctx context.Context, desired *unstructured.Unstructured)
 		}
 	}
 	if err != nil {
-		return nil, failed("apply", desired, err)
+		return nil, newObjectError("apply", desired, err)
 	}
 	return applied, nil
 }
@@ -80,21 +80,21 @@ func (m *Manager) applyOnce(ctx context.Context, desired *unstructured.Unstructu
 
 // remove deletes an object that a release has made, unless it is meant to be kept or belongs to somebody else by now.
 func (m *Manager) remove(ctx context.Context, made *unstructured.Unstructured) error {
-	if outlives(made) {
+	if survivesUninstall(made) {
 		return nil
 	}
-	live, err := m.glance(ctx, made)
-	if err != nil || live == nil || kept(live) {
+	live, err := m.getMetadata(ctx, made)
+	if err != nil || live == nil || hasKeepPolicy(live) {
 		return err
 	}
-	if !belongs(live, made) {
+	if !isOwnedBy(live, made) {
 		m.log.V(1).Info("left an object that belongs to others", "object", describe(made), "holder", holder(live))
 		return nil
 	}
 	err = m.client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return failed("delete", made, err)
+		return newObjectError("delete", made, err)
 	}
 	return nil
 }

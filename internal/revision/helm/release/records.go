@@ -47,8 +47,8 @@ func (s *session) history(name string) (history, error) {
 	return past, nil
 }
 
-// unpack finds the objects of each record.
-func (s *session) unpack(past history) error {
+// loadObjects finds the objects of each record.
+func (s *session) loadObjects(past history) error {
 	for i := range past {
 		objects, err := s.objectsOf(past[i].Release)
 		if err != nil {
@@ -68,8 +68,8 @@ func (s *session) objectsOf(made *helm.Release) ([]*unstructured.Unstructured, e
 			return nil, err
 		}
 		for _, object := range found {
-			stamp(object, types.NamespacedName{Namespace: made.Namespace, Name: made.Name}, nil)
-			err := s.place([]*unstructured.Unstructured{object}, made.Namespace)
+			setOwnership(object, types.NamespacedName{Namespace: made.Namespace, Name: made.Name}, nil)
+			err := s.setNamespaces([]*unstructured.Unstructured{object}, made.Namespace)
 			if meta.IsNoMatchError(err) {
 				continue
 			}
@@ -119,10 +119,10 @@ func (h history) objects() []*unstructured.Unstructured {
 	return all
 }
 
-// split parts the records that still matter from those that can go. The last that was carried through matters, and all
+// splitObsolete parts the records that still matter from those that can go. The last that was carried through matters, and all
 // after it: they are attempts that failed, and know of objects that nobody else knows of. Of these, one can go when a
 // later one knows all that it knew, so that failing again and again leaves no pile.
-func (h history) split() (matter, obsolete history) {
+func (h history) splitObsolete() (matter, obsolete history) {
 	first := 0
 	for i, r := range h {
 		if r.Info.Status == common.StatusDeployed {
@@ -149,9 +149,9 @@ func (r record) covers(other record) bool {
 	return !slices.ContainsFunc(other.objects, func(object *unstructured.Unstructured) bool { return !known[identify(object)] })
 }
 
-// mend makes a release ready for another attempt. One that was interrupted counts as failed: no other process works
+// prepareRetry makes a release ready for another attempt. One that was interrupted counts as failed: no other process works
 // on it, and what it has done is known from its record.
-func (s *session) mend(past history) (history, error) {
+func (s *session) prepareRetry(past history) (history, error) {
 	latest := past[len(past)-1]
 	switch latest.Info.Status {
 	case common.StatusDeployed, common.StatusFailed, common.StatusSuperseded:
@@ -161,11 +161,11 @@ func (s *session) mend(past history) (history, error) {
 			return nil, fmt.Errorf("mark record %d of release %s/%s as failed: %w", latest.Version, s.namespace, latest.Name, err)
 		}
 	}
-	matter, obsolete := past.split()
-	return matter, s.discard(obsolete)
+	matter, obsolete := past.splitObsolete()
+	return matter, s.deleteRecords(obsolete)
 }
 
-func (s *session) discard(records history) error {
+func (s *session) deleteRecords(records history) error {
 	for _, r := range records {
 		_, err := s.store.Delete(r.Name, r.Version)
 		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) && !apierrors.IsNotFound(err) {

@@ -44,7 +44,7 @@ func TestSplit(t *testing.T) {
 			for i := range tc.past {
 				tc.past[i].Version = i + 1
 			}
-			matter, obsolete := tc.past.split()
+			matter, obsolete := tc.past.splitObsolete()
 			var got []int
 			for _, r := range matter {
 				got = append(got, r.Version)

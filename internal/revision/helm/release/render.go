@@ -64,7 +64,7 @@ func (m *Manager) Render(ctx context.Context, spec Spec) ([]*unstructured.Unstru
 		objects, err := render(ctx, spec, capabilities)
 		if err != nil {
 			err = &RenderError{err}
-		} else if err := m.place(objects, spec.Namespace); err != nil {
+		} else if err := m.setNamespaces(objects, spec.Namespace); err != nil {
 			return nil, fmt.Errorf("render release %s: %w", key, err)
 		}
 		done = rendering{fingerprint, objects, err}
@@ -114,7 +114,7 @@ func render(ctx context.Context, spec Spec, capabilities *common.Capabilities) (
 		objects = append(objects, found...)
 	}
 	for _, object := range objects {
-		stamp(object, spec.key(), spec.controller())
+		setOwnership(object, spec.key(), spec.controller())
 	}
 	return objects, nil
 }
@@ -146,8 +146,8 @@ func decode(document string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// place puts objects that name no namespace into that of the release, if they can be in one.
-func (m *Manager) place(objects []*unstructured.Unstructured, namespace string) error {
+// setNamespaces puts objects that name no namespace into that of the release, if they can be in one.
+func (m *Manager) setNamespaces(objects []*unstructured.Unstructured, namespace string) error {
 	for _, object := range objects {
 		if object.GetNamespace() != "" {
 			continue
@@ -155,7 +155,7 @@ func (m *Manager) place(objects []*unstructured.Unstructured, namespace string) 
 		kind := object.GroupVersionKind()
 		mapping, err := m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
-			return failed("find the kind of", object, err)
+			return newObjectError("find the kind of", object, err)
 		}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			object.SetNamespace(namespace)

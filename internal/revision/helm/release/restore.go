@@ -11,7 +11,7 @@ import (
 // Restore makes a live object of a release again what Render said, if it is not. It tells whether that changed anything.
 // An object of a release that is no longer installed as the spec says is not restored: no later uninstall would delete it.
 func (m *Manager) Restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (changed bool, err error) {
-	done, err := m.busy.take(ctx, spec.key())
+	done, err := m.locks.lock(ctx, spec.key())
 	if err != nil {
 		return false, err
 	}
@@ -34,7 +34,7 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 		if live.GetDeletionTimestamp() != nil {
 			return false, nil // it can be made anew when it is gone
 		}
-		if !belongs(live, desired) && holder(live) != nobody && !spec.moved(live) {
+		if !isOwnedBy(live, desired) && holder(live) != noRelease && !spec.isMovedRelease(live) {
 			return false, &OwnedByOthersError{[]Conflict{{describe(desired), holder(live)}}}
 		}
 		var differs bool
@@ -46,7 +46,7 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 		return false, err
 	}
 	m.count(opRestore)
-	applied, err := m.apply(ctx, yielding(desired, live))
+	applied, err := m.apply(ctx, withLiveFields(desired, live))
 	if err != nil {
 		return false, err
 	}
@@ -72,8 +72,8 @@ func (m *Manager) isInstalled(ctx context.Context, spec Spec) (bool, error) {
 	return installed, nil
 }
 
-// moved tells whether an object was left by the same release in another namespace. Two that come into being at once, or
+// isMovedRelease tells whether an object was left by the same release in another namespace. Two that come into being at once, or
 // one that is going while the other comes, may each have stamped it last.
-func (s Spec) moved(live metav1.Object) bool {
+func (s Spec) isMovedRelease(live metav1.Object) bool {
 	return s.TakeOwnership && releaseOf(live).Name == s.Name
 }

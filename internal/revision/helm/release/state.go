@@ -45,38 +45,38 @@ func StateOf(secrets []metav1.PartialObjectMetadata) State {
 	return latest
 }
 
-// memoryLasts is how long a cache may take to show what has just been written.
-const memoryLasts = 10 * time.Second
+// recentWriteTTL is how long a cache may take to show what has just been written.
+const recentWriteTTL = 10 * time.Second
 
-// memory is what this process has done last to each release, until a cache has been seen to show it.
-type memory struct {
+// recentWrites is what this process has done last to each release, until a cache has been seen to show it.
+type recentWrites struct {
 	mu   sync.Mutex
-	last map[types.NamespacedName]memorised
+	last map[types.NamespacedName]recentWrite
 }
 
-type memorised struct {
+type recentWrite struct {
 	State
 	at time.Time
 }
 
-func (m *memory) keep(state State, now time.Time) {
+func (m *recentWrites) add(state State, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.last[types.NamespacedName{Namespace: state.Namespace, Name: state.Name}] = memorised{state, now}
+	m.last[types.NamespacedName{Namespace: state.Namespace, Name: state.Name}] = recentWrite{state, now}
 }
 
-func (m *memory) drop(key types.NamespacedName) {
+func (m *recentWrites) remove(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.last, key)
 }
 
-func (m *memory) latest(cached State, now time.Time) State {
+func (m *recentWrites) latest(cached State, now time.Time) State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := types.NamespacedName{Namespace: cached.Namespace, Name: cached.Name}
 	own, ok := m.last[key]
-	if !ok || own.State == cached || !own.Exists && !cached.Exists || now.Sub(own.at) > memoryLasts {
+	if !ok || own.State == cached || !own.Exists && !cached.Exists || now.Sub(own.at) > recentWriteTTL {
 		delete(m.last, key)
 		return cached
 	}
@@ -84,4 +84,4 @@ func (m *memory) latest(cached State, now time.Time) State {
 }
 
 // Latest is the state that a cache shows, or what this process has written since.
-func (m *Manager) Latest(cached State) State { return m.memory.latest(cached, time.Now()) }
+func (m *Manager) Latest(cached State) State { return m.recent.latest(cached, time.Now()) }

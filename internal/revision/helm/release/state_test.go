@@ -73,9 +73,9 @@ func TestLatest(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := memory{last: map[types.NamespacedName]memorised{}}
+			m := recentWrites{last: map[types.NamespacedName]recentWrite{}}
 			if tc.wrote != nil {
-				m.keep(*tc.wrote, now)
+				m.add(*tc.wrote, now)
 			}
 			var got State
 			for _, cached := range tc.cached {

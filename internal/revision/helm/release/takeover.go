@@ -14,9 +14,9 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// blockedByOthers means that an object cannot be applied because somebody has put something of their own beside it, such
+// isDuplicateField means that an object cannot be applied because somebody has put something of their own beside it, such
 // as a port of the same name. What others own stays when we apply, and the two do not go together.
-func blockedByOthers(err error) bool {
+func isDuplicateField(err error) bool {
 	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueDuplicate)
 }
 

@@ -26,17 +26,17 @@ import (
 // all the same. This one also deletes what interrupted attempts have left, and forgets the release last.
 func (m *Manager) Uninstall(ctx context.Context, namespace, name string) error {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	done, err := m.busy.take(ctx, key)
+	done, err := m.locks.lock(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer done()
-	m.memory.drop(key)
+	m.recent.remove(key)
 	if err := m.uninstall(ctx, key); err != nil {
 		return fmt.Errorf("uninstall release %s: %w", key, err)
 	}
 	m.Forget(namespace, name)
-	m.memory.keep(State{Namespace: namespace, Name: name}, time.Now())
+	m.recent.add(State{Namespace: namespace, Name: name}, time.Now())
 	return nil
 }
 
@@ -51,14 +51,14 @@ func (m *Manager) uninstall(ctx context.Context, key types.NamespacedName) error
 	}
 	var objects []*unstructured.Unstructured
 	if len(past) > 0 {
-		if err := s.unpack(past); err != nil {
+		if err := s.loadObjects(past); err != nil {
 			return err
 		}
-		if err := s.condemn(past[len(past)-1]); err != nil {
+		if err := s.markUninstalling(past[len(past)-1]); err != nil {
 			return err
 		}
 		objects = past.objects()
-	} else if objects, err = m.bereft(ctx, key); err != nil || len(objects) == 0 {
+	} else if objects, err = m.orphanedObjects(ctx, key); err != nil || len(objects) == 0 {
 		return err
 	}
 	m.count(opUninstall)
@@ -67,11 +67,11 @@ func (m *Manager) uninstall(ctx context.Context, key types.NamespacedName) error
 			return err
 		}
 	}
-	return s.discard(past)
+	return s.deleteRecords(past)
 }
 
-// condemn writes down that a release is going.
-func (s *session) condemn(latest record) error {
+// markUninstalling writes down that a release is going.
+func (s *session) markUninstalling(latest record) error {
 	if latest.Info.Status == common.StatusUninstalling {
 		return nil
 	}
@@ -84,8 +84,8 @@ func (s *session) condemn(latest record) error {
 	return nil
 }
 
-// unbounded are the kinds of charts' objects that do not go with the namespace of their release.
-var unbounded = []schema.GroupVersionKind{
+// clusterScopedKinds are the kinds of charts' objects that do not go with the namespace of their release.
+var clusterScopedKinds = []schema.GroupVersionKind{
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
 	admissionv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
@@ -94,11 +94,11 @@ var unbounded = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 }
 
-// bereft are objects that say they are of a release of which there is no record, because its namespace has been deleted.
+// orphanedObjects are objects that say they are of a release of which there is no record, because its namespace has been deleted.
 // A webhook among them would refuse what nobody is there to look at.
-func (m *Manager) bereft(ctx context.Context, key types.NamespacedName) ([]*unstructured.Unstructured, error) {
+func (m *Manager) orphanedObjects(ctx context.Context, key types.NamespacedName) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
-	for _, kind := range unbounded {
+	for _, kind := range clusterScopedKinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)
 		err := m.client.List(ctx, list, client.MatchingLabels{v1.LabelPassage: v1.PassageRevision, managedByLabel: managedByHelm})
@@ -113,7 +113,7 @@ func (m *Manager) bereft(ctx context.Context, key types.NamespacedName) ([]*unst
 				object := &unstructured.Unstructured{}
 				object.SetGroupVersionKind(kind)
 				object.SetName(list.Items[i].Name)
-				stamp(object, key, nil)
+				setOwnership(object, key, nil)
 				found = append(found, object)
 			}
 		}

@@ -6,28 +6,28 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sharesFields tells whether others must write to objects of this kind: the server behind a webhook puts in the
+// hasForeignFields tells whether others must write to objects of this kind: the server behind a webhook puts in the
 // certificates that it can be called with, and lets it fail closed once it can.
-func sharesFields(object *unstructured.Unstructured) bool {
+func hasForeignFields(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	return kind.Group == "admissionregistration.k8s.io" &&
 		slices.Contains([]string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, kind.Kind)
 }
 
-// yielding is the object to apply over a live one: with what is for others to write as they have written it. It can
+// withLiveFields is the object to apply over a live one: with what is for others to write as they have written it. It can
 // only be applied to what was looked at, or it would take back what they write meanwhile.
-func yielding(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
-	if live == nil || !sharesFields(desired) {
+func withLiveFields(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if live == nil || !hasForeignFields(desired) {
 		return desired
 	}
-	merged := yieldingFields(desired, live)
+	merged := mergeLiveFields(desired, live)
 	merged.SetResourceVersion(live.GetResourceVersion())
 	return merged
 }
 
-// yieldingFields keeps the failure policy that each webhook has, and its certificates unless the chart brings some.
-func yieldingFields(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
-	if !sharesFields(desired) {
+// mergeLiveFields keeps the failure policy that each webhook has, and its certificates unless the chart brings some.
+func mergeLiveFields(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if !hasForeignFields(desired) {
 		return desired
 	}
 	merged := desired.DeepCopy()

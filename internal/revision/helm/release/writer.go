@@ -53,7 +53,7 @@ func (w *writer) Update(_, objects kube.ResourceList, _ ...kube.ClientUpdateOpti
 		object := info.Object.(*unstructured.Unstructured)
 		wanted[identify(object)] = true
 		result.Updated.Append(info)
-		return w.session.put(w.session.ctx, object)
+		return w.session.applyObject(w.session.ctx, object)
 	})
 	if err != nil {
 		return result, err

@@ -27,7 +27,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 			Label: labels.Everything(), Field: fields.Everything(),
 			Transform: func(object any) (any, error) {
 				if d, ok := object.(*appsv1.Deployment); ok {
-					return slim(d), nil
+					return trimDeployment(d), nil
 				}
 				return object, nil
 			},
@@ -35,8 +35,8 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	}
 }
 
-// slim is a copy with what decides where a Deployment belongs, how far it is, and what we have written down on it.
-func slim(d *appsv1.Deployment) *appsv1.Deployment {
+// trimDeployment is a copy with what decides where a Deployment belongs, how far it is, and what we have written down on it.
+func trimDeployment(d *appsv1.Deployment) *appsv1.Deployment {
 	s := &appsv1.Deployment{
 		TypeMeta: d.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -84,8 +84,8 @@ func pick(from map[string]string, keys ...string) map[string]string {
 	return picked
 }
 
-// same tells whether nothing that is kept of a Deployment differs but its resource version.
-func same(a, b *appsv1.Deployment) bool {
+// equalExceptVersion tells whether nothing that is kept of a Deployment differs but its resource version.
+func equalExceptVersion(a, b *appsv1.Deployment) bool {
 	if a.UID != b.UID || a.Generation != b.Generation {
 		return false
 	}

@@ -1,0 +1,53 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// started is a manager of which only the start matters.
+type started struct {
+	ctrl.Manager
+	start func(context.Context) error
+}
+
+func (m started) Start(ctx context.Context) error { return m.start(ctx) }
+
+func TestAManagerThatIsStopped(t *testing.T) {
+	goodbye := errors.New("goodbye")
+	tests := map[string]struct {
+		before, after bool // whether the caches synced before the stop, or while the manager is being left
+		told, left    bool
+		want          error
+	}{
+		"with its caches it is told":            {before: true, told: true, want: goodbye},
+		"without them it is left":               {left: true},
+		"left as they sync, it is told as well": {after: true, told: true, left: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			life, ready := newManagerRunner(ctx), &readiness{}
+			ready.synced.Store(tc.before)
+			mgr := started{start: func(told context.Context) error {
+				stop()
+				<-told.Done()
+				return goodbye
+			}}
+			if err := start(ctx, mgr, life, ready, nil); !errors.Is(err, tc.want) {
+				t.Errorf("it ended with %v, want %v", err, tc.want)
+			}
+			if tc.after {
+				life.cachesSynced(ctx)
+			}
+			if told, left := life.ctx.Err() != nil, life.baseCtx.Err() != nil; told != tc.told || left != tc.left {
+				t.Errorf("told: %t, left: %t; want %t, %t", told, left, tc.told, tc.left)
+			}
+			life.stop()
+		})
+	}
+}

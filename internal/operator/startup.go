@@ -1,0 +1,117 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/fairlead/fairlead/internal/crds"
+)
+
+func startBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Cap: 30 * time.Second, Steps: 1 << 30}
+}
+
+// errNotYet marks what may come true without anybody restarting the operator.
+type errNotYet struct{ error }
+
+func (e errNotYet) Unwrap() error { return e.error }
+
+// retryTransient tries until it works, the context ends, or it fails in a way that waiting cannot heal.
+func retryTransient(ctx context.Context, log logr.Logger, backoff wait.Backoff, what string, try func(context.Context) error) error {
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !isTransient(err) {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		delay := backoff.Step()
+		log.Error(err, what+" failed, will be tried again", "after", delay.Round(time.Millisecond).String())
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(delay):
+		}
+	}
+}
+
+// isTransient tells the failures of a network or server, which pass, from those of configuration and permission.
+func isTransient(err error) bool {
+	var notYet errNotYet
+	var network net.Error
+	var call *url.Error
+	switch {
+	case errors.As(err, &notYet), errors.As(err, &network), errors.As(err, &call):
+		return true
+	case apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsTooManyRequests(err),
+		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
+		return true
+	}
+	return false
+}
+
+func reachServer(config *rest.Config) func(context.Context) error {
+	return func(ctx context.Context) error {
+		config := rest.CopyConfig(config)
+		config.Timeout = 10 * time.Second
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			return err
+		}
+		if _, err := client.ServerVersion(); err != nil {
+			return fmt.Errorf("API server %s: %w", config.Host, err)
+		}
+		return nil
+	}
+}
+
+func installCRDs(config *rest.Config, names []string, hooks *webhooks, log logr.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		options := crds.Options{Names: names, Log: log}
+		if hooks != nil {
+			options.Webhook = hooks.conversion
+		}
+		_, err := crds.Install(ctx, config, options)
+		return err
+	}
+}
+
+// kindsServed looks through discovery, which everybody may read, so that the operator needs no permission on CRDs when
+// it does not install them.
+func kindsServed(mapper meta.RESTMapper, scheme *runtime.Scheme, kinds []client.Object) func(context.Context) error {
+	return func(context.Context) error {
+		for _, kind := range kinds {
+			gvk, err := apiutil.GVKForObject(kind, scheme)
+			if err != nil {
+				return err
+			}
+			_, err = mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+			if meta.IsNoMatchError(err) {
+				return errNotYet{fmt.Errorf("%s is not served: install the CRDs with `fairlead crds install`, "+
+					"or start the operator with --install-crds", gvk.GroupKind())}
+			}
+			if err != nil {
+				return fmt.Errorf("look up %s: %w", gvk.GroupKind(), err)
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,167 @@
+package passage
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// batchState is what one walk over the recorded steps finds, each step known by its
+// place in the list.
+type batchState struct {
+	// steps are a copy, with a batch number on each disruptive one.
+	steps []Step
+
+	prepare   []int // not disruptive, to start
+	preparing []int // not disruptive, started
+	queue     []int // disruptive, to start, in the order in which they will
+	running   []int // disruptive, started
+	failed    []int
+	done      int
+
+	// batch is the last one that was opened, and the next three are about it.
+	batch    int
+	members  int
+	priority int
+	mixed    bool
+
+	// batches counts those to come as well.
+	batches int
+	// settledAt is when the last member of any batch settled, as far as known.
+	settledAt time.Time
+}
+
+func readBatches(steps []Step, size int, latestCredible time.Time) batchState {
+	r := batchState{steps: slices.Clone(steps)}
+	for i := range r.steps {
+		step := &r.steps[i]
+		switch {
+		case step.State.pending() && step.Disruptive:
+			r.queue = append(r.queue, i)
+		case step.State.pending():
+			r.prepare = append(r.prepare, i)
+		case step.State.running() && step.Disruptive:
+			r.running = append(r.running, i)
+		case step.State.running():
+			r.preparing = append(r.preparing, i)
+		case step.State == Failed:
+			r.failed = append(r.failed, i)
+		case step.State == Done:
+			r.done++
+		}
+		if step.State.pending() {
+			step.State, step.Batch = Pending, 0
+		} else if step.inBatch() {
+			r.join(step)
+			if step.EndedAt.After(r.settledAt) && !step.EndedAt.After(latestCredible) {
+				r.settledAt = step.EndedAt
+			}
+		}
+	}
+	r.forecast(size)
+	return r
+}
+
+// inBatch holds for what was started as part of a batch. A workload that had
+// nothing to restart is done without one, and a number that no plan can reach
+// was not written by us.
+func (s *Step) inBatch() bool {
+	return s.Disruptive && s.State != Skipped && 0 < s.Batch && s.Batch < math.MaxInt32
+}
+
+func (r *batchState) join(step *Step) {
+	if step.Batch > r.batch {
+		r.batch, r.priority = step.Batch, step.Priority
+		r.members, r.mixed = 0, false
+	}
+	if step.Batch == r.batch {
+		r.members++
+		// People edit priorities of what has already started.
+		r.mixed = r.mixed || step.Priority != r.priority
+	}
+}
+
+// forecast sorts the queue and numbers it: first what the last batch is short of,
+// then new ones.
+func (r *batchState) forecast(size int) {
+	slices.SortFunc(r.queue, func(a, b int) int {
+		return cmp.Or(cmp.Compare(r.steps[a].Priority, r.steps[b].Priority), cmp.Compare(a, b))
+	})
+
+	room, priority := size-r.members, r.priority
+	if r.batch == 0 || r.mixed {
+		room = 0
+	}
+	r.batches = r.batch
+	for _, i := range r.queue {
+		if step := &r.steps[i]; room <= 0 || step.Priority != priority {
+			r.batches++
+			room, priority = size, step.Priority
+		}
+		r.steps[i].Batch = r.batches
+		room--
+	}
+}
+
+// nextBatch is the batch of the step at the head of the queue.
+func (r *batchState) nextBatch() int { return r.steps[r.queue[0]].Batch }
+
+// resumesAt is when the delay is over that follows the last step to settle: the zero
+// time, long ago, when there was none or nobody knows when that was.
+func (r *batchState) resumesAt(delay time.Duration) time.Time {
+	if r.settledAt.IsZero() || delay <= 0 {
+		return time.Time{}
+	}
+	return r.settledAt.Add(delay)
+}
+
+// startsNewBatch reports whether whatever comes next does not belong to the last
+// batch; it holds, too, when nothing comes next.
+func (r *batchState) startsNewBatch() bool {
+	return len(r.queue) == 0 || r.nextBatch() > r.batch
+}
+
+func (r *batchState) describeNext() string {
+	if r.startsNewBatch() {
+		return fmt.Sprintf("batch %d", r.nextBatch())
+	}
+	return fmt.Sprintf("the rest of batch %d", r.batch)
+}
+
+// nextSteps is as much of the next batch as there is room for.
+func (r *batchState) nextSteps(room int) []int {
+	for n, i := range r.queue {
+		if n == room || r.steps[i].Batch != r.nextBatch() {
+			return r.queue[:n]
+		}
+	}
+	return r.queue
+}
+
+// waiting counts what has yet to start.
+func (r *batchState) waiting() int { return len(r.prepare) + len(r.queue) }
+
+func (r *batchState) settled() bool {
+	return r.waiting() == 0 && len(r.preparing) == 0 && len(r.running) == 0
+}
+
+func (r *batchState) pick(places ...[]int) []Step {
+	var steps []Step
+	for _, list := range places {
+		for _, i := range list {
+			steps = append(steps, r.steps[i])
+		}
+	}
+	return steps
+}
+
+// describeSteps tells which steps are meant without listing a thousand of them.
+func (r *batchState) describeSteps(places []int) string {
+	first := r.steps[places[0]].Object.String()
+	if len(places) == 1 {
+		return first
+	}
+	return fmt.Sprintf("%s and %d more", first, len(places)-1)
+}

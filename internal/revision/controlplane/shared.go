@@ -1,0 +1,118 @@
+package controlplane
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
+)
+
+// What all control planes share are two releases of the base chart: what changes only with the version of Istio, its
+// CRDs above all, and the webhook that validates configuration which names no revision.
+const (
+	BaseRelease      = "fairlead-base"
+	ValidatorRelease = "fairlead-default-validator"
+)
+
+// Sibling is an IstioRevision as far as the shared releases are concerned.
+type Sibling struct {
+	*v1.IstioRevision
+	// Installable is false for one that cannot be installed as things are.
+	Installable bool
+}
+
+// shared is who looks after the shared releases, and how they should be.
+type shared struct {
+	// Needed is false when every revision is on its way out.
+	Needed bool
+	// Lead looks after the base release; it is nil when no revision can at the moment.
+	Lead *v1.IstioRevision
+	// Version and namespace of the base release.
+	Version, Namespace string
+	// Default is the revision that validates, and looks after the release for that; nil for nobody.
+	Default *v1.IstioRevision
+}
+
+// decideShared chooses who looks after what all control planes share. Its CRDs never step back: an older control plane
+// can live with newer ones, and what is stored may already use them.
+func decideShared(siblings []Sibling, defaultTag *v1.IstioRevisionTag, base []release.State) shared {
+	siblings = slices.DeleteFunc(slices.Clone(siblings), func(s Sibling) bool { return !s.DeletionTimestamp.IsZero() })
+	// What is installed somewhere stays there as long as it can.
+	elsewhere := func(s Sibling) int {
+		if slices.ContainsFunc(base, func(state release.State) bool { return state.Namespace == s.Spec.Namespace }) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(siblings, func(a, b Sibling) int {
+		return cmp.Or(
+			cmp.Compare(elsewhere(a), elsewhere(b)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	decided := shared{Needed: len(siblings) > 0}
+	if decided.Needed {
+		decided.Namespace = siblings[0].Spec.Namespace
+	}
+	for _, state := range base {
+		decided.Version = newerVersion(decided.Version, state.ChartVersion)
+	}
+	// One that cannot be installed as things are may run all the same, and needs what is there: it has a say in where
+	// things are, and none in what is written.
+	for _, s := range siblings {
+		if s.Installable {
+			decided.Version = newerVersion(decided.Version, s.Spec.Version)
+			decided.Lead = cmp.Or(decided.Lead, s.IstioRevision)
+		}
+		tagged := defaultTag != nil && defaultTag.Status.IstioRevision == s.Name
+		if s.Name == v1.DefaultRevision || tagged {
+			decided.Default = s.IstioRevision
+		}
+	}
+	return decided
+}
+
+func newerVersion(a, b string) string {
+	x, errX := semver.NewVersion(a)
+	y, errY := semver.NewVersion(b)
+	if errX != nil || errY == nil && x.LessThan(y) {
+		return b
+	}
+	return a
+}
+
+// baseValues are those of the revision that looks after the base release, as far as they mean anything to it. What
+// does not must neither write the release anew nor, mistaken, keep the other revisions waiting for it.
+func baseValues(lead *v1.IstioRevision, namespace string) map[string]any {
+	all := Values(lead)
+	global := all["global"].(map[string]any)
+	global["istioNamespace"] = namespace
+	delete(global, "profile")
+	delete(global, "platform")
+	values := map[string]any{"global": global, "defaultRevision": ""}
+	if base, ok := all["base"]; ok {
+		values["base"] = base
+	}
+	return values
+}
+
+func validatorValues(revision *v1.IstioRevision) map[string]any {
+	values := baseValues(revision, revision.Spec.Namespace)
+	values["defaultRevision"] = revision.Name
+	if experimental, ok := revision.Spec.Values["experimental"]; ok {
+		values["experimental"] = experimental
+	}
+	return values
+}
+
+// validatorTemplates are the templates of the base chart that validate, and those that make values of profiles.
+func validatorTemplates(template string) bool {
+	name := path.Base(template)
+	return strings.HasPrefix(name, "defaultrevision-") || strings.HasPrefix(name, "zz") || strings.HasPrefix(name, "_")
+}

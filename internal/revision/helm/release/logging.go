@@ -1,0 +1,37 @@
+package release
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+)
+
+// debugHandler lets Helm speak only to those who listen closely: what matters comes back as an error.
+type debugHandler struct{ slog.Handler }
+
+func (q debugHandler) Enabled(ctx context.Context, _ slog.Level) bool {
+	return q.Handler.Enabled(ctx, slog.LevelInfo)
+}
+
+func (q debugHandler) Handle(ctx context.Context, record slog.Record) error {
+	record.Level = slog.LevelInfo
+	return q.Handler.Handle(ctx, record)
+}
+
+func (q debugHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return debugHandler{q.Handler.WithAttrs(attributes)}
+}
+
+func (q debugHandler) WithGroup(name string) slog.Handler {
+	return debugHandler{q.Handler.WithGroup(name)}
+}
+
+// WarningLogger are what the API server has to say about what charts install. That is not ours to change, and so of interest
+// only to those who debug.
+type WarningLogger struct{}
+
+// HandleWarningHeaderWithContext logs a remark.
+func (WarningLogger) HandleWarningHeaderWithContext(ctx context.Context, _ int, _ string, text string) {
+	logr.FromContextOrDiscard(ctx).V(1).Info("the API server remarks on what is installed", "remark", text)
+}

@@ -1,0 +1,99 @@
+package release
+
+import (
+	"helm.sh/helm/v4/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// The metadata by which Helm knows the objects of its releases.
+const (
+	managedByLabel             = "app.kubernetes.io/managed-by"
+	managedByHelm              = "Helm"
+	releaseNameAnnotation      = "meta.helm.sh/release-name"
+	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
+)
+
+// setOwnership says on an object which passage, which release and which owner it belongs to. Helm would add its own part of
+// this on the way to the cluster; having it here too makes what is compared what was applied.
+func setOwnership(object *unstructured.Unstructured, release types.NamespacedName, owner *metav1.OwnerReference) {
+	labels, annotations := object.GetLabels(), object.GetAnnotations()
+	object.SetLabels(with(labels, map[string]string{
+		v1.LabelPassage: v1.PassageRevision,
+		managedByLabel:  managedByHelm,
+	}))
+	object.SetAnnotations(with(annotations, map[string]string{
+		releaseNameAnnotation:      release.Name,
+		releaseNamespaceAnnotation: release.Namespace,
+	}))
+	if owner != nil && !survivesUninstall(object) {
+		object.SetOwnerReferences(append(object.GetOwnerReferences(), *owner))
+	}
+}
+
+func with(have, more map[string]string) map[string]string {
+	if have == nil {
+		return more
+	}
+	for key, value := range more {
+		have[key] = value
+	}
+	return have
+}
+
+// survivesUninstall tells whether an object stays when its release goes. CRDs always do, even those for which a chart has
+// forgotten to say so: with them would go what people have stored.
+func survivesUninstall(object *unstructured.Unstructured) bool {
+	return isCRD(object) || hasKeepPolicy(object)
+}
+
+func hasKeepPolicy(object metav1.Object) bool {
+	return object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
+}
+
+func isCRD(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
+// isOwnedBy tells whether a live object is the one that a release has made, from what was stamped on it. The owner decides
+// only where no release is named: two releases of one owner may follow each other.
+func isOwnedBy(live metav1.Object, made *unstructured.Unstructured) bool {
+	if by := releaseOf(live); by.Name != "" {
+		return by == releaseOf(made)
+	}
+	is, was := metav1.GetControllerOfNoCopy(live), metav1.GetControllerOf(made)
+	return is != nil && was != nil && is.UID == was.UID
+}
+
+func releaseOf(object metav1.Object) types.NamespacedName {
+	annotations := object.GetAnnotations()
+	return types.NamespacedName{Namespace: annotations[releaseNamespaceAnnotation], Name: annotations[releaseNameAnnotation]}
+}
+
+// holder names who has a live object, or nobody.
+func holder(live metav1.Object) string {
+	if by := releaseOf(live); by.Name != "" {
+		return "Helm release " + by.String()
+	}
+	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
+		return controller.Kind + " " + controller.Name
+	}
+	return noRelease
+}
+
+const noRelease = "no release"
+
+// identity is what makes two manifests speak of the same object; the version of its API is not part of that.
+type identity struct {
+	group, kind string
+	types.NamespacedName
+}
+
+func identify(object *unstructured.Unstructured) identity {
+	kind := object.GroupVersionKind()
+	return identity{kind.Group, kind.Kind, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}
+}

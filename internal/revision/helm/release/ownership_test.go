@@ -1,0 +1,131 @@
+package release
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// object reads YAML.
+func object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := decode(text)
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%d objects, %v in:\n%s", len(objects), err, text)
+	}
+	return objects[0]
+}
+
+func TestStamp(t *testing.T) {
+	owner := &metav1.OwnerReference{APIVersion: "sailoperator.io/v1", Kind: "IstioRevision", Name: "default", UID: "1", Controller: new(bool)}
+	*owner.Controller = true
+	tests := map[string]struct {
+		given string
+		owner *metav1.OwnerReference
+		want  string
+	}{
+		"bare, with an owner": {
+			given: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`,
+			owner: owner,
+			want: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: a
+  labels: {fairlead.dev/passage: revision, app.kubernetes.io/managed-by: Helm}
+  annotations: {meta.helm.sh/release-name: harbour, meta.helm.sh/release-namespace: sea}
+  ownerReferences: [{apiVersion: sailoperator.io/v1, kind: IstioRevision, name: default, uid: "1", controller: true}]`,
+		},
+		"labelled and annotated, without an owner": {
+			given: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {a: b}, annotations: {c: d}}}`,
+			want: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: a
+  labels: {a: b, fairlead.dev/passage: revision, app.kubernetes.io/managed-by: Helm}
+  annotations: {c: d, meta.helm.sh/release-name: harbour, meta.helm.sh/release-namespace: sea}`,
+		},
+		"to be kept": {
+			given: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {helm.sh/resource-policy: keep}}}`,
+			owner: owner,
+			want: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: a
+  labels: {fairlead.dev/passage: revision, app.kubernetes.io/managed-by: Helm}
+  annotations: {helm.sh/resource-policy: keep, meta.helm.sh/release-name: harbour, meta.helm.sh/release-namespace: sea}`,
+		},
+		"a CRD that does not say so": {
+			given: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}}`,
+			owner: owner,
+			want: `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: a
+  labels: {fairlead.dev/passage: revision, app.kubernetes.io/managed-by: Helm}
+  annotations: {meta.helm.sh/release-name: harbour, meta.helm.sh/release-namespace: sea}`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := object(t, tc.given)
+			setOwnership(got, types.NamespacedName{Namespace: "sea", Name: "harbour"}, tc.owner)
+			var want map[string]any
+			if err := yaml.Unmarshal([]byte(tc.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got.Object); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBelongs(t *testing.T) {
+	made := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
+  annotations: {meta.helm.sh/release-name: harbour, meta.helm.sh/release-namespace: sea},
+  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "1", controller: true}]}}`
+	tests := map[string]struct {
+		live   string
+		want   bool
+		holder string
+	}{
+		"the same": {made, true, "Helm release sea/harbour"},
+		"of another release of the same owner": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
+  annotations: {meta.helm.sh/release-name: harbour, meta.helm.sh/release-namespace: lake},
+  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "1", controller: true}]}}`, false, "Helm release lake/harbour"},
+		"of the same owner alone": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
+  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "1", controller: true}]}}`, true, "Owner o"},
+		"of a namesake of the owner": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
+  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "2", controller: true}]}}`, false, "Owner o"},
+		"of nobody": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, false, "no release"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			live := object(t, tc.live)
+			if got := isOwnedBy(live, object(t, made)); got != tc.want {
+				t.Errorf("belongs: %t, want %t", got, tc.want)
+			}
+			if got := holder(live); got != tc.holder {
+				t.Errorf("holder: %s, want %s", got, tc.holder)
+			}
+		})
+	}
+}
+
+func TestBrief(t *testing.T) {
+	if got := truncate("a\n\tb  c\n"); got != "a b c" {
+		t.Errorf("got %q", got)
+	}
+	if got := truncate(strings.Repeat("ä", 2*maxErrorLength)); len([]rune(got)) != maxErrorLength || !strings.HasSuffix(got, "ä…") {
+		t.Errorf("got %d characters", len([]rune(got)))
+	}
+}

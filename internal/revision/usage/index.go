@@ -1,0 +1,256 @@
+package usage
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// index keeps account of who uses what. An entry costs what it changes: a pod its own, a namespace that of its pods.
+// It holds nothing of pods and namespaces that say nothing, so the zero values of pod, policy and tag remove.
+type index struct {
+	namespaces map[string]*namespace
+	tags       map[string]tag
+	users      map[string]*nameUsers
+}
+
+func newIndex() *index {
+	return &index{namespaces: map[string]*namespace{}, tags: map[string]tag{}, users: map[string]*nameUsers{}}
+}
+
+// namespace is there as long as it, or a pod in it, says something.
+type namespace struct {
+	name   string
+	policy policy
+	pods   map[string]pod
+}
+
+// nameUsers is who uses a name.
+type nameUsers struct {
+	counts
+	within   map[*namespace]namespaceUse
+	taggedBy map[string]struct{}
+}
+
+// namespaceUse is how a name is used within one namespace.
+type namespaceUse struct {
+	chosen bool // by the namespace itself
+	pods   podCount
+}
+
+// podCount counts pods: those that use a name by their labels, and those that use it at all.
+type podCount struct{ labelled, any int }
+
+type counts struct {
+	namespaces, tags int
+	pods             podCount
+}
+
+func (t counts) usedAsRevision() bool { return t.namespaces > 0 || t.tags > 0 || t.pods.any > 0 }
+
+func (t counts) usedAsTag() bool { return t.namespaces > 0 || t.pods.labelled > 0 }
+
+// change tells that a name is used by others than before.
+type change struct {
+	name string
+	// turned is set when, as a revision or as a tag, it came into use or out of it.
+	turned bool
+	// used is set when anything still uses it.
+	used bool
+}
+
+func (x *index) observeNamespace(o metav1.Object) []change {
+	return x.setNamespace(o.GetName(), policyOf(o.GetLabels()))
+}
+
+func (x *index) observePod(o metav1.Object) []change {
+	return x.setPod(o.GetNamespace(), o.GetName(), podOf(o.GetLabels(), o.GetAnnotations()))
+}
+
+func (x *index) observeTag(t *v1.IstioRevisionTag) []change { return x.setTag(t.Name, tagOf(t)) }
+
+func (x *index) setNamespace(name string, now policy) []change {
+	ns := x.namespaces[name]
+	if ns == nil {
+		if now == (policy{}) {
+			return nil
+		}
+		ns = x.addNamespace(name)
+	}
+	defer x.removeIfEmpty(ns)
+	before := ns.policy
+	if before == now {
+		return nil
+	}
+	var e indexUpdate
+	x.countNamespace(&e, ns, before.name, -1)
+	x.countNamespace(&e, ns, now.name, +1)
+	if before.decides == now.decides {
+		ns.policy = now
+		return x.changesOf(e)
+	}
+	for _, p := range ns.pods {
+		x.countPod(&e, ns, ns.uses(p), -1)
+	}
+	ns.policy = now
+	for _, p := range ns.pods {
+		x.countPod(&e, ns, ns.uses(p), +1)
+	}
+	return x.changesOf(e)
+}
+
+func (x *index) setPod(namespace, name string, now pod) []change {
+	ns := x.namespaces[namespace]
+	if ns == nil {
+		if now == (pod{}) {
+			return nil
+		}
+		ns = x.addNamespace(namespace)
+	}
+	defer x.removeIfEmpty(ns)
+	before := ns.pods[name]
+	if now == (pod{}) {
+		delete(ns.pods, name)
+	} else {
+		// Even if nothing changes: it puts the strings of the new object in the place of those of the old one, which
+		// would otherwise stay in memory for the sake of this map alone.
+		ns.pods[name] = now
+	}
+	if before == now {
+		return nil
+	}
+	var e indexUpdate
+	x.countPod(&e, ns, ns.uses(before), -1)
+	x.countPod(&e, ns, ns.uses(now), +1)
+	return x.changesOf(e)
+}
+
+func (x *index) setTag(name string, now tag) []change {
+	before := x.tags[name]
+	if before == now {
+		return nil
+	}
+	if now == (tag{}) {
+		delete(x.tags, name)
+	} else {
+		x.tags[name] = now
+	}
+	var e indexUpdate
+	for _, revision := range before.revisions() {
+		a := x.usersFor(&e, revision)
+		delete(a.taggedBy, name)
+		a.tags--
+	}
+	for _, revision := range now.revisions() {
+		a := x.usersFor(&e, revision)
+		a.taggedBy[name] = struct{}{}
+		a.tags++
+	}
+	return x.changesOf(e)
+}
+
+func (t tag) revisions() []string {
+	var revisions []string
+	if t.fixed != "" {
+		revisions = append(revisions, t.fixed)
+	}
+	if t.current != "" && t.current != t.fixed {
+		revisions = append(revisions, t.current)
+	}
+	return revisions
+}
+
+// uses is what the pod says as far as it counts in its namespace.
+func (n *namespace) uses(p pod) pod {
+	if n.policy.decides {
+		p.chosen = choice{}
+	}
+	return p
+}
+
+func (x *index) addNamespace(name string) *namespace {
+	ns := &namespace{name: name, pods: map[string]pod{}}
+	x.namespaces[name] = ns
+	return ns
+}
+
+func (x *index) removeIfEmpty(ns *namespace) {
+	if ns.policy == (policy{}) && len(ns.pods) == 0 {
+		delete(x.namespaces, ns.name)
+	}
+}
+
+func (x *index) countNamespace(e *indexUpdate, ns *namespace, name string, by int) {
+	if name == "" {
+		return
+	}
+	a := x.usersFor(e, name)
+	a.namespaces += by
+	here := a.within[ns]
+	here.chosen = by > 0
+	a.setWithin(ns, here)
+}
+
+func (x *index) countPod(e *indexUpdate, ns *namespace, p pod, by int) {
+	if p.chosen.name != "" {
+		x.usersFor(e, p.chosen.name).count(ns, podCount{labelled: by, any: by})
+	}
+	if p.injected != "" && p.injected != p.chosen.name {
+		x.usersFor(e, p.injected).count(ns, podCount{any: by})
+	}
+}
+
+func (a *nameUsers) count(ns *namespace, by podCount) {
+	a.pods.labelled += by.labelled
+	a.pods.any += by.any
+	here := a.within[ns]
+	here.pods.labelled += by.labelled
+	here.pods.any += by.any
+	a.setWithin(ns, here)
+}
+
+func (a *nameUsers) setWithin(ns *namespace, here namespaceUse) {
+	if here == (namespaceUse{}) {
+		delete(a.within, ns)
+		return
+	}
+	a.within[ns] = here
+}
+
+// indexUpdate remembers how the accounts that it touches stood before.
+type indexUpdate struct{ before map[string]counts }
+
+func (x *index) usersFor(e *indexUpdate, name string) *nameUsers {
+	a := x.users[name]
+	if a == nil {
+		a = &nameUsers{within: map[*namespace]namespaceUse{}, taggedBy: map[string]struct{}{}}
+		x.users[name] = a
+	}
+	if _, ok := e.before[name]; !ok {
+		if e.before == nil {
+			e.before = map[string]counts{}
+		}
+		e.before[name] = a.counts
+	}
+	return a
+}
+
+// changesOf tells what an entry has changed. An entry speaks of one thing, so that equal counts mean equal users.
+func (x *index) changesOf(e indexUpdate) []change {
+	var changes []change
+	for name, before := range e.before {
+		after := x.users[name].counts
+		if after == (counts{}) {
+			delete(x.users, name)
+		}
+		if before == after {
+			continue
+		}
+		changes = append(changes, change{
+			name:   name,
+			turned: before.usedAsRevision() != after.usedAsRevision() || before.usedAsTag() != after.usedAsTag(),
+			used:   after != (counts{}),
+		})
+	}
+	return changes
+}

@@ -1,0 +1,110 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// Snapshot is who used what when it was taken.
+type Snapshot struct{ index *index }
+
+// List reads everything afresh from an API server, page by page. The reader must not be a cache, which has no pages.
+// Whoever else wants to see the namespaces and pods is shown them as well.
+func List(ctx context.Context, reader client.Reader, also ...Observer) (*Snapshot, error) {
+	l := newIndex()
+	err := forEachMetadata(ctx, reader, kindNamespace, nil, func(o metav1.Object) {
+		l.observeNamespace(o)
+		for _, v := range also {
+			v.ObserveNamespace(o)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = forEachMetadata(ctx, reader, kindPod, notTerminated, func(o metav1.Object) {
+		l.observePod(o)
+		for _, v := range also {
+			v.ObservePod(o)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = ForEach(ctx, reader, &v1.IstioRevisionTagList{}, nil, func(o runtime.Object) { l.observeTag(o.(*v1.IstioRevisionTag)) })
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{l}, nil
+}
+
+// Observer is shown the metadata of all namespaces, and of all pods that have not ended.
+type Observer interface {
+	ObserveNamespace(metav1.Object)
+	ObservePod(metav1.Object)
+}
+
+func forEachMetadata(ctx context.Context, reader client.Reader, kind string, only fields.Selector, visit func(metav1.Object)) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	return ForEach(ctx, reader, list, only, func(o runtime.Object) { visit(o.(metav1.Object)) })
+}
+
+// PodsIn asks an API server for the metadata of all pods of a namespace that have not ended.
+func PodsIn(ctx context.Context, reader client.Reader, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindPod + "List"))
+	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: notTerminated})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
+	}
+	return list.Items, nil
+}
+
+// ForEach visits every object of a kind, page by page.
+func ForEach(ctx context.Context, reader client.Reader, kind client.ObjectList, only fields.Selector, visit func(runtime.Object)) error {
+	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		list := kind.DeepCopyObject().(client.ObjectList)
+		return list, reader.List(ctx, list, &client.ListOptions{
+			FieldSelector: only, Limit: page.Limit, Continue: page.Continue, Raw: &page,
+		})
+	})
+	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		visit(o)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list every %s to see what it uses: %w", kindOf(kind), err)
+	}
+	return nil
+}
+
+func kindOf(list client.ObjectList) string {
+	kind := list.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(list).Elem().Name()
+	}
+	return strings.TrimSuffix(kind, "List")
+}
+
+// Revision is who uses the revision of that name: by label, by annotation or as a tag.
+func (s *Snapshot) Revision(name string) Usage { return s.index.usage(name, asRevision) }
+
+// Tag is who uses the tag of that name: by label.
+func (s *Snapshot) Tag(name string) Usage { return s.index.usage(name, asTag) }
+
+// References are all that use the revision of that name.
+func (s *Snapshot) References(name string) []Reference { return s.index.references(name, asRevision) }
+
+// TagReferences are all that use the tag of that name.
+func (s *Snapshot) TagReferences(name string) []Reference { return s.index.references(name, asTag) }

@@ -1,0 +1,129 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// forbiddenAfter is how long the API server may refuse to show something: one that has just been started refuses for a
+	// moment what is allowed.
+	forbiddenAfter = 5 * time.Second
+	// forgetAfter is how long after the last refusal it is over, if nothing is heard before. A cache tries again every minute
+	// at least.
+	forgetAfter = 90 * time.Second
+)
+
+// WatchErrors are what the API server does not show any more. What a cache holds of it is out of date, and it does not say
+// so itself. That nobody answers at all is another matter: then nobody can do any harm either.
+type WatchErrors struct {
+	mu        sync.Mutex
+	streaks   map[string]streak
+	listeners []func()
+	now       func() time.Time
+}
+
+// watchedResources are the resources that tell who uses what, besides tags.
+var watchedResources = []string{resourceOf(kindNamespace), resourceOf(kindPod)}
+
+func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
+
+// streak is when the refusals of a resource began, and when there was the last one.
+type streak struct{ first, last time.Time }
+
+func (s streak) isForbidden(now time.Time) bool {
+	return s.last.Sub(s.first) >= forbiddenAfter && now.Sub(s.last) < forgetAfter
+}
+
+func (s streak) extend(now time.Time) streak {
+	if now.Sub(s.last) >= forgetAfter {
+		s.first = now
+	}
+	s.last = now
+	return s
+}
+
+// NewWatchErrors knows of none.
+func NewWatchErrors() *WatchErrors {
+	return &WatchErrors{streaks: map[string]streak{}, now: time.Now}
+}
+
+// HandleWatchError is for caches to call.
+func (r *WatchErrors) HandleWatchError(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+	r.record(err)
+}
+
+func (r *WatchErrors) record(err error) {
+	var answer apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
+		return
+	}
+	resource, now := answer.Status().Details.Kind, r.now()
+	if !slices.Contains(watchedResources, resource) {
+		return
+	}
+	r.mu.Lock()
+	before := r.streaks[resource]
+	after := before.extend(now)
+	r.streaks[resource] = after
+	listeners := r.listeners
+	r.mu.Unlock()
+	if after.isForbidden(now) && !before.isForbidden(now) {
+		for _, tell := range listeners {
+			tell()
+		}
+	}
+}
+
+// clear is told by an event: who hears of a kind is not refused.
+func (r *WatchErrors) clear(kind string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.streaks, resourceOf(kind))
+}
+
+// Forbidden are the resources that are not shown any more.
+func (r *WatchErrors) Forbidden() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var lasting []string
+	for resource, streak := range r.streaks {
+		if streak.isForbidden(r.now()) {
+			lasting = append(lasting, resource)
+		}
+	}
+	slices.Sort(lasting)
+	return lasting
+}
+
+// SetWatchErrors lets the Tracker answer no more than it can know.
+func (t *Tracker) SetWatchErrors(refusals *WatchErrors) { t.watchErrors = refusals }
+
+// WatchErrorSource is for a controller of revisions or tags. It asks for a reconcile of everyone when the Tracker cannot know any
+// more who uses what.
+func (t *Tracker) WatchErrorSource(everyone func(context.Context) []reconcile.Request) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		if t.watchErrors == nil {
+			return nil
+		}
+		t.watchErrors.mu.Lock()
+		defer t.watchErrors.mu.Unlock()
+		t.watchErrors.listeners = append(t.watchErrors.listeners, func() {
+			for _, request := range everyone(ctx) {
+				queue.Add(request)
+			}
+		})
+		return nil
+	})
+}

@@ -1,0 +1,65 @@
+package workload
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// recordStatusEvent tells in an event what a status says for the first time.
+func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.WorkloadMigrationStatus, told, condition *metav1.Condition) {
+	turned := before != nil && status != nil && before.State != status.State && before.TargetRevision == status.TargetRevision
+	switch {
+	case turned && status.State == v1.WorkloadMigrationStateCompleted:
+		note := fmt.Sprintf("%d of %d workloads run on %s", status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision)
+		if status.TotalWorkloads == 0 {
+			note = "the labels of namespaces name " + status.TargetRevision + ", and no workload had to be moved"
+		}
+		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "MigrationCompleted", "migrate", "%s", note)
+	case turned && status.State == v1.WorkloadMigrationStateFailed:
+		note := fmt.Sprintf("%d of %d workloads run on %s, %d failed",
+			status.MigratedWorkloads, status.TotalWorkloads, status.TargetRevision, status.FailedWorkloads)
+		if status.FailedWorkloads == 0 && condition != nil {
+			note = condition.Message
+		}
+		r.recorder.Eventf(istio, nil, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate", "%s", note)
+	case condition != nil && (told == nil || told.Reason != condition.Reason) && needsUserAction(condition):
+		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, condition.Reason, "migrate", "%s", condition.Message)
+	}
+}
+
+// recordUnstartedEvents tells, once, what could not even be started: no mark speaks of it.
+func (r *reconciler) recordUnstartedEvents(o Observed, failed []passage.Step) {
+	r.mu.Lock()
+	told := r.reportedFailures[o.Istio.Name]
+	now := map[passage.Object]string{}
+	for _, step := range failed {
+		if step.StartedAt.IsZero() {
+			now[step.Object] = step.Reason.Message
+		}
+	}
+	r.reportedFailures[o.Istio.Name] = now
+	r.mu.Unlock()
+	for _, step := range failed {
+		if why, unstarted := now[step.Object]; unstarted && told[step.Object] != why {
+			r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
+				"cannot be moved to %s: %s", step.To, why)
+		}
+	}
+}
+
+// eventObject that a step is about.
+func (o Observed) eventObject(step passage.Step) runtime.Object {
+	if step.Object.Kind != kindNamespace {
+		return deploymentOf(o.Inventory, step.Object)
+	}
+	ns := usage.MetadataOf(kindNamespace)
+	ns.Name, ns.UID = step.Object.Name, o.Inventory.Namespaces[step.Object.Name].UID
+	return ns
+}

@@ -1,0 +1,55 @@
+package inventory
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// List reads a fleet, and who uses what, afresh from an API server, page by page. The reader must not be a cache, which
+// has no pages.
+func List(ctx context.Context, reader client.Reader) (*Tracker, *usage.Snapshot, error) {
+	t := New(func() {})
+	users, err := usage.List(ctx, reader, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = usage.ForEach(ctx, reader, &appsv1.DeploymentList{}, nil, func(o runtime.Object) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.observeDeployment(trimDeployment(o.(*appsv1.Deployment)))
+	})
+	return t, users, err
+}
+
+// CountPods counts the pods of a workload afresh from an API server. The reader must not be a cache.
+func CountPods(ctx context.Context, reader client.Reader, workload Workload) (Pods, error) {
+	pods, err := usage.PodsIn(ctx, reader, workload.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	t := New(func() {})
+	for i := range pods {
+		t.ObservePod(&pods[i])
+	}
+	return t.podCounts[workload], nil
+}
+
+// ObserveNamespace takes in a namespace as it is now.
+func (t *Tracker) ObserveNamespace(o metav1.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.observeNamespace(o)
+}
+
+// ObservePod takes in a pod as it is now.
+func (t *Tracker) ObservePod(o metav1.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.observePod(o)
+}

@@ -1,0 +1,208 @@
+// Package inventory knows the workloads of a cluster: its Deployments, and which revision the pods of every workload run.
+//
+// A Fleet is fed by the events of caches that hold no more than is read here, for the operator and for `fairlead watch`,
+// or by one survey of the API server, for a command that looks once. Both give the same picture.
+package inventory
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// Workload names what pods belong to: a Deployment, a StatefulSet or whatever else controls them, or the pod itself.
+type Workload struct {
+	APIVersion, Kind, Namespace, Name string
+}
+
+// DeploymentOf is the Workload that a Deployment is.
+func DeploymentOf(d *appsv1.Deployment) Workload {
+	return Workload{appsv1.SchemeGroupVersion.String(), kindDeployment, d.Namespace, d.Name}
+}
+
+// Pods counts the pods of a workload by the revision that injected them; those without a sidecar are under "". What is
+// being deleted does not count.
+type Pods map[string]int
+
+// Snapshot is a fleet as it was at one moment. It is shared, and must not be written to.
+type Snapshot struct {
+	// Namespaces has the labels of each that says something about revisions.
+	Namespaces map[string]Namespace
+	// Deployments are in the order of their namespaces and names.
+	Deployments []*appsv1.Deployment
+	Pods        map[Workload]Pods
+}
+
+// Namespace is what says which revision the pods in it get.
+type Namespace struct {
+	Labels          map[string]string
+	UID             types.UID
+	ResourceVersion string
+}
+
+// Tracker follows what the events of a cluster tell.
+type Tracker struct {
+	mu          sync.Mutex
+	namespaces  map[string]Namespace
+	deployments map[types.NamespacedName]*appsv1.Deployment
+	pods        map[types.NamespacedName]podOwner
+	podCounts   map[Workload]Pods
+	// sorted is nil when a Deployment came or went since.
+	sorted  []types.NamespacedName
+	changed func()
+}
+
+// podOwner is what a pod counts as.
+type podOwner struct {
+	workload Workload
+	revision string
+}
+
+// New makes an empty fleet that calls changed, which must not block, after each change that a Picture would show.
+func New(changed func()) *Tracker {
+	return &Tracker{
+		namespaces:  map[string]Namespace{},
+		deployments: map[types.NamespacedName]*appsv1.Deployment{},
+		pods:        map[types.NamespacedName]podOwner{},
+		podCounts:   map[Workload]Pods{},
+		changed:     changed,
+	}
+}
+
+// Snapshot is the fleet as it is now.
+func (t *Tracker) Snapshot() Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sorted == nil {
+		t.sorted = make([]types.NamespacedName, 0, len(t.deployments))
+		for name := range t.deployments {
+			t.sorted = append(t.sorted, name)
+		}
+		slices.SortFunc(t.sorted, func(a, b types.NamespacedName) int {
+			if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+				return c
+			}
+			return strings.Compare(a.Name, b.Name)
+		})
+	}
+	deployments := make([]*appsv1.Deployment, 0, len(t.sorted))
+	for _, name := range t.sorted {
+		deployments = append(deployments, t.deployments[name])
+	}
+	return Snapshot{Namespaces: maps.Clone(t.namespaces), Deployments: deployments, Pods: maps.Clone(t.podCounts)}
+}
+
+// ObserveWrite takes in a Deployment as a write of ours has left it, ahead of the event that tells of it: a plan made from a
+// picture without it would write it again.
+func (t *Tracker) ObserveWrite(d *appsv1.Deployment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.deployments[nameOf(d)]; known != nil && known.UID == d.UID {
+		t.observeDeployment(trimDeployment(d))
+	}
+}
+
+// ObserveNamespaceWrite is Wrote for a namespace.
+func (t *Tracker) ObserveNamespaceWrite(o metav1.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, found := t.namespaces[o.GetName()]; found && known.UID == o.GetUID() {
+		t.observeNamespace(o)
+	}
+}
+
+func nameOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// observeDeployment takes in a slim Deployment, unless a later state of it is known. It keeps the very object, of which a
+// cache has no second one then.
+func (t *Tracker) observeDeployment(now *appsv1.Deployment) {
+	name := nameOf(now)
+	known := t.deployments[name]
+	if known != nil && known.UID == now.UID && !isNewer(now.ResourceVersion, known.ResourceVersion) {
+		return
+	}
+	if known == nil {
+		t.sorted = nil
+	}
+	t.deployments[name] = now
+	if known == nil || !equalExceptVersion(known, now) {
+		t.changed()
+	}
+}
+
+func (t *Tracker) observeNamespace(o metav1.Object) {
+	known, found := t.namespaces[o.GetName()]
+	if found && known.UID == o.GetUID() && !isNewer(o.GetResourceVersion(), known.ResourceVersion) {
+		return
+	}
+	now := Namespace{Labels: usage.Labels(o.GetLabels()), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
+	t.namespaces[o.GetName()] = now
+	if !found || !maps.Equal(known.Labels, now.Labels) {
+		t.changed()
+	}
+}
+
+func (t *Tracker) observePod(o metav1.Object) {
+	now := podOwner{workload: workloadOf(o), revision: o.GetAnnotations()[v1.AnnotationRevision]}
+	if o.GetDeletionTimestamp() != nil {
+		now = podOwner{}
+	}
+	t.setPod(nameOf(o), now)
+}
+
+func (t *Tracker) setPod(name types.NamespacedName, now podOwner) {
+	before := t.pods[name]
+	if before == now {
+		return
+	}
+	if before != (podOwner{}) {
+		t.count(before, -1)
+		delete(t.pods, name)
+	}
+	if now != (podOwner{}) {
+		t.count(now, +1)
+		t.pods[name] = now
+	}
+	t.changed()
+}
+
+// count replaces the tally instead of changing it: a Picture may have it.
+func (t *Tracker) count(m podOwner, by int) {
+	tally := maps.Clone(t.podCounts[m.workload])
+	if tally == nil {
+		tally = Pods{}
+	}
+	tally[m.revision] += by
+	if tally[m.revision] == 0 {
+		delete(tally, m.revision)
+	}
+	if len(tally) == 0 {
+		delete(t.podCounts, m.workload)
+		return
+	}
+	t.podCounts[m.workload] = tally
+}
+
+func workloadOf(pod metav1.Object) Workload {
+	if owner := usage.WorkloadOf(pod); owner != nil {
+		return Workload{owner.APIVersion, owner.Kind, pod.GetNamespace(), owner.Name}
+	}
+	return Workload{"v1", kindPod, pod.GetNamespace(), pod.GetName()}
+}
+
+// isNewer compares resource versions. Ones that cannot be compared are taken for later, as events come in order.
+func isNewer(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err != nil || order > 0
+}

@@ -1,0 +1,82 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// Watch keeps a fleet up to date with caches: one made with CacheOptions, and one made with those of the package usage.
+// Both may be the same.
+func (t *Tracker) Watch(ctx context.Context, deployments, users cache.Cache) (synced func() bool, err error) {
+	var done []toolscache.InformerSynced
+	for _, feed := range []struct {
+		kind    string
+		object  client.Object
+		cache   cache.Cache
+		handler toolscache.ResourceEventHandler
+	}{
+		{kindNamespace, usage.MetadataOf(kindNamespace), users, t.handler(
+			func(o any) { t.observeNamespace(o.(metav1.Object)) },
+			func(name toolscache.ObjectName) { delete(t.namespaces, name.Name); t.changed() },
+		)},
+		{kindPod, usage.MetadataOf(kindPod), users, t.handler(
+			func(o any) { t.observePod(o.(metav1.Object)) },
+			func(name toolscache.ObjectName) { t.setPod(name.AsNamespacedName(), podOwner{}) },
+		)},
+		{kindDeployment, &appsv1.Deployment{}, deployments, t.handler(
+			func(o any) { t.observeDeployment(o.(*appsv1.Deployment)) },
+			func(name toolscache.ObjectName) {
+				delete(t.deployments, name.AsNamespacedName())
+				t.sorted = nil
+				t.changed()
+			},
+		)},
+	} {
+		informer, err := feed.cache.GetInformer(ctx, feed.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("cache each %s: %w", feed.kind, err)
+		}
+		registration, err := informer.AddEventHandler(feed.handler)
+		if err != nil {
+			return nil, fmt.Errorf("follow each %s: %w", feed.kind, err)
+		}
+		done = append(done, registration.HasSynced)
+	}
+	return func() bool {
+		for _, synced := range done {
+			if !synced() {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+func (t *Tracker) handler(enter func(object any), remove func(toolscache.ObjectName)) toolscache.ResourceEventHandler {
+	locked := func(write func()) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		write()
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { locked(func() { enter(object) }) },
+		UpdateFunc: func(_, object any) { locked(func() { enter(object) }) },
+		DeleteFunc: func(object any) {
+			name, err := toolscache.DeletionHandlingObjectToName(object)
+			if err != nil {
+				utilruntime.HandleError(fmt.Errorf("see what was deleted: %w", err))
+				return
+			}
+			locked(func() { remove(name) })
+		},
+	}
+}

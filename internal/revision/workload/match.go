@@ -1,0 +1,137 @@
+package workload
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// revisionMatch is what a name on a label means to a migration.
+type revisionMatch uint8
+
+const (
+	// unknown is neither a revision nor a tag.
+	unknown revisionMatch = iota
+	// current is the target itself.
+	current
+	// outdated is another revision of the same Istio.
+	outdated
+	// following is a tag that follows the Istio, and leads to the target or will in a moment.
+	following
+	// held is a tag that follows the Istio and does not go to the target.
+	held
+	// pinned is a tag that is fixed to a revision.
+	pinned
+	// foreign is a revision or tag of somebody else.
+	foreign
+)
+
+// nameMatch of a name, with words for what people are told.
+type nameMatch struct {
+	revisionMatch
+	description string
+}
+
+// matchOf a name. Of a revision that somebody has deleted, its name is all that is left, and tells whose it was. One of a
+// higher version than the target may be yet to come.
+func (p planner) matchOf(name string) nameMatch {
+	means, known := p.matches[name]
+	if known || p.Target.Version == "" {
+		return means
+	}
+	text, own := strings.CutPrefix(name, p.Istio.Name+"-")
+	if !own || !versioned.MatchString(text) {
+		return means
+	}
+	was, err := semver.NewVersion(strings.ReplaceAll(text, "-", "."))
+	target, targetErr := semver.NewVersion(p.Target.Version)
+	if err == nil && targetErr == nil && was.LessThan(target) {
+		return nameMatch{revisionMatch: outdated}
+	}
+	return means
+}
+
+// versioned is how the versions of revisions stand in their names.
+var versioned = regexp.MustCompile(`^v\d+-\d+-\d+$`)
+
+// matchNames are the meanings of all names there are.
+func (o Observed) matchNames() map[string]nameMatch {
+	names := make(map[string]nameMatch, len(o.Revisions)+len(o.Tags)+1)
+	for i := range o.Revisions {
+		revision := &o.Revisions[i]
+		if lostName(revision.Status.Conditions) {
+			continue
+		}
+		switch {
+		case revision.Name == o.Target.Name:
+			names[revision.Name] = nameMatch{revisionMatch: current}
+		case metav1.IsControlledBy(revision, o.Istio):
+			names[revision.Name] = nameMatch{revisionMatch: outdated}
+		default:
+			names[revision.Name] = nameMatch{foreign, describeOwner(revision)}
+		}
+	}
+	if o.Target.Name != "" {
+		names[o.Target.Name] = nameMatch{revisionMatch: current}
+	}
+	for i := range o.Tags {
+		tag := &o.Tags[i]
+		if _, taken := names[tag.Name]; taken || lostName(tag.Status.Conditions) {
+			continue
+		}
+		switch ref := tag.Spec.TargetRef; {
+		case ref.Kind == v1.IstioRevisionKind:
+			names[tag.Name] = nameMatch{pinned, fmt.Sprintf("IstioRevisionTag %s, which is fixed to IstioRevision %s", tag.Name, ref.Name)}
+		case ref.Name == o.Istio.Name && !tag.DeletionTimestamp.IsZero():
+			names[tag.Name] = nameMatch{held, fmt.Sprintf("IstioRevisionTag %s, which is being deleted", tag.Name)}
+		case !o.follows(tag):
+			names[tag.Name] = nameMatch{foreign, fmt.Sprintf("IstioRevisionTag %s, which follows %s %s", tag.Name, ref.Kind, ref.Name)}
+		default:
+			names[tag.Name] = nameMatch{following, fmt.Sprintf("IstioRevisionTag %s, which follows Istio %s", tag.Name, o.Istio.Name)}
+			if why := tagHold(tag); why != nil && tag.Status.IstioRevision != o.Target.Name {
+				names[tag.Name] = nameMatch{held, fmt.Sprintf("IstioRevisionTag %s, which %s", tag.Name, *why)}
+			}
+		}
+	}
+	return names
+}
+
+func describeOwner(revision *v1.IstioRevision) string {
+	owner := metav1.GetControllerOfNoCopy(revision)
+	if owner == nil {
+		return fmt.Sprintf("IstioRevision %s, which belongs to nobody", revision.Name)
+	}
+	return fmt.Sprintf("IstioRevision %s, which belongs to %s %s", revision.Name, owner.Kind, owner.Name)
+}
+
+// lostName tells whether a revision or tag does not stand behind its name, because another one does.
+func lostName(conditions []metav1.Condition) bool {
+	reconciled := meta.FindStatusCondition(conditions, string(v1.ConditionReconciled))
+	return reconciled != nil && reconciled.Status == metav1.ConditionFalse &&
+		reconciled.Reason == string(v1.ReasonNameAlreadyExists)
+}
+
+func (o Observed) follows(tag *v1.IstioRevisionTag) bool {
+	return tag.Spec.TargetRef.Kind == v1.IstioKind && tag.Spec.TargetRef.Name == o.Istio.Name &&
+		tag.DeletionTimestamp.IsZero()
+}
+
+// tagHold is why a tag does not move by itself, or nil if it will.
+func tagHold(tag *v1.IstioRevisionTag) *string {
+	if tag.Annotations[fairlead.AnnotationPaused] == "true" {
+		why := fmt.Sprintf("is paused; go on with `fairlead resume istiorevisiontag %s`", tag.Name)
+		return &why
+	}
+	if lostName(tag.Status.Conditions) {
+		why := "cannot have its name"
+		return &why
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
+)
+
+// podsLag is how long the pods may take to be seen after their Deployment said that they are there.
+const podsLag = 10 * time.Second
+
+// outcome is how far a Deployment is that was moved.
+type outcome struct {
+	state    passage.State
+	progress string
+	ended    time.Time
+	// deadline is when time alone changes the state.
+	deadline time.Time
+	reason   *passage.Reason
+	// unwritten is the mark that says so, where nobody who comes after could find out.
+	unwritten *Mark
+}
+
+// outcomeOf tells how far a Deployment is with its move. Ready means the new pods: right after a change, all that the
+// Deployment says of itself is still said of the old ones.
+func outcomeOf(d *appsv1.Deployment, pods inventory.Pods, mark Mark, timeout time.Duration, now time.Time) outcome {
+	desired := ptr.Deref(d.Spec.Replicas, 1)
+	o := outcome{
+		state:    passage.Running,
+		progress: fmt.Sprintf("%d/%d ready", newReadyPods(d), desired),
+		deadline: mark.Started.Add(timeout),
+	}
+	strangers := otherRevisions(pods, mark.Target)
+	rolled, ended := rolledOut(d, desired, mark.Started, mark.Generation)
+	givenUp, late := deadlineExceeded(d, mark.Started), !now.Before(mark.Started.Add(timeout))
+	if desired == 0 {
+		// Whatever is left of its pods is going.
+		strangers, rolled = nil, true
+	}
+	switch {
+	case len(strangers) == 0 && !mark.Done.IsZero():
+		return outcome{state: passage.Done, ended: mark.Done, progress: o.progress}
+	case rolled && len(strangers) == 0 && !mark.Failed.IsZero() && (!ended.IsZero() || pods[mark.Target] >= int(desired)):
+		// It got there in the end, and what becomes of it later is no failure of this move.
+		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
+	case rolled && len(strangers) == 0 && mark.Batch == 0:
+		return outcome{state: passage.Done, ended: mark.Started, progress: o.progress}
+	case rolled && len(strangers) == 0 && !ended.IsZero():
+		return outcome{state: passage.Done, ended: earliest(ended, now), progress: o.progress}
+	case rolled && len(strangers) == 0 && pods[mark.Target] >= int(desired):
+		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
+	case !mark.Failed.IsZero():
+		return outcome{state: passage.Failed, ended: mark.Failed, reason: mark.Reason}
+	case rolled && len(strangers) > 0 && !ended.IsZero():
+		if patience := ended.Add(podsLag); now.Before(patience) {
+			o.deadline = earliest(o.deadline, patience)
+			return o
+		}
+		return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
+			strings.Join(strangers, " and "), mark.Target)
+	case (givenUp || late) && changedSince(d, mark) && len(strangers) == 0 && pods[mark.Target] > 0:
+		// All of its pods are on the target, and somebody else is rolling it out.
+		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
+	case givenUp:
+		return o.fail(mark, now, v1.ReasonProgressDeadline, "Deployment failed to reach ready state: %d/%d replicas ready",
+			newReadyPods(d), desired)
+	case late:
+		if rolled && len(strangers) > 0 {
+			return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
+				strings.Join(strangers, " and "), mark.Target)
+		}
+		return o.fail(mark, now, v1.ReasonTimeout, "Readiness timeout exceeded after %s", timeout)
+	}
+	return o
+}
+
+func (o outcome) fail(mark Mark, now time.Time, code v1.Reason, format string, args ...any) outcome {
+	reason := passage.Because(code, format, args...)
+	return outcome{
+		state: passage.Failed, progress: o.progress, ended: now, reason: &reason, unwritten: mark.failed(now, reason),
+	}
+}
+
+// hasWrongRevision holds for pods that are all there, on another revision.
+func (o outcome) hasWrongRevision() bool {
+	return o.state == passage.Failed && v1.Reason(o.reason.Code) == v1.ReasonWrongRevision
+}
+
+// changedSince tells whether somebody has changed a Deployment after we moved it.
+func changedSince(d *appsv1.Deployment, mark Mark) bool { return d.Generation > mark.Generation }
+
+// staysOnOldRevision tells whether there are pods still where they were, and nobody but us has changed anything about that.
+func staysOnOldRevision(d *appsv1.Deployment, pods inventory.Pods, mark Mark) bool {
+	return !changedSince(d, mark) && slices.ContainsFunc(strings.Split(mark.From, ", "), func(from string) bool { return pods[from] > 0 })
+}
+
+// rolledOut tells whether nothing but new pods is left, all of them ready, or that this has been so since the move began,
+// which made that generation, and what happens to the pods now is another matter. When that was is zero if nobody wrote it
+// down.
+func rolledOut(d *appsv1.Deployment, desired int32, started time.Time, generation int64) (bool, time.Time) {
+	status := d.Status
+	if status.ObservedGeneration < generation || status.UpdatedReplicas != status.Replicas {
+		return false, time.Time{}
+	}
+	now := status.ObservedGeneration >= d.Generation && status.Replicas == desired &&
+		status.ReadyReplicas == desired && status.AvailableReplicas == desired
+	progressing := progressingCondition(d)
+	if progressing == nil || progressing.Reason != "NewReplicaSetAvailable" {
+		return now, time.Time{}
+	}
+	// The API keeps whole seconds, and it may have been up to one later.
+	written := progressing.LastUpdateTime.Time
+	switch {
+	case written.After(started):
+		return true, written.Add(time.Second)
+	case now && !written.Before(started.Truncate(time.Second)):
+		return true, written.Add(time.Second)
+	}
+	return now, time.Time{}
+}
+
+// deadlineExceeded tells whether the Deployment itself has given up since the move began.
+func deadlineExceeded(d *appsv1.Deployment, started time.Time) bool {
+	progressing := progressingCondition(d)
+	return progressing != nil && d.Status.ObservedGeneration >= d.Generation &&
+		progressing.Status == corev1.ConditionFalse && progressing.Reason == "ProgressDeadlineExceeded" &&
+		!progressing.LastUpdateTime.Time.Before(started.Truncate(time.Second))
+}
+
+func progressingCondition(d *appsv1.Deployment) *appsv1.DeploymentCondition {
+	for i := range d.Status.Conditions {
+		if d.Status.Conditions[i].Type == appsv1.DeploymentProgressing {
+			return &d.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// newReadyPods is how many of the new pods are ready, if all of the old ones are.
+func newReadyPods(d *appsv1.Deployment) int32 {
+	if d.Status.ObservedGeneration < d.Generation {
+		return 0
+	}
+	old := d.Status.Replicas - d.Status.UpdatedReplicas
+	return max(0, d.Status.ReadyReplicas-old)
+}
+
+// otherRevisions are the revisions, other than one, that pods run.
+func otherRevisions(pods inventory.Pods, revision string) []string {
+	var others []string
+	for other := range pods {
+		switch other {
+		case revision:
+		case "":
+			others = append(others, "no sidecar")
+		default:
+			others = append(others, other)
+		}
+	}
+	slices.Sort(others)
+	return others
+}
+
+// earliest is the earlier of two times, of which zero ones do not count.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.IsZero() {
+		return latest(a, b)
+	}
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

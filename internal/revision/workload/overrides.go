@@ -1,0 +1,66 @@
+package workload
+
+import (
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// overrides are what the annotations of a Deployment ask for.
+type overrides struct {
+	skip     bool
+	priority int
+	// timeout is zero where the Istio's own holds.
+	timeout time.Duration
+}
+
+// overridesOf reads the annotations of a Deployment. The reason names the one that cannot be read: moving a workload in
+// another way than its owner meant is worse than not moving it.
+func overridesOf(d *appsv1.Deployment) (overrides, *passage.Reason) {
+	var w overrides
+	var err error
+	unreadable := func(annotation, want string) *passage.Reason {
+		return passage.Hold(v1.ReasonInvalidAnnotation, "annotation %s of Deployment %s/%s is %q, and should be %s",
+			annotation, d.Namespace, d.Name, d.Annotations[annotation], want)
+	}
+	if text, found := d.Annotations[v1.AnnotationSkipMigration]; found {
+		if w.skip, err = strconv.ParseBool(text); err != nil {
+			return w, unreadable(v1.AnnotationSkipMigration, `"true" or "false"`)
+		}
+	}
+	if w.skip {
+		return w, nil
+	}
+	if text, found := d.Annotations[v1.AnnotationMigrationBatch]; found {
+		if w.priority, err = strconv.Atoi(text); err != nil {
+			return w, unreadable(v1.AnnotationMigrationBatch, "a whole number such as 3")
+		}
+	}
+	if text, found := d.Annotations[v1.AnnotationReadinessTimeout]; found {
+		if w.timeout, err = v1.Duration(text).Parse(); err != nil || w.timeout <= 0 {
+			return w, unreadable(v1.AnnotationReadinessTimeout, "a duration such as 10m")
+		}
+	}
+	return w, nil
+}
+
+// timeoutOf is how long a Deployment may take. What cannot be read was refused before it began.
+func timeoutOf(d *appsv1.Deployment, usual time.Duration) time.Duration {
+	if w, err := overridesOf(d); err == nil && w.timeout > 0 {
+		return w.timeout
+	}
+	return usual
+}
+
+const (
+	kindDeployment = "Deployment"
+	kindNamespace  = "Namespace"
+)
+
+func deploymentObject(namespace, name string) passage.Object {
+	return passage.Object{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: kindDeployment, Namespace: namespace, Name: name}
+}

@@ -1,0 +1,80 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
+)
+
+// objectPatch is one write to an object as it was seen. The object takes the answer.
+type objectPatch[T client.Object] struct {
+	object         T
+	metadata, spec map[string]any
+}
+
+// relabelPatch moves the label of a namespace to the target.
+func relabelPatch(seen inventory.Namespace, step passage.Step) objectPatch[*metav1.PartialObjectMetadata] {
+	labels := map[string]any{v1.LabelRevision: step.To}
+	if _, found := seen.Labels[v1.LabelInjection]; found {
+		labels[v1.LabelInjection] = nil
+	}
+	ns := usage.MetadataOf(kindNamespace)
+	ns.Name = step.Object.Name
+	return objectPatch[*metav1.PartialObjectMetadata]{object: ns, metadata: map[string]any{
+		"uid": seen.UID, "resourceVersion": seen.ResourceVersion, "labels": labels,
+	}}
+}
+
+// movePatch restarts a Deployment on the target, with the mark that says so.
+func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now time.Time) objectPatch[*appsv1.Deployment] {
+	c := markPatch(seen, Mark{
+		UID: seen.UID, Retry: o.retry(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
+		Run: run, Batch: step.Batch, Started: now, Generation: seen.Generation + 1,
+	})
+	template := map[string]any{}
+	if step.Action == ActionRelabel {
+		template["labels"] = map[string]any{v1.LabelRevision: step.To}
+	} else {
+		template["annotations"] = map[string]any{v1.AnnotationRestartedAt: now.UTC().Format(time.RFC3339)}
+	}
+	c.spec = map[string]any{"template": map[string]any{"metadata": template}}
+	return c
+}
+
+// markPatch changes nothing but the mark.
+func markPatch(seen *appsv1.Deployment, mark Mark) objectPatch[*appsv1.Deployment] {
+	return objectPatch[*appsv1.Deployment]{
+		object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}},
+		metadata: map[string]any{
+			"uid": seen.UID, "resourceVersion": seen.ResourceVersion,
+			"annotations": map[string]any{v1.AnnotationMigration: mark.String()},
+		},
+	}
+}
+
+func (c objectPatch[T]) patch() (client.Object, client.Patch, error) {
+	body := map[string]any{"metadata": c.metadata}
+	if c.spec != nil {
+		body["spec"] = c.spec
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode a change: %w", err)
+	}
+	return c.object, client.RawPatch(types.MergePatchType, text), nil
+}
+
+// patchable is a change of any kind of object.
+type patchable interface {
+	patch() (client.Object, client.Patch, error)
+}

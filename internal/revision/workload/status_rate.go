@@ -1,0 +1,61 @@
+package workload
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+)
+
+// statusChange is how much a status says that the one before it did not.
+type statusChange uint8
+
+const (
+	unchanged statusChange = iota
+	// countersChanged is that workloads have ended.
+	countersChanged
+	// batchChanged is that a batch has ended or begun.
+	batchChanged
+	// stateChanged is what nobody should have to wait for.
+	stateChanged
+)
+
+func statusChangeOf(before, now *v1.WorkloadMigrationStatus) statusChange {
+	switch {
+	case equality.Semantic.DeepEqual(before, now):
+		return unchanged
+	case before == nil || now == nil || before.State != now.State || before.TargetRevision != now.TargetRevision ||
+		before.FailedWorkloads != now.FailedWorkloads:
+		return stateChanged
+	case !equality.Semantic.DeepEqual(before.Batched, now.Batched):
+		return batchChanged
+	}
+	return countersChanged
+}
+
+// statusDelay is how long news have to wait, so that a thousand workloads do not cost a thousand writes.
+func (r *reconciler) statusDelay(istio string, n statusChange, now time.Time) time.Duration {
+	var pause time.Duration
+	switch n {
+	case batchChanged:
+		pause = batchStatusInterval
+	case countersChanged:
+		pause = counterStatusInterval
+	default:
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(0, pause-now.Sub(r.lastStatusWrite[istio]))
+}
+
+// needsUserAction tells whether a condition speaks of what keeps workloads from being moved until somebody does something.
+func needsUserAction(condition *metav1.Condition) bool {
+	switch v1.Reason(condition.Reason) {
+	case v1.ReasonPaused, v1.ReasonMaxVersionExceeded, v1.ReasonInvalidSettings, v1.ReasonNotRevisionBased, v1.ReasonMigrationDisabled:
+		return condition.Status == metav1.ConditionFalse
+	}
+	return false
+}

@@ -1,0 +1,241 @@
+package workload
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
+)
+
+// workload is a Deployment that has not been moved, and what is known about where it is.
+type workload struct {
+	*appsv1.Deployment
+	pods inventory.Pods
+	// old are the outdated revisions that its pods run.
+	old []string
+	// choice is what its labels and those of its namespace choose, and means what that is.
+	choice usage.Choice
+	match  nameMatch
+	// ownLabel is set when its own pod template names an outdated revision.
+	ownLabel bool
+}
+
+// unstartedStep is the step of a Deployment that was not moved yet, or nil if it is not for this migration to move. With the
+// mark of a move that failed, it is tried again.
+func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step {
+	w, step := p.workload(d), p.newStep(d)
+	step.State, step.Action, step.From = passage.Pending, ActionRestart, names(w.old)
+	switch {
+	case failed != nil:
+		step.From = failed.From
+		step.Reason = passage.Because(v1.ReasonRetried, "it is tried again after it failed: %s", failed.Reason.Message)
+	case p.isBehind(w):
+		step.Reason = p.whyBehind(w)
+	case p.wasMovedByOthers(w):
+		step.State = passage.Done
+		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "somebody else has restarted it on %s", p.Target.Name)
+		return step
+	case p.hasLostSidecars(w):
+		step.State, step.Action, step.From = passage.Skipped, ActionStay, "no sidecar"
+		step.Reason = passage.Because(v1.ReasonNoSidecar, "it has pods without a sidecar; they get one of %s at the next restart", p.Target.Name)
+		return step
+	default:
+		return nil
+	}
+	if step.From == "" && w.ownLabel {
+		step.From = d.Spec.Template.Labels[v1.LabelRevision]
+	} else if step.From == "" {
+		step.From = w.choice.Name
+	}
+	if p.rewritesLabel(w) {
+		step.Action = ActionRelabel
+	}
+	asked, unreadable := overridesOf(d)
+	step.Priority = asked.priority
+	// With nothing that runs there is nothing to disturb.
+	step.Disruptive = ptr.Deref(d.Spec.Replicas, 1) > 0
+	verdicts := []verdict{
+		{passage.Skipped, p.skipReason(w, asked)},
+		{passage.Failed, unreadable},
+		{passage.Failed, p.refusalReason(w)},
+	}
+	if failed == nil {
+		verdicts = append(verdicts, verdict{passage.Skipped, p.noRestartReason(w)}, verdict{passage.Done, p.onTargetReason(w)})
+	}
+	verdicts = append(verdicts, verdict{passage.Failed, p.unreportedReason()})
+	for _, v := range verdicts {
+		if v.why != nil {
+			step.State, step.Reason = v.state, *v.why
+			switch step.State {
+			case passage.Skipped:
+				step.Action = ActionStay
+			case passage.Failed:
+				step.EndedAt = p.Refused[d.UID].At
+			}
+			break
+		}
+	}
+	return step
+}
+
+// verdict is what becomes of a step if there is a reason for it.
+type verdict struct {
+	state passage.State
+	why   *passage.Reason
+}
+
+func (p planner) workload(d *appsv1.Deployment) workload {
+	pods := p.podsOf(d)
+	w := workload{Deployment: d, pods: pods, old: p.outdated(pods)}
+	template := d.Spec.Template
+	if template.Annotations[v1.LabelSidecarInject] != "false" {
+		w.choice = usage.Choose(p.Inventory.Namespaces[d.Namespace].Labels, template.Labels)
+	}
+	w.match = p.matchOf(w.choice.Name)
+	w.ownLabel = w.choice.Name != "" && p.matchOf(template.Labels[v1.LabelRevision]).revisionMatch == outdated
+	return w
+}
+
+// outdated are the revisions of the same Istio, other than the target, that pods run.
+func (p planner) outdated(pods inventory.Pods) []string {
+	var old []string
+	for revision := range pods {
+		if p.matchOf(revision).revisionMatch == outdated {
+			old = append(old, revision)
+		}
+	}
+	slices.Sort(old)
+	return old
+}
+
+func names(revisions []string) string { return strings.Join(revisions, ", ") }
+
+// isBehind holds for what runs, or whose labels name, an outdated revision.
+func (p planner) isBehind(w workload) bool {
+	return len(w.old) > 0 || w.match.revisionMatch == outdated || w.ownLabel
+}
+
+// rewritesLabel tells whether the pods have a label of their own that is to name the target.
+func (p planner) rewritesLabel(w workload) bool { return w.ownLabel || p.podsChooseOutdated(w) }
+
+// podsChooseOutdated tells whether it is their own label by which the pods get an outdated revision. One that their namespace
+// overrules is no reason to restart them.
+func (p planner) podsChooseOutdated(w workload) bool {
+	return w.match.revisionMatch == outdated && !w.choice.OfNamespace
+}
+
+// leadsToTarget tells whether what is chosen leads to the target, now or once the labels of namespaces have been moved.
+func (p planner) leadsToTarget(choice usage.Choice) bool {
+	switch p.matchOf(choice.Name).revisionMatch {
+	case current, following:
+		return true
+	case outdated:
+		return choice.OfNamespace
+	}
+	return false
+}
+
+// whyBehind says what leads the workload to the revision that it comes from.
+func (p planner) whyBehind(w workload) passage.Reason {
+	code := v1.ReasonOnOldRevision
+	if len(w.old) == 0 {
+		code = v1.ReasonNamesOldRevision
+	}
+	switch {
+	case p.rewritesLabel(w):
+		return passage.Because(code, "its own label names it")
+	case w.match.revisionMatch == following:
+		return passage.Because(code, "through IstioRevisionTag %s", w.choice.Name)
+	case w.match.revisionMatch == outdated:
+		return passage.Because(code, "its namespace's label names it")
+	}
+	return passage.Because(code, "its pods run it still")
+}
+
+// skipReason is why a workload is left alone although it is behind, or nil.
+func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
+	next := ""
+	if p.leadsToTarget(w.choice) && !w.ownLabel {
+		next = "; it moves at its next restart"
+	}
+	switch {
+	case asked.skip:
+		return passage.Hold(v1.ReasonSkippedByUser, "its annotation %s says so%s", v1.AnnotationSkipMigration, next)
+	case w.Spec.Paused:
+		return passage.Hold(v1.ReasonDeploymentPaused, "its spec.paused is set%s", next)
+	case w.choice.Name == "":
+		return passage.Hold(v1.ReasonInjectionOff, "injection is off for it, and its pods keep their sidecars of %s until they are restarted",
+			names(w.old))
+	}
+	switch w.match.revisionMatch {
+	case pinned:
+		return passage.Hold(v1.ReasonPinnedByTag, "pinned by %s", w.match.description)
+	case held:
+		return passage.Hold(v1.ReasonTagNotMoved, "it uses %s", w.match.description)
+	case foreign:
+		return passage.Hold(v1.ReasonChoosesAnother, "its label %s chooses %s", w.choice.Label, w.match.description)
+	case unknown:
+		return passage.Hold(v1.ReasonUnknownRevision, "its label %s names %s, which is neither a revision nor a tag; correct the label",
+			w.choice.Label, w.choice.Name)
+	}
+	return nil
+}
+
+// refusalReason is why the API server would not let a workload be moved, or nil.
+func (p planner) refusalReason(w workload) *passage.Reason {
+	if why, found := p.Refused[w.UID]; found {
+		return &why.Reason
+	}
+	if why, found := p.Refused[p.Inventory.Namespaces[w.Namespace].UID]; found && w.match.revisionMatch == outdated && w.choice.OfNamespace {
+		return passage.Hold(v1.ReasonNamespaceRefused, "the label of namespace %s could not be moved: %s", w.Namespace, why.Message)
+	}
+	return nil
+}
+
+// noRestartReason is why a workload moves without being touched, or nil.
+func (p planner) noRestartReason(w workload) *passage.Reason {
+	if p.rewritesLabel(w) || len(w.old) > 0 && ptr.Deref(w.Spec.Replicas, 1) > 0 || w.pods[p.Target.Name] > 0 {
+		return nil
+	}
+	if len(w.pods) == 0 || ptr.Deref(w.Spec.Replicas, 1) == 0 {
+		return passage.Hold(v1.ReasonNoPods, "it has no pods; those to come start on %s", p.Target.Name)
+	}
+	return passage.Hold(v1.ReasonNoSidecar, "its pods have no sidecar; they get one of %s at the next restart", p.Target.Name)
+}
+
+// hasLostSidecars holds for a workload that was moved before and is chosen for the target, but has pods that were made while
+// its labels named nothing. That it was moved tells that it belongs to the mesh.
+func (p planner) hasLostSidecars(w workload) bool {
+	if w.pods[""] == 0 || !p.leadsToTarget(w.choice) {
+		return false
+	}
+	mark := markOf(w.Deployment)
+	return mark != nil && mark.Istio == p.Istio.Name
+}
+
+// onTargetReason tells why a workload needs no restart, or is nil.
+func (p planner) onTargetReason(w workload) *passage.Reason {
+	if p.podsChooseOutdated(w) || len(otherRevisions(w.pods, p.Target.Name)) > 0 || w.pods[p.Target.Name] == 0 {
+		return nil
+	}
+	return passage.Hold(v1.ReasonRunsOnTarget, "its pods run on %s already", p.Target.Name)
+}
+
+// wasMovedByOthers holds for a workload that was there when the migration began and has come to the target since, without
+// us. It was counted among what is to be moved, and stays counted.
+func (p planner) wasMovedByOthers(w workload) bool {
+	if p.run.IsZero() || !w.CreationTimestamp.Time.Before(p.run) || len(otherRevisions(w.pods, p.Target.Name)) > 0 ||
+		w.pods[p.Target.Name] == 0 || !p.leadsToTarget(w.choice) {
+		return false
+	}
+	rolled, ended := rolledOut(w.Deployment, ptr.Deref(w.Spec.Replicas, 1), p.run, w.Generation)
+	over := p.Istio.Status.WorkloadMigration.CompletionTime
+	return rolled && !ended.IsZero() && (over == nil || !ended.After(over.Add(time.Second)))
+}
