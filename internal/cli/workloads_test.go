@@ -15,7 +15,7 @@ func workloadStep(kind, name string, action passage.Action, state passage.State,
 	s := passage.Step{
 		Object: passage.Object{APIVersion: "apps/v1", Kind: kind, Namespace: "shop", Name: name}, Action: action,
 		From: "default-v1-24-0", To: "default-v1-26-0", State: state, Disruptive: kind == "Deployment",
-		Reason: passage.Because("Why", "its own label names it"),
+		Reason: passage.Because("Why", "selected by the pod label"),
 	}
 	if kind == "Namespace" {
 		s.Object.Namespace = ""
@@ -70,10 +70,10 @@ Workloads to default-v1-26-0: the labels of 1 namespace, then 3 Deployments in 2
 Waiting: IstioRevision default-v1-26-0 is not ready
 
 BATCH   HOW       OBJECT                 FROM              WHY
--       relabel   Namespace shop         default-v1-24-0   its own label names it
-1       restart   Deployment shop/cart   default-v1-24-0   its own label names it
-1       relabel   Deployment shop/pay    default-v1-24-0   its own label names it
-2       restart   Deployment shop/wish   default-v1-24-0   its own label names it
+-       relabel   Namespace shop         default-v1-24-0   selected by the pod label
+1       restart   Deployment shop/cart   default-v1-24-0   selected by the pod label
+1       relabel   Deployment shop/pay    default-v1-24-0   selected by the pod label
+2       restart   Deployment shop/wish   default-v1-24-0   selected by the pod label
 -       stay      Deployment shop/old    default-v1-24-0   its annotation says so
 -       stay      StatefulSet shop/db    default-v1-24-0   a StatefulSet is not moved
 `, exitUnfinished,
@@ -87,7 +87,7 @@ as pods need to get ready.
 Held: v1.26.0 is above batched.maxVersion 1.25.0
 
 BATCH   HOW       OBJECT                 FROM              WHY
-1       restart   Deployment shop/cart   default-v1-24-0   its own label names it
+1       restart   Deployment shop/cart   default-v1-24-0   selected by the pod label
 `, exitUnfinished,
 		},
 		"only a failure is left": {
@@ -136,7 +136,7 @@ Workloads to default-v1-26-0: InProgress
 waiting for Deployment shop/b to settle
 
 BATCH   HOW       OBJECT              FROM              STATE       WHY
-1       restart   Deployment shop/b   default-v1-24-0   2/3 ready   its own label names it
+1       restart   Deployment shop/b   default-v1-24-0   2/3 ready   selected by the pod label
 `, exitUnfinished,
 		},
 		"paused": {

@@ -111,10 +111,10 @@ func (p *leaseMonitor) lostError(now time.Time) error {
 	if p.renewed.IsZero() || since < p.times.renewDeadline {
 		return nil
 	}
-	why := fmt.Sprintf("it was not renewed for %s", since.Round(time.Second))
+	why := fmt.Sprintf("the lease was not renewed for %s", since.Round(time.Second))
 	switch {
 	case p.holder != "" && p.holder != p.identity:
-		why = p.holder + " holds it now"
+		why = p.holder + " holds the lease now"
 	case isTransient(p.failure):
 		why = fmt.Sprintf("the API server %s could not be reached for %s", p.server, since.Round(time.Second))
 	case p.failure != nil:

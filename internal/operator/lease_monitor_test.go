@@ -82,12 +82,12 @@ func TestPulse(t *testing.T) {
 		"somebody else took the lease": {
 			answers: []answer{renewed, {after: 2 * time.Second, err: apierrors.NewConflict(leases, "fairlead", errors.New("changed"))}, {after: 9 * time.Second, holder: "them"}},
 			at:      9 * time.Second,
-			lost:    "lost the lease fairlead-system/fairlead: them holds it now; start the operator again (a Deployment does)",
+			lost:    "lost the lease fairlead-system/fairlead: them holds the lease now; start the operator again (a Deployment does)",
 		},
 		"the permission is gone": {
 			answers: []answer{renewed, {after: 9 * time.Second, err: apierrors.NewForbidden(leases, "fairlead", errors.New("no"))}},
 			at:      9 * time.Second,
-			lost: `lost the lease fairlead-system/fairlead: it was not renewed for 9s: leases.coordination.k8s.io "fairlead" is forbidden: no; ` +
+			lost: `lost the lease fairlead-system/fairlead: the lease was not renewed for 9s: leases.coordination.k8s.io "fairlead" is forbidden: no; ` +
 				"start the operator again (a Deployment does)",
 		},
 		"standing by": {answers: []answer{{holder: "them"}}, at: time.Second},

@@ -41,7 +41,7 @@ func (o *WebhookOptions) addFlags(flags *pflag.FlagSet) {
 	}
 	flags.StringVar(&o.BindAddress, "webhook-bind-address", o.BindAddress,
 		"address of the webhooks over TLS, which convert between API versions; "+noListener+" switches them off,\n"+
-			"and leaves conversion to whoever does it already")
+			"and leaves conversion as it is configured")
 	flags.StringVar(&o.Service, "webhook-service", o.Service,
 		"Service NAMESPACE/NAME:PORT by which the API server calls the webhooks\n"+
 			"(default none: it calls this machine, by https://"+loopback+":PORT)")

@@ -124,7 +124,7 @@ func newInstalledCache(mgr ctrl.Manager, refusals *usage.WatchErrors) (cluster.C
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create a cache of what is installed: %w", err)
+		return nil, fmt.Errorf("create the cache of installed objects: %w", err)
 	}
 	return surroundings, mgr.Add(surroundings)
 }

@@ -184,7 +184,7 @@ func TestRefusedByTheServer(t *testing.T) {
 		return isReported(ctx, w, name, "Refused", &istio)
 	})
 	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
-	for _, part := range []string{"IstioRevision " + name, "not in this cluster", "it is tried again every 5 minutes"} {
+	for _, part := range []string{"IstioRevision " + name, "not in this cluster", "retried every 5 minutes"} {
 		if !strings.Contains(condition.Message, part) {
 			t.Errorf("%q is not in %q", part, condition.Message)
 		}
@@ -246,7 +246,7 @@ func TestPauseAndResume(t *testing.T) {
 	istio = reported(t, w, name, "Paused")
 	says(t, istio, v1.ConditionReconciled, "False", "Paused",
 		"paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio "+name+"`; "+
-			"what waits is to create IstioRevision "+name+": Istio "+name+" asks for v1.24.0")
+			"pending: create IstioRevision "+name+": Istio "+name+" asks for v1.24.0")
 	if err := w.Get(t.Context(), client.ObjectKey{Name: name}, &v1.IstioRevision{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a paused Istio has a revision: %v", err)
 	}

@@ -181,7 +181,7 @@ func TestNewTargetMidway(t *testing.T) {
 	m.set(t, version(newVersion))
 	m.moves(t, all[0], m.to)
 	m.set(t, version(oldVersion))
-	want := "Deployment " + namespace + "/w0 is on its way to " + m.to + ", and is waited for"
+	want := "waiting for Deployment " + namespace + "/w0, which is moving to " + m.to
 	if got := m.held(t, v1.ReasonBatchSettles); got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}

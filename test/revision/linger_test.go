@@ -38,7 +38,7 @@ func TestKeptByOthers(t *testing.T) {
 		}
 		until(t, w, object, func(object client.Object) error {
 			got := condition(object, v1.ConditionReconciled)
-			if got.Status != metav1.ConditionFalse || !strings.HasSuffix(got.Message, "have removed their finalizers: "+backup) {
+			if got.Status != metav1.ConditionFalse || !strings.HasSuffix(got.Message, "waiting for finalizers of other controllers: "+backup) {
 				return errors.New("it does not say who keeps it")
 			}
 			return nil

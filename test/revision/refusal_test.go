@@ -43,7 +43,7 @@ func TestRefusedValues(t *testing.T) {
 			got := says(t, w, revision, v1.ConditionReconciled, v1.ReasonRefused)
 			if start := "apply Deployment " + revision.Spec.Namespace + "/istiod-" + revision.Name + ": "; got.Status != metav1.ConditionFalse ||
 				!strings.HasPrefix(got.Message, start) || !strings.Contains(got.Message, c.want) ||
-				!strings.HasSuffix(got.Message, "; it is tried again every 5 minutes, and at once when the spec or the charts change") {
+				!strings.HasSuffix(got.Message, "; retried every 5 minutes, and at once when the spec or the charts change") {
 				t.Errorf("it says %s: %s", got.Status, got.Message)
 			}
 
@@ -59,7 +59,7 @@ func TestRefusedValues(t *testing.T) {
 						lines = append(lines, line)
 					}
 				}
-				if len(lines) != 1 || !strings.Contains(lines[0], "the spec cannot be carried out") {
+				if len(lines) != 1 || !strings.Contains(lines[0], "cannot apply the spec") {
 					return fmt.Errorf("the log says\n%s", strings.Join(lines, ""))
 				}
 				return nil

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-const nobody = "nothing refers to it"
+const nobody = "nothing refers to this name"
 
 // TestUse begins to use a revision or tag and ends it, in a few of the ways that package usage has a table of. NAME
 // stands for the revision or tag, and SHOP for the namespace of the pod.

@@ -32,7 +32,7 @@ func (w *world) unseenPods(t *testing.T) {
 	for _, got := range []metav1.Condition{
 		says(t, w, old, v1.ConditionInUse, v1.ReasonUsageCheckFailed), says(t, w, tag, v1.ConditionInUse, v1.ReasonUsageCheckFailed),
 	} {
-		if got.Status != metav1.ConditionUnknown || !strings.Contains(got.Message, "the API server refuses to show pods") {
+		if got.Status != metav1.ConditionUnknown || !strings.Contains(got.Message, "the API server refuses to list pods") {
 			t.Errorf("it says %s: %s", got.Status, got.Message)
 		}
 	}

@@ -190,7 +190,7 @@ func TestNothingIsPrunedBeforeItsSuccessorIsReady(t *testing.T) {
 		}
 		return nil
 	})
-	want := "nothing uses it; it is deleted when IstioRevision " + second + " is ready"
+	want := "unused; deleted when IstioRevision " + second + " is ready"
 	if got := w.fairlead(t, "status", "istio", name, "-o", "wide"); got.code != 3 || !strings.Contains(got.stdout, want) {
 		t.Errorf("status does not tell %q: %+v", want, got)
 	}

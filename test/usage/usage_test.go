@@ -33,13 +33,13 @@ func TestUsesAreSeen(t *testing.T) {
 	if first > second {
 		first, second = second, first
 	}
-	s.revision(revision, "nothing refers to it")
-	s.tag(tag, "nothing refers to it")
+	s.revision(revision, "nothing refers to this name")
+	s.tag(tag, "nothing refers to this name")
 
 	t.Log("a namespace is labelled before there are pods")
 	s.label(namespaceNamed(first), v1.LabelRevision, tag)
 	s.tag(tag, "1 namespace: Namespace "+first)
-	s.revision(revision, "nothing refers to it")
+	s.revision(revision, "nothing refers to this name")
 
 	t.Log("pods are injected")
 	s.create(runningPod(first, "cart", "", revision))
@@ -86,7 +86,7 @@ func TestUsesAreSeen(t *testing.T) {
 	s.revision(revision, "1 tag: IstioRevisionTag "+fixed.Name)
 	s.tag(tag, "1 namespace: Namespace "+first)
 	s.release(fixed)
-	s.revision(revision, "nothing refers to it")
+	s.revision(revision, "nothing refers to this name")
 
 	t.Log("the annotation of a running pod changes")
 	s.create(runningPod(second, "new", v1.LabelSidecarInject+"=false", ""))
@@ -96,7 +96,7 @@ func TestUsesAreSeen(t *testing.T) {
 	}
 	s.revision(revision, fmt.Sprintf("1 pod: Pod %s/new", second))
 	s.delete(podNamed(second, "new"))
-	s.revision(revision, "nothing refers to it")
+	s.revision(revision, "nothing refers to this name")
 }
 
 func TestCacheHoldsOnlyWhatIsRead(t *testing.T) {
@@ -234,7 +234,7 @@ func TestSurveyPages(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := usage.List(ctx, s.Client); err == nil || !strings.HasPrefix(err.Error(), "list every Namespace to see what it uses: ") {
+	if _, err := usage.List(ctx, s.Client); err == nil || !strings.HasPrefix(err.Error(), "list every Namespace to track usage: ") {
 		t.Errorf("cannot read: %v", err)
 	}
 }

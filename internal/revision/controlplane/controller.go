@@ -142,7 +142,7 @@ func (r *reconciler) requestsInNamespace(ctx context.Context, namespace string) 
 func (r *reconciler) requestsMatching(ctx context.Context, match func(*v1.IstioRevision) bool) []ctrl.Request {
 	var list v1.IstioRevisionList
 	if err := r.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the IstioRevisions that something concerns")
+		ctrl.LoggerFrom(ctx).Error(err, "list IstioRevisions to enqueue")
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {

@@ -51,7 +51,7 @@ func Plan(o Observed) passage.Plan {
 			Action: installer.ActionInstall,
 			To:     o.Revision.Spec.Version,
 			State:  passage.Running,
-			Reason: passage.Because(v1.ReasonNotInstalled, "it waits for release %s, which brings Istio's CRDs%s", BaseRelease, o.describeLead()),
+			Reason: passage.Because(v1.ReasonNotInstalled, "waiting for release %s, which installs Istio's CRDs%s", BaseRelease, o.describeLead()),
 		})
 		plan.Steps = append(plan.Steps, strayRemovals(o)...)
 		return plan
@@ -83,7 +83,7 @@ func strayRemovals(o Observed) []passage.Step {
 			Object: installer.Object(stray.Namespace, stray.Name),
 			Action: installer.ActionUninstall,
 			State:  passage.Pending,
-			Reason: passage.Because(v1.ReasonReleaseDiffers, "it belongs into another namespace now, or to nobody"),
+			Reason: passage.Because(v1.ReasonReleaseDiffers, "the release belongs to another namespace now, or is not needed any more"),
 		}
 		if successor, moves := successors[stray.Name]; moves && !successor.Installed() {
 			step.State = passage.Running
@@ -99,9 +99,9 @@ func (o Observed) describeLead() string {
 	case o.Leads:
 		return ""
 	case o.Lead == "":
-		return "; no IstioRevision can install it at the moment"
+		return "; no IstioRevision can install that release at the moment"
 	}
-	return "; IstioRevision " + o.Lead + " installs it, and its status says how far it is"
+	return "; IstioRevision " + o.Lead + " installs that release: see its status"
 }
 
 // coversVersion tells whether a control plane of a version finds the CRDs that it needs.
@@ -152,7 +152,7 @@ func removalSteps(o Observed) []passage.Step {
 			fmt.Sprintf("IstioRevision %s is being deleted", o.Revision.Name)))
 	}
 	for _, stray := range o.Strays {
-		steps = append(steps, step(stray.Namespace, stray.Name, "no other IstioRevision needs it; Istio's CRDs stay"))
+		steps = append(steps, step(stray.Namespace, stray.Name, "no other IstioRevision needs the release; Istio's CRDs are kept"))
 	}
 	return steps
 }
@@ -184,7 +184,7 @@ func serving(o Observed) (bool, passage.Reason) {
 	}
 	for _, key := range o.Istiod.Deployments {
 		if !slices.ContainsFunc(o.Deployments, func(d appsv1.Deployment) bool { return client.ObjectKeyFromObject(&d) == key }) {
-			return false, passage.Because(v1.ReasonIstiodNotReady, "Deployment %s is not there", key)
+			return false, passage.Because(v1.ReasonIstiodNotReady, "Deployment %s does not exist", key)
 		}
 	}
 	for _, d := range o.Deployments {
@@ -205,7 +205,7 @@ func readErrorReason(err error) passage.Reason {
 		kind = "no answer from the API server"
 	}
 	return passage.Because(v1.ReasonReadinessCheckFailed,
-		"istiod's Deployment could not be read (%s), which will be tried again; details are in the operator's log", kind)
+		"reading istiod's Deployment failed (%s) and will be tried again; details are in the operator's log", kind)
 }
 
 func deploymentServes(d appsv1.Deployment) (bool, string) {
@@ -216,13 +216,13 @@ func deploymentServes(d appsv1.Deployment) (bool, string) {
 	s := d.Status
 	switch {
 	case s.ObservedGeneration < d.Generation:
-		return false, "has changed, and its pods have not followed yet"
+		return false, "has changed, and the Deployment controller has not observed the change yet"
 	case want == 0:
 		return false, "is scaled to zero"
 	case s.UpdatedReplicas < want:
 		return false, fmt.Sprintf("has %d of %d pods of its latest version", s.UpdatedReplicas, want)
 	case s.Replicas > s.UpdatedReplicas:
-		return false, fmt.Sprintf("still has %d pods of before", s.Replicas-s.UpdatedReplicas)
+		return false, fmt.Sprintf("still has %d old pods", s.Replicas-s.UpdatedReplicas)
 	case s.AvailableReplicas < max(want, s.UpdatedReplicas):
 		return false, fmt.Sprintf("has %d of %d pods ready", s.AvailableReplicas, max(want, s.UpdatedReplicas))
 	}

@@ -274,10 +274,10 @@ func TestServing(t *testing.T) {
 		want       string
 	}{
 		"serves":                     {deployment(2, 2, 2, 1), ""},
-		"changed a moment ago":       {deployment(2, 2, 2, 0), "has changed, and its pods have not followed yet"},
+		"changed a moment ago":       {deployment(2, 2, 2, 0), "has changed, and the Deployment controller has not observed the change yet"},
 		"old pods only":              {deployment(2, 0, 2, 1), "has 0 of 2 pods of its latest version"},
 		"new pods are not ready":     {deployment(2, 2, 1, 1), "has 1 of 2 pods ready"},
-		"an old pod is all there is": {surging(1, 2), "still has 1 pods of before"},
+		"an old pod is all there is": {surging(1, 2), "still has 1 old pods"},
 		"scaled to zero":             {deployment(0, 0, 0, 1), "is scaled to zero"},
 		"more than wanted, briefly":  {deployment(1, 2, 2, 1), ""},
 	}
@@ -302,7 +302,7 @@ func TestStatus(t *testing.T) {
 			state:      v1.StateHealthy,
 			reconciled: "True Reconciled: the charts of v1.24.0 are installed",
 			ready:      "True IstiodReady: istiod serves",
-			inUse:      "False NotReferencedByAnything: nothing refers to it",
+			inUse:      "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"used": {
 			in: healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
@@ -320,14 +320,14 @@ func TestStatus(t *testing.T) {
 			state:      "NamespaceNotFound",
 			reconciled: "False NamespaceNotFound: namespace istio-system does not exist; create it, and the installation goes on",
 			ready:      "False IstiodNotReady: istiod is not installed; the condition Reconciled says why",
-			inUse:      "False NotReferencedByAnything: nothing refers to it",
+			inUse:      "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"a source of charts that does not answer makes nothing unready": {
 			in:         healthy(makeRevision("a", "v1.24.0").reconciled()).with(func(o *Observed) { o.Istiod.Err = unanswered }),
 			state:      v1.StateHealthy,
 			reconciled: "True Reconciled: the charts of v1.24.0 are installed",
 			ready:      "True IstiodReady: istiod serves",
-			inUse:      "False NotReferencedByAnything: nothing refers to it",
+			inUse:      "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"what runs is not what is asked for": {
 			in: healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
@@ -337,7 +337,7 @@ func TestStatus(t *testing.T) {
 			state:      "ReconcileError",
 			reconciled: "False ReconcileError: installing failed (no answer from the API server) and will be tried again; details are in the operator's log",
 			ready:      "False IstiodNotReady: istiod is not as the spec asks; the condition Reconciled says why",
-			inUse:      "False NotReferencedByAnything: nothing refers to it",
+			inUse:      "False NotReferencedByAnything: nothing refers to this name",
 		},
 	}
 	for name, c := range cases {

@@ -27,7 +27,7 @@ func TestStatusWhileBeingDeleted(t *testing.T) {
 		},
 		"nothing is installed any more, but others keep it": {
 			[]string{theirs}, removed,
-			"BeingDeleted: False what was installed has been removed; it goes when others have removed their finalizers: example.com/backup",
+			"BeingDeleted: False uninstalled; waiting for finalizers of other controllers: example.com/backup",
 		},
 		"somebody has taken our finalizer away": {
 			[]string{theirs}, func(*Observed) {},
@@ -73,8 +73,8 @@ func TestStatusThatCannotBeKnown(t *testing.T) {
 		},
 		"pods may not be seen": {
 			func(o *Observed) { o.Usage.Forbidden = []string{"namespaces", "pods"} }, v1.ConditionInUse,
-			"Unknown UsageCheckFailed: who uses it is not known, because the API server refuses to show namespaces and pods; " +
-				"let the operator list and watch them everywhere again, as the Fairlead chart does. Until then no revision is pruned",
+			"Unknown UsageCheckFailed: usage is unknown, because the API server refuses to list namespaces and pods; " +
+				"grant the operator list and watch on these in all namespaces, as the Fairlead chart does. Until then no revision is pruned",
 		},
 	}
 	for name, c := range cases {

@@ -94,7 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	applyErr := r.apply(ctx, observed, decision.Start)
 	if apierrors.IsConflict(applyErr) {
 		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
-		ctrl.LoggerFrom(ctx).V(1).Info("decided on what has changed meanwhile", "why", applyErr.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("conflict: an object has changed since it was read", "why", applyErr.Error())
 		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
@@ -163,7 +163,7 @@ func (r *reconciler) requestsForRevision(ctx context.Context, revision client.Ob
 	}
 	var istios v1.IstioList
 	if err := r.cache.List(ctx, &istios, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the Istios that an IstioRevision concerns", "IstioRevision", revision.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "list Istios for an IstioRevision", "IstioRevision", revision.GetName())
 	}
 	for i := range istios.Items {
 		istio := &istios.Items[i]

@@ -144,7 +144,7 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	case isIstio(owner) && owner.Name == o.Istio.Name && owner.UID != o.Istio.UID:
 		step.Action, step.State = ActionCreate, passage.Running
 		step.Reason = passage.Because(v1.ReasonNameInDeletion,
-			"IstioRevision %s belongs to an earlier Istio %s, and is made again when it has been removed", have.Name, owner.Name)
+			"IstioRevision %s belongs to a deleted Istio %s, and is created again when the old IstioRevision is gone", have.Name, owner.Name)
 	case owner != nil && owner.UID != o.Istio.UID:
 		step.Action, step.State = ActionCreate, passage.Failed
 		step.Reason = passage.Because(v1.ReasonNameAlreadyExists,
@@ -152,7 +152,7 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	case !have.DeletionTimestamp.IsZero():
 		step.Action, step.State = ActionCreate, passage.Running
 		step.Reason = passage.Because(v1.ReasonNameInDeletion,
-			"IstioRevision %s is made again when the deletion of its namesake has finished", have.Name)
+			"IstioRevision %s is being deleted, and is created again when the deletion has finished", have.Name)
 	case owner == nil && !equality.Semantic.DeepEqual(have.Spec, want.Spec):
 		step.Action, step.State = ActionCreate, passage.Failed
 		step.Reason = passage.Because(v1.ReasonNameAlreadyExists,
@@ -162,7 +162,7 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 	case owner == nil:
 		step.Action = ActionAdopt
 		step.Reason = passage.Because(v1.ReasonRevisionOrphaned,
-			"IstioRevision %s is as Istio %s asks, and belongs to nobody", have.Name, o.Istio.Name)
+			"IstioRevision %s is as Istio %s asks, and has no owner", have.Name, o.Istio.Name)
 	case !equality.Semantic.DeepEqual(have.Written, want.Spec):
 		step.Action = ActionUpdate
 		step.Reason = passage.Because(v1.ReasonRevisionDiffers,
@@ -244,10 +244,10 @@ func revisionReadiness(revision *v1.IstioRevision) readiness {
 	switch {
 	case condition == nil:
 		return readiness{reason: v1.ReasonIstiodNotReady, message: fmt.Sprintf(
-			"IstioRevision %s has not been looked at yet", revision.Name)}
+			"IstioRevision %s is not reconciled yet", revision.Name)}
 	case condition.ObservedGeneration < revision.Generation:
 		return readiness{reason: v1.ReasonIstiodNotReady, message: fmt.Sprintf(
-			"IstioRevision %s has changed, and its control plane has not followed yet", revision.Name)}
+			"IstioRevision %s has changed and is not reconciled yet", revision.Name)}
 	case condition.Status != metav1.ConditionTrue && reconciled != nil && reconciled.Status == metav1.ConditionFalse:
 		// What keeps it from being installed tells more than that it is not.
 		return readiness{reason: v1.Reason(reconciled.Reason), message: fmt.Sprintf(

@@ -106,7 +106,7 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 	}
 	switch {
 	case plan.Hold != nil && unwritten != nil:
-		return condition(metav1.ConditionFalse, passage.Because(plan.Hold.Code, "%s; what waits is to %s %s: %s",
+		return condition(metav1.ConditionFalse, passage.Because(plan.Hold.Code, "%s; pending: %s %s: %s",
 			plan.Hold.Message, unwritten.Action, unwritten.Object, unwritten.Reason.Message))
 	case plan.Hold != nil && plan.Hold.Code == passage.Code(v1.ReasonBeingDeleted):
 		return condition(metav1.ConditionFalse, *plan.Hold)
@@ -124,7 +124,7 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 func failureReason(err error) passage.Reason {
 	switch {
 	case apierrors.IsInvalid(err):
-		return passage.Because(v1.ReasonRefused, "%v; it is tried again every 5 minutes, and at once when the spec changes", err)
+		return passage.Because(v1.ReasonRefused, "%v; retried every 5 minutes, and at once when the spec changes", err)
 	case apierrors.IsForbidden(err):
 		return passage.Because(v1.ReasonReconcileError, "%v", err)
 	}

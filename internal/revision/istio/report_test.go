@@ -31,7 +31,7 @@ func TestStatus(t *testing.T) {
 			active:     "default",
 			revisions:  v1.RevisionSummary{Total: 1},
 			reconciled: "True Reconciled: IstioRevision default is as the spec asks",
-			ready:      "False IstiodNotReady: IstioRevision default has not been looked at yet",
+			ready:      "False IstiodNotReady: IstioRevision default is not reconciled yet",
 		},
 		"what keeps the revision from being installed is told": {
 			in: observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").
@@ -104,7 +104,7 @@ func TestStatus(t *testing.T) {
 			in:    observed(makeIstio("default").paused("true")),
 			state: "Paused",
 			reconciled: "False Paused: paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio default`; " +
-				"what waits is to create IstioRevision default: Istio default asks for v1.24.0",
+				"pending: create IstioRevision default: Istio default asks for v1.24.0",
 			ready: "False ActiveRevisionNotFound: no IstioRevision has been written for this Istio; " +
 				"the condition Reconciled says why",
 		},

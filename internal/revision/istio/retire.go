@@ -20,7 +20,7 @@ func tagSteps(o Observed, target string) []passage.Step {
 		if tag.Status.IstioRevision == target || !tag.DeletionTimestamp.IsZero() {
 			continue
 		}
-		why := passage.Because(v1.ReasonFollowsIstio, "it follows Istio %s, and moves when IstioRevision %s is ready",
+		why := passage.Because(v1.ReasonFollowsIstio, "follows Istio %s; moves when IstioRevision %s is ready",
 			o.Istio.Name, target)
 		told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled))
 		if hold := installer.WhilePaused(v1.IstioRevisionTagKind, &tag); hold != nil {
@@ -81,29 +81,29 @@ func pruneStep(o Observed, revision Revision, target string, now time.Time) pass
 	active := o.revision(target)
 	switch {
 	case !revision.DeletionTimestamp.IsZero():
-		step.Reason = passage.Because(v1.ReasonBeingDeleted, "it is being uninstalled")
+		step.Reason = passage.Because(v1.ReasonBeingDeleted, "being uninstalled")
 		if lingers := installer.RemainingFinalizers(revision); lingers != nil {
 			step.Reason = *lingers
 		}
 	case !uses.Known():
 		step.Reason = passage.Because(v1.ReasonUsageCheckFailed,
-			"it stays while nobody knows who uses it: the API server refuses to show %s", strings.Join(uses.Forbidden, " and "))
+			"kept while its users are unknown: the API server refuses to list %s", strings.Join(uses.Forbidden, " and "))
 	case uses.Used() && o.countFollowingTags(revision.Name, target) == uses.Tags && uses.Namespaces+uses.Pods == 0:
 		step.Reason = passage.Because(v1.ReasonInactive,
-			"nothing but tags that move uses it; it is deleted when they have moved and its grace period is over")
+			"used only by tags that are moving; deleted when the tags have moved and the grace period is over")
 	case uses.Used():
 		step.State = passage.Skipped
-		step.Reason = passage.Because(v1.ReasonRevisionInUse, "it stays while it is in use, by %s", uses)
+		step.Reason = passage.Because(v1.ReasonRevisionInUse, "kept while in use by %s", uses)
 	case unused == nil || unused.Status != metav1.ConditionFalse:
-		step.Reason = passage.Because(v1.ReasonInactive, "whether it is in use has not been told yet")
+		step.Reason = passage.Because(v1.ReasonInactive, "its usage is not reported yet")
 	case active == nil || !revisionReadiness(active.IstioRevision).ready:
-		step.Reason = passage.Because(v1.ReasonInactive, "nothing uses it; it is deleted when IstioRevision %s is ready", target)
+		step.Reason = passage.Because(v1.ReasonInactive, "unused; deleted when IstioRevision %s is ready", target)
 	case now.Before(due):
-		step.Reason = passage.Because(v1.ReasonInactive, "nothing has used it since %s; it is deleted at %s",
+		step.Reason = passage.Because(v1.ReasonInactive, "unused since %s; deleted at %s",
 			formatTime(since), formatTime(due))
 	default:
 		step.State = passage.Pending
-		step.Reason = passage.Because(v1.ReasonInactive, "nothing has used it since %s, and IstioRevision %s is ready",
+		step.Reason = passage.Because(v1.ReasonInactive, "unused since %s, and IstioRevision %s is ready",
 			formatTime(since), target)
 	}
 	return step

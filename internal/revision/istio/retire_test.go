@@ -183,9 +183,9 @@ func TestPruningSaysWhenAndWhy(t *testing.T) {
 		}
 	}
 	want := []string{
-		"nothing has used it since 2030-01-01T12:00:00Z; it is deleted at 2030-01-01T12:00:31Z",
-		"it stays while it is in use, by 1 pod: Pod shop/cart",
-		"what was installed has been removed; it goes when others have removed their finalizers: example.com/backup",
+		"unused since 2030-01-01T12:00:00Z; deleted at 2030-01-01T12:00:31Z",
+		"kept while in use by 1 pod: Pod shop/cart",
+		"uninstalled; waiting for finalizers of other controllers: example.com/backup",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

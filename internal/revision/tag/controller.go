@@ -135,7 +135,7 @@ func follows(tag *v1.IstioRevisionTag, istio string) bool {
 func (r *reconciler) requestsMatching(ctx context.Context, match func(*v1.IstioRevisionTag) bool) []ctrl.Request {
 	var list v1.IstioRevisionTagList
 	if err := r.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the IstioRevisionTags that something concerns")
+		ctrl.LoggerFrom(ctx).Error(err, "list IstioRevisionTags to enqueue")
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {

@@ -203,7 +203,7 @@ func TestStatus(t *testing.T) {
 			state:      "NotReferencedByAnything",
 			revision:   "a",
 			reconciled: "True Reconciled: the tag points to IstioRevision a",
-			inUse:      "False NotReferencedByAnything: nothing refers to it",
+			inUse:      "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"healthy": {
 			in: floating("a").target("a", "True").release("a").with(func(o *Observed) {
@@ -220,14 +220,14 @@ func TestStatus(t *testing.T) {
 			revision: "a",
 			reconciled: "False IstiodNotReady: IstioRevision b is not ready; " +
 				"until then the tag still points to IstioRevision a",
-			inUse: "False NotReferencedByAnything: nothing refers to it",
+			inUse: "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"nothing to refer to": {
 			in:    floating("").with(func(o *Observed) { o.Istio = nil }),
 			state: "RefNotFound",
 			reconciled: "False RefNotFound: Istio default, which spec.targetRef names, does not exist; " +
 				"create it or change the reference; until then the tag points nowhere",
-			inUse: "False NotReferencedByAnything: nothing refers to it",
+			inUse: "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"what it points to is gone": {
 			in:       floating("a").with(func(o *Observed) { o.Istio, o.Current = nil, nil }),
@@ -236,14 +236,14 @@ func TestStatus(t *testing.T) {
 			reconciled: "False RefNotFound: Istio default, which spec.targetRef names, does not exist; " +
 				"create it or change the reference; until then the tag still points to IstioRevision a, which is gone, " +
 				"and pods that use the tag are refused",
-			inUse: "False NotReferencedByAnything: nothing refers to it",
+			inUse: "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"the namespace of what it points to is gone": {
 			in:         floating("a").target("a", "False").with(func(o *Observed) { o.MissingNamespace = "istio-system" }),
 			state:      "NamespaceNotFound",
 			revision:   "a",
 			reconciled: "False NamespaceNotFound: namespace istio-system of IstioRevision a does not exist; create it, and the tag goes on",
-			inUse:      "False NotReferencedByAnything: nothing refers to it",
+			inUse:      "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"the name is taken": {
 			in: floating("").target("a", "True").with(func(o *Observed) {
@@ -253,7 +253,7 @@ func TestStatus(t *testing.T) {
 			state: "NameAlreadyExists",
 			reconciled: "False NameAlreadyExists: the name is already used by IstioRevision prod (in use by 1 namespace: Namespace shop); " +
 				"the tag takes it when that is gone, or give the tag another name",
-			inUse: "False NotReferencedByAnything: nothing refers to it",
+			inUse: "False NotReferencedByAnything: nothing refers to this name",
 		},
 	}
 	for name, c := range cases {

@@ -84,7 +84,7 @@ func ForEach(ctx context.Context, reader client.Reader, kind client.ObjectList, 
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("list every %s to see what it uses: %w", kindOf(kind), err)
+		return fmt.Errorf("list every %s to track usage: %w", kindOf(kind), err)
 	}
 	return nil
 }

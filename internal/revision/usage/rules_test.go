@@ -246,7 +246,7 @@ func TestRules(t *testing.T) {
 
 func orUnused(text string) string {
 	if text == "" {
-		return "NotReferencedByAnything: nothing refers to it"
+		return "NotReferencedByAnything: nothing refers to this name"
 	}
 	return text
 }

@@ -174,12 +174,12 @@ func TestWaitForSync(t *testing.T) {
 		}
 
 		err := syncing.WaitForSync(short())
-		want := "see who uses revisions and tags: nothing heard yet of kind Pod, IstioRevisionTag: context deadline exceeded"
+		want := "track usage of revisions and tags: not synced yet: Pod, IstioRevisionTag: context deadline exceeded"
 		if err == nil || err.Error() != want {
 			t.Errorf("waited in vain: %v", err)
 		}
 		close(pods)
-		want = "see who uses revisions and tags: nothing heard yet of kind IstioRevisionTag: context deadline exceeded"
+		want = "track usage of revisions and tags: not synced yet: IstioRevisionTag: context deadline exceeded"
 		if err := syncing.WaitForSync(short()); err == nil || err.Error() != want {
 			t.Errorf("waited in vain: %v", err)
 		}

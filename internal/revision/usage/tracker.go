@@ -52,11 +52,11 @@ func NewTracker(ctx context.Context, informers, tags cache.Informers) (*Tracker,
 	} {
 		informer, err := f.from.GetInformer(ctx, f.object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return nil, fmt.Errorf("cache each %s to see what it uses: %w", f.kind, err)
+			return nil, fmt.Errorf("cache every %s to track usage: %w", f.kind, err)
 		}
 		registration, err := informer.AddEventHandler(handlers[f.kind])
 		if err != nil {
-			return nil, fmt.Errorf("follow each %s to see what it uses: %w", f.kind, err)
+			return nil, fmt.Errorf("watch every %s to track usage: %w", f.kind, err)
 		}
 		t.kinds = append(t.kinds, watchedKind{f.kind, registration.HasSyncedChecker()})
 	}
@@ -86,7 +86,7 @@ func (t *Tracker) waitForSync(ctx context.Context) error {
 		select {
 		case <-f.synced.Done():
 		case <-ctx.Done():
-			return fmt.Errorf("see who uses revisions and tags: nothing heard yet of kind %s: %w",
+			return fmt.Errorf("track usage of revisions and tags: not synced yet: %s: %w",
 				strings.Join(t.unsyncedKinds(), ", "), context.Cause(ctx))
 		}
 	}
@@ -146,7 +146,7 @@ func (t *Tracker) handler(kind string, enter func(object any) []change, remove f
 		DeleteFunc: func(object any) {
 			key, err := toolscache.DeletionHandlingObjectToName(object)
 			if err != nil {
-				utilruntime.HandleError(fmt.Errorf("see what was deleted: %w", err))
+				utilruntime.HandleError(fmt.Errorf("handle a deletion event: %w", err))
 				return
 			}
 			t.update(kind, func() []change { return remove(key) })

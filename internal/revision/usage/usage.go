@@ -73,7 +73,7 @@ func (u Usage) String() string {
 		}
 	}
 	if len(counts) == 0 {
-		return "nothing refers to it"
+		return "nothing refers to this name"
 	}
 	if last := len(counts) - 1; last > 0 {
 		counts = []string{strings.Join(counts[:last], ", "), counts[last]}
@@ -90,7 +90,7 @@ func (u Usage) Condition() (status metav1.ConditionStatus, reason v1.Reason, mes
 	switch {
 	case !u.Known():
 		return metav1.ConditionUnknown, v1.ReasonUsageCheckFailed, fmt.Sprintf(
-			"who uses it is not known, because the API server refuses to show %s; let the operator list and watch them everywhere again, "+
+			"usage is unknown, because the API server refuses to list %s; grant the operator list and watch on these in all namespaces, "+
 				"as the Fairlead chart does. Until then no revision is pruned", strings.Join(u.Forbidden, " and "))
 	case u.Namespaces > 0 || u.Pods > 0:
 		return metav1.ConditionTrue, v1.ReasonReferencedByWorkloads, u.String()

@@ -17,7 +17,7 @@ func TestCondition(t *testing.T) {
 		reason v1.Reason
 		want   string
 	}{
-		"nothing": {Usage{}, "False", "NotReferencedByAnything", "nothing refers to it"},
+		"nothing": {Usage{}, "False", "NotReferencedByAnything", "nothing refers to this name"},
 		"a namespace": {
 			Usage{Namespaces: 1, Names: five[:1]}, "True", "ReferencedByWorkloads",
 			"1 namespace: Namespace a",

@@ -131,7 +131,7 @@ func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*R
 		w.recordRelabelTime()
 		w.recordRelabel(seen.UID, step.To)
 	}
-	return w.classifyError(o, err, seen.UID, choiceOf(seen), "move the label of namespace %s", step.Object.Name)
+	return w.classifyError(o, err, seen.UID, choiceOf(seen), "change the label of namespace %s", step.Object.Name)
 }
 
 // move restarts a Deployment on the target.
@@ -148,7 +148,7 @@ func (w *writer) recordOutcome(ctx context.Context, o Observed, e endedMove) err
 		w.unwritten[e.UID] = e.mark
 		w.mu.Unlock()
 	}
-	_, err = w.classifyError(o, err, e.UID, versionOf(e.Deployment), "write down how the move of Deployment %s/%s has ended", e.Namespace, e.Name)
+	_, err = w.classifyError(o, err, e.UID, versionOf(e.Deployment), "record the outcome of moving Deployment %s/%s", e.Namespace, e.Name)
 	return err
 }
 

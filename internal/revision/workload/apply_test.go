@@ -100,10 +100,10 @@ func TestErrorsOfWrites(t *testing.T) {
 		"conflict":        {apierrors.NewConflict(deployments, "cart", errors.New("later")), time.Hour, true, ""},
 		"too many":        {apierrors.NewTooManyRequests("slow down", 1), time.Hour, true, ""},
 		"nobody answers":  {errors.New("connection refused"), time.Hour, true, ""},
-		"forbidden":       {apierrors.NewForbidden(deployments, "cart", errors.New("by policy")), 0, false, `Refused: the API server refused it: deployments "cart" is forbidden: by policy`},
-		"invalid":         {apierrors.NewBadRequest("no"), 0, false, "Refused: the API server refused it: no"},
+		"forbidden":       {apierrors.NewForbidden(deployments, "cart", errors.New("by policy")), 0, false, `Refused: the API server refused the change: deployments "cart" is forbidden: by policy`},
+		"invalid":         {apierrors.NewBadRequest("no"), 0, false, "Refused: the API server refused the change: no"},
 		"broken":          {broken, transientTimeout - time.Second, true, ""},
-		"broken for long": {broken, transientTimeout, false, "Refused: the API server refused it: Internal error occurred: webhook is down"},
+		"broken for long": {broken, transientTimeout, false, "Refused: the API server refused the change: Internal error occurred: webhook is down"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func TestCondition(t *testing.T) {
 			i.Status.Conditions = []metav1.Condition{{Type: string(v1.ConditionWorkloadsMigrated), Status: status}}
 		})
 	}
-	const disabled = "False MigrationDisabled: workloads stay where they are: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves them"
+	const disabled = "False MigrationDisabled: workloads are not moved: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves workloads"
 	cases := map[string]struct {
 		parts []part
 		want  string // empty: none
@@ -42,7 +42,7 @@ func TestCondition(t *testing.T) {
 			"False RevisionNotActive: Istio default has no active revision yet",
 		},
 		"others are waited for": {
-			[]part{elsewhere("shop/cart")}, "False BatchSettles: Deployment shop/cart is on its way to default-v1-24-0, and is waited for",
+			[]part{elsewhere("shop/cart")}, "False BatchSettles: waiting for Deployment shop/cart, which is moving to default-v1-24-0",
 		},
 		"failed": {
 			[]part{shop, migrating, broken},

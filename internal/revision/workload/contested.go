@@ -38,7 +38,7 @@ func (w *writer) contestedRefusal(o Observed, seen inventory.Namespace, step pas
 		return nil
 	}
 	return w.recordRefusal(o, seen.UID, choiceOf(seen), time.Time{}, passage.Because(v1.ReasonContested,
-		"its label was moved to %s %d times, and somebody sets it back to %s each time; change it where that comes from, such as a manifest in git",
+		"label was moved to %s %d times, and another client sets it back to %s each time; change the label at its source, such as a manifest in git",
 		step.To, turns, step.From))
 }
 

@@ -161,7 +161,7 @@ func (r *reconciler) debounce(ctx context.Context, istio string) time.Duration {
 func (r *reconciler) migratingIstios(ctx context.Context) []ctrl.Request {
 	var istios v1.IstioList
 	if err := r.cache.List(ctx, &istios, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the Istios that workloads concern")
+		ctrl.LoggerFrom(ctx).Error(err, "list Istios that move workloads")
 	}
 	var requests []ctrl.Request
 	for i := range istios.Items {
@@ -229,7 +229,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, errors.Join(applyErr, err)
 	case applyErr != nil:
 		// Not to be put off for longer and longer: time runs for what is underway.
-		ctrl.LoggerFrom(ctx).Error(applyErr, "what could not be written is tried again")
+		ctrl.LoggerFrom(ctx).Error(applyErr, "a write failed and is retried")
 		again = failureRequeueDelay
 	}
 	return ctrl.Result{RequeueAfter: r.requeueAfter(o, d, again)}, nil
@@ -347,7 +347,7 @@ func (r *reconciler) writeStatus(ctx context.Context, istio *v1.Istio, status *v
 	err := r.client.Status().Apply(ctx, statusConfigurationOf(istio, status, condition),
 		client.FieldOwner(v1.FieldOwnerMigration), client.ForceOwnership)
 	if err != nil {
-		return fmt.Errorf("write how far the workloads of Istio %s are: %w", istio.Name, err)
+		return fmt.Errorf("write the migration status of Istio %s: %w", istio.Name, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

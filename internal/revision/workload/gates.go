@@ -41,7 +41,7 @@ func whileDisabled(p planner) *passage.Reason {
 		return nil
 	}
 	return passage.Hold(v1.ReasonMigrationDisabled,
-		"workloads stay where they are: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves them")
+		"workloads are not moved: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves workloads")
 }
 
 func unlessRevisionBased(p planner) *passage.Reason {
@@ -75,7 +75,7 @@ func aboveMaxVersion(p planner) *passage.Reason {
 	version, err := semver.StrictNewVersion(strings.TrimPrefix(p.Target.Version, "v"))
 	if err != nil {
 		return passage.Hold(v1.ReasonMaxVersionExceeded,
-			"whether version %q is within batched.maxVersion %s cannot be told: %v", p.Target.Version, settings.MaxVersion, err)
+			"cannot compare version %q with batched.maxVersion %s: %v", p.Target.Version, settings.MaxVersion, err)
 	}
 	if version.GreaterThan(settings.MaxVersion) {
 		return passage.Hold(v1.ReasonMaxVersionExceeded,
@@ -96,7 +96,7 @@ func untilTagsMoved(p planner) *passage.Reason {
 				told.Status == metav1.ConditionFalse {
 				why = ": " + told.Message
 			}
-			return passage.Hold(v1.ReasonTagNotMoved, "IstioRevisionTag %s has yet to move to %s%s", tag.Name, p.Target.Name, why)
+			return passage.Hold(v1.ReasonTagNotMoved, "IstioRevisionTag %s has not moved yet to %s%s", tag.Name, p.Target.Name, why)
 		}
 	}
 	return nil
@@ -121,8 +121,8 @@ func untilBatchSettles(p planner) *passage.Reason {
 	}
 	first := deploymentObject(p.toOtherRevision[0].Namespace, p.toOtherRevision[0].Name)
 	if len(p.toOtherRevision) == 1 {
-		return passage.Hold(v1.ReasonBatchSettles, "%s is on its way to %s, and is waited for", first, p.otherRevision)
+		return passage.Hold(v1.ReasonBatchSettles, "waiting for %s, which is moving to %s", first, p.otherRevision)
 	}
-	return passage.Hold(v1.ReasonBatchSettles, "%s and %d more are on their way to %s, and are waited for",
+	return passage.Hold(v1.ReasonBatchSettles, "waiting for %s and %d more, which are moving to %s",
 		first, len(p.toOtherRevision)-1, p.otherRevision)
 }

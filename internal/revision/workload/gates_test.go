@@ -53,7 +53,7 @@ func TestGates(t *testing.T) {
 		{"the Istio is being deleted", deletedIstio, v1.ReasonBeingDeleted, "Istio default is being deleted; nothing more is moved"},
 		{
 			"the strategy is not set", switchedOff, v1.ReasonMigrationDisabled,
-			"workloads stay where they are: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves them",
+			"workloads are not moved: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves workloads",
 		},
 		{
 			"there is only ever one revision", inPlaceIstio, v1.ReasonNotRevisionBased,
@@ -77,11 +77,11 @@ func TestGates(t *testing.T) {
 		},
 		{
 			"a tag has yet to move", waitsForTag, v1.ReasonTagNotMoved,
-			"IstioRevisionTag prod has yet to move to default-v1-26-0",
+			"IstioRevisionTag prod has not moved yet to default-v1-26-0",
 		},
 		{
 			"a batch to another revision is underway", elsewhere("shop/cart"), v1.ReasonBatchSettles,
-			"Deployment shop/cart is on its way to default-v1-24-0, and is waited for",
+			"waiting for Deployment shop/cart, which is moving to default-v1-24-0",
 		},
 	}
 	for i, gate := range gates {
@@ -113,7 +113,7 @@ func TestGateDetails(t *testing.T) {
 	}{
 		"no migration in the spec at all": {
 			[]part{with(func(i *v1.Istio) { i.Spec.UpdateStrategy.WorkloadMigration = nil })},
-			"MigrationDisabled: workloads stay where they are: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves them",
+			"MigrationDisabled: workloads are not moved: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves workloads",
 		},
 		"a strategy that nobody knows is not taken for none": {
 			[]part{with(func(i *v1.Istio) { i.Spec.UpdateStrategy.WorkloadMigration.Strategy = "Canary" })},
@@ -124,21 +124,21 @@ func TestGateDetails(t *testing.T) {
 		"a tag that is fixed":               {[]part{usesTag, tag("prod", "IstioRevision/"+old, old)}, ""},
 		"a tag of another Istio":            {[]part{usesTag, tag("prod", "Istio/other", foreign24)}, ""},
 		"a tag that nobody uses":            {[]part{tag("prod", "Istio/default", old)}, ""},
-		"a tag that leads nowhere yet":      {[]part{usesTag, tag("prod", "Istio/default", "")}, "TagNotMoved: IstioRevisionTag prod has yet to move to default-v1-26-0"},
+		"a tag that leads nowhere yet":      {[]part{usesTag, tag("prod", "Istio/default", "")}, "TagNotMoved: IstioRevisionTag prod has not moved yet to default-v1-26-0"},
 		"a paused tag is not waited for":    {[]part{usesTag, tag("prod", "Istio/default", old, pausedTag)}, ""},
 		"nor one that cannot have its name": {[]part{tag("prod", "Istio/default", "", unreconciled(v1.ReasonNameAlreadyExists, "taken"))}, ""},
 		"nor a tag that is being deleted":   {[]part{usesTag, tag("prod", "Istio/default", old, deletedTag)}, ""},
 		"a tag that cannot move says itself why": {
 			[]part{usesTag, tag("prod", "Istio/default", old, unreconciled(v1.ReasonReconcileError, "webhook refused"))},
-			"TagNotMoved: IstioRevisionTag prod has yet to move to default-v1-26-0: webhook refused",
+			"TagNotMoved: IstioRevisionTag prod has not moved yet to default-v1-26-0: webhook refused",
 		},
 		"a tag that only pods use": {
 			[]part{tag("prod", "Istio/default", old), namespace("shop", ""), deploy("shop/cart", podLabels(rev("prod")), runs(old, 2))},
-			"TagNotMoved: IstioRevisionTag prod has yet to move to default-v1-26-0",
+			"TagNotMoved: IstioRevisionTag prod has not moved yet to default-v1-26-0",
 		},
 		"several on their way elsewhere": {
 			[]part{elsewhere("shop/cart"), elsewhere("shop/pay"), elsewhere("web/front")},
-			"BatchSettles: Deployment shop/cart and 2 more are on their way to default-v1-24-0, and are waited for",
+			"BatchSettles: waiting for Deployment shop/cart and 2 more, which are moving to default-v1-24-0",
 		},
 		"one that has arrived elsewhere is not waited for": {
 			[]part{deploy("shop/cart", runs(old, 2), since("NewReplicaSetAvailable", 30), moved(0, 1, func(m *Mark) { m.Target = old }))}, "",
@@ -234,7 +234,7 @@ func TestVersionComparisonLogic(t *testing.T) {
 		// Nobody can tell whether such a version is within a bound, so it is taken not to be.
 		check(t, []row{{"v1.24.0", "nightly", "1.26.0"}, {"v1.24.0", "v1.26", "1.26.0"}, {"v1.24.0", "1.26.0.1", "1.26.0"}}, false)
 		want := passage.Because(v1.ReasonMaxVersionExceeded,
-			`whether version "nightly" is within batched.maxVersion 1.26.0 cannot be told: invalid semantic version`)
+			`cannot compare version "nightly" with batched.maxVersion 1.26.0: invalid semantic version`)
 		got := holdOf(observed(maxVersion("1.26.0"), func(o *Observed) { o.Target.Version = "nightly" }))
 		if diff := cmp.Diff(&want, got); diff != "" {
 			t.Errorf("malformed version (-want +got):\n%s", diff)

@@ -106,7 +106,7 @@ func (o Observed) matchNames() map[string]nameMatch {
 func describeOwner(revision *v1.IstioRevision) string {
 	owner := metav1.GetControllerOfNoCopy(revision)
 	if owner == nil {
-		return fmt.Sprintf("IstioRevision %s, which belongs to nobody", revision.Name)
+		return fmt.Sprintf("IstioRevision %s, which has no owner", revision.Name)
 	}
 	return fmt.Sprintf("IstioRevision %s, which belongs to %s %s", revision.Name, owner.Kind, owner.Name)
 }
@@ -130,7 +130,7 @@ func tagHold(tag *v1.IstioRevisionTag) *string {
 		return &why
 	}
 	if lostName(tag.Status.Conditions) {
-		why := "cannot have its name"
+		why := "has a name that is taken by an IstioRevision"
 		return &why
 	}
 	return nil

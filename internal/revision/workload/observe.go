@@ -69,7 +69,7 @@ func (o Observed) activeTarget() Target {
 		return Target{Hold: passage.Hold(v1.ReasonRevisionNotActive, "Istio %s has no active revision yet", o.Istio.Name)}
 	case o.Istio.Status.ObservedGeneration < o.Istio.Generation:
 		return Target{Name: name, Hold: passage.Hold(v1.ReasonRevisionNotActive,
-			"the spec of Istio %s has changed, and what it asks for is not known yet", o.Istio.Name)}
+			"the spec of Istio %s has changed and is not reconciled yet", o.Istio.Name)}
 	case revision == nil:
 		return Target{Name: name, Hold: passage.Hold(v1.ReasonRevisionNotActive,
 			"IstioRevision %s, the active one, does not exist", name)}

@@ -186,7 +186,7 @@ func (p planner) namespaceSteps() []passage.Step {
 		step := passage.Step{
 			Object: passage.Object{APIVersion: "v1", Kind: kindNamespace, Name: name},
 			Action: ActionRelabel, From: choice.Name, To: p.Target.Name, State: passage.Pending,
-			Reason: passage.Because(v1.ReasonNamesOldRevision, "its label %s names it", choice.Label),
+			Reason: passage.Because(v1.ReasonNamesOldRevision, "selected by label %s", choice.Label),
 		}
 		if why, refused := p.Refused[p.Inventory.Namespaces[name].UID]; refused {
 			step.State, step.Reason, step.EndedAt = passage.Failed, why.Reason, why.At
@@ -269,7 +269,7 @@ func (p planner) startedStep(d *appsv1.Deployment, far outcome, mark Mark) *pass
 		if !mark.Run.Equal(p.run) {
 			return nil
 		}
-		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "it runs on %s", p.Target.Name)
+		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "its pods run on %s", p.Target.Name)
 	case passage.Failed:
 		step.Reason = *far.reason
 	}
@@ -291,18 +291,18 @@ func (p planner) unmanagedWorkloads() []passage.Step {
 		if len(old) == 0 {
 			continue
 		}
-		how := "restart it when its own label names " + p.Target.Name
+		how := "restart it when its pods' label names " + p.Target.Name
 		choice := usage.Choose(p.Inventory.Namespaces[workload.Namespace].Labels, nil)
 		switch means := p.matchOf(choice.Name); {
 		case p.leadsToTarget(choice):
-			how = "it moves at its next restart"
+			how = "its next restart picks up the revision"
 		case choice.OfNamespace && means.description != "":
-			how = "its namespace chooses " + means.description
+			how = "its namespace selects " + means.description
 		}
 		steps = append(steps, passage.Step{
 			Object: passage.Object{APIVersion: workload.APIVersion, Kind: workload.Kind, Namespace: workload.Namespace, Name: workload.Name},
 			Action: ActionStay, From: names(old), To: p.Target.Name, State: passage.Skipped,
-			Reason: passage.Because(v1.ReasonKindNotMoved, "a %s is not moved; %s", workload.Kind, how),
+			Reason: passage.Because(v1.ReasonKindNotMoved, "%s is not restarted by Fairlead; %s", workload.Kind, how),
 		})
 	}
 	slices.SortFunc(steps, func(a, b passage.Step) int {

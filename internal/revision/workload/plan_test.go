@@ -46,7 +46,7 @@ func TestMovedBefore(t *testing.T) {
 		},
 		"done": {
 			[]part{migrating}, []option{arrived(1850), moved(1800, 2)},
-			"Done restart, batch 2, 2/2 ready, until 30m51s, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done restart, batch 2, 2/2 ready, until 30m51s, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"failed": {
 			[]part{migrating}, []option{halfway, moved(1000, 2)},
@@ -58,23 +58,23 @@ func TestMovedBefore(t *testing.T) {
 		},
 		"an unreadable mark is none": {
 			[]part{migrating}, []option{runs(old, 2), annotated(v1.AnnotationMigration, "?")},
-			"Pending restart, OnOldRevision: its pods run it still", false,
+			"Pending restart, OnOldRevision: its pods still run the old revision", false,
 		},
 		"the mark of another Istio is none": {
 			[]part{migrating}, []option{runs(old, 2), moved(1800, 2, func(m *Mark) { m.Istio = "other" })},
-			"Pending restart, OnOldRevision: its pods run it still", false,
+			"Pending restart, OnOldRevision: its pods still run the old revision", false,
 		},
 		"the mark of another target": {
 			[]part{migrating}, []option{runs(old, 2), moved(0, 2, func(m *Mark) { m.Target = old })},
-			"Pending restart, OnOldRevision: its pods run it still", false,
+			"Pending restart, OnOldRevision: its pods still run the old revision", false,
 		},
 		"label of its own, moved while there was nothing to restart": {
 			[]part{migrating}, []option{replicas(0), says("0 of 0 new, 0 ready"), moved(1800, 0, relabelled)},
-			"Done relabel, until 30m0s, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done relabel, until 30m0s, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"and scaled up since, not ready yet": {
 			[]part{migrating}, []option{runs(target, 2), says("2 of 2 new, 0 ready"), since("ReplicaSetUpdated", 1890), moved(10, 0, relabelled)},
-			"Done relabel, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done relabel, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"a priority that was changed since is the one that counts": {
 			[]part{migrating}, []option{halfway, moved(1800, 2), annotated(v1.AnnotationMigrationBatch, "7")},
@@ -84,15 +84,15 @@ func TestMovedBefore(t *testing.T) {
 		// Its batch is over, so it was done.
 		"rolled out again after its batch": {
 			[]part{migrating, next}, []option{rolling, moved(0, 2)},
-			"Done restart, batch 2, until 30m0s, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done restart, batch 2, until 30m0s, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"rolled out again after its batch, in vain": {
 			[]part{migrating, next}, []option{rolling, since("ProgressDeadlineExceeded", 1700), moved(0, 2)},
-			"Done restart, batch 2, until 30m0s, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done restart, batch 2, until 30m0s, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"its batch had settled before the next one was opened, whenever it was rolled out last": {
 			[]part{migrating, next}, []option{arrived(1850), moved(0, 2)},
-			"Done restart, batch 2, until 30m0s, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done restart, batch 2, until 30m0s, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"failed, and its batch is over": {
 			[]part{migrating, next}, []option{halfway, moved(0, 2, gaveUp)},
@@ -106,11 +106,11 @@ func TestMovedBefore(t *testing.T) {
 		// The migration is over.
 		"rolled out again after the migration": {
 			[]part{migrated(v1.WorkloadMigrationStateCompleted, 900)}, []option{rolling, moved(0, 2)},
-			"Done restart, batch 2, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done restart, batch 2, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"scaled down and up again after the migration": {
 			[]part{migrated(v1.WorkloadMigrationStateCompleted, 900)}, []option{runs(target, 1), undated, says("1 of 1 new, 0 ready"), moved(0, 2)},
-			"Done restart, batch 2, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done restart, batch 2, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"taken back after the migration": {
 			[]part{migrated(v1.WorkloadMigrationStateCompleted, 900)}, []option{podLabels(rev(old)), runs(old, 2), since("NewReplicaSetAvailable", 1800), moved(0, 2)},
@@ -118,11 +118,11 @@ func TestMovedBefore(t *testing.T) {
 		},
 		"being taken back after the migration": {
 			[]part{migrated(v1.WorkloadMigrationStateCompleted, 900)}, []option{podLabels(rev(old)), runs(old, 1), runs(target, 2), says("1 of 3 new, 2 ready"), since("ReplicaSetUpdated", 1899), changed, moved(0, 2)},
-			"Done restart, batch 2, RunsOnTarget: it runs on default-v1-26-0", false,
+			"Done restart, batch 2, RunsOnTarget: its pods run on default-v1-26-0", false,
 		},
 		"taken back, and to be left alone": {
 			[]part{migrated(v1.WorkloadMigrationStateCompleted, 900)}, []option{podLabels(rev(old)), runs(old, 2), since("NewReplicaSetAvailable", 1800), moved(0, 2), skipped},
-			"Skipped stay, SkippedByAnnotation: its annotation sailoperator.io/skip-migration says so", false,
+			"Skipped stay, SkippedByAnnotation: annotation sailoperator.io/skip-migration is set", false,
 		},
 		"taken out of the mesh after the migration": {
 			[]part{migrated(v1.WorkloadMigrationStateCompleted, 900)}, []option{podLabels("sidecar.istio.io/inject=false"), runs("", 2), since("NewReplicaSetAvailable", 1800), moved(0, 2)},
@@ -151,17 +151,17 @@ func TestMovedBefore(t *testing.T) {
 		},
 		"gone back by itself while the target was another one": {
 			[]part{migrating}, []option{runs(old, 2), since("NewReplicaSetAvailable", -1000), moved(-4500, 2, earlierRun)},
-			"Pending restart, OnOldRevision: its pods run it still", false,
+			"Pending restart, OnOldRevision: its pods still run the old revision", false,
 		},
 
 		// Tried again.
 		"retried": {
 			[]part{migrating, retried}, []option{runs(old, 1), runs(target, 1), moved(0, 2, gaveUp)},
-			"Pending restart, Retried: it is tried again after it failed: not ready in time", false,
+			"Pending restart, Retried: retried after it failed: not ready in time", false,
 		},
 		"retried, with pods on the target that are not ready": {
 			[]part{migrating, retried}, []option{runs(target, 2), says("2 of 2 new, 1 ready"), since("ProgressDeadlineExceeded", 600), moved(0, 2, gaveUp)},
-			"Pending restart, Retried: it is tried again after it failed: not ready in time", false,
+			"Pending restart, Retried: retried after it failed: not ready in time", false,
 		},
 		"retried, and it has failed again": {
 			[]part{migrating, retried}, []option{halfway, moved(1100, 2, func(m *Mark) { gaveUp(m); m.Retry = request })},
@@ -169,11 +169,11 @@ func TestMovedBefore(t *testing.T) {
 		},
 		"retried, and there is no need": {
 			[]part{migrating, retried}, []option{arrived(800), moved(0, 2, gaveUp)},
-			"Done restart, batch 2, 2/2 ready, until 31m40s, RunsOnTarget: it runs on default-v1-26-0", true,
+			"Done restart, batch 2, 2/2 ready, until 31m40s, RunsOnTarget: its pods run on default-v1-26-0", true,
 		},
 		"retried, and to be left alone now": {
 			[]part{migrating, retried}, []option{runs(old, 2), moved(0, 2, failed), skipped},
-			"Skipped stay, SkippedByAnnotation: its annotation sailoperator.io/skip-migration says so; it moves at its next restart", false,
+			"Skipped stay, SkippedByAnnotation: annotation sailoperator.io/skip-migration is set; its next restart picks up the revision", false,
 		},
 		"retried once, and the request is gone": {
 			[]part{migrating}, []option{halfway, moved(1100, 2, func(m *Mark) { gaveUp(m); m.Retry = request })},
@@ -300,7 +300,7 @@ func TestTarget(t *testing.T) {
 		"ready": {func(*Observed) {}, Target{Name: target, Version: "v1.26.0"}},
 		"a spec that nobody has looked at yet": {
 			func(o *Observed) { o.Istio.Generation = 2 },
-			Target{Name: target, Hold: passage.Hold(v1.ReasonRevisionNotActive, "the spec of Istio default has changed, and what it asks for is not known yet")},
+			Target{Name: target, Hold: passage.Hold(v1.ReasonRevisionNotActive, "the spec of Istio default has changed and is not reconciled yet")},
 		},
 		"a revision that does not exist": {
 			only(old),

@@ -72,7 +72,7 @@ func (w *writer) classifyError(o Observed, err error, uid types.UID, version, do
 		}
 	}
 	delete(w.transient, uid)
-	return w.recordRefusal(o, uid, version, now.Add(dryRunInterval), passage.Because(v1.ReasonRefused, "the API server refused it: %v", err)), nil
+	return w.recordRefusal(o, uid, version, now.Add(dryRunInterval), passage.Because(v1.ReasonRefused, "the API server refused the change: %v", err)), nil
 }
 
 func (w *writer) recordRefusal(o Observed, uid types.UID, version string, due time.Time, why passage.Reason) *Refusal {

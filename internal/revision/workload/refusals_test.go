@@ -116,8 +116,8 @@ func TestContest(t *testing.T) {
 		}
 	}
 	failures := decide(o, now).Plan.Failures()
-	const want = "its label was moved to default-v1-26-0 3 times, and somebody sets it back to default-v1-24-0 each time; " +
-		"change it where that comes from, such as a manifest in git"
+	const want = "label was moved to default-v1-26-0 3 times, and another client sets it back to default-v1-24-0 each time; " +
+		"change the label at its source, such as a manifest in git"
 	if len(failures) != 1 || failures[0].Object.Kind != kindNamespace || failures[0].Reason.Message != want {
 		t.Errorf("it tells %+v", failures)
 	}

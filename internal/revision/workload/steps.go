@@ -35,16 +35,16 @@ func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step
 	switch {
 	case failed != nil:
 		step.From = failed.From
-		step.Reason = passage.Because(v1.ReasonRetried, "it is tried again after it failed: %s", failed.Reason.Message)
+		step.Reason = passage.Because(v1.ReasonRetried, "retried after it failed: %s", failed.Reason.Message)
 	case p.isBehind(w):
 		step.Reason = p.whyBehind(w)
 	case p.wasMovedByOthers(w):
 		step.State = passage.Done
-		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "somebody else has restarted it on %s", p.Target.Name)
+		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "restarted by another client on %s", p.Target.Name)
 		return step
 	case p.hasLostSidecars(w):
 		step.State, step.Action, step.From = passage.Skipped, ActionStay, "no sidecar"
-		step.Reason = passage.Because(v1.ReasonNoSidecar, "it has pods without a sidecar; they get one of %s at the next restart", p.Target.Name)
+		step.Reason = passage.Because(v1.ReasonNoSidecar, "some pods have no sidecar; the next restart injects that of %s", p.Target.Name)
 		return step
 	default:
 		return nil
@@ -150,39 +150,39 @@ func (p planner) whyBehind(w workload) passage.Reason {
 	}
 	switch {
 	case p.rewritesLabel(w):
-		return passage.Because(code, "its own label names it")
+		return passage.Because(code, "selected by the pod label")
 	case w.match.revisionMatch == following:
 		return passage.Because(code, "through IstioRevisionTag %s", w.choice.Name)
 	case w.match.revisionMatch == outdated:
-		return passage.Because(code, "its namespace's label names it")
+		return passage.Because(code, "selected by the namespace label")
 	}
-	return passage.Because(code, "its pods run it still")
+	return passage.Because(code, "its pods still run the old revision")
 }
 
 // skipReason is why a workload is left alone although it is behind, or nil.
 func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 	next := ""
 	if p.leadsToTarget(w.choice) && !w.ownLabel {
-		next = "; it moves at its next restart"
+		next = "; its next restart picks up the revision"
 	}
 	switch {
 	case asked.skip:
-		return passage.Hold(v1.ReasonSkippedByUser, "its annotation %s says so%s", v1.AnnotationSkipMigration, next)
+		return passage.Hold(v1.ReasonSkippedByUser, "annotation %s is set%s", v1.AnnotationSkipMigration, next)
 	case w.Spec.Paused:
-		return passage.Hold(v1.ReasonDeploymentPaused, "its spec.paused is set%s", next)
+		return passage.Hold(v1.ReasonDeploymentPaused, "spec.paused is set%s", next)
 	case w.choice.Name == "":
-		return passage.Hold(v1.ReasonInjectionOff, "injection is off for it, and its pods keep their sidecars of %s until they are restarted",
+		return passage.Hold(v1.ReasonInjectionOff, "injection is disabled; its pods keep the sidecar of %s until a restart",
 			names(w.old))
 	}
 	switch w.match.revisionMatch {
 	case pinned:
 		return passage.Hold(v1.ReasonPinnedByTag, "pinned by %s", w.match.description)
 	case held:
-		return passage.Hold(v1.ReasonTagNotMoved, "it uses %s", w.match.description)
+		return passage.Hold(v1.ReasonTagNotMoved, "uses %s", w.match.description)
 	case foreign:
-		return passage.Hold(v1.ReasonChoosesAnother, "its label %s chooses %s", w.choice.Label, w.match.description)
+		return passage.Hold(v1.ReasonChoosesAnother, "label %s selects %s", w.choice.Label, w.match.description)
 	case unknown:
-		return passage.Hold(v1.ReasonUnknownRevision, "its label %s names %s, which is neither a revision nor a tag; correct the label",
+		return passage.Hold(v1.ReasonUnknownRevision, "label %s names %s, which is neither a revision nor a tag; correct the label",
 			w.choice.Label, w.choice.Name)
 	}
 	return nil
@@ -194,7 +194,7 @@ func (p planner) refusalReason(w workload) *passage.Reason {
 		return &why.Reason
 	}
 	if why, found := p.Refused[p.Inventory.Namespaces[w.Namespace].UID]; found && w.match.revisionMatch == outdated && w.choice.OfNamespace {
-		return passage.Hold(v1.ReasonNamespaceRefused, "the label of namespace %s could not be moved: %s", w.Namespace, why.Message)
+		return passage.Hold(v1.ReasonNamespaceRefused, "the label of namespace %s could not be changed: %s", w.Namespace, why.Message)
 	}
 	return nil
 }
@@ -205,9 +205,9 @@ func (p planner) noRestartReason(w workload) *passage.Reason {
 		return nil
 	}
 	if len(w.pods) == 0 || ptr.Deref(w.Spec.Replicas, 1) == 0 {
-		return passage.Hold(v1.ReasonNoPods, "it has no pods; those to come start on %s", p.Target.Name)
+		return passage.Hold(v1.ReasonNoPods, "it has no pods; new pods start on %s", p.Target.Name)
 	}
-	return passage.Hold(v1.ReasonNoSidecar, "its pods have no sidecar; they get one of %s at the next restart", p.Target.Name)
+	return passage.Hold(v1.ReasonNoSidecar, "its pods have no sidecar; the next restart injects that of %s", p.Target.Name)
 }
 
 // hasLostSidecars holds for a workload that was moved before and is chosen for the target, but has pods that were made while
@@ -225,7 +225,7 @@ func (p planner) onTargetReason(w workload) *passage.Reason {
 	if p.podsChooseOutdated(w) || len(otherRevisions(w.pods, p.Target.Name)) > 0 || w.pods[p.Target.Name] == 0 {
 		return nil
 	}
-	return passage.Hold(v1.ReasonRunsOnTarget, "its pods run on %s already", p.Target.Name)
+	return passage.Hold(v1.ReasonRunsOnTarget, "its pods already run on %s", p.Target.Name)
 }
 
 // wasMovedByOthers holds for a workload that was there when the migration began and has come to the target since, without

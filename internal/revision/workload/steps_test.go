@@ -23,8 +23,8 @@ func told(plan passage.Plan) []string {
 }
 
 const (
-	moveNamespace = `Pending relabel Namespace shop from "default-v1-24-0", NamesOldRevision: its label istio.io/rev names it`
-	nextRestart   = "; it moves at its next restart"
+	moveNamespace = `Pending relabel Namespace shop from "default-v1-24-0", NamesOldRevision: selected by label istio.io/rev`
+	nextRestart   = "; its next restart picks up the revision"
 )
 
 // TestWhoMoves has a row for all that labels, tags, annotations and pods can say about a Deployment.
@@ -37,40 +37,40 @@ func TestWhoMoves(t *testing.T) {
 		// Whose pods run, or whose labels name, another revision of this Istio.
 		"label of the namespace": {
 			[]part{labelledShop, deploy("shop/cart", runs(old, 2))},
-			[]string{moveNamespace, `Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: its namespace's label names it`},
+			[]string{moveNamespace, `Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: selected by the namespace label`},
 		},
 		"label of the namespace was moved before": {
 			[]part{namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2))},
-			[]string{`Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: its pods run it still`},
+			[]string{`Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: its pods still run the old revision`},
 		},
 		"label of the pods": {
 			[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs(old, 2))},
-			[]string{`Pending relabel Deployment shop/cart from "default-v1-24-0", OnOldRevision: its own label names it`},
+			[]string{`Pending relabel Deployment shop/cart from "default-v1-24-0", OnOldRevision: selected by the pod label`},
 		},
 		"label of the pods in a namespace that decides otherwise is moved with them": {
 			[]part{labelledShop, deploy("shop/cart", podLabels(rev(oldest)), runs(old, 2))},
-			[]string{moveNamespace, `Pending relabel Deployment shop/cart from "default-v1-24-0", OnOldRevision: its own label names it`},
+			[]string{moveNamespace, `Pending relabel Deployment shop/cart from "default-v1-24-0", OnOldRevision: selected by the pod label`},
 		},
 		"label of the pods that names the target, in a namespace that decides otherwise": {
 			[]part{labelledShop, deploy("shop/cart", podLabels(rev(target)), runs(old, 2))},
-			[]string{moveNamespace, `Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: its namespace's label names it`},
+			[]string{moveNamespace, `Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: selected by the namespace label`},
 		},
 		"label of the pods that names the old one, while they run on the target by their namespace": {
 			[]part{namespace("shop", rev(target)), deploy("shop/cart", podLabels(rev(old)), runs(target, 2))},
-			[]string{`Done relabel Deployment shop/cart from "default-v1-24-0", RunsOnTarget: its pods run on default-v1-26-0 already`},
+			[]string{`Done relabel Deployment shop/cart from "default-v1-24-0", RunsOnTarget: its pods already run on default-v1-26-0`},
 		},
 		"istio-injection that means a revision of this Istio": {
 			[]part{inPlace, namespace("shop", "istio-injection=enabled"), deploy("shop/cart", runs("default", 2))},
 			[]string{
-				`Pending relabel Namespace shop from "default", NamesOldRevision: its label istio-injection names it`,
-				`Pending restart Deployment shop/cart from "default", OnOldRevision: its namespace's label names it`,
+				`Pending relabel Namespace shop from "default", NamesOldRevision: selected by label istio-injection`,
+				`Pending restart Deployment shop/cart from "default", OnOldRevision: selected by the namespace label`,
 			},
 		},
 		"istio-injection beats istio.io/rev": {
 			[]part{inPlace, namespace("shop", "istio-injection=enabled,istio.io/rev="+target), deploy("shop/cart", runs("default", 2))},
 			[]string{
-				`Pending relabel Namespace shop from "default", NamesOldRevision: its label istio-injection names it`,
-				`Pending restart Deployment shop/cart from "default", OnOldRevision: its namespace's label names it`,
+				`Pending relabel Namespace shop from "default", NamesOldRevision: selected by label istio-injection`,
+				`Pending restart Deployment shop/cart from "default", OnOldRevision: selected by the namespace label`,
 			},
 		},
 		"istio-injection that means a tag that follows this Istio": {
@@ -79,11 +79,11 @@ func TestWhoMoves(t *testing.T) {
 		},
 		"sidecar.istio.io/inject of the pods": {
 			[]part{inPlace, namespace("shop", ""), deploy("shop/cart", podLabels("sidecar.istio.io/inject=true"), runs("default", 2))},
-			[]string{`Pending relabel Deployment shop/cart from "default", OnOldRevision: its own label names it`},
+			[]string{`Pending relabel Deployment shop/cart from "default", OnOldRevision: selected by the pod label`},
 		},
 		"istio-injection of the pods": {
 			[]part{inPlace, namespace("shop", ""), deploy("shop/cart", podLabels("istio-injection=enabled"), runs("default", 2))},
-			[]string{`Pending relabel Deployment shop/cart from "default", OnOldRevision: its own label names it`},
+			[]string{`Pending relabel Deployment shop/cart from "default", OnOldRevision: selected by the pod label`},
 		},
 		"a tag that follows this Istio": {
 			[]part{tag("prod", "Istio/default", target), namespace("shop", rev("prod")), deploy("shop/cart", runs(old, 2))},
@@ -95,35 +95,35 @@ func TestWhoMoves(t *testing.T) {
 		},
 		"pods of several old revisions": {
 			[]part{labelledShop, deploy("shop/cart", runs(old, 1), runs(oldest, 1))},
-			[]string{moveNamespace, `Pending restart Deployment shop/cart from "default-v1-22-0, default-v1-24-0", OnOldRevision: its namespace's label names it`},
+			[]string{moveNamespace, `Pending restart Deployment shop/cart from "default-v1-22-0, default-v1-24-0", OnOldRevision: selected by the namespace label`},
 		},
 		"some pods on the target already": {
 			[]part{namespace("shop", rev(target)), deploy("shop/cart", runs(old, 1), runs(target, 1))},
-			[]string{`Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: its pods run it still`},
+			[]string{`Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: its pods still run the old revision`},
 		},
 		"label that names the old one, pods without a sidecar": {
 			[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs("", 2))},
-			[]string{`Pending relabel Deployment shop/cart from "default-v1-24-0", NamesOldRevision: its own label names it`},
+			[]string{`Pending relabel Deployment shop/cart from "default-v1-24-0", NamesOldRevision: selected by the pod label`},
 		},
 		"two old revisions in two namespaces": {
 			[]part{labelledShop, namespace("web", rev(oldest)), deploy("shop/cart", runs(old, 2)), deploy("web/front", runs(oldest, 2))},
 			[]string{
 				moveNamespace,
-				`Pending relabel Namespace web from "default-v1-22-0", NamesOldRevision: its label istio.io/rev names it`,
-				`Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: its namespace's label names it`,
-				`Pending restart Deployment web/front from "default-v1-22-0", OnOldRevision: its namespace's label names it`,
+				`Pending relabel Namespace web from "default-v1-22-0", NamesOldRevision: selected by label istio.io/rev`,
+				`Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: selected by the namespace label`,
+				`Pending restart Deployment web/front from "default-v1-22-0", OnOldRevision: selected by the namespace label`,
 			},
 		},
 		"a revision of this Istio that somebody has deleted": {
 			[]part{namespace("shop", rev("default-v1-20-1")), deploy("shop/cart", runs("default-v1-20-1", 2))},
 			[]string{
-				`Pending relabel Namespace shop from "default-v1-20-1", NamesOldRevision: its label istio.io/rev names it`,
-				`Pending restart Deployment shop/cart from "default-v1-20-1", OnOldRevision: its namespace's label names it`,
+				`Pending relabel Namespace shop from "default-v1-20-1", NamesOldRevision: selected by label istio.io/rev`,
+				`Pending restart Deployment shop/cart from "default-v1-20-1", OnOldRevision: selected by the namespace label`,
 			},
 		},
 		"pods that were made while a label named nothing": {
 			[]part{namespace("shop", rev(target)), deploy("shop/cart", runs(target, 1), runs("", 1), moved(-900, 1, earlierRun))},
-			[]string{`Skipped stay Deployment shop/cart from "no sidecar", NoSidecar: it has pods without a sidecar; they get one of default-v1-26-0 at the next restart`},
+			[]string{`Skipped stay Deployment shop/cart from "no sidecar", NoSidecar: some pods have no sidecar; the next restart injects that of default-v1-26-0`},
 		},
 		"pods without a sidecar that nobody has moved": {
 			[]part{namespace("shop", rev(target)), deploy("shop/cart", runs("", 2))},
@@ -137,27 +137,27 @@ func TestWhoMoves(t *testing.T) {
 		// Without a restart.
 		"pods run the target already, before the label of their namespace is moved": {
 			[]part{labelledShop, deploy("shop/cart", runs(target, 2))},
-			[]string{moveNamespace, `Done restart Deployment shop/cart from "default-v1-24-0", RunsOnTarget: its pods run on default-v1-26-0 already`},
+			[]string{moveNamespace, `Done restart Deployment shop/cart from "default-v1-24-0", RunsOnTarget: its pods already run on default-v1-26-0`},
 		},
 		"scaled to zero, label of the pods": {
 			[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), replicas(0), says("0 of 0 new, 0 ready"))},
-			[]string{`Pending relabel Deployment shop/cart from "default-v1-24-0", NamesOldRevision: its own label names it`},
+			[]string{`Pending relabel Deployment shop/cart from "default-v1-24-0", NamesOldRevision: selected by the pod label`},
 		},
 		"scaled to zero, label of the namespace": {
 			[]part{labelledShop, deploy("shop/cart", replicas(0), says("0 of 0 new, 0 ready"))},
-			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", NoPods: it has no pods; those to come start on default-v1-26-0`},
+			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", NoPods: it has no pods; new pods start on default-v1-26-0`},
 		},
 		"scaled to zero a moment ago, its last pod still counts": {
 			[]part{labelledShop, deploy("shop/cart", replicas(0), runs(old, 1), says("0 of 0 new, 0 ready"))},
-			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", NoPods: it has no pods; those to come start on default-v1-26-0`},
+			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", NoPods: it has no pods; new pods start on default-v1-26-0`},
 		},
 		"none of its pods could be created": {
 			[]part{labelledShop, deploy("shop/cart", says("0 of 0 new, 0 ready"))},
-			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", NoPods: it has no pods; those to come start on default-v1-26-0`},
+			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", NoPods: it has no pods; new pods start on default-v1-26-0`},
 		},
 		"pods without a sidecar in a namespace that names the old one": {
 			[]part{labelledShop, deploy("shop/cart", runs("", 2))},
-			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", NoSidecar: its pods have no sidecar; they get one of default-v1-26-0 at the next restart`},
+			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", NoSidecar: its pods have no sidecar; the next restart injects that of default-v1-26-0`},
 		},
 
 		// Nothing to do with this migration.
@@ -178,27 +178,27 @@ func TestWhoMoves(t *testing.T) {
 		// Behind, and not touched.
 		"annotated to be skipped": {
 			[]part{labelledShop, deploy("shop/cart", runs(old, 2), skipped)},
-			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: its annotation sailoperator.io/skip-migration says so` + nextRestart},
+			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: annotation sailoperator.io/skip-migration is set` + nextRestart},
 		},
 		"annotated to be skipped, with a label of its own": {
 			[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs(old, 2), skipped)},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: its annotation sailoperator.io/skip-migration says so`},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: annotation sailoperator.io/skip-migration is set`},
 		},
 		"annotated to be skipped, through a tag": {
 			[]part{tag("prod", "Istio/default", target), namespace("shop", rev("prod")), deploy("shop/cart", runs(old, 2), skipped)},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: its annotation sailoperator.io/skip-migration says so` + nextRestart},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: annotation sailoperator.io/skip-migration is set` + nextRestart},
 		},
 		"annotated not to be skipped": {
 			[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs(old, 2), annotated(v1.AnnotationSkipMigration, "false"))},
-			[]string{`Pending relabel Deployment shop/cart from "default-v1-24-0", OnOldRevision: its own label names it`},
+			[]string{`Pending relabel Deployment shop/cart from "default-v1-24-0", OnOldRevision: selected by the pod label`},
 		},
 		"spec.paused": {
 			[]part{labelledShop, deploy("shop/cart", runs(old, 2), rolloutPaused)},
-			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", DeploymentPaused: its spec.paused is set` + nextRestart},
+			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", DeploymentPaused: spec.paused is set` + nextRestart},
 		},
 		"spec.paused, with a label of its own": {
 			[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs(old, 2), rolloutPaused)},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", DeploymentPaused: its spec.paused is set`},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", DeploymentPaused: spec.paused is set`},
 		},
 		"a fixed tag": {
 			[]part{tag("stable", "IstioRevision/"+old, old), namespace("shop", rev("stable")), deploy("shop/cart", runs(old, 2))},
@@ -214,35 +214,35 @@ func TestWhoMoves(t *testing.T) {
 		},
 		"a tag that follows this Istio and is paused": {
 			[]part{tag("prod", "Istio/default", old, pausedTag), namespace("shop", rev("prod")), deploy("shop/cart", runs(old, 2))},
-			[]string{"Skipped stay Deployment shop/cart from \"default-v1-24-0\", TagNotMoved: it uses IstioRevisionTag prod, which is paused; go on with `fairlead resume istiorevisiontag prod`"},
+			[]string{"Skipped stay Deployment shop/cart from \"default-v1-24-0\", TagNotMoved: uses IstioRevisionTag prod, which is paused; go on with `fairlead resume istiorevisiontag prod`"},
 		},
 		"a tag that follows this Istio and is being deleted": {
 			[]part{tag("prod", "Istio/default", old, deletedTag), namespace("shop", rev("prod")), deploy("shop/cart", runs(old, 2))},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", TagNotMoved: it uses IstioRevisionTag prod, which is being deleted`},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", TagNotMoved: uses IstioRevisionTag prod, which is being deleted`},
 		},
 		"a tag that cannot have its name is no tag": {
 			[]part{tag(old, "Istio/other", "", unreconciled(v1.ReasonNameAlreadyExists, "taken")), labelledShop, deploy("shop/cart", runs(old, 2))},
-			[]string{moveNamespace, `Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: its namespace's label names it`},
+			[]string{moveNamespace, `Pending restart Deployment shop/cart from "default-v1-24-0", OnOldRevision: selected by the namespace label`},
 		},
 		"the label chooses a revision of another Istio": {
 			[]part{namespace("shop", rev(foreign24)), deploy("shop/cart", runs(old, 2))},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", ChoosesAnother: its label istio.io/rev chooses IstioRevision other-v1-24-0, which belongs to Istio other`},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", ChoosesAnother: label istio.io/rev selects IstioRevision other-v1-24-0, which belongs to Istio other`},
 		},
 		"the label chooses a revision of nobody": {
 			[]part{orphan("mine"), namespace("shop", rev("mine")), deploy("shop/cart", runs(old, 2))},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", ChoosesAnother: its label istio.io/rev chooses IstioRevision mine, which belongs to nobody`},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", ChoosesAnother: label istio.io/rev selects IstioRevision mine, which has no owner`},
 		},
 		"the label chooses a tag of another Istio": {
 			[]part{tag("prod", "Istio/other", foreign24), namespace("shop", rev("prod")), deploy("shop/cart", runs(old, 2))},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", ChoosesAnother: its label istio.io/rev chooses IstioRevisionTag prod, which follows Istio other`},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", ChoosesAnother: label istio.io/rev selects IstioRevisionTag prod, which follows Istio other`},
 		},
 		"the label names nothing that exists": {
 			[]part{namespace("shop", rev("canary")), deploy("shop/cart", runs(old, 2))},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", UnknownRevision: its label istio.io/rev names canary, which is neither a revision nor a tag; correct the label`},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", UnknownRevision: label istio.io/rev names canary, which is neither a revision nor a tag; correct the label`},
 		},
 		"istio-injection, and nothing is called default": {
 			[]part{namespace("shop", "istio-injection=enabled"), deploy("shop/cart", runs(old, 2))},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", UnknownRevision: its label istio-injection names default, which is neither a revision nor a tag; correct the label`},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", UnknownRevision: label istio-injection names default, which is neither a revision nor a tag; correct the label`},
 		},
 		"injection is off in the namespace": {
 			[]part{labelledInjectionOff, deploy("shop/cart", runs(old, 2))},
@@ -274,8 +274,8 @@ func TestWhoMoves(t *testing.T) {
 			[]part{labelledShop, deploy("shop/cart", runs(old, 2)), deploy("shop/own", podLabels(rev(old)), runs(old, 2)), refuses("shop", "policy says no")},
 			[]string{
 				`Failed relabel Namespace shop from "default-v1-24-0", Refused: policy says no`,
-				`Failed restart Deployment shop/cart from "default-v1-24-0", NamespaceRefused: the label of namespace shop could not be moved: policy says no`,
-				`Failed relabel Deployment shop/own from "default-v1-24-0", NamespaceRefused: the label of namespace shop could not be moved: policy says no`,
+				`Failed restart Deployment shop/cart from "default-v1-24-0", NamespaceRefused: the label of namespace shop could not be changed: policy says no`,
+				`Failed relabel Deployment shop/own from "default-v1-24-0", NamespaceRefused: the label of namespace shop could not be changed: policy says no`,
 			},
 		},
 
@@ -287,22 +287,22 @@ func TestWhoMoves(t *testing.T) {
 			},
 			[]string{
 				moveNamespace,
-				`Skipped stay DaemonSet shop/agent from "default-v1-22-0", KindNotMoved: a DaemonSet is not moved` + nextRestart,
-				`Skipped stay Pod shop/debug from "default-v1-24-0", KindNotMoved: a Pod is not moved` + nextRestart,
-				`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: a StatefulSet is not moved` + nextRestart,
+				`Skipped stay DaemonSet shop/agent from "default-v1-22-0", KindNotMoved: DaemonSet is not restarted by Fairlead` + nextRestart,
+				`Skipped stay Pod shop/debug from "default-v1-24-0", KindNotMoved: Pod is not restarted by Fairlead` + nextRestart,
+				`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: StatefulSet is not restarted by Fairlead` + nextRestart,
 			},
 		},
 		"StatefulSet with a label of its own": {
 			[]part{namespace("shop", ""), bystander("apps/v1 StatefulSet shop/db", old, 3)},
-			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: a StatefulSet is not moved; restart it when its own label names default-v1-26-0`},
+			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: StatefulSet is not restarted by Fairlead; restart it when its pods' label names default-v1-26-0`},
 		},
 		"StatefulSet through a tag": {
 			[]part{tag("prod", "Istio/default", target), namespace("shop", rev("prod")), bystander("apps/v1 StatefulSet shop/db", old, 3)},
-			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: a StatefulSet is not moved` + nextRestart},
+			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: StatefulSet is not restarted by Fairlead` + nextRestart},
 		},
 		"StatefulSet that is pinned": {
 			[]part{tag("stable", "IstioRevision/"+old, old), namespace("shop", rev("stable")), bystander("apps/v1 StatefulSet shop/db", old, 3)},
-			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: a StatefulSet is not moved; its namespace chooses IstioRevisionTag stable, which is fixed to IstioRevision default-v1-24-0`},
+			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: StatefulSet is not restarted by Fairlead; its namespace selects IstioRevisionTag stable, which is fixed to IstioRevision default-v1-24-0`},
 		},
 	}
 	for name, tc := range cases {
@@ -314,7 +314,7 @@ func TestWhoMoves(t *testing.T) {
 	}
 }
 
-const injectionOff = "InjectionOff: injection is off for it, and its pods keep their sidecars of default-v1-24-0 until they are restarted"
+const injectionOff = "InjectionOff: injection is disabled; its pods keep the sidecar of default-v1-24-0 until a restart"
 
 var labelledInjectionOff = namespace("shop", "istio-injection=disabled,istio.io/rev="+old)
 
@@ -347,7 +347,7 @@ func TestDisruptive(t *testing.T) {
 // TestMovedBySomebodyElse is about workloads that were counted when the migration began, and come to the target without us.
 func TestMovedBySomebodyElse(t *testing.T) {
 	shop := namespace("shop", rev(target))
-	const done = `Done restart Deployment shop/cart from "", RunsOnTarget: somebody else has restarted it on default-v1-26-0`
+	const done = `Done restart Deployment shop/cart from "", RunsOnTarget: restarted by another client on default-v1-26-0`
 	cases := map[string]struct {
 		parts []part
 		want  []string

@@ -37,7 +37,7 @@ func (d *directory) Versions(ctx context.Context) ([]string, error) {
 	}
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
-		return nil, fmt.Errorf("look for versions of Istio: %w; check --chart-dir", err)
+		return nil, fmt.Errorf("list versions of Istio: %w; check --chart-dir", err)
 	}
 	var versions []string
 	for _, entry := range entries {

@@ -50,8 +50,8 @@ func (r *registry) archive(ctx context.Context, name, version string) ([]byte, e
 	case errors.Is(err, errdef.ErrNotFound):
 		return nil, missing("it has no such chart; check --chart-repository")
 	case errors.Is(err, content.ErrMismatchedDigest):
-		return nil, errors.New("what was downloaded is not what the digest in the manifest says; none of it is kept; " +
-			"whoever keeps the registry has to put this right")
+		return nil, errors.New("the download does not match the digest in the manifest and is discarded; " +
+			"the registry has to be repaired")
 	case err != nil:
 		return nil, refusal(err)
 	}

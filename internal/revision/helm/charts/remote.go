@@ -129,7 +129,7 @@ func (r *remote) load(ctx context.Context, name, version string) (*Chart, error)
 func parseArchive(archive []byte) (*Chart, error) {
 	c, err := loader.LoadArchive(bytes.NewReader(archive))
 	if err != nil {
-		return nil, fmt.Errorf("what was downloaded is not a chart: %w", err)
+		return nil, fmt.Errorf("the download is not a chart: %w", err)
 	}
 	return &Chart{Chart: c, Digest: digestOf(archive)}, nil
 }

@@ -212,7 +212,7 @@ func TestRemoteNotAChart(t *testing.T) {
 	s := serveRepository(t, false)
 	s.publish("istiod", "v1.24.0", []byte("with a digest that is right"))
 	_, err := s.open(t).Load(t.Context(), "istiod", "v1.24.0")
-	wantError(t, err, "load chart istiod v1.24.0 from repository ", "what was downloaded is not a chart")
+	wantError(t, err, "load chart istiod v1.24.0 from repository ", "the download is not a chart")
 	if left := s.cached(t); len(left) > 0 {
 		t.Errorf("left in the cache: %v", left)
 	}

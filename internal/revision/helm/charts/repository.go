@@ -62,8 +62,8 @@ func (r *repository) entryArchive(ctx context.Context, entry *repo.ChartVersion)
 		return nil, err
 	}
 	if got := digestOf(archive); got != want {
-		return nil, fmt.Errorf("what was downloaded has digest %s, but the index says %s; none of it is kept; "+
-			"whoever keeps the repository has to put this right", got, want)
+		return nil, fmt.Errorf("the download has digest %s, but the index says %s, and is discarded; "+
+			"the repository has to be repaired", got, want)
 	}
 	return archive, nil
 }

@@ -47,7 +47,7 @@ func TestRepositoryIndex(t *testing.T) {
 		"an entry that is nothing": {index: start + "  - null\n" + entry("1.24.0", "/elsewhere/istiod.tgz", digest)},
 
 		"another digest": {start + entry("1.24.0", "/elsewhere/istiod.tgz", strings.Repeat("0", 64)),
-			[]string{digestOf(archive), "the index says sha256:" + strings.Repeat("0", 64), "none of it is kept"}},
+			[]string{digestOf(archive), "the index says sha256:" + strings.Repeat("0", 64), "is discarded"}},
 		"no digest":      {start + entry("1.24.0", "/elsewhere/istiod.tgz", ""), []string{"no SHA-256 digest"}},
 		"a short digest": {start + entry("1.24.0", "/elsewhere/istiod.tgz", "abc"), []string{"no SHA-256 digest"}},
 		"no URL":         {start + entry("1.24.0", "", digest), []string{"no URL for the chart"}},

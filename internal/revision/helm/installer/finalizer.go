@@ -44,7 +44,7 @@ func RemainingFinalizers(owner metav1.Object) *passage.Reason {
 	if owner.GetDeletionTimestamp().IsZero() || len(finalizers) == 0 || slices.Contains(finalizers, v1.FinalizerUninstall) {
 		return nil
 	}
-	return passage.Hold(v1.ReasonBeingDeleted, "what was installed has been removed; it goes when others have removed their finalizers: %s",
+	return passage.Hold(v1.ReasonBeingDeleted, "uninstalled; waiting for finalizers of other controllers: %s",
 		strings.Join(finalizers, ", "))
 }
 

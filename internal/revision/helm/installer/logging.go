@@ -35,6 +35,6 @@ func RecordFailure(ctx context.Context, recorder events.EventRecorder, about run
 	}
 	recorder.Eventf(about, nil, corev1.EventTypeWarning, trouble.Reason, "reconcile", "%s", trouble.Message)
 	if trouble.Reason != string(v1.ReasonReconcileError) { // which is logged with every attempt
-		ctrl.LoggerFrom(ctx).Info("the spec cannot be carried out", "reason", trouble.Reason, "why", trouble.Message)
+		ctrl.LoggerFrom(ctx).Info("cannot apply the spec", "reason", trouble.Reason, "why", trouble.Message)
 	}
 }

@@ -46,10 +46,10 @@ func Steps(r Release, reported bool) []passage.Step {
 			step.State = passage.Running
 		}
 	case !r.State.Exists:
-		step.Reason = passage.Because(v1.ReasonNotInstalled, "release %s is not there", r.Name)
+		step.Reason = passage.Because(v1.ReasonNotInstalled, "release %s does not exist", r.Name)
 	case !r.State.Deployed():
 		step.Reason = passage.Because(v1.ReasonReleaseBroken,
-			"release %s was left %s by an operation that did not end well", r.Name, r.State.Status)
+			"release %s was left in status %s by a failed or interrupted operation", r.Name, r.State.Status)
 	default:
 		step.Reason = passage.Because(v1.ReasonReleaseDiffers, "release %s was made from another chart or other values", r.Name)
 	}
@@ -61,9 +61,9 @@ func restoreSteps(r Release) []passage.Step {
 	for _, drift := range r.Drift {
 		step := passage.Step{Object: objectOf(drift.Desired), Action: ActionRestore, State: passage.Pending}
 		if drift.Field == "" {
-			step.Reason = passage.Because(v1.ReasonObjectMissing, "somebody has deleted it")
+			step.Reason = passage.Because(v1.ReasonObjectMissing, "deleted by another client")
 		} else {
-			step.Reason = passage.Because(v1.ReasonObjectEdited, "somebody has changed %s", drift.Field)
+			step.Reason = passage.Because(v1.ReasonObjectEdited, "another client has changed %s", drift.Field)
 		}
 		steps = append(steps, step)
 	}
@@ -92,7 +92,7 @@ func Because(err error) passage.Reason {
 	case errors.As(err, &unrenderable):
 		return passage.Because(v1.ReasonTemplateError, "%v; nothing more is tried until the spec changes", err)
 	case errors.As(err, &taken):
-		return passage.Because(v1.ReasonOwnedByOthers, "%v; uninstall it there, or use another name", taken)
+		return passage.Because(v1.ReasonOwnedByOthers, "%v; remove that object, or use another name", taken)
 	case errors.As(err, new(refusedBefore)):
 		return passage.Because(v1.ReasonRefused, "%v", err)
 	case release.Refused(err):

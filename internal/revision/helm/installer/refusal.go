@@ -14,7 +14,7 @@ import (
 const RefusedRetryInterval = 5 * time.Minute
 
 // refusalRemedy says in a status what becomes of what was refused.
-const refusalRemedy = "it is tried again every 5 minutes, and at once when the spec or the charts change"
+const refusalRemedy = "retried every 5 minutes, and at once when the spec or the charts change"
 
 // refusedBefore is what the status tells of an attempt that the API server has refused.
 type refusedBefore string

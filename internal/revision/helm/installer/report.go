@@ -19,7 +19,7 @@ func Reconciled(plan passage.Plan, failure error, done string) metav1.Condition 
 	case failure != nil:
 		reason = Because(failure)
 	case plan.Hold != nil && left != nil:
-		reason = passage.Because(plan.Hold.Code, "%s; what waits is to %s %s: %s",
+		reason = passage.Because(plan.Hold.Code, "%s; pending: %s %s: %s",
 			plan.Hold.Message, left.Action, left.Object, left.Reason.Message)
 	case plan.Hold != nil && plan.Hold.Code == passage.Code(v1.ReasonBeingDeleted):
 		reason = *plan.Hold

@@ -33,5 +33,5 @@ type WarningLogger struct{}
 
 // HandleWarningHeaderWithContext logs a remark.
 func (WarningLogger) HandleWarningHeaderWithContext(ctx context.Context, _ int, _ string, text string) {
-	logr.FromContextOrDiscard(ctx).V(1).Info("the API server remarks on what is installed", "remark", text)
+	logr.FromContextOrDiscard(ctx).V(1).Info("the API server warns about an installed object", "warning", text)
 }

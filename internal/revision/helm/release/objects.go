@@ -88,7 +88,7 @@ func (m *Manager) remove(ctx context.Context, made *unstructured.Unstructured) e
 		return err
 	}
 	if !isOwnedBy(live, made) {
-		m.log.V(1).Info("left an object that belongs to others", "object", describe(made), "holder", holder(live))
+		m.log.V(1).Info("kept an object that belongs to another owner", "object", describe(made), "holder", holder(live))
 		return nil
 	}
 	err = m.client.Delete(ctx, live, client.Preconditions{UID: &live.UID},

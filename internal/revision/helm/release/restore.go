@@ -51,7 +51,7 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 		return false, err
 	}
 	if live != nil && applied.GetResourceVersion() == live.GetResourceVersion() {
-		m.log.V(1).Info("what looked like a difference is none to the API server", "object", describe(desired), "field", field)
+		m.log.V(1).Info("the API server reports no difference", "object", describe(desired), "field", field)
 		return false, nil
 	}
 	return true, nil

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// Uninstall removes a release and what it has installed, but for what is to be kept. Of a release that is not there,
+// Uninstall removes a release and what it has installed, but for what is to be kept. Of a release that does not exist,
 // there is nothing to remove.
 //
 // Helm's own uninstall would delete what the last record lists, pass over what it cannot look at, and forget the release

@@ -43,11 +43,11 @@ func (t *Tracker) Watch(ctx context.Context, deployments, users cache.Cache) (sy
 	} {
 		informer, err := feed.cache.GetInformer(ctx, feed.object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return nil, fmt.Errorf("cache each %s: %w", feed.kind, err)
+			return nil, fmt.Errorf("cache every %s: %w", feed.kind, err)
 		}
 		registration, err := informer.AddEventHandler(feed.handler)
 		if err != nil {
-			return nil, fmt.Errorf("follow each %s: %w", feed.kind, err)
+			return nil, fmt.Errorf("watch every %s: %w", feed.kind, err)
 		}
 		done = append(done, registration.HasSynced)
 	}
@@ -73,7 +73,7 @@ func (t *Tracker) handler(enter func(object any), remove func(toolscache.ObjectN
 		DeleteFunc: func(object any) {
 			name, err := toolscache.DeletionHandlingObjectToName(object)
 			if err != nil {
-				utilruntime.HandleError(fmt.Errorf("see what was deleted: %w", err))
+				utilruntime.HandleError(fmt.Errorf("handle a deletion event: %w", err))
 				return
 			}
 			locked(func() { remove(name) })
