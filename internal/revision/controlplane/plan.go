@@ -6,7 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -183,7 +183,9 @@ func serving(o Observed) (bool, passage.Reason) {
 		return false, readErrorReason(o.DeploymentsErr)
 	}
 	for _, key := range o.Istiod.Deployments {
-		if !slices.ContainsFunc(o.Deployments, func(d appsv1.Deployment) bool { return client.ObjectKeyFromObject(&d) == key }) {
+		if !slices.ContainsFunc(o.Deployments, func(d appsv1.Deployment) bool {
+			return types.NamespacedName{Namespace: d.Namespace, Name: d.Name} == key
+		}) {
 			return false, passage.Because(v1.ReasonIstiodNotReady, "Deployment %s does not exist", key)
 		}
 	}

@@ -64,8 +64,8 @@ func TestStatusThatCannotBeKnown(t *testing.T) {
 		},
 		"nobody answers": {
 			func(o *Observed) { o.DeploymentsErr = errors.New("dial tcp: connection refused") }, v1.ConditionReady,
-			"Unknown ReadinessCheckFailed: istiod's Deployment could not be read (no answer from the API server), " +
-				"which will be tried again; details are in the operator's log",
+			"Unknown ReadinessCheckFailed: reading istiod's Deployment failed (no answer from the API server) " +
+				"and will be tried again; details are in the operator's log",
 		},
 		"nothing is installed, whatever can be read": {
 			func(o *Observed) { o.Istiod, o.DeploymentsErr = missing(o.Istiod.Wanted), errors.New("no") }, v1.ConditionReady,
