@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -183,4 +184,30 @@ func (w *writer) propagationLeft() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return labelPropagation - w.now().Sub(w.lastRelabel)
+}
+
+// apply writes down what has ended, and only then starts what is to be started: from the next batch it is concluded that
+// those before it have settled, each as its mark says.
+func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
+	var errs errorList
+	for _, e := range d.endedMoves {
+		err := r.writer.recordOutcome(ctx, o, e)
+		errs.add(err)
+		if err == nil && e.mark.Done.IsZero() {
+			r.recorder.Eventf(e.Deployment, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
+				"moving to %s failed: %s", e.mark.Target, e.mark.Reason.Message)
+		}
+	}
+	if err := errs.joined(); err != nil {
+		return err
+	}
+	return r.writer.applySteps(ctx, o, o.run(), r.startable(d))
+}
+
+// startable leaves out what would restart pods before all API servers have seen where those belong now.
+func (r *reconciler) startable(d decision) []passage.Step {
+	if r.writer.propagationLeft() <= 0 {
+		return d.Start
+	}
+	return slices.DeleteFunc(slices.Clone(d.Start), func(s passage.Step) bool { return s.Disruptive })
 }

@@ -6,15 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -111,12 +107,6 @@ type reconciler struct {
 const (
 	debounceMoving = 50 * time.Millisecond
 	debounceIdle   = time.Second
-)
-
-// How often the status is written at most: when a batch ends or begins, and when no more than counters have changed.
-const (
-	batchStatusInterval   = time.Second
-	counterStatusInterval = 5 * time.Second
 )
 
 // conflictRequeueDelay lets the caches see what somebody else has just written.
@@ -233,126 +223,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		again = failureRequeueDelay
 	}
 	return ctrl.Result{RequeueAfter: r.requeueAfter(o, d, again)}, nil
-}
-
-func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
-	o, err := Observe(ctx, r.client, name, r.inventory.Snapshot())
-	if err == nil {
-		o.marks = &r.marks
-		r.writer.addRefusals(&o)
-	}
-	return o, err
-}
-
-// hasStalePods tells whether one of the moves would fail only because the cache does not show its new pods yet.
-func (r *reconciler) hasStalePods(ctx context.Context, ended []endedMove) (bool, error) {
-	for _, e := range ended {
-		if e.mark.Reason == nil || v1.Reason(e.mark.Reason.Code) != v1.ReasonWrongRevision {
-			continue
-		}
-		pods, err := inventory.CountPods(ctx, r.live, inventory.DeploymentOf(e.Deployment))
-		if err != nil {
-			return false, err
-		}
-		if len(otherRevisions(pods, e.mark.Target)) == 0 {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-func (r *reconciler) recordStart(ctx context.Context, o *Observed) error {
-	now, told := r.now(), migratedCondition(o.Istio)
-	o.Istio = o.Istio.DeepCopy()
-	o.Istio.Status.WorkloadMigration = startedStatus(*o, now)
-	d := decide(*o, now)
-	status, condition := statusOf(*o, d, now), conditionAt(*o, d, told, now)
-	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
-		return err
-	}
-	r.writer.recordRelabelTime()
-	o.Istio.Status.WorkloadMigration = status
-	meta.SetStatusCondition(&o.Istio.Status.Conditions, *condition)
-	r.recorder.Eventf(o.Istio, nil, corev1.EventTypeNormal, "MigrationStarted", "migrate", "moving workloads to %s", o.Target.Name)
-	return nil
-}
-
-func migratedCondition(istio *v1.Istio) *metav1.Condition {
-	return meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
-}
-
-// apply writes down what has ended, and only then starts what is to be started: from the next batch it is concluded that
-// those before it have settled, each as its mark says.
-func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
-	var errs errorList
-	for _, e := range d.endedMoves {
-		err := r.writer.recordOutcome(ctx, o, e)
-		errs.add(err)
-		if err == nil && e.mark.Done.IsZero() {
-			r.recorder.Eventf(e.Deployment, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
-				"moving to %s failed: %s", e.mark.Target, e.mark.Reason.Message)
-		}
-	}
-	if err := errs.joined(); err != nil {
-		return err
-	}
-	return r.writer.applySteps(ctx, o, o.run(), r.startable(d))
-}
-
-// startable leaves out what would restart pods before all API servers have seen where those belong now.
-func (r *reconciler) startable(d decision) []passage.Step {
-	if r.writer.propagationLeft() <= 0 {
-		return d.Start
-	}
-	return slices.DeleteFunc(slices.Clone(d.Start), func(s passage.Step) bool { return s.Disruptive })
-}
-
-// report writes the status, if it says anything new, and tells after how long it should be written if not now.
-func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
-	now := r.now()
-	before, told := o.Istio.Status.WorkloadMigration, migratedCondition(o.Istio)
-	status, condition := statusOf(o, d, now), conditionAt(o, d, told, now)
-	news := statusChangeOf(before, status)
-	switch {
-	case told == nil && condition == nil:
-	case told == nil || condition == nil || told.Status != condition.Status || told.Reason != condition.Reason:
-		news = stateChanged
-	case !equality.Semantic.DeepEqual(told, condition):
-		news = max(news, countersChanged)
-	}
-	if wait := r.statusDelay(o.Istio.Name, news, now); news == unchanged || wait > 0 {
-		return wait, nil
-	}
-	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
-		return 0, client.IgnoreNotFound(err)
-	}
-	r.recordStatusEvent(o.Istio, before, status, told, condition)
-	return 0, nil
-}
-
-// conditionAt is the condition with the time since when it is so.
-func conditionAt(o Observed, d decision, told *metav1.Condition, now time.Time) *metav1.Condition {
-	condition := conditionFor(o, d.Decision)
-	if condition == nil {
-		return nil
-	}
-	condition.LastTransitionTime = metav1.NewTime(now)
-	if told != nil && told.Status == condition.Status {
-		condition.LastTransitionTime = told.LastTransitionTime
-	}
-	return condition
-}
-
-func (r *reconciler) writeStatus(ctx context.Context, istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) error {
-	err := r.client.Status().Apply(ctx, statusConfigurationOf(istio, status, condition),
-		client.FieldOwner(v1.FieldOwnerMigration), client.ForceOwnership)
-	if err != nil {
-		return fmt.Errorf("write the migration status of Istio %s: %w", istio.Name, err)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lastStatusWrite[istio.Name] = r.now()
-	return nil
 }
 
 func (r *reconciler) forget(istio string) {

@@ -129,3 +129,29 @@ func (o Observed) running() bool {
 
 // retry is the last request to try again, which is whatever the annotation says.
 func (o Observed) retry() string { return o.Istio.Annotations[fairlead.AnnotationRetry] }
+
+// hasStalePods tells whether one of the moves would fail only because the cache does not show its new pods yet.
+func (r *reconciler) hasStalePods(ctx context.Context, ended []endedMove) (bool, error) {
+	for _, e := range ended {
+		if e.mark.Reason == nil || v1.Reason(e.mark.Reason.Code) != v1.ReasonWrongRevision {
+			continue
+		}
+		pods, err := inventory.CountPods(ctx, r.live, inventory.DeploymentOf(e.Deployment))
+		if err != nil {
+			return false, err
+		}
+		if len(otherRevisions(pods, e.mark.Target)) == 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
+	o, err := Observe(ctx, r.client, name, r.inventory.Snapshot())
+	if err == nil {
+		o.marks = &r.marks
+		r.writer.addRefusals(&o)
+	}
+	return o, err
+}

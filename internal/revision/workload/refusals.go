@@ -1,10 +1,12 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -122,4 +124,60 @@ func (w *writer) dropStaleRefusals(o Observed) {
 	}
 	maps.DeleteFunc(w.transient, func(uid types.UID, _ failureStreak) bool { return versions[uid] == "" })
 	maps.DeleteFunc(w.unwritten, func(uid types.UID, _ Mark) bool { return versions[uid] == "" })
+}
+
+// isPermanentRefusal holds for what an API server would say again of the same object.
+func isPermanentRefusal(err error) bool {
+	return apierrors.IsForbidden(err) && !isMissingPermission(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// isMissingPermission holds for what we may not do, as opposed to what nobody may. An API server that has just started says so
+// of everything until it has read who may do what.
+func isMissingPermission(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is forbidden: User ")
+}
+
+// isServerError holds for what has nothing to do with the object: nobody answers, or is able to.
+func isServerError(err error) bool {
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsUnauthorized(err)
+}
+
+// relabelRecord is a move of the label of a namespace.
+type relabelRecord struct {
+	to string
+	at time.Time
+}
+
+// How often a label is moved to the same revision, within what time, before it is left to who sets it back.
+const (
+	maxRelabels   = 3
+	relabelWindow = time.Hour
+)
+
+// contestedRefusal tells whether somebody sets the label of a namespace back each time that it was moved. Pods that start in
+// between would change sides with every turn.
+func (w *writer) contestedRefusal(o Observed, seen inventory.Namespace, step passage.Step) *Refusal {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	turns := 0
+	for _, r := range w.relabels[seen.UID] {
+		if r.to == step.To && w.now().Sub(r.at) <= relabelWindow {
+			turns++
+		}
+	}
+	if turns < maxRelabels {
+		return nil
+	}
+	return w.recordRefusal(o, seen.UID, choiceOf(seen), time.Time{}, passage.Because(v1.ReasonContested,
+		"label was moved to %s %d times, and another client sets it back to %s each time; change the label at its source, such as a manifest in git",
+		step.To, turns, step.From))
+}
+
+// recordRelabel notes that the label of a namespace was moved.
+func (w *writer) recordRelabel(uid types.UID, to string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.relabels[uid] = append(slices.DeleteFunc(w.relabels[uid], func(r relabelRecord) bool { return r.to != to }), relabelRecord{to, w.now()})
 }

@@ -1,13 +1,17 @@
 package workload
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -191,4 +195,72 @@ func statusConfigurationOf(istio *v1.Istio, status *v1.WorkloadMigrationStatus, 
 		ObjectMetaApplyConfiguration: installer.AtResourceVersion(istio),
 		Status:                       own,
 	}
+}
+
+// report writes the status, if it says anything new, and tells after how long it should be written if not now.
+func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
+	now := r.now()
+	before, told := o.Istio.Status.WorkloadMigration, migratedCondition(o.Istio)
+	status, condition := statusOf(o, d, now), conditionAt(o, d, told, now)
+	news := statusChangeOf(before, status)
+	switch {
+	case told == nil && condition == nil:
+	case told == nil || condition == nil || told.Status != condition.Status || told.Reason != condition.Reason:
+		news = stateChanged
+	case !equality.Semantic.DeepEqual(told, condition):
+		news = max(news, countersChanged)
+	}
+	if wait := r.statusDelay(o.Istio.Name, news, now); news == unchanged || wait > 0 {
+		return wait, nil
+	}
+	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
+		return 0, client.IgnoreNotFound(err)
+	}
+	r.recordStatusEvent(o.Istio, before, status, told, condition)
+	return 0, nil
+}
+
+func (r *reconciler) recordStart(ctx context.Context, o *Observed) error {
+	now, told := r.now(), migratedCondition(o.Istio)
+	o.Istio = o.Istio.DeepCopy()
+	o.Istio.Status.WorkloadMigration = startedStatus(*o, now)
+	d := decide(*o, now)
+	status, condition := statusOf(*o, d, now), conditionAt(*o, d, told, now)
+	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
+		return err
+	}
+	r.writer.recordRelabelTime()
+	o.Istio.Status.WorkloadMigration = status
+	meta.SetStatusCondition(&o.Istio.Status.Conditions, *condition)
+	r.recorder.Eventf(o.Istio, nil, corev1.EventTypeNormal, "MigrationStarted", "migrate", "moving workloads to %s", o.Target.Name)
+	return nil
+}
+
+func (r *reconciler) writeStatus(ctx context.Context, istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) error {
+	err := r.client.Status().Apply(ctx, statusConfigurationOf(istio, status, condition),
+		client.FieldOwner(v1.FieldOwnerMigration), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("write the migration status of Istio %s: %w", istio.Name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lastStatusWrite[istio.Name] = r.now()
+	return nil
+}
+
+// conditionAt is the condition with the time since when it is so.
+func conditionAt(o Observed, d decision, told *metav1.Condition, now time.Time) *metav1.Condition {
+	condition := conditionFor(o, d.Decision)
+	if condition == nil {
+		return nil
+	}
+	condition.LastTransitionTime = metav1.NewTime(now)
+	if told != nil && told.Status == condition.Status {
+		condition.LastTransitionTime = told.LastTransitionTime
+	}
+	return condition
+}
+
+func migratedCondition(istio *v1.Istio) *metav1.Condition {
+	return meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
 }

@@ -22,6 +22,12 @@ const (
 	stateChanged
 )
 
+// How often the status is written at most: when a batch ends or begins, and when no more than counters have changed.
+const (
+	batchStatusInterval   = time.Second
+	counterStatusInterval = 5 * time.Second
+)
+
 func statusChangeOf(before, now *v1.WorkloadMigrationStatus) statusChange {
 	switch {
 	case equality.Semantic.DeepEqual(before, now):
