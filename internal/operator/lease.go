@@ -42,13 +42,13 @@ func validateLease(lease time.Duration) error {
 	return nil
 }
 
-// newLock makes the lease itself because the manager's own records events through the old events API, and the operator
-// would need a permission for that alone.
-func newLock(restConfig *rest.Config, options Options, felt *leaseMonitor, log logr.Logger) (resourcelock.Interface, error) {
+// newLock creates the lock itself because the manager's own records events through the old events API, and the operator would
+// need a permission for that alone.
+func newLock(restConfig *rest.Config, options Options, monitor *leaseMonitor, log logr.Logger) (resourcelock.Interface, error) {
 	if !options.LeaderElection {
 		return nil, nil
 	}
-	namespace, err := leaseNamespace(options.LeaderElectionNamespace, inside(restConfig, rest.InClusterConfig), ownNamespaceFile)
+	namespace, err := leaseNamespace(options.LeaderElectionNamespace, isInCluster(restConfig, rest.InClusterConfig), ownNamespaceFile)
 	if err != nil {
 		return nil, err
 	}
@@ -59,16 +59,16 @@ func newLock(restConfig *rest.Config, options Options, felt *leaseMonitor, log l
 	identity := host + "_" + string(uuid.NewUUID())
 	log.Info("taking part in leader election", "lease", namespace+"/"+leaseName, "identity", identity)
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
-		resourcelock.ResourceLockConfig{Identity: identity}, restConfig, felt.times.renewDeadline)
+		resourcelock.ResourceLockConfig{Identity: identity}, restConfig, monitor.times.renewDeadline)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the lease %s/%s: %w", namespace, leaseName, err)
 	}
-	return felt.wrap(lock), nil
+	return monitor.wrap(lock), nil
 }
 
-// inside tells an operator that runs in the cluster it talks to from one that was handed the kubeconfig of another
-// cluster, be it in a pod: the namespace of that pod means nothing there.
-func inside(config *rest.Config, surrounding func() (*rest.Config, error)) bool {
+// isInCluster tells whether the operator runs in the cluster that it manages. In a pod of another cluster, the namespace of
+// that pod means nothing.
+func isInCluster(config *rest.Config, surrounding func() (*rest.Config, error)) bool {
 	own, err := surrounding()
 	return err == nil && own.Host == config.Host
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaseMonitor is what leader election learns, by asking every other second, about the API server and about the lease.
+// leaseMonitor records what leader election learns about the API server and the lease.
 type leaseMonitor struct {
 	server string
 	times  leaseTimes
@@ -18,17 +18,17 @@ type leaseMonitor struct {
 	mu       sync.Mutex
 	lease    string
 	identity string
-	// lastResponse is when the server last gave an answer, any answer; until it has, when it was first asked.
+	// lastResponse is when the server last responded in any way; before that, when the first request was sent.
 	lastResponse time.Time
-	// renewed is when this operator last wrote itself into the lease, and trying when it first tried to after that.
+	// renewed is when this operator last renewed the lease, and renewingSince when it first tried to after that.
 	renewed       time.Time
 	renewingSince time.Time
 	holder        string
-	// failure is the latest since then.
+	// failure is the latest error since then.
 	failure error
 }
 
-// wrap lets the pulse be felt at every use of a lock.
+// wrap records every use of a lock.
 func (p *leaseMonitor) wrap(lock resourcelock.Interface) resourcelock.Interface {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,15 +47,15 @@ func (p *leaseMonitor) recordRequest(now time.Time) {
 	}
 }
 
-// isTooLate to renew the lease or to let go of it. Without this, one that cannot reach its server would first wait for an
-// answer about letting go, and act on beyond the end of its lease meanwhile.
+// isTooLate tells whether it is too late to renew or release the lease. Without this, an operator that cannot reach its server
+// would wait for a response to the release, and act beyond the end of its lease meanwhile.
 func (p *leaseMonitor) isTooLate(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.renewed.IsZero() && !p.renewingSince.IsZero() && now.Sub(p.renewingSince) >= p.times.renewDeadline-100*time.Millisecond
 }
 
-// recordResponse takes in how the server answered, and what the lease said or was made to say.
+// recordResponse records a response of the server, and the lease as it was read or written.
 func (p *leaseMonitor) recordResponse(now time.Time, record *resourcelock.LeaderElectionRecord, written bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,8 +72,7 @@ func (p *leaseMonitor) recordResponse(now time.Time, record *resourcelock.Leader
 	}
 }
 
-// pollServer asks the server itself, until it is over: an operator that serves webhooks is ready before it takes part in leader
-// election, and nobody else would notice.
+// pollServer polls the server until leader election does: an operator that serves webhooks is ready before that.
 func (p *leaseMonitor) pollServer(ctx context.Context, ask func(context.Context) error, over func() bool) {
 	set := func(answered time.Time) {
 		p.mu.Lock()
@@ -93,7 +92,7 @@ func (p *leaseMonitor) pollServer(ctx context.Context, ask func(context.Context)
 	set(time.Time{})
 }
 
-// check fails while the API server cannot be reached: this operator then acts on nothing, leading or standing by.
+// check fails while the API server cannot be reached.
 func (p *leaseMonitor) check(now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +102,7 @@ func (p *leaseMonitor) check(now time.Time) error {
 	return nil
 }
 
-// lostError says how the lease was lost, or nil if it was not.
+// lostError is how the lease was lost, or nil.
 func (p *leaseMonitor) lostError(now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

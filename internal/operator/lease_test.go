@@ -37,7 +37,7 @@ func TestLeaseNamespace(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := leaseNamespace(c.asked, inside(&rest.Config{Host: c.server}, c.surrounding), c.file)
+			got, err := leaseNamespace(c.asked, isInCluster(&rest.Config{Host: c.server}, c.surrounding), c.file)
 			if got != c.want || (err != nil) != c.fails {
 				t.Errorf("got %q, %v", got, err)
 			}

@@ -28,10 +28,10 @@ func NewLogger(w io.Writer, format, level string) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(w, options))
 }
 
-// setLogger makes the libraries that log through globals of their own speak through ours.
+// setLogger redirects libraries with global loggers to ours.
 func setLogger(log logr.Logger) {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
-	// Helm's is talk that nobody asked for.
+	// Helm logs to slog's default; debug level is enough.
 	slog.SetDefault(slog.New(logr.ToSlogHandler(log.V(1))))
 }

@@ -8,9 +8,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// managerRunner is how a manager ends. Told to stop while its caches cannot sync, because a permission is missing, it would
-// wait for them for ever, and keep a processor busy with that. So it is told only when they have synced. Otherwise it is
-// left behind, and its caches end: it holds no lease, has started nothing, and never will.
+// managerRunner stops a manager. A manager that is stopped before its caches have synced, because a permission is missing,
+// would wait for them for ever in a busy loop. So it is stopped only after the sync. Otherwise it is abandoned, and its caches
+// are stopped: it holds no lease and has started no controller.
 type managerRunner struct {
 	ctx, baseCtx  context.Context
 	stop, abandon context.CancelFunc
@@ -23,7 +23,7 @@ func newManagerRunner(ctx context.Context) managerRunner {
 	return l
 }
 
-// cachesSynced is called when the caches have synced, which can be while the manager is being left.
+// cachesSynced is called when the caches have synced, which can be after the context has ended.
 func (l managerRunner) cachesSynced(ctx context.Context) {
 	if ctx.Err() != nil {
 		l.stop()
@@ -31,25 +31,25 @@ func (l managerRunner) cachesSynced(ctx context.Context) {
 }
 
 // start runs the manager until the context ends.
-func start(ctx context.Context, mgr ctrl.Manager, life managerRunner, ready *readiness, felt *leaseMonitor) error {
+func start(ctx context.Context, mgr ctrl.Manager, runner managerRunner, ready *readiness, monitor *leaseMonitor) error {
 	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(life.ctx) }()
+	go func() { ended <- mgr.Start(runner.ctx) }()
 	select {
 	case err := <-ended:
 		if err == nil {
 			return nil
 		}
-		// The manager only says that it does not lead any more.
-		if lost := felt.lostError(time.Now()); lost != nil {
+		// The error of the manager does not say why the lease was lost.
+		if lost := monitor.lostError(time.Now()); lost != nil {
 			return lost
 		}
 		return fmt.Errorf("run the passages: %w", err)
 	case <-ctx.Done():
 	}
 	if !ready.synced.Load() {
-		life.abandon()
+		runner.abandon()
 		return nil
 	}
-	life.stop()
+	runner.stop()
 	return <-ended
 }

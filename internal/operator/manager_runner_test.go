@@ -31,23 +31,23 @@ func TestAManagerThatIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			life, ready := newManagerRunner(ctx), &readiness{}
+			runner, ready := newManagerRunner(ctx), &readiness{}
 			ready.synced.Store(tc.before)
 			mgr := started{start: func(told context.Context) error {
 				stop()
 				<-told.Done()
 				return goodbye
 			}}
-			if err := start(ctx, mgr, life, ready, nil); !errors.Is(err, tc.want) {
+			if err := start(ctx, mgr, runner, ready, nil); !errors.Is(err, tc.want) {
 				t.Errorf("it ended with %v, want %v", err, tc.want)
 			}
 			if tc.after {
-				life.cachesSynced(ctx)
+				runner.cachesSynced(ctx)
 			}
-			if told, left := life.ctx.Err() != nil, life.baseCtx.Err() != nil; told != tc.told || left != tc.left {
+			if told, left := runner.ctx.Err() != nil, runner.baseCtx.Err() != nil; told != tc.told || left != tc.left {
 				t.Errorf("told: %t, left: %t; want %t, %t", told, left, tc.told, tc.left)
 			}
-			life.stop()
+			runner.stop()
 		})
 	}
 }

@@ -18,8 +18,8 @@ func (f leaderRunnable) Start(ctx context.Context) error { return f(ctx) }
 
 func (leaderRunnable) NeedLeaderElection() bool { return true }
 
-// migrateStored has the objects of these CRDs stored in the version of today. Nothing depends on it, so it never fails:
-// what is left behind is tried again later, and after every restart.
+// migrateStored rewrites the stored objects of these CRDs in the current version. It never fails: objects that are left are
+// retried later, and after every restart.
 func migrateStored(config *rest.Config, names []string, log logr.Logger) leaderRunnable {
 	return func(ctx context.Context) error {
 		backoff := wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Cap: time.Hour, Steps: 1 << 30}

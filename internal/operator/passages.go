@@ -24,7 +24,7 @@ import (
 // Passage is one kind of move that the operator can run.
 type Passage struct {
 	Name string
-	// CRDs are those that it brings. Others are none of its business, and are left alone when it does not run.
+	// CRDs are those that it installs.
 	CRDs []string
 	// Webhooks, if set, are its handlers by path. One at crds.ConversionPath converts the objects of its CRDs.
 	Webhooks func(logr.Logger) map[string]http.Handler
@@ -120,7 +120,7 @@ func selectPassages(known []Passage, asked []string) ([]Passage, error) {
 	return selected, nil
 }
 
-// crdsOf are the CRDs that passages bring.
+// crdsOf are the CRDs of passages.
 func crdsOf(passages []Passage) []string {
 	var names []string
 	for _, p := range passages {

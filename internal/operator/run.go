@@ -45,8 +45,8 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 
 	ready := &readiness{}
 	ready.waitingFor("the API server")
-	felt := &leaseMonitor{server: restConfig.Host, times: leaseTimesOf(options.LeaderElectionLeaseDuration)}
-	listening, err := servers(restConfig, options, ready, felt, log)
+	monitor := &leaseMonitor{server: restConfig.Host, times: leaseTimesOf(options.LeaderElectionLeaseDuration)}
+	listening, err := servers(restConfig, options, ready, monitor, log)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	}
 	group.Go(func() error {
 		defer stop()
-		return runPassages(ctx, group, restConfig, options, passages, ready, felt, log)
+		return runPassages(ctx, group, restConfig, options, passages, ready, monitor, log)
 	})
 	err = group.Wait()
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -72,7 +72,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 // runPassages starts everything in an order in which nothing waits for what comes later: the certificate, the webhooks
 // that present it, the CRDs that name the webhooks, and the caches that need the objects of these CRDs.
 func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Config, options Options, passages []Passage,
-	ready *readiness, felt *leaseMonitor, log logr.Logger,
+	ready *readiness, monitor *leaseMonitor, log logr.Logger,
 ) error {
 	if err := retryTransient(ctx, log, startBackoff(), "reach the API server", reachServer(restConfig)); err != nil {
 		return err
@@ -95,13 +95,13 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	if err != nil {
 		return err
 	}
-	life := newManagerRunner(ctx)
-	mgr, err := newManager(life, restConfig, options, scheme, felt, log)
+	runner := newManagerRunner(ctx)
+	mgr, err := newManager(runner, restConfig, options, scheme, monitor, log)
 	if err != nil {
 		return err
 	}
 	if hooks != nil && hooks.conversion != nil {
-		group.Go(func() error { return hooks.keep(ctx, mgr.Elected()) })
+		group.Go(func() error { return hooks.keepConversion(ctx, mgr.Elected()) })
 		if err := mgr.Add(migrateStored(restConfig, names, log)); err != nil {
 			return err
 		}
@@ -124,13 +124,13 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 		go func() {
 			if toolscache.WaitForCacheSync(ctx.Done(), early...) {
 				getReady()
-				felt.pollServer(ctx, reachServer(restConfig), ready.synced.Load)
+				monitor.pollServer(ctx, reachServer(restConfig), ready.synced.Load)
 			}
 		}()
 	}
 	err = mgr.Add(syncedRunnable(func() {
 		ready.synced.Store(true)
-		life.cachesSynced(ctx)
+		runner.cachesSynced(ctx)
 		getReady()
 	}))
 	if err != nil {
@@ -143,7 +143,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 		case <-ctx.Done():
 		}
 	}()
-	return start(ctx, mgr, life, ready, felt)
+	return start(ctx, mgr, runner, ready, monitor)
 }
 
 // setUp prepares the passages and their caches. When some of these need the webhooks, it returns all that the others
@@ -162,7 +162,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, scheme *runtime.Scheme, option
 			if err != nil {
 				return nil, fmt.Errorf("cache %T for passage %s: %w", kind, p.Name, err)
 			}
-			needed, err := hooks.needed(kind, scheme)
+			needed, err := hooks.convertsKind(kind, scheme)
 			if err != nil {
 				return nil, fmt.Errorf("cache %T for passage %s: %w", kind, p.Name, err)
 			}
@@ -180,15 +180,15 @@ func setUp(ctx context.Context, mgr ctrl.Manager, scheme *runtime.Scheme, option
 	return early, nil
 }
 
-func newManager(life managerRunner, restConfig *rest.Config, options Options, scheme *runtime.Scheme, felt *leaseMonitor, log logr.Logger) (ctrl.Manager, error) {
-	lock, err := newLock(restConfig, options, felt, log)
+func newManager(runner managerRunner, restConfig *rest.Config, options Options, scheme *runtime.Scheme, monitor *leaseMonitor, log logr.Logger) (ctrl.Manager, error) {
+	lock, err := newLock(restConfig, options, monitor, log)
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:      scheme,
 		Logger:      log,
-		BaseContext: func() context.Context { return life.baseCtx },
+		BaseContext: func() context.Context { return runner.baseCtx },
 		// A kind that no passage declared is refused, never cached by accident: one stray Get of a Secret would
 		// otherwise hold every Secret of the cluster in memory.
 		Cache: cache.Options{ReaderFailOnMissingInformer: true},
@@ -204,9 +204,9 @@ func newManager(life managerRunner, restConfig *rest.Config, options Options, sc
 		LeaderElectionID:                    leaseName,
 		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
-		LeaseDuration:                       ptr.To(felt.times.duration),
-		RenewDeadline:                       ptr.To(felt.times.renewDeadline),
-		RetryPeriod:                         ptr.To(felt.times.retryPeriod),
+		LeaseDuration:                       ptr.To(monitor.times.duration),
+		RenewDeadline:                       ptr.To(monitor.times.renewDeadline),
+		RetryPeriod:                         ptr.To(monitor.times.retryPeriod),
 
 		Metrics:                metricsserver.Options{BindAddress: noListener},
 		HealthProbeBindAddress: noListener,

@@ -24,7 +24,7 @@ import (
 
 const shutdownTimeout = 5 * time.Second
 
-// readiness holds what the operator still waits for; nothing means ready.
+// readiness holds what the operator still waits for; nil means ready.
 type readiness struct {
 	waiting atomic.Pointer[string]
 	// synced is when the manager has all its caches, which may be later.
@@ -48,7 +48,7 @@ func (r *readiness) check() error {
 
 // servers are the listeners that options ask for. They are the operator's own rather than the manager's because they
 // must answer before there is a manager: an operator that waits for its API server is alive, and not ready.
-func servers(config *rest.Config, options Options, ready *readiness, felt *leaseMonitor, log logr.Logger) ([]*manager.Server, error) {
+func servers(config *rest.Config, options Options, ready *readiness, monitor *leaseMonitor, log logr.Logger) ([]*manager.Server, error) {
 	var all []*manager.Server
 	add := func(name, address string, handler http.Handler, wrap func(net.Listener) (net.Listener, error)) error {
 		if disabled(address) {
@@ -74,12 +74,12 @@ func servers(config *rest.Config, options Options, ready *readiness, felt *lease
 	}
 
 	metrics := metricsHandler()
-	protected, err := protect(config, metrics, log)
+	protected, err := requireToken(config, metrics, log)
 	if err != nil {
 		return nil, err
 	}
 	err = errors.Join(
-		add("health probes", options.HealthProbeBindAddress, probesHandler(ready, felt), nil),
+		add("health probes", options.HealthProbeBindAddress, probesHandler(ready, monitor), nil),
 		add("metrics", options.MetricsBindAddress, protected, selfSigned),
 		add("insecure metrics", options.MetricsInsecureBindAddress, metrics, nil),
 	)
@@ -92,12 +92,12 @@ func servers(config *rest.Config, options Options, ready *readiness, felt *lease
 	return all, nil
 }
 
-func probesHandler(ready *readiness, felt *leaseMonitor) http.Handler {
+func probesHandler(ready *readiness, monitor *leaseMonitor) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	// Not controller-runtime's handler, which withholds the reason.
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := errors.Join(ready.check(), felt.check(time.Now())); err != nil {
+		if err := errors.Join(ready.check(), monitor.check(time.Now())); err != nil {
 			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -120,8 +120,8 @@ func metricsHandler() http.Handler {
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// protect lets only those in whose token may get /metrics.
-func protect(config *rest.Config, handler http.Handler, log logr.Logger) (http.Handler, error) {
+// requireToken requires a token that may get /metrics.
+func requireToken(config *rest.Config, handler http.Handler, log logr.Logger) (http.Handler, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("protect metrics: %w", err)
@@ -133,7 +133,7 @@ func protect(config *rest.Config, handler http.Handler, log logr.Logger) (http.H
 	return filter(log, handler)
 }
 
-// selfSigned encrypts; who may read is decided by the token, not by the certificate.
+// selfSigned encrypts; access is decided by the token, not by the certificate.
 func selfSigned(listener net.Listener) (net.Listener, error) {
 	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {

@@ -23,8 +23,8 @@ func get(t *testing.T, handler http.Handler, path string) (int, string) {
 
 func TestProbes(t *testing.T) {
 	ready := &readiness{}
-	felt := &leaseMonitor{server: "https://192.0.2.1:6443", times: leaseTimesOf(defaultLeaseDuration)}
-	probes := probesHandler(ready, felt)
+	monitor := &leaseMonitor{server: "https://192.0.2.1:6443", times: leaseTimesOf(defaultLeaseDuration)}
+	probes := probesHandler(ready, monitor)
 
 	ready.waitingFor("the API server")
 	if code, _ := get(t, probes, "/healthz"); code != http.StatusOK {
@@ -43,7 +43,7 @@ func TestProbes(t *testing.T) {
 	}
 
 	synctest.Test(t, func(t *testing.T) {
-		felt.recordRequest(time.Now().Add(-time.Minute))
+		monitor.recordRequest(time.Now().Add(-time.Minute))
 		if code, _ := get(t, probes, "/readyz"); code != http.StatusServiceUnavailable {
 			t.Errorf("/readyz says %d although the API server is silent", code)
 		}

@@ -25,12 +25,12 @@ func startBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Cap: 30 * time.Second, Steps: 1 << 30}
 }
 
-// errNotYet marks what may come true without anybody restarting the operator.
+// errNotYet marks a failure that may pass without a restart of the operator.
 type errNotYet struct{ error }
 
 func (e errNotYet) Unwrap() error { return e.error }
 
-// retryTransient tries until it works, the context ends, or it fails in a way that waiting cannot heal.
+// retryTransient retries until success, the end of the context, or an error that is not transient.
 func retryTransient(ctx context.Context, log logr.Logger, backoff wait.Backoff, what string, try func(context.Context) error) error {
 	for {
 		err := try(ctx)
@@ -53,7 +53,7 @@ func retryTransient(ctx context.Context, log logr.Logger, backoff wait.Backoff, 
 	}
 }
 
-// isTransient tells the failures of a network or server, which pass, from those of configuration and permission.
+// isTransient tells failures of the network or server from those of configuration and permission.
 func isTransient(err error) bool {
 	var notYet errNotYet
 	var network net.Error
@@ -94,8 +94,8 @@ func installCRDs(config *rest.Config, names []string, hooks *webhooks, log logr.
 	}
 }
 
-// kindsServed looks through discovery, which everybody may read, so that the operator needs no permission on CRDs when
-// it does not install them.
+// kindsServed uses discovery, which needs no permission, so that the operator needs none on CRDs when it does not install
+// them.
 func kindsServed(mapper meta.RESTMapper, scheme *runtime.Scheme, kinds []client.Object) func(context.Context) error {
 	return func(context.Context) error {
 		for _, kind := range kinds {

@@ -68,8 +68,7 @@ func newWebhooks(config *rest.Config, options Options, passages []Passage, log l
 	return w
 }
 
-// serve answers from the moment it returns until the context ends. It loads the certificate before it opens the port:
-// nobody is ever refused for want of a certificate.
+// serve starts the server, which runs until the context ends. It loads the certificate before it opens the port.
 func (w *webhooks) serve(ctx context.Context, group *errgroup.Group, ready *readiness) error {
 	ready.waitingFor("the webhook certificate")
 	var err error
@@ -91,7 +90,7 @@ func (w *webhooks) serve(ctx context.Context, group *errgroup.Group, ready *read
 
 	serving := ctx
 	if service != nil {
-		serving = lingering(ctx, farewell)
+		serving = withDelayedCancel(ctx, shutdownDelay)
 	}
 	server := w.server(listener)
 	group.Go(func() error { return server.Start(logr.NewContext(serving, w.log)) })
@@ -99,11 +98,11 @@ func (w *webhooks) serve(ctx context.Context, group *errgroup.Group, ready *read
 	return nil
 }
 
-// farewell is how long one behind a Service is still called after it was told to end.
-const farewell = 3 * time.Second
+// shutdownDelay is how long a replica behind a Service is still called after it was stopped.
+const shutdownDelay = 3 * time.Second
 
-// lingering ends a while after the context does.
-func lingering(ctx context.Context, by time.Duration) context.Context {
+// withDelayedCancel is a context that ends a while after its parent.
+func withDelayedCancel(ctx context.Context, by time.Duration) context.Context {
 	later, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(by, end) })
 	return later
@@ -114,7 +113,7 @@ func (w *webhooks) newSource() (*certs.Source, error) {
 	if service := w.options.Webhook.service(); service != nil {
 		names = []string{service.Name + "." + service.Namespace + ".svc"}
 	}
-	namespace, err := leaseNamespace(w.options.LeaderElectionNamespace, inside(w.config, rest.InClusterConfig), ownNamespaceFile)
+	namespace, err := leaseNamespace(w.options.LeaderElectionNamespace, isInCluster(w.config, rest.InClusterConfig), ownNamespaceFile)
 	if err != nil {
 		return nil, fmt.Errorf("find the namespace of the webhook certificate: %w", err)
 	}
@@ -146,8 +145,7 @@ func (w *webhooks) urlOf(listener net.Listener) string {
 	return "https://" + net.JoinHostPort(w.options.Webhook.localHost(), port)
 }
 
-// bind opens the port. Where any will do, it is that of the operator before, if that is free: then nothing has to be
-// written, and the API server goes on calling where it did.
+// bind opens the port. With port 0, it prefers the port that is registered in the CRDs: then nothing has to be written.
 func (w *webhooks) bind(ctx context.Context) (net.Listener, error) {
 	if former := w.formerAddress(ctx); former != "" {
 		if listener, err := net.Listen("tcp", former); err == nil {
@@ -164,7 +162,7 @@ func (w *webhooks) formerAddress(ctx context.Context) string {
 	}
 	registered, err := crds.ConvertedAt(ctx, w.config, w.converted[0])
 	if err != nil {
-		return "" // who cannot read the CRD will hear of it when it is to be installed
+		return "" // the install of the CRD reports the error
 	}
 	at, err := url.Parse(registered)
 	if err != nil || at.Hostname() != w.options.Webhook.localHost() || at.Port() == "" {
@@ -173,8 +171,8 @@ func (w *webhooks) formerAddress(ctx context.Context) string {
 	return net.JoinHostPort(host, at.Port())
 }
 
-// load takes everything but a missing permission for something that may come: cert-manager has yet to issue, or somebody
-// is about to correct what they supplied.
+// load treats every error but a missing permission as transient: cert-manager may still issue the certificate, or the user
+// correct it.
 func (w *webhooks) load(ctx context.Context) error {
 	err := w.source.Load(ctx)
 	if err == nil || apierrors.IsForbidden(err) {
@@ -183,11 +181,11 @@ func (w *webhooks) load(ctx context.Context) error {
 	return errNotYet{err}
 }
 
-// registers tells whether the CRDs are told where the webhook is.
+// registers tells whether the webhook is registered in the CRDs.
 func (w *webhooks) registers() bool { return w.options.InstallCRDs && len(w.converted) > 0 }
 
-// needed tells whether objects of this kind can be read only while the webhooks are called.
-func (w *webhooks) needed(kind client.Object, scheme *runtime.Scheme) (bool, error) {
+// convertsKind tells whether objects of this kind are converted by the webhook.
+func (w *webhooks) convertsKind(kind client.Object, scheme *runtime.Scheme) (bool, error) {
 	if w == nil || len(w.converted) == 0 {
 		return false, nil
 	}
@@ -195,7 +193,7 @@ func (w *webhooks) needed(kind client.Object, scheme *runtime.Scheme) (bool, err
 	if err != nil {
 		return false, err
 	}
-	// To read the CRDs takes long, and this is asked for every kind there is.
+	// Parsing the CRDs takes long, and this is called for every kind.
 	alike := slices.DeleteFunc(slices.Clone(w.converted), func(name string) bool { return !strings.HasSuffix(name, "."+gvk.Group) })
 	if len(alike) == 0 {
 		return false, nil
@@ -209,8 +207,8 @@ func (w *webhooks) needed(kind client.Object, scheme *runtime.Scheme) (bool, err
 	}), nil
 }
 
-// keep lets the CRDs' conversion follow this operator and its certificate.
-func (w *webhooks) keep(ctx context.Context, elected <-chan struct{}) error {
+// keepConversion keeps the conversion settings of the CRDs up to date with this operator and its certificate.
+func (w *webhooks) keepConversion(ctx context.Context, elected <-chan struct{}) error {
 	leads := make(chan struct{})
 	go func() {
 		select {

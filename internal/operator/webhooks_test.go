@@ -76,7 +76,7 @@ func TestWhichKindsNeedTheWebhooks(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got, err := c.hooks.needed(c.kind, scheme); err != nil || got != c.want {
+			if got, err := c.hooks.convertsKind(c.kind, scheme); err != nil || got != c.want {
 				t.Errorf("needed: %t, %v", got, err)
 			}
 		})
@@ -107,9 +107,9 @@ func TestPassagesBringAllCRDs(t *testing.T) {
 func TestLingering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		later := lingering(ctx, farewell)
+		later := withDelayedCancel(ctx, shutdownDelay)
 		cancel()
-		time.Sleep(farewell - time.Nanosecond)
+		time.Sleep(shutdownDelay - time.Nanosecond)
 		synctest.Wait()
 		if later.Err() != nil {
 			t.Error("it ended too early")

@@ -34,36 +34,36 @@ func Caches() []client.Object {
 	return []client.Object{&v1.Istio{}, &v1.IstioRevision{}, &v1.IstioRevisionTag{}}
 }
 
-// Shared is what the passage has that those who move workloads need as well.
+// Shared is what the controller of workloads shares with those of the passage.
 type Shared struct {
 	// Client reads Istios, revisions and tags from the manager's cache, its own writes included.
 	Client client.Client
-	// Users is a cache of namespaces and pods, as the package usage reads them.
+	// Users is a cache of namespaces and pods, with the options of the package usage.
 	Users cache.Cache
 }
 
 // Setup adds the passage to the manager.
 func Setup(mgr ctrl.Manager, source charts.Source) (Shared, error) {
-	own, err := newConsistentClient(mgr)
+	consistent, err := newConsistentClient(mgr)
 	if err != nil {
 		return Shared{}, err
 	}
-	refusals := usage.NewWatchErrors()
-	surroundings, err := newInstalledCache(mgr, refusals)
+	watchErrors := usage.NewWatchErrors()
+	installed, err := newInstalledCache(mgr, watchErrors)
 	if err != nil {
 		return Shared{}, err
 	}
-	return Shared{Client: own, Users: surroundings.GetCache()}, setup(mgr, source, own, surroundings, refusals)
+	return Shared{Client: consistent, Users: installed.GetCache()}, setup(mgr, source, consistent, installed, watchErrors)
 }
 
-func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundings cluster.Cluster, refusals *usage.WatchErrors) error {
+func setup(mgr ctrl.Manager, source charts.Source, consistent client.Client, installed cluster.Cluster, watchErrors *usage.WatchErrors) error {
 	ctx := context.Background()
-	users, err := usage.NewTracker(ctx, surroundings.GetCache(), mgr.GetCache())
+	users, err := usage.NewTracker(ctx, installed.GetCache(), mgr.GetCache())
 	if err != nil {
 		return err
 	}
-	users.SetWatchErrors(refusals)
-	objects, err := installer.NewObjects(ctx, surroundings.GetCache(), mgr.GetRESTMapper())
+	users.SetWatchErrors(watchErrors)
+	objects, err := installer.NewObjects(ctx, installed.GetCache(), mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundin
 		return err
 	}
 	tools := controlplane.Tools{
-		Client:   own,
+		Client:   consistent,
 		Objects:  objects,
-		Releases: installer.NewReleaseClient(objects, surroundings.GetAPIReader(), releases),
+		Releases: installer.NewReleaseClient(objects, installed.GetAPIReader(), releases),
 		Charts:   installer.NewCharts(source),
 		Users:    users,
 	}
-	if err := istio.Setup(mgr, own, tools.Charts, users); err != nil {
+	if err := istio.Setup(mgr, consistent, tools.Charts, users); err != nil {
 		return fmt.Errorf("watch Istios: %w", err)
 	}
 	if err := controlplane.Setup(mgr, tools); err != nil {
@@ -90,8 +90,8 @@ func setup(mgr ctrl.Manager, source charts.Source, own client.Client, surroundin
 	return nil
 }
 
-// newConsistentClient is a client that reads its own writes: a plan made from a cache that has not seen our last write would
-// write it again. The manager's client is not like this because it would then cache every kind that anybody writes.
+// newConsistentClient reads its own writes: a plan made from a cache without our last write would write again. The manager's
+// client does not, because it would then cache every kind that is written.
 func newConsistentClient(mgr ctrl.Manager) (client.Client, error) {
 	c, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(),
@@ -108,11 +108,11 @@ func newConsistentClient(mgr ctrl.Manager) (client.Client, error) {
 	return c, nil
 }
 
-// newInstalledCache caches what is installed, which all carries a label, and the metadata of what may use it.
-func newInstalledCache(mgr ctrl.Manager, refusals *usage.WatchErrors) (cluster.Cluster, error) {
+// newInstalledCache caches installed objects, by label, and the metadata of namespaces and pods that may use them.
+func newInstalledCache(mgr ctrl.Manager, watchErrors *usage.WatchErrors) (cluster.Cluster, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandler, config.WarningHandlerWithContext = nil, release.WarningLogger{}
-	surroundings, err := cluster.New(config, func(o *cluster.Options) {
+	installed, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = mgr.GetScheme()
 		o.HTTPClient = mgr.GetHTTPClient()
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
@@ -120,11 +120,11 @@ func newInstalledCache(mgr ctrl.Manager, refusals *usage.WatchErrors) (cluster.C
 			DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1.LabelPassage: v1.PassageRevision}),
 			ByObject:                    usage.CacheOptions(),
 			ReaderFailOnMissingInformer: true,
-			DefaultWatchErrorHandler:    refusals.HandleWatchError,
+			DefaultWatchErrorHandler:    watchErrors.HandleWatchError,
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the cache of installed objects: %w", err)
 	}
-	return surroundings, mgr.Add(surroundings)
+	return installed, mgr.Add(installed)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// workers install several control planes at the same time; the shared releases are looked after by one of them.
+// workers install several control planes at the same time.
 const workers = 4
 
 // Tools are what the controller works with.
@@ -61,7 +61,7 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 		For(&v1.IstioRevision{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, installer.Deleting,
 		))).
-		// What all revisions share is looked after by one of them.
+		// The shared releases are managed by one of the revisions.
 		Watches(&v1.IstioRevision{}, all, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(e event.UpdateEvent) bool {
 				before, after := e.ObjectOld.(*v1.IstioRevision), e.ObjectNew.(*v1.IstioRevision)
@@ -69,7 +69,7 @@ func Setup(mgr ctrl.Manager, tools Tools) error {
 					before.Spec.Version != after.Spec.Version || installer.Paused(before) != installer.Paused(after)
 			},
 		})).
-		// A tag may hold, or give up, the name of a revision; the one called default decides who validates.
+		// A tag may take or release the name of a revision; the tag named default selects the validating revision.
 		Watches(&v1.IstioRevisionTag{}, all, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(tools.Users.Source()).
 		WatchesRawSource(tools.Users.WatchErrorSource(r.requestsForAll))
@@ -97,7 +97,7 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	observed, err := r.observe(ctx, request.Name, false)
 	if err != nil {
-		// Uses of names that no revision has are of no interest.
+		// Users of a name without a revision do not matter.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	plan := Plan(observed)

@@ -19,7 +19,7 @@ func chartRevision(name string) string {
 	return name
 }
 
-// Values for a chart: what the user set, under what Fairlead must own.
+// Values for a chart: those of the user, overridden by those that Fairlead owns.
 func Values(revision *v1.IstioRevision) map[string]any {
 	values := map[string]any(revision.Spec.Values.DeepCopy())
 	if values == nil {
@@ -39,8 +39,8 @@ func Values(revision *v1.IstioRevision) map[string]any {
 	return values
 }
 
-// NameHolder tells whether a revision must leave its name to a tag: the older of the two keeps it. Created within one
-// second, it is the tag's if only the tag has been installed.
+// NameHolder tells whether a tag holds a name that a revision has as well: the older of the two does. Created within one
+// second, the tag does if only the tag has been installed.
 func NameHolder(revision *v1.IstioRevision, tag *v1.IstioRevisionTag) (heldByTag bool) {
 	switch {
 	case tag.CreationTimestamp.Before(&revision.CreationTimestamp):

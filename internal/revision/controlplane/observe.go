@@ -20,35 +20,35 @@ type Observed struct {
 	Revision *v1.IstioRevision
 	// Tag is one of the same name, if there is any.
 	Tag *v1.IstioRevisionTag
-	// Namespace tells whether there is one to install into.
+	// Namespace tells whether the namespace exists.
 	Namespace bool
 	// Istiod is the release of the control plane.
 	Istiod installer.Release
-	// Base is the release that all revisions share. The revision that leads looks after it, the others wait for it.
+	// Base is the release that all revisions share. The lead manages it, the others wait for it.
 	Base  installer.Release
 	Leads bool
-	// Lead is the name of the one that leads, if there is any.
+	// Lead is the name of the lead, if there is one.
 	Lead string
-	// Validator is looked after by the default revision.
+	// Validator is managed by the default revision.
 	Validator installer.Release
 	IsDefault bool
 	// Strays are shared releases that this revision has to remove.
 	Strays      []release.State
 	Deployments []appsv1.Deployment
-	// DeploymentsErr is why it is not known how the Deployments are.
+	// DeploymentsErr is why the Deployments could not be read.
 	DeploymentsErr error
 	Usage          usage.Usage
 }
 
-// reported means that all that the spec asks for has once been installed.
+// reported tells whether the latest spec was once fully applied.
 func (o Observed) reported() bool {
 	return installer.Reported(o.Revision.Generation, o.Revision.Status.Conditions)
 }
 
 func (o Observed) beingDeleted() bool { return !o.Revision.DeletionTimestamp.IsZero() }
 
-// observe reads an IstioRevision and what stands behind it. Fresh is for the pass that has just written, of which the
-// cache may not have heard.
+// observe reads an IstioRevision and its releases. With fresh, Deployments are read from the API server: after a write, the
+// cache may lag behind.
 func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Observed, error) {
 	o := Observed{Revision: &v1.IstioRevision{}, Usage: r.users.Revision(name)}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.Revision); err != nil {
@@ -179,20 +179,20 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 		o.Validator, err = r.observeRelease(ctx, release.Spec{
 			Name:      ValidatorRelease,
 			Namespace: decided.Default.Spec.Namespace,
-			// A webhook that nobody answers any more must not outlive the revision, even if its record is gone.
+			// A webhook without a server must not outlive the revision, even if its record is gone.
 			Owner:        metav1.NewControllerRef(decided.Default, v1.GroupVersion.WithKind(v1.IstioRevisionKind)),
 			Values:       validatorValues(decided.Default),
 			ChartVersion: decided.Default.Spec.Version,
 			Only:         validatorTemplates,
-			// There can be only one, and it has been somebody's before.
+			// There is only one, and it may have belonged to another release.
 			TakeOwnership: true,
 		}, "base", true)
 	}
 	return err
 }
 
-// strays are shared releases in namespaces where they were before, or that nobody needs any more. The last revision
-// to go takes them along.
+// strays are shared releases in former namespaces, or that are not needed any more. The last revision to be deleted removes
+// them.
 func strays(o *Observed, decided shared, bases, validators []release.State) []release.State {
 	var strays []release.State
 	last := !decided.Needed

@@ -42,9 +42,9 @@ func Plan(o Observed) passage.Plan {
 	if o.Leads {
 		plan.Steps = append(plan.Steps, installer.Steps(o.Base, o.reported())...)
 	}
-	// Control planes come after what they share, of their own version or a newer one. One that runs is not held up by it.
+	// A control plane needs the base release of its version or a newer one. One that is installed does not wait for it.
 	waits := !coversVersion(o.Base.State, o.Revision.Spec.Version) && !o.Istiod.IsUpToDate(o.reported())
-	// What can never be installed has nothing to wait for.
+	// A release that cannot be installed does not wait.
 	if o.Istiod.Err == nil && (waits || !o.Istiod.State.Exists && len(plan.Steps) > 0) {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: installer.Object(o.Istiod.Namespace, o.Istiod.Name),
@@ -68,7 +68,7 @@ func Plan(o Observed) passage.Plan {
 	return plan
 }
 
-// strayRemovals removes shared releases from where they were before. New before old: they go when the others are there.
+// strayRemovals uninstall shared releases from former namespaces. New before old: the new ones must be installed first.
 func strayRemovals(o Observed) []passage.Step {
 	successors := map[string]installer.Release{}
 	if o.Leads {
@@ -93,7 +93,7 @@ func strayRemovals(o Observed) []passage.Step {
 	return steps
 }
 
-// describeLead names who looks after the base release, for those who wait for it.
+// describeLead names the revision that installs the base release.
 func (o Observed) describeLead() string {
 	switch {
 	case o.Leads:
@@ -109,7 +109,7 @@ func coversVersion(base release.State, version string) bool {
 	return base.Deployed() && newerVersion(base.ChartVersion, version) == base.ChartVersion
 }
 
-// blockedState tells what a person must solve from what solves itself.
+// blockedState is Failed for what a user must solve, and Running for what resolves itself.
 func blockedState(reason passage.Reason) passage.State {
 	if reason.Code == passage.Code(v1.ReasonNamespaceNotFound) {
 		return passage.Running
@@ -172,11 +172,10 @@ func runStep(o Observed) passage.Step {
 	return step
 }
 
-// serving tells whether istiod does what it is there for. Charts that install none, for a control plane elsewhere,
-// have nothing to wait for.
+// serving tells whether istiod is ready. Charts that install none, for a remote control plane, are ready.
 func serving(o Observed) (bool, passage.Reason) {
 	if !o.Namespace {
-		// Of what was in it, the cache may hear later.
+		// The cache may still have the Deployments of a deleted namespace.
 		return false, passage.Because(v1.ReasonIstiodNotReady, "namespace %s does not exist", o.Revision.Spec.Namespace)
 	}
 	if o.DeploymentsErr != nil {
@@ -197,7 +196,7 @@ func serving(o Observed) (bool, passage.Reason) {
 	return true, passage.Because(v1.ReasonIstiodReady, "istiod serves")
 }
 
-// readErrorReason says only what reads the same every time.
+// readErrorReason has a stable message.
 func readErrorReason(err error) passage.Reason {
 	if apierrors.IsForbidden(err) {
 		return passage.Because(v1.ReasonReadinessCheckFailed, "%v; let the operator read Deployments, as the Fairlead chart does", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// report writes the status, if it says anything new.
+// report writes the status if it has changed.
 func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, failure error) error {
 	status := statusOf(o, plan, failure, r.now())
 	if equality.Semantic.DeepEqual(o.Revision.Status, status) {
@@ -71,7 +71,7 @@ func ready(o Observed, reconciled metav1.Condition) metav1.Condition {
 	case !o.Istiod.State.Exists:
 		why = passage.Because(v1.ReasonIstiodNotReady, "istiod is not installed; the condition Reconciled says why")
 	case reconciled.Status != metav1.ConditionTrue && !o.Istiod.IsUpToDate(o.reported()):
-		// What runs is something else than what is asked for.
+		// The installed istiod differs from the spec.
 		why = passage.Because(v1.ReasonIstiodNotReady, "istiod is not as the spec asks; the condition Reconciled says why")
 	case o.DeploymentsErr != nil:
 		condition.Status = metav1.ConditionUnknown

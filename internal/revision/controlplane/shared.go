@@ -12,37 +12,37 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
-// What all control planes share are two releases of the base chart: what changes only with the version of Istio, its
-// CRDs above all, and the webhook that validates configuration which names no revision.
+// All control planes share two releases of the base chart: Istio's CRDs and other objects that change only with the version,
+// and the webhook that validates configuration without a revision.
 const (
 	BaseRelease      = "fairlead-base"
 	ValidatorRelease = "fairlead-default-validator"
 )
 
-// Sibling is an IstioRevision as far as the shared releases are concerned.
+// Sibling is an IstioRevision, as input for the decision on shared releases.
 type Sibling struct {
 	*v1.IstioRevision
 	// Installable is false for one that cannot be installed as things are.
 	Installable bool
 }
 
-// shared is who looks after the shared releases, and how they should be.
+// shared is which revisions manage the shared releases, and the version and namespace of these.
 type shared struct {
-	// Needed is false when every revision is on its way out.
+	// Needed is false when every revision is being deleted.
 	Needed bool
-	// Lead looks after the base release; it is nil when no revision can at the moment.
+	// Lead manages the base release; it is nil when no revision can at the moment.
 	Lead *v1.IstioRevision
 	// Version and namespace of the base release.
 	Version, Namespace string
-	// Default is the revision that validates, and looks after the release for that; nil for nobody.
+	// Default is the revision that validates, and manages the validator release; it may be nil.
 	Default *v1.IstioRevision
 }
 
-// decideShared chooses who looks after what all control planes share. Its CRDs never step back: an older control plane
-// can live with newer ones, and what is stored may already use them.
+// decideShared chooses the revisions that manage the shared releases. CRDs are never downgraded: an older control plane works
+// with newer ones, and stored objects may already use them.
 func decideShared(siblings []Sibling, defaultTag *v1.IstioRevisionTag, base []release.State) shared {
 	siblings = slices.DeleteFunc(slices.Clone(siblings), func(s Sibling) bool { return !s.DeletionTimestamp.IsZero() })
-	// What is installed somewhere stays there as long as it can.
+	// An installed base release keeps its namespace as long as possible.
 	elsewhere := func(s Sibling) int {
 		if slices.ContainsFunc(base, func(state release.State) bool { return state.Namespace == s.Spec.Namespace }) {
 			return 0
@@ -63,8 +63,7 @@ func decideShared(siblings []Sibling, defaultTag *v1.IstioRevisionTag, base []re
 	for _, state := range base {
 		decided.Version = newerVersion(decided.Version, state.ChartVersion)
 	}
-	// One that cannot be installed as things are may run all the same, and needs what is there: it has a say in where
-	// things are, and none in what is written.
+	// A revision that cannot be installed at the moment may still run: it counts for the namespace, not for the version.
 	for _, s := range siblings {
 		if s.Installable {
 			decided.Version = newerVersion(decided.Version, s.Spec.Version)
@@ -87,8 +86,8 @@ func newerVersion(a, b string) string {
 	return a
 }
 
-// baseValues are those of the revision that looks after the base release, as far as they mean anything to it. What
-// does not must neither write the release anew nor, mistaken, keep the other revisions waiting for it.
+// baseValues are the values of the lead that the base chart uses. Other values must neither upgrade the release nor, if
+// invalid, block the other revisions.
 func baseValues(lead *v1.IstioRevision, namespace string) map[string]any {
 	all := Values(lead)
 	global := all["global"].(map[string]any)

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// apply carries out steps of a plan.
+// apply applies steps of a plan.
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
 	for _, step := range steps {
 		if err := r.applyStep(ctx, o, step); err != nil {
@@ -42,7 +42,7 @@ func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Ste
 		retired.Annotations = map[string]string{v1.AnnotationInactiveSince: formatTime(r.now())}
 		return r.write(ctx, o, retired)
 	case ActionPrune:
-		// What has changed since the decision, a use of it perhaps, is a matter for a new one.
+		// A revision that has changed since the plan, such as its usage, needs a new plan.
 		return client.IgnoreNotFound(r.client.Delete(ctx, have.IstioRevision, client.Preconditions{
 			UID: &have.UID, ResourceVersion: &have.ResourceVersion,
 		}))
@@ -50,8 +50,7 @@ func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Ste
 	return r.write(ctx, o, desiredRevision(o.Istio, step.To))
 }
 
-// write applies a revision as it was decided on: one that has changed since, or that somebody else has made meanwhile,
-// is a conflict and is looked at again.
+// write applies a revision conditionally: one that was changed or created since the plan is a conflict.
 func (r *reconciler) write(ctx context.Context, o Observed, want *v1.IstioRevision) error {
 	configuration, options := configurationOf(want), []client.ApplyOption{client.FieldOwner(v1.FieldOwner)}
 	if have := o.revision(want.Name); have != nil {

@@ -54,7 +54,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, charts *installer.Charts,
 
 type reconciler struct {
 	client client.Client
-	// cache is read where waiting for our own writes would hold up events.
+	// cache is read in event handlers, which must not wait for our own writes.
 	cache    client.Reader
 	charts   *installer.Charts
 	users    *usage.Tracker
@@ -62,16 +62,16 @@ type reconciler struct {
 	now      func() time.Time
 }
 
-// statusPollInterval is how long a status may lag behind.
+// statusPollInterval is how often to look at a status that lags behind.
 const statusPollInterval = 5 * time.Second
 
-// conflictRequeueDelay lets the cache see what somebody else has just written.
+// conflictRequeueDelay lets the cache see the write that caused a conflict.
 const conflictRequeueDelay = 100 * time.Millisecond
 
 // Reconcile observes, plans, applies and reports one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if !r.users.HasSynced() {
-		// What is not known to be used yet must not be taken for unused.
+		// A revision must not be taken for unused before the tracker has synced.
 		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	observed, err := r.observe(ctx, request.Name)
@@ -82,7 +82,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if observed.beingDeleted() {
-		// Its revisions go after it. Until then there is somebody to read what it says.
+		// Its revisions are deleted after it. Until then, report.
 		if err := r.report(ctx, observed, Plan(observed, r.now()), nil); err != nil {
 			return installer.StatusError(nil, err)
 		}
@@ -93,7 +93,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	decision := passage.Next(plan, passage.Batching{}, r.now())
 	applyErr := r.apply(ctx, observed, decision.Start)
 	if apierrors.IsConflict(applyErr) {
-		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
+		// Another client was faster: its write leads to a new plan, and is no error.
 		ctrl.LoggerFrom(ctx).V(1).Info("conflict: an object has changed since it was read", "why", applyErr.Error())
 		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
@@ -121,7 +121,7 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 	return Observe(ctx, r.client, name, Charts{Versions: versions, Err: err}, r.users)
 }
 
-// requeueAfter is when time alone may change the plan: at the end of a grace period, or when there may be newer charts.
+// requeueAfter is when the passage of time may change the plan: at the end of a grace period, or with newer charts.
 func (r *reconciler) requeueAfter(o Observed, plan passage.Plan) time.Duration {
 	var after time.Duration
 	if !isExactVersion(o.Istio.Spec.Version) || o.Charts.Err != nil || hasUnresolvedVersion(plan) {
@@ -137,7 +137,7 @@ func (r *reconciler) requeueAfter(o Observed, plan passage.Plan) time.Duration {
 	return after
 }
 
-// hasUnknownUsage is a revision of which nobody knows whether it can go. That this changes is not told by an event.
+// hasUnknownUsage tells whether the usage of a revision is unknown. No event reports the end of that.
 func hasUnknownUsage(step passage.Step) bool {
 	return step.Reason.Code == passage.Code(v1.ReasonUsageCheckFailed)
 }
@@ -146,7 +146,7 @@ func hasUnresolvedVersion(plan passage.Plan) bool {
 	return slices.ContainsFunc(plan.Steps, func(s passage.Step) bool { return s.Action == ActionResolve })
 }
 
-// requestsForTag is the Istio that a tag follows.
+// requestsForTag enqueues the Istio that a tag follows.
 func requestsForTag(_ context.Context, tag client.Object) []ctrl.Request {
 	if ref := tag.(*v1.IstioRevisionTag).Spec.TargetRef; ref.Kind == v1.IstioKind {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: ref.Name}}}
@@ -154,8 +154,7 @@ func requestsForTag(_ context.Context, tag client.Object) []ctrl.Request {
 	return nil
 }
 
-// requestsForRevision are the Istios that a revision means something to: the one it belongs to, and any that wants its name and
-// may have been waiting for it to become free.
+// requestsForRevision enqueues the owner of a revision, and every Istio that may wait for its name.
 func (r *reconciler) requestsForRevision(ctx context.Context, revision client.Object) []ctrl.Request {
 	var names []string
 	if owner := metav1.GetControllerOf(revision); isIstio(owner) {

@@ -26,7 +26,7 @@ type Observed struct {
 	Users  Users
 }
 
-// Charts are the versions that can be installed, or why that is not known.
+// Charts are the versions that can be installed, or why they cannot be listed.
 type Charts struct {
 	Versions []string
 	Err      error
@@ -44,7 +44,7 @@ type Revision struct {
 	Written v1.IstioRevisionSpec
 }
 
-// Observe reads an Istio and what stands behind it.
+// Observe reads an Istio, its revisions and its tags.
 func Observe(ctx context.Context, reader client.Reader, name string, charts Charts, users Users) (Observed, error) {
 	istio := &v1.Istio{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, istio); err != nil {
@@ -77,8 +77,8 @@ func Observe(ctx context.Context, reader client.Reader, name string, charts Char
 	return observed, nil
 }
 
-// revisionFor is a revision as it concerns an Istio. What was written is told by managed fields, and reading those takes
-// longer than all the rest: it is done only where it matters.
+// revisionFor is a revision, with the fields that this passage wrote if it belongs to the Istio. Those are read from managed
+// fields, which is expensive.
 func revisionFor(istio *v1.Istio, revision *v1.IstioRevision) (Revision, error) {
 	seen := Revision{IstioRevision: revision}
 	if !metav1.IsControlledBy(revision, istio) {
@@ -103,7 +103,7 @@ func writtenBy(owner string, revision *v1.IstioRevision) (v1.IstioRevisionSpec, 
 
 func (o Observed) beingDeleted() bool { return !o.Istio.DeletionTimestamp.IsZero() }
 
-// revision finds one by name, whoever it belongs to.
+// revision finds one by name, whatever its owner.
 func (o Observed) revision(name string) *Revision {
 	for i := range o.Revisions {
 		if o.Revisions[i].Name == name {
@@ -129,7 +129,7 @@ func (o Observed) owns(name string) bool {
 	return revision != nil && metav1.IsControlledBy(revision, o.Istio)
 }
 
-// satisfiedVersion is the version of the active revision if it is one that is asked for, and otherwise empty.
+// satisfiedVersion is the version of the active revision if it matches the requested one, and otherwise empty.
 func (o Observed) satisfiedVersion(asked string) string {
 	active := o.revision(o.Istio.Status.ActiveRevisionName)
 	if active == nil || !metav1.IsControlledBy(active, o.Istio) {

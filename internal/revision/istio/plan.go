@@ -30,7 +30,7 @@ const (
 	ActionRun passage.Action = "run"
 	// ActionMove waits for a tag that follows the Istio.
 	ActionMove passage.Action = "move"
-	// ActionRetire writes down since when a revision is not the active one any more.
+	// ActionRetire records since when a revision is inactive.
 	ActionRetire passage.Action = "retire"
 	// ActionPrune deletes a revision that is neither active nor used.
 	ActionPrune passage.Action = "prune"
@@ -84,15 +84,15 @@ func whilePaused(o Observed) *passage.Reason {
 	return installer.WhilePaused(v1.IstioKind, o.Istio)
 }
 
-// resolve finds the exact version that is asked for, or says why there is none.
+// resolve finds the exact version that spec.version requests, or why there is none.
 func resolve(o Observed) (string, *passage.Reason) {
 	asked := o.Istio.Spec.Version
 	if runs := o.satisfiedVersion(asked); runs != "" && o.Charts.Err != nil {
-		// Not being able to look for something newer is no reason to disturb what runs.
+		// Without a list of versions, the running one is kept.
 		return runs, nil
 	}
 	if o.Charts.Err != nil && isExactVersion(asked) {
-		// The revision tells itself whether it can be installed.
+		// The IstioRevision reports whether it can be installed.
 		return asked, nil
 	}
 	if o.Charts.Err != nil {
@@ -106,7 +106,7 @@ func resolve(o Observed) (string, *passage.Reason) {
 		return "", passage.Hold(v1.ReasonVersionNotFound, "%v", err)
 	}
 	if runs := o.satisfiedVersion(asked); runs != "" && charts.Older(version, runs) {
-		// Charts that have gone are no order to go back.
+		// Removed charts do not cause a downgrade.
 		return runs, nil
 	}
 	return version, nil
@@ -115,7 +115,7 @@ func resolve(o Observed) (string, *passage.Reason) {
 // isExactVersion tells a version from an alias, which has no patch number.
 func isExactVersion(version string) bool { return strings.Count(version, ".") >= 2 }
 
-// nameTooLong says why a revision cannot have its name, or nil for one that can.
+// nameTooLong is set when the name of the revision would be too long.
 func nameTooLong(istio *v1.Istio, version, name string) *passage.Reason {
 	if len(name) <= v1.MaxRevisionNameLength {
 		return nil
@@ -218,7 +218,7 @@ func revisionName(istio *v1.Istio, version string) string {
 	return istio.Name
 }
 
-// changedFields names the fields, not their contents: values can be long, and are nobody's business in an event.
+// changedFields names the fields, not their contents: values can be long and confidential.
 func changedFields(have, want v1.IstioRevisionSpec) string {
 	var fields []string
 	add := func(differ bool, field string) {
@@ -249,7 +249,7 @@ func revisionReadiness(revision *v1.IstioRevision) readiness {
 		return readiness{reason: v1.ReasonIstiodNotReady, message: fmt.Sprintf(
 			"IstioRevision %s has changed and is not reconciled yet", revision.Name)}
 	case condition.Status != metav1.ConditionTrue && reconciled != nil && reconciled.Status == metav1.ConditionFalse:
-		// What keeps it from being installed tells more than that it is not.
+		// The reason that keeps it from being installed is more helpful.
 		return readiness{reason: v1.Reason(reconciled.Reason), message: fmt.Sprintf(
 			"IstioRevision %s: %s", revision.Name, reconciled.Message)}
 	case condition.Status != metav1.ConditionTrue:

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// report writes the status, if it says anything new.
+// report writes the status if it has changed.
 func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, failure error) error {
 	status := statusOf(o, plan, failure, r.now())
 	if equality.Semantic.DeepEqual(o.Istio.Status, status) {
@@ -119,8 +119,8 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 		"IstioRevision %s is as the spec asks%s", plan.Target, describeKept(plan)))
 }
 
-// failureReason quotes the API server only where it says the same thing every time: a status that changes with each
-// attempt would be written with each attempt.
+// failureReason quotes the API server only where its message is stable: a status that changes with each attempt would be
+// written with each attempt.
 func failureReason(err error) passage.Reason {
 	switch {
 	case apierrors.IsInvalid(err):
@@ -163,8 +163,7 @@ type statusConfiguration struct {
 
 func (*statusConfiguration) IsApplyConfiguration() {}
 
-// statusConfigurationOf is for the Istio that was looked at: one that has been made anew under its name, or changed
-// meanwhile, is a conflict.
+// statusConfigurationOf is conditional: an Istio that was changed or recreated since it was read is a conflict.
 func statusConfigurationOf(istio *v1.Istio, status v1.IstioStatus) *statusConfiguration {
 	own := v1.IstioStatus{
 		ObservedGeneration: status.ObservedGeneration,

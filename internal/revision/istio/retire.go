@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// tagSteps are the tags that follow the Istio and are not yet where it is going. They move themselves.
+// tagSteps are the tags that follow the Istio and have not moved yet. The controller of tags moves them.
 func tagSteps(o Observed, target string) []passage.Step {
 	var steps []passage.Step
 	for _, tag := range o.Tags {
@@ -40,7 +40,7 @@ func tagSteps(o Observed, target string) []passage.Step {
 	return steps
 }
 
-// retireSteps are what becomes of the revisions that are not the target.
+// retireSteps retire and prune the revisions that are not the target.
 func retireSteps(o Observed, target string, now time.Time) []passage.Step {
 	var steps []passage.Step
 	for _, revision := range o.own() {
@@ -55,7 +55,7 @@ func retireSteps(o Observed, target string, now time.Time) []passage.Step {
 	return steps
 }
 
-// retireStep notes the time: the grace period counts from it, and it must not be forgotten when a process dies.
+// retireStep records the time: the grace period counts from it, across restarts of the operator.
 func retireStep(o Observed, revision Revision, target string) *passage.Step {
 	if !revision.inactiveSince().IsZero() || !revision.DeletionTimestamp.IsZero() || !o.owns(target) {
 		return nil
@@ -115,7 +115,7 @@ func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (o Observed) pruneTime(revision Revision, now time.Time) (since, due time.Time) {
 	since = revision.inactiveSince()
 	if since.IsZero() {
-		// It is written down in this very plan.
+		// This plan records it.
 		since = now
 	}
 	if unused := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionInUse)); unused != nil &&
@@ -124,13 +124,13 @@ func (o Observed) pruneTime(revision Revision, now time.Time) (since, due time.T
 	}
 	grace := o.Istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriod()
 	if grace > 0 {
-		// The API keeps whole seconds: it may have happened up to one later than is written down.
+		// The API keeps whole seconds: it may have happened up to one second later.
 		grace += time.Second
 	}
 	return since, since.Add(grace)
 }
 
-// inactiveSince is zero for a revision that is active, or that nothing was written down for.
+// inactiveSince is zero for an active revision, or one without a recorded time.
 func (r Revision) inactiveSince() time.Time {
 	since, err := time.Parse(time.RFC3339, r.Annotations[v1.AnnotationInactiveSince])
 	if err != nil {
@@ -164,7 +164,7 @@ func (o Observed) countFollowingTags(revision, target string) int {
 	return count
 }
 
-// statusLagsUsage tells whether the status of a revision lags behind who uses it; it may not change again by itself.
+// statusLagsUsage tells whether the condition InUse of a revision lags behind its usage.
 func statusLagsUsage(o Observed, plan passage.Plan) bool {
 	for _, s := range plan.Steps {
 		if s.Action != ActionPrune || s.State != passage.Skipped {

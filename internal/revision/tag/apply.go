@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// apply carries out steps of a plan, in their order.
+// apply applies steps of a plan, in order.
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
 	var left []error
 	for _, step := range steps {

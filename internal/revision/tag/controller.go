@@ -71,7 +71,7 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	observed, err := r.observe(ctx, request.Name)
 	if err != nil {
-		// Uses of names that no tag has are of no interest.
+		// Users of a name without a tag do not matter.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	plan := Plan(observed)
@@ -107,7 +107,7 @@ func (r *reconciler) requestsForIstio(ctx context.Context, istio client.Object) 
 	return r.requestsMatching(ctx, func(tag *v1.IstioRevisionTag) bool { return follows(tag, istio.GetName()) })
 }
 
-// requestsForRevision are the tags that a revision means something to: that point to it, should point to it, or want its name.
+// requestsForRevision enqueues the tags that point to a revision, should point to it, or want its name.
 func (r *reconciler) requestsForRevision(ctx context.Context, revision client.Object) []ctrl.Request {
 	name, owner := revision.GetName(), metav1.GetControllerOf(revision)
 	return r.requestsMatching(ctx, func(tag *v1.IstioRevisionTag) bool {

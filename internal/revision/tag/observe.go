@@ -30,17 +30,16 @@ type Observed struct {
 	// Namesake is an IstioRevision that has the name of the tag.
 	Namesake     *v1.IstioRevision
 	NamesakeUses usage.Usage
-	// Release is the one that points to where the tag should point now: to the target if that can be pointed to, and
-	// otherwise to where it has pointed so far.
+	// Release points to the target if that is ready, and otherwise to the current revision.
 	Release installer.Release
-	// MissingNamespace is the one of the revision to point to, if it is gone: then there is nowhere to install into.
+	// MissingNamespace is the namespace of the revision to point to, if it does not exist.
 	MissingNamespace string
 	// Strays are releases in namespaces where the tag has pointed before.
 	Strays []release.State
 	Usage  usage.Usage
 }
 
-// reported means that the tag has once pointed to where it should point now.
+// reported tells whether the tag has once pointed to its current target.
 func (o Observed) reported() bool {
 	to := o.pointsTo()
 	return to != nil && o.Tag.Status.IstioRevision == to.Name && installer.Reported(o.Tag.Generation, o.Tag.Status.Conditions)
@@ -117,7 +116,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	if err != nil {
 		return err
 	}
-	// The record of a release goes with its namespace, but not its webhook.
+	// The record of a release is deleted with its namespace, but its webhook is not.
 	left, err := r.objects.ReleasesOfOwner(ctx, o.Tag.UID)
 	if err != nil {
 		return err
@@ -129,7 +128,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	}
 	to := o.pointsTo()
 	if o.beingDeleted() || whileNameIsTaken(*o) != nil || to == nil {
-		// Nothing is wanted that is not there already. What a tag without a name has left is in the way of the other.
+		// Nothing new is installed. Releases of a tag that lost its name block the revision of that name.
 		o.Release = installer.Release{Name: name}
 		if o.beingDeleted() || whileNameIsTaken(*o) != nil {
 			o.Strays = states

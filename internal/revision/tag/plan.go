@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// ActionPoint leads the tag to another revision.
+// ActionPoint points the tag to another revision.
 const ActionPoint passage.Action = "point"
 
 // Plan decides what to do about an IstioRevisionTag.
@@ -71,7 +71,7 @@ func removalStep(namespace, name string, why passage.Reason) passage.Step {
 	}
 }
 
-// blockedState tells what a person must solve from what solves itself.
+// blockedState is Failed for what a user must solve, and Running for what resolves itself.
 func blockedState(reason passage.Reason) passage.State {
 	switch v1.Reason(reason.Code) {
 	case v1.ReasonIstiodNotReady, v1.ReasonNamespaceNotFound:
@@ -99,8 +99,8 @@ func whileNameIsTaken(o Observed) *passage.Reason {
 		"the name is already used by %s; the tag takes it when that is gone, or give the tag another name", holder)
 }
 
-// whileTargetNotReady says why the tag cannot point to its target now, or nil if it can. New before old: what is not ready is not
-// pointed to, unless the tag is there already.
+// whileTargetNotReady is why the tag cannot point to its target now, or nil. New before old: a tag moves only to a ready
+// revision.
 func whileTargetNotReady(o Observed) *passage.Reason {
 	ref := o.Tag.Spec.TargetRef
 	switch {
@@ -130,7 +130,7 @@ func describeCurrent(o Observed) string {
 	case o.Tag.Status.IstioRevision == "":
 		return "; until then the tag points nowhere"
 	case o.Current == nil:
-		// Without a webhook they would be let in, without their sidecar.
+		// Without the webhook, pods would be created without a sidecar.
 		return fmt.Sprintf("; until then the tag still points to IstioRevision %s, which is gone, and pods that use the tag are refused",
 			o.Tag.Status.IstioRevision)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// report writes the status, if it says anything new.
+// report writes the status if it has changed.
 func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, failure error) error {
 	status := statusOf(o, plan, failure, r.now())
 	if equality.Semantic.DeepEqual(o.Tag.Status, status) {

@@ -45,7 +45,8 @@ func Labels(all map[string]string) map[string]string { return sharedLabels.pick(
 
 var sharedLabels = newPicker(keptLabels...)
 
-// stripper makes a copy that has what the rules read, and in place of its owners the workload of a pod. A copy because an object from a list would keep the whole list in memory.
+// stripper makes a copy with what the rules read, and the workload of a pod in place of its owners. A copy, because an object
+// from a list would keep the whole list in memory.
 func stripper() toolscache.TransformFunc {
 	annotation := newPicker(keptAnnotations...)
 	return func(object any) (any, error) {

@@ -74,7 +74,7 @@ func TestStripLeavesTombstones(t *testing.T) {
 	}
 }
 
-// The ledger has no strings of its own: each new version of a pod replaces those of the one before, which can then be
+// The index has no strings of its own: each new version of a pod replaces those of the one before, which can then be
 // freed together.
 func TestStringsAreThoseOfTheCache(t *testing.T) {
 	tracker := newTracker()

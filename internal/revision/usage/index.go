@@ -6,8 +6,8 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// index keeps account of who uses what. An entry costs what it changes: a pod its own, a namespace that of its pods.
-// It holds nothing of pods and namespaces that say nothing, so the zero values of pod, policy and tag remove.
+// index counts the users of revisions and tags by name. An update costs what it changes: one pod, or the pods of a namespace.
+// Pods and namespaces that refer to nothing are not kept, so setting the zero value of pod, policy or tag removes.
 type index struct {
 	namespaces map[string]*namespace
 	tags       map[string]tag
@@ -18,21 +18,21 @@ func newIndex() *index {
 	return &index{namespaces: map[string]*namespace{}, tags: map[string]tag{}, users: map[string]*nameUsers{}}
 }
 
-// namespace is there as long as it, or a pod in it, says something.
+// namespace is kept as long as it, or a pod in it, refers to a name.
 type namespace struct {
 	name   string
 	policy policy
 	pods   map[string]pod
 }
 
-// nameUsers is who uses a name.
+// nameUsers are the users of a name.
 type nameUsers struct {
 	counts
 	within   map[*namespace]namespaceUse
 	taggedBy map[string]struct{}
 }
 
-// namespaceUse is how a name is used within one namespace.
+// namespaceUse is the use of a name within one namespace.
 type namespaceUse struct {
 	chosen bool // by the namespace itself
 	pods   podCount
@@ -50,12 +50,12 @@ func (t counts) usedAsRevision() bool { return t.namespaces > 0 || t.tags > 0 ||
 
 func (t counts) usedAsTag() bool { return t.namespaces > 0 || t.pods.labelled > 0 }
 
-// change tells that a name is used by others than before.
+// change is a name whose users have changed.
 type change struct {
 	name string
-	// turned is set when, as a revision or as a tag, it came into use or out of it.
+	// turned is set when the name, as a revision or as a tag, came into use or went out of use.
 	turned bool
-	// used is set when anything still uses it.
+	// used is set when the name is still in use.
 	used bool
 }
 
@@ -112,8 +112,7 @@ func (x *index) setPod(namespace, name string, now pod) []change {
 	if now == (pod{}) {
 		delete(ns.pods, name)
 	} else {
-		// Even if nothing changes: it puts the strings of the new object in the place of those of the old one, which
-		// would otherwise stay in memory for the sake of this map alone.
+		// Even if nothing changes: the strings of the old object would otherwise stay in memory for this map alone.
 		ns.pods[name] = now
 	}
 	if before == now {
@@ -160,7 +159,7 @@ func (t tag) revisions() []string {
 	return revisions
 }
 
-// uses is what the pod says as far as it counts in its namespace.
+// uses is the reference of a pod after the policy of its namespace.
 func (n *namespace) uses(p pod) pod {
 	if n.policy.decides {
 		p.chosen = choice{}
@@ -217,7 +216,7 @@ func (a *nameUsers) setWithin(ns *namespace, here namespaceUse) {
 	a.within[ns] = here
 }
 
-// indexUpdate remembers how the accounts that it touches stood before.
+// indexUpdate has the counts before an update of the names that it touches.
 type indexUpdate struct{ before map[string]counts }
 
 func (x *index) usersFor(e *indexUpdate, name string) *nameUsers {
@@ -235,7 +234,7 @@ func (x *index) usersFor(e *indexUpdate, name string) *nameUsers {
 	return a
 }
 
-// changesOf tells what an entry has changed. An entry speaks of one thing, so that equal counts mean equal users.
+// changesOf are the names whose users an update has changed. An update is about one object, so equal counts mean equal users.
 func (x *index) changesOf(e indexUpdate) []change {
 	var changes []change
 	for name, before := range e.before {

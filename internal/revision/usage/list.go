@@ -16,11 +16,11 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// Snapshot is who used what when it was taken.
+// Snapshot is the usage of all revisions and tags at one moment.
 type Snapshot struct{ index *index }
 
-// List reads everything afresh from an API server, page by page. The reader must not be a cache, which has no pages.
-// Whoever else wants to see the namespaces and pods is shown them as well.
+// List reads namespaces, pods and tags from an API server, page by page. The reader must not be a cache, which has no pages.
+// Namespaces and pods are passed to the observers as well.
 func List(ctx context.Context, reader client.Reader, also ...Observer) (*Snapshot, error) {
 	l := newIndex()
 	err := forEachMetadata(ctx, reader, kindNamespace, nil, func(o metav1.Object) {
@@ -48,7 +48,7 @@ func List(ctx context.Context, reader client.Reader, also ...Observer) (*Snapsho
 	return &Snapshot{l}, nil
 }
 
-// Observer is shown the metadata of all namespaces, and of all pods that have not ended.
+// Observer is passed the metadata of all namespaces, and of all pods that have not terminated.
 type Observer interface {
 	ObserveNamespace(metav1.Object)
 	ObservePod(metav1.Object)
@@ -60,7 +60,7 @@ func forEachMetadata(ctx context.Context, reader client.Reader, kind string, onl
 	return ForEach(ctx, reader, list, only, func(o runtime.Object) { visit(o.(metav1.Object)) })
 }
 
-// PodsIn asks an API server for the metadata of all pods of a namespace that have not ended.
+// PodsIn lists the metadata of all pods of a namespace that have not terminated.
 func PodsIn(ctx context.Context, reader client.Reader, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindPod + "List"))

@@ -9,7 +9,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// role is what a name is asked for as: labels mean a revision or a tag, annotations and tags a revision.
+// role is whether a name is queried as a revision or as a tag: labels refer to either, annotations and tags to a revision.
 type role uint8
 
 const (
@@ -39,8 +39,7 @@ func (x *index) references(name string, as role) []Reference {
 	return slices.Collect(x.usersOf(name, as))
 }
 
-// usersOf are all that use a name: namespaces, then tags, then pods, each in the order of their names. It does no more
-// work than is asked for.
+// usersOf are the users of a name: namespaces, then tags, then pods, each sorted by name. It is lazy.
 func (x *index) usersOf(name string, as role) iter.Seq[Reference] {
 	return func(yield func(Reference) bool) {
 		a := x.users[name]

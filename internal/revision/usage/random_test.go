@@ -49,7 +49,7 @@ func TestRandomEvents(t *testing.T) {
 			}
 			w.end()
 			if l := w.tracker.index; len(l.users)+len(l.namespaces)+len(l.tags) > 0 {
-				t.Errorf("all is gone, and the ledger still has %d accounts, %d namespaces and %d tags",
+				t.Errorf("all is gone, and the index still has %d names, %d namespaces and %d tags",
 					len(l.users), len(l.namespaces), len(l.tags))
 			}
 		})

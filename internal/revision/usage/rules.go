@@ -7,8 +7,8 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// notTerminated are the pods that can use anything. Metadata tells no phase, so the API server is asked for these alone: it
-// sends a deletion when a pod ends.
+// notTerminated selects the pods that can use a revision. Metadata has no phase, so the API server filters: it sends a
+// deletion when a pod terminates.
 var notTerminated = fields.AndSelectors(
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
@@ -74,8 +74,8 @@ func (v via) label() string {
 	return ""
 }
 
-// policy is what a namespace says. One that decides leaves no choice to the labels of its pods, even if it decides for
-// nothing: that is how Istio's webhooks select.
+// policy is the choice of a namespace. One that decides overrides the labels of its pods, even if it selects nothing: that is
+// how Istio's webhooks select.
 type policy struct {
 	choice
 	decides bool
@@ -101,12 +101,11 @@ func choiceOf(revision string) choice {
 	return choice{revision, viaRevisionLabel}
 }
 
-// pod is what a pod says. The zero value says nothing.
+// pod is what a pod refers to. The zero value refers to nothing.
 type pod struct {
 	// chosen counts where the namespace leaves the choice to its pods.
 	chosen choice
-	// injected is the revision that the sidecar came from. It counts whatever the labels say: without its control
-	// plane the pod would be on its own.
+	// injected is the revision of the sidecar. It counts whatever the labels select: the sidecar needs its control plane.
 	injected string
 }
 
@@ -133,9 +132,9 @@ func podChoice(labels map[string]string) choice {
 
 // tag is which revisions a tag refers to. The zero value refers to none.
 type tag struct {
-	// fixed is where the spec says that it stays.
+	// fixed is the revision that the spec names.
 	fixed string
-	// current is where it points to. It lags behind the spec of a tag that waits for its target.
+	// current is the revision that the tag points to. It lags behind the spec while the tag waits for its target.
 	current string
 }
 

@@ -11,16 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// enqueueInterval is how often, at most, a controller hears that others use a name than before. A rollout of a thousand pods
-// would otherwise write a thousand statuses. Two revisions change while workloads move from one to the other, for as long
-// as that takes.
+// enqueueInterval limits how often a name is enqueued while its users change. A rollout of a thousand pods would otherwise
+// write a thousand statuses.
 const enqueueInterval = 15 * time.Second
 
-// Source is for a controller of revisions or tags. It asks for a reconcile of every name whose use changed: at once
-// when the name came into use or out of it, otherwise after a pause in which changes gather.
+// Source is for a controller of revisions or tags. It enqueues every name whose users changed: at once when the
+// name came into use or went out of use, otherwise at most once per interval.
 func (t *Tracker) Source() source.Source { return &usageSource{t} }
 
-// usageSource is one controller's view on the tracker.
+// usageSource is the source of one controller.
 type usageSource struct{ tracker *Tracker }
 
 var _ source.SyncingSource = &usageSource{}
@@ -33,7 +32,7 @@ func (u *usageSource) Start(ctx context.Context, queue workqueue.TypedRateLimiti
 func (u *usageSource) WaitForSync(ctx context.Context) error {
 	err := u.tracker.waitForSync(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return nil // told to stop, which is no failure
+		return nil // stopped, which is no failure
 	}
 	return err
 }
@@ -52,10 +51,10 @@ func (t *Tracker) subscribe(ctx context.Context, queue workqueue.TypedRateLimiti
 	})
 }
 
-// subscription paces what one controller is told.
+// subscription limits the rate of requests to one controller.
 type subscription struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// due is when a name was last told of or, if in the future, will be.
+	// due is when a name was last enqueued or, if in the future, will be.
 	due map[string]time.Time
 }
 

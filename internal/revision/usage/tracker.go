@@ -19,7 +19,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces;pods,verbs=list;watch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch
 
-// Tracker keeps account of uses as events come in. What an event costs does not depend on the size of the cluster.
+// Tracker updates the index with events. The cost of an event does not depend on the size of the cluster.
 type Tracker struct {
 	mu            sync.RWMutex
 	index         *index
@@ -30,14 +30,13 @@ type Tracker struct {
 	watchErrors *WatchErrors
 }
 
-// watchedKind is one kind of thing that the Tracker hears of.
+// watchedKind is a kind that the Tracker watches.
 type watchedKind struct {
 	kind   string
 	synced toolscache.DoneChecker
 }
 
-// NewTracker follows namespaces and pods in a cache that has the CacheOptions, and tags where they are cached. It does
-// not wait for them.
+// NewTracker watches namespaces and pods in a cache made with CacheOptions, and tags in another. It does not wait for sync.
 func NewTracker(ctx context.Context, informers, tags cache.Informers) (*Tracker, error) {
 	t := newTracker()
 	handlers := t.handlers()
@@ -67,7 +66,7 @@ func newTracker() *Tracker {
 	return &Tracker{index: newIndex(), subscriptions: map[*subscription]struct{}{}}
 }
 
-// HasSynced tells whether all that existed when the Tracker started has been taken into account.
+// HasSynced tells whether all objects that existed when the Tracker started are in the index.
 func (t *Tracker) HasSynced() bool { return len(t.unsyncedKinds()) == 0 }
 
 // unsyncedKinds are the kinds that have not been listed yet.
@@ -154,7 +153,7 @@ func (t *Tracker) handler(kind string, enter func(object any) []change, remove f
 	}
 }
 
-// update writes to the ledger and tells who listens, in one go: whoever is told finds the change in the ledger.
+// update changes the index and enqueues under one lock: a reconcile finds the change in the index.
 func (t *Tracker) update(kind string, write func() []change) {
 	if t.watchErrors != nil {
 		t.watchErrors.clear(kind)

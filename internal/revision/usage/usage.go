@@ -1,8 +1,8 @@
-// Package usage knows who uses a revision or a tag.
+// Package usage knows which namespaces, pods and tags use a revision or a tag.
 //
-// Rules decide what each namespace, pod and tag refers to, and a ledger keeps account of it by name. A Tracker feeds the
-// ledger with the events of metadata-only caches, for the operator; Survey fills one from an API server, for the command
-// line. Both give the same answers.
+// Rules decide what each of them refers to, and an index counts references by name. A Tracker updates the index with the
+// events of metadata-only caches, for the operator; List fills one from an API server, for the command line. Both give the
+// same answers.
 package usage
 
 import (
@@ -20,12 +20,12 @@ const (
 	kindPod       = "Pod"
 )
 
-// Reference is one thing that uses a revision or tag.
+// Reference is one object that uses a revision or tag.
 type Reference struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// By says what about it refers to the revision or tag: "label istio.io/rev=prod", "annotation istio.io/rev",
+	// By is the field that refers to the revision or tag: "label istio.io/rev=prod", "annotation istio.io/rev",
 	// "spec.targetRef" and the like, or several of them.
 	By string `json:"by"`
 }
@@ -38,19 +38,19 @@ func (r Reference) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// maxNames bounds what a condition tells; `fairlead status` tells all.
+// maxNames bounds the message of a condition; `fairlead status` lists all.
 const maxNames = 5
 
-// Usage is by whom a name is used, in short.
+// Usage counts the users of a name.
 type Usage struct {
 	Namespaces, Pods, Tags int
 	// Names are the first few: namespaces, then tags, then pods.
 	Names []string
-	// Forbidden are resources that the API server does not show any more. With any of them, nobody knows who uses the name.
+	// Forbidden are resources that the API server refuses to list. With any of them, the counts are not reliable.
 	Forbidden []string
 }
 
-// Known tells whether the rest can be relied on.
+// Known tells whether the counts are reliable.
 func (u Usage) Known() bool { return len(u.Forbidden) == 0 }
 
 // Used tells whether anything refers to the name, as far as known.
@@ -85,7 +85,7 @@ func (u Usage) String() string {
 	return text
 }
 
-// Condition is what the condition InUse says.
+// Condition is the condition InUse.
 func (u Usage) Condition() (status metav1.ConditionStatus, reason v1.Reason, message string) {
 	switch {
 	case !u.Known():

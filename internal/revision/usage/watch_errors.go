@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// forbiddenAfter is how long the API server may refuse to show something: one that has just been started refuses for a
-	// moment what is allowed.
+	// forbiddenAfter is how long refusals must last to count: an API server that has just started refuses for a moment
+	// what is allowed.
 	forbiddenAfter = 5 * time.Second
-	// forgetAfter is how long after the last refusal it is over, if nothing is heard before. A cache tries again every minute
-	// at least.
+	// forgetAfter is how long after the last refusal a resource counts as readable again, if there is no event before. A
+	// cache retries at least every minute.
 	forgetAfter = 90 * time.Second
 )
 
-// WatchErrors are what the API server does not show any more. What a cache holds of it is out of date, and it does not say
-// so itself. That nobody answers at all is another matter: then nobody can do any harm either.
+// WatchErrors are the resources that the API server refuses to list or watch. Caches of them are out of date, and do not
+// report it themselves. An unreachable API server does not count: then nothing can be deleted either.
 type WatchErrors struct {
 	mu        sync.Mutex
 	streaks   map[string]streak
@@ -33,12 +33,12 @@ type WatchErrors struct {
 	now       func() time.Time
 }
 
-// watchedResources are the resources that tell who uses what, besides tags.
+// watchedResources are the resources that use revisions, besides tags.
 var watchedResources = []string{resourceOf(kindNamespace), resourceOf(kindPod)}
 
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// streak is when the refusals of a resource began, and when there was the last one.
+// streak is the time of the first and the last refusal of a resource.
 type streak struct{ first, last time.Time }
 
 func (s streak) isForbidden(now time.Time) bool {
@@ -53,12 +53,12 @@ func (s streak) extend(now time.Time) streak {
 	return s
 }
 
-// NewWatchErrors knows of none.
+// NewWatchErrors starts without errors.
 func NewWatchErrors() *WatchErrors {
 	return &WatchErrors{streaks: map[string]streak{}, now: time.Now}
 }
 
-// HandleWatchError is for caches to call.
+// HandleWatchError is the DefaultWatchErrorHandler of a cache.
 func (r *WatchErrors) HandleWatchError(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 	r.record(err)
@@ -86,14 +86,14 @@ func (r *WatchErrors) record(err error) {
 	}
 }
 
-// clear is told by an event: who hears of a kind is not refused.
+// clear is called for every event of a kind: its resource can be read.
 func (r *WatchErrors) clear(kind string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.streaks, resourceOf(kind))
 }
 
-// Forbidden are the resources that are not shown any more.
+// Forbidden are the resources that cannot be read any more.
 func (r *WatchErrors) Forbidden() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,11 +107,10 @@ func (r *WatchErrors) Forbidden() []string {
 	return lasting
 }
 
-// SetWatchErrors lets the Tracker answer no more than it can know.
+// SetWatchErrors lets the Tracker report usage as unknown while a resource cannot be read.
 func (t *Tracker) SetWatchErrors(refusals *WatchErrors) { t.watchErrors = refusals }
 
-// WatchErrorSource is for a controller of revisions or tags. It asks for a reconcile of everyone when the Tracker cannot know any
-// more who uses what.
+// WatchErrorSource is for a controller of revisions or tags. It enqueues all of them when usage becomes unknown.
 func (t *Tracker) WatchErrorSource(everyone func(context.Context) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		if t.watchErrors == nil {

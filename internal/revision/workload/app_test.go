@@ -322,8 +322,8 @@ func (a *app) podObject(p appPod) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// bystander is a workload of another kind, with one pod.
-func (c *cluster) bystander(kind, name, revision string) {
+// unmanagedWorkload is a workload of another kind, with one pod.
+func (c *cluster) unmanagedWorkload(kind, name, revision string) {
 	pod := usage.MetadataOf(kindPodOfApp)
 	var owner string
 	pod.Namespace, owner, _ = strings.Cut(name, "/")

@@ -26,8 +26,8 @@ import (
 // others.
 const writeConcurrency = 8
 
-// writer is what moves workloads, one write each. Every write is about the object as it was seen when it was decided on:
-// if that has changed since, nothing is written and the next plan decides anew.
+// writer moves workloads, with one write each. Every write is conditional on the resource version that was planned for: if
+// the object has changed since, nothing is written and the next plan decides.
 type writer struct {
 	client    client.Client
 	inventory *inventory.Tracker
@@ -36,15 +36,15 @@ type writer struct {
 	concurrency int
 
 	mu sync.Mutex
-	// refused has what would not let itself be written.
+	// refused has the objects whose change was refused.
 	refused map[types.UID]Refusal
-	// transient has since when an object could not be written for reasons that may pass.
+	// transient has since when writes of an object fail with transient errors.
 	transient map[types.UID]failureStreak
-	// unwritten has how moves have ended that could not be written down.
+	// unwritten has the marks of ended moves that could not be written.
 	unwritten map[types.UID]Mark
-	// relabels has when the label of a namespace was moved, again and again.
+	// relabels has when the label of a namespace was changed.
 	relabels map[types.UID][]relabelRecord
-	// lastRelabel is when the label of a namespace was last moved, or a migration began.
+	// lastRelabel is when the label of a namespace was last changed, or a migration began.
 	lastRelabel time.Time
 }
 
@@ -57,14 +57,14 @@ func newWriter(c client.Client, workloads *inventory.Tracker, now func() time.Ti
 }
 
 const (
-	// transientTimeout is how long an object is tried, when it fails in a way that may pass, before others are let past it.
+	// transientTimeout is how long an object with transient errors is retried before it counts as refused.
 	transientTimeout = 10 * time.Second
-	// labelPropagation is how long API servers may take to see the labels of namespaces and the webhooks of tags that were
-	// just moved. A pod that is made before that gets the sidecar of the old revision.
+	// labelPropagation is how long API servers may take to observe changed labels of namespaces and changed webhooks of
+	// tags. A pod that is created before that gets the sidecar of the old revision.
 	labelPropagation = time.Second
 )
 
-// applySteps carries out steps. What an API server refuses for good is remembered, and is no error.
+// applySteps applies steps. A permanent refusal of the API server is recorded, and is no error.
 func (w *writer) applySteps(ctx context.Context, o Observed, run time.Time, steps []passage.Step) error {
 	var group errgroup.Group
 	group.SetLimit(w.concurrency)
@@ -94,18 +94,18 @@ func (w *writer) applySteps(ctx context.Context, o Observed, run time.Time, step
 	return errs.joined()
 }
 
-// deploymentOf finds one where they are in the order of their namespaces and names; nil if it is not there.
-func deploymentOf(picture inventory.Snapshot, object passage.Object) *appsv1.Deployment {
-	i, found := slices.BinarySearchFunc(picture.Deployments, object, func(d *appsv1.Deployment, object passage.Object) int {
+// deploymentOf finds a Deployment by binary search, or nil.
+func deploymentOf(snapshot inventory.Snapshot, object passage.Object) *appsv1.Deployment {
+	i, found := slices.BinarySearchFunc(snapshot.Deployments, object, func(d *appsv1.Deployment, object passage.Object) int {
 		return cmp.Or(strings.Compare(d.Namespace, object.Namespace), strings.Compare(d.Name, object.Name))
 	})
 	if !found {
 		return nil
 	}
-	return picture.Deployments[i]
+	return snapshot.Deployments[i]
 }
 
-// errorList are errors of several writers.
+// errorList collects the errors of concurrent writes.
 type errorList struct {
 	mu   sync.Mutex
 	errs []error
@@ -119,7 +119,7 @@ func (c *errorList) add(err error) {
 
 func (c *errorList) joined() error { return errors.Join(c.errs...) }
 
-// relabel moves the label of a namespace to the target.
+// relabel sets the revision label of a namespace to the target.
 func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*Refusal, error) {
 	seen := o.Inventory.Namespaces[step.Object.Name]
 	if refused := w.contestedRefusal(o, seen, step); refused != nil {
@@ -141,7 +141,7 @@ func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, 
 	return w.classifyError(o, err, seen.UID, versionOf(seen), "move Deployment %s/%s", seen.Namespace, seen.Name)
 }
 
-// recordOutcome writes down on a Deployment how its move has ended. It restarts nothing.
+// recordOutcome writes the mark of an ended move. It restarts nothing.
 func (w *writer) recordOutcome(ctx context.Context, o Observed, e endedMove) error {
 	err := w.patchMark(ctx, e.Deployment, markPatch(e.Deployment, e.mark))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -172,22 +172,22 @@ func (w *writer) patch(ctx context.Context, c patchable, options ...client.Patch
 	return w.client.Patch(ctx, object, patch, append(options, client.FieldOwner(v1.FieldOwnerMigration))...)
 }
 
-// recordRelabelTime notes that API servers have something to see before pods are made.
+// recordRelabelTime starts the time that labels take to propagate.
 func (w *writer) recordRelabelTime() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lastRelabel = w.now()
 }
 
-// propagationLeft is after how long all API servers have seen it.
+// propagationLeft is how long labels still take to propagate.
 func (w *writer) propagationLeft() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return labelPropagation - w.now().Sub(w.lastRelabel)
 }
 
-// apply writes down what has ended, and only then starts what is to be started: from the next batch it is concluded that
-// those before it have settled, each as its mark says.
+// apply records ended moves before it starts new ones: a later batch implies that the batches before it have settled, each
+// as its mark says.
 func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 	var errs errorList
 	for _, e := range d.endedMoves {
@@ -201,10 +201,10 @@ func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 	if err := errs.joined(); err != nil {
 		return err
 	}
-	return r.writer.applySteps(ctx, o, o.run(), r.startable(d))
+	return r.writer.applySteps(ctx, o, o.lastRunStart(), r.startable(d))
 }
 
-// startable leaves out what would restart pods before all API servers have seen where those belong now.
+// startable leaves out restarts until changed labels have propagated to all API servers.
 func (r *reconciler) startable(d decision) []passage.Step {
 	if r.writer.propagationLeft() <= 0 {
 		return d.Start

@@ -329,8 +329,8 @@ func halfway(d *appsv1.Deployment, pods inventory.Pods) {
 	since("ReplicaSetUpdated", 1)(d, pods)
 }
 
-// bystander is a workload of another kind: "apps/v1 StatefulSet shop/db".
-func bystander(text, revision string, count int) part {
+// unmanagedWorkload is a workload of another kind: "apps/v1 StatefulSet shop/db".
+func unmanagedWorkload(text, revision string, count int) part {
 	var w inventory.Workload
 	var name string
 	if _, err := fmt.Sscan(text, &w.APIVersion, &w.Kind, &name); err != nil {

@@ -60,11 +60,11 @@ func TestCondition(t *testing.T) {
 			"False MigrationFailed: Namespace shop failed, all others have settled; see status.workloadMigration.failures, and try again with `fairlead retry istio default`",
 		},
 		"some stay": {
-			[]part{shop, deploy("shop/cart", runs(old, 2), skipped), bystander("apps/v1 StatefulSet shop/db", old, 1)},
+			[]part{shop, deploy("shop/cart", runs(old, 2), skipped), unmanagedWorkload("apps/v1 StatefulSet shop/db", old, 1)},
 			"True Migrated: no Deployment is left to be moved to default-v1-26-0; not moved: Deployment shop/cart (SkippedByAnnotation), StatefulSet shop/db (KindNotMoved)",
 		},
 		"many stay": {
-			[]part{shop, fleetOf(9, func(int) []option { return []option{runs(old, 2), skipped} })},
+			[]part{shop, deployments(9, func(int) []option { return []option{runs(old, 2), skipped} })},
 			"True Migrated: no Deployment is left to be moved to default-v1-26-0; not moved: Deployment shop/w01 (SkippedByAnnotation), " +
 				"Deployment shop/w02 (SkippedByAnnotation), Deployment shop/w03 (SkippedByAnnotation), Deployment shop/w04 (SkippedByAnnotation), " +
 				"Deployment shop/w05 (SkippedByAnnotation) and 4 more",
@@ -79,7 +79,7 @@ func TestCondition(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := observed(tc.parts...)
-			condition := conditionFor(o, decide(o, at(60)).Decision)
+			condition := migratedConditionOf(o, decide(o, at(60)).Decision)
 			got := ""
 			if condition != nil {
 				got = fmt.Sprintf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
@@ -109,7 +109,7 @@ func TestConditionTime(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := conditionAt(o, d, tc.told, at(60)).LastTransitionTime; !got.Time.Equal(at(tc.want)) {
+			if got := timestampedCondition(o, d, tc.told, at(60)).LastTransitionTime; !got.Time.Equal(at(tc.want)) {
 				t.Errorf("since %s", got.Sub(epoch))
 			}
 		})

@@ -37,7 +37,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to the manager. The client reads Istios, revisions and tags from the manager's cache, its own
-// writes included; users is a cache of namespaces and pods as the package usage reads them.
+// writes included; users is a cache of namespaces and pods made with the options of the package usage.
 func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error {
 	ctx := context.Background()
 	deployments, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -83,9 +83,9 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 
 type reconciler struct {
 	client client.Client
-	// cache is read where waiting for our own writes would hold up events.
+	// cache is read in event handlers, which must not wait for our own writes.
 	cache client.Reader
-	// live is read before anything is given up because of what a cache says.
+	// live is read before a move fails because of the state in a cache.
 	live      client.Reader
 	inventory *inventory.Tracker
 	synced    func() bool
@@ -99,23 +99,23 @@ type reconciler struct {
 	mu sync.Mutex
 	// lastStatusWrite is when the status of an Istio was last written.
 	lastStatusWrite map[string]time.Time
-	// reportedFailures has, by Istio, what was told of that could not be started, and why.
+	// reportedFailures has, by Istio, the message of the last event for each step that could not be started.
 	reportedFailures map[string]map[passage.Object]string
 }
 
-// How long news of workloads gather before a plan is made, while something moves and while nothing does.
+// How long changes of workloads are collected before a plan is made, during a migration and otherwise.
 const (
 	debounceMoving = 50 * time.Millisecond
 	debounceIdle   = time.Second
 )
 
-// conflictRequeueDelay lets the caches see what somebody else has just written.
+// conflictRequeueDelay lets the caches see the write that caused a conflict.
 const conflictRequeueDelay = 100 * time.Millisecond
 
-// failureRequeueDelay is how long to wait after the API server could not write something.
+// failureRequeueDelay is how long to wait after a write failed.
 const failureRequeueDelay = 2 * time.Second
 
-// enqueueOnChange asks for a reconcile of every Istio that moves workloads when there is news of them.
+// enqueueOnChange enqueues every Istio that moves workloads when the inventory changes.
 func (r *reconciler) enqueueOnChange(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for {
@@ -127,7 +127,7 @@ func (r *reconciler) enqueueOnChange(ctx context.Context, queue workqueue.TypedR
 			for _, request := range r.migratingIstios(ctx) {
 				queue.AddAfter(request, r.debounce(ctx, request.Name))
 			}
-			// What comes in the meantime is told of together.
+			// Changes within this time are enqueued together.
 			select {
 			case <-ctx.Done():
 				return
@@ -172,7 +172,7 @@ func migratesWorkloads(istio *v1.Istio) bool {
 // Reconcile observes, plans, applies and reports the workloads of one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if !r.synced() {
-		// What has not been heard of yet must not be taken for not being there.
+		// An object that the caches have not listed yet must not be taken for missing.
 		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	o, err := r.observe(ctx, request.Name)
@@ -195,8 +195,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if stale, err := r.hasStalePods(ctx, d.endedMoves); err != nil || stale {
 		return ctrl.Result{RequeueAfter: failureRequeueDelay}, err
 	}
-	if len(d.Start) > 0 && !o.running() {
-		// The beginning is written down before anything moves: every move names the migration that it is part of.
+	if len(d.Start) > 0 && !o.isRunning() {
+		// The start is recorded before anything moves: every mark names the migration that it is part of.
 		if err := r.recordStart(ctx, &o); err != nil {
 			return installer.StatusError(nil, client.IgnoreNotFound(err))
 		}
@@ -213,12 +213,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	again, err := r.report(ctx, o, d)
 	switch {
 	case apierrors.IsConflict(applyErr) || apierrors.IsConflict(err):
-		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
+		// Another client was faster: its write leads to a new plan, and is no error.
 		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, errors.Join(applyErr, err)
 	case applyErr != nil:
-		// Not to be put off for longer and longer: time runs for what is underway.
+		// No exponential backoff: the readiness timeouts of started moves are running.
 		ctrl.LoggerFrom(ctx).Error(applyErr, "a write failed and is retried")
 		again = failureRequeueDelay
 	}
@@ -233,7 +233,7 @@ func (r *reconciler) forget(istio string) {
 	r.metrics.forget(istio)
 }
 
-// requeueAfter is when time alone may change the plan, or the status is due.
+// requeueAfter is when the passage of time may change the plan, or the status is due.
 func (r *reconciler) requeueAfter(o Observed, d decision, status time.Duration) time.Duration {
 	now := r.now()
 	next := d.LookAgain

@@ -74,7 +74,7 @@ func TestWorkloadDiscovery(t *testing.T) {
 
 func TestBatchCalculation(t *testing.T) {
 	batches := func(workloads int, size int32) int {
-		return decide(observed(batchSize(size), namespace("shop", rev(target)), fleetOf(workloads, func(int) []option {
+		return decide(observed(batchSize(size), namespace("shop", rev(target)), deployments(workloads, func(int) []option {
 			return []option{runs(old, 2)}
 		})), epoch).Batches
 	}
@@ -93,7 +93,7 @@ func TestBatchCalculation(t *testing.T) {
 		}
 	})
 	t.Run("Respect batch size configuration", func(t *testing.T) {
-		o := observed(namespace("shop", rev(target)), fleetOf(10, func(int) []option { return []option{runs(old, 2)} }))
+		o := observed(namespace("shop", rev(target)), deployments(10, func(int) []option { return []option{runs(old, 2)} }))
 		if n := len(decide(o, epoch).Start); n != v1.DefaultBatchSize {
 			t.Errorf("without a size, %d start", n)
 		}

@@ -12,11 +12,10 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// dryRunInterval is how often the API server is asked again about what it refused: policies change too.
+// dryRunInterval is how often a refused change is tried again as a dry run: policies change too.
 const dryRunInterval = 15 * time.Minute
 
-// dryRunRefused finds out, without writing anything, whether the API server would take now what it refused before, and tells
-// whether anything has changed thereby.
+// dryRunRefused tries refused changes again as dry runs, and tells whether any of them is accepted now.
 func (w *writer) dryRunRefused(ctx context.Context, o Observed, failed []passage.Step) bool {
 	var group errgroup.Group
 	group.SetLimit(w.concurrency)
@@ -38,7 +37,7 @@ func (w *writer) dryRunRefused(ctx context.Context, o Observed, failed []passage
 	return changed
 }
 
-// recordDryRun takes the answer to a question about what was refused, and tells whether it is so no more.
+// recordDryRun records the result of a dry run, and tells whether the change is accepted now.
 func (w *writer) recordDryRun(uid types.UID, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +47,7 @@ func (w *writer) recordDryRun(uid types.UID, err error) bool {
 		delete(w.refused, uid)
 		return true
 	case apierrors.IsConflict(err):
-		// It was asked about what is no longer.
+		// The object has changed since the plan.
 		refusal.retryAt = w.now().Add(failureRequeueDelay)
 	default:
 		refusal.retryAt = w.now().Add(dryRunInterval)
@@ -57,17 +56,17 @@ func (w *writer) recordDryRun(uid types.UID, err error) bool {
 	return false
 }
 
-// patchFor is how a step would be carried out, and on what.
+// patchFor is the patch of a step, and the UID of its object.
 func (o Observed) patchFor(step passage.Step, now time.Time) (types.UID, patchable) {
 	if step.Object.Kind == kindNamespace {
 		seen := o.Inventory.Namespaces[step.Object.Name]
 		return seen.UID, relabelPatch(seen, step)
 	}
 	seen := deploymentOf(o.Inventory, step.Object)
-	return seen.UID, movePatch(o, seen, step, o.run(), now)
+	return seen.UID, movePatch(o, seen, step, o.lastRunStart(), now)
 }
 
-// nextDryRun is when to ask about the first of the steps that were refused; zero for never.
+// nextDryRun is when the next dry run is due; zero for never.
 func (w *writer) nextDryRun(o Observed, failed []passage.Step) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()

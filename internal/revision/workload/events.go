@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// recordStatusEvent tells in an event what a status says for the first time.
+// recordStatusEvent emits an event when the state of a migration changes.
 func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.WorkloadMigrationStatus, told, condition *metav1.Condition) {
 	turned := before != nil && status != nil && before.State != status.State && before.TargetRevision == status.TargetRevision
 	switch {
@@ -34,7 +34,7 @@ func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.Workl
 	}
 }
 
-// recordUnstartedEvents tells, once, what could not even be started: no mark speaks of it.
+// recordUnstartedEvents emits one event for each step that could not be started: such a step has no mark.
 func (r *reconciler) recordUnstartedEvents(o Observed, failed []passage.Step) {
 	r.mu.Lock()
 	told := r.reportedFailures[o.Istio.Name]
@@ -54,7 +54,7 @@ func (r *reconciler) recordUnstartedEvents(o Observed, failed []passage.Step) {
 	}
 }
 
-// eventObject that a step is about.
+// eventObject is the object of a step, as events refer to it.
 func (o Observed) eventObject(step passage.Step) runtime.Object {
 	if step.Object.Kind != kindNamespace {
 		return deploymentOf(o.Inventory, step.Object)

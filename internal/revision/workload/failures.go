@@ -35,10 +35,10 @@ func failuresOf(plan passage.Plan, start time.Time) []v1.WorkloadMigrationFailur
 // request.
 func (o *Observed) restoreFailures() {
 	status := o.Istio.Status.WorkloadMigration
-	if o.run().IsZero() || status.State != v1.WorkloadMigrationStateFailed || status.CompletionTime == nil {
+	if o.lastRunStart().IsZero() || status.State != v1.WorkloadMigrationStateFailed || status.CompletionTime == nil {
 		return
 	}
-	requested, err := time.Parse(time.RFC3339Nano, o.retry())
+	requested, err := time.Parse(time.RFC3339Nano, o.retryRequest())
 	// The status has whole seconds.
 	if err == nil && requested.Truncate(time.Second).After(status.CompletionTime.Time) {
 		return

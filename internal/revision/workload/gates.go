@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// gates are why nothing starts, in the order in which a person would ask.
+// gates hold the migration, in the order in which a user would ask.
 var gates = []passage.Gate[planner]{
 	whileBeingDeleted,
 	whileDisabled,
@@ -87,7 +87,7 @@ func aboveMaxVersion(p planner) *passage.Reason {
 
 func untilTargetReady(p planner) *passage.Reason { return p.Target.Hold }
 
-// untilTagsMoved lets nothing restart that would come up where it was.
+// untilTagsMoved holds restarts that would come up on the old revision.
 func untilTagsMoved(p planner) *passage.Reason {
 	for i := range p.Tags {
 		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && tagHold(tag) == nil && p.isUsed(tag.Name) {
@@ -102,7 +102,7 @@ func untilTagsMoved(p planner) *passage.Reason {
 	return nil
 }
 
-// isUsed tells whether anything that could move chooses a name.
+// isUsed tells whether any workload that could move selects a name.
 func (p planner) isUsed(name string) bool {
 	for _, ns := range p.Inventory.Namespaces {
 		if usage.Choose(ns.Labels, nil).Name == name {
@@ -114,7 +114,7 @@ func (p planner) isUsed(name string) bool {
 	})
 }
 
-// untilBatchSettles sees through what has started before the target was another one.
+// untilBatchSettles waits for moves to the former target.
 func untilBatchSettles(p planner) *passage.Reason {
 	if len(p.toOtherRevision) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Mark is what is written down on a Deployment in the same write that moves it, so that whoever comes after a crash
-// knows as much as who was there before.
+// Mark is the annotation that records a move on its Deployment, in the same write that moves it, so that a restarted
+// operator knows as much as the one before.
 type Mark struct {
 	// UID is that of the Deployment: a mark that was copied to another one says nothing about that.
 	UID    types.UID      `json:"uid"`
@@ -27,17 +27,16 @@ type Mark struct {
 	Started time.Time `json:"started"`
 	// Generation is that of the Deployment as the move left it.
 	Generation int64 `json:"generation,omitempty"`
-	// Retry is the last request to try again that was known when this was written. What failed is tried again when there
-	// is another.
+	// Retry is the last retry request when this was written. A failed move is retried when there is another.
 	Retry string `json:"retry,omitempty"`
-	// Failed is when it was given up, and Reason why.
+	// Failed is when the move failed, and Reason why.
 	Failed time.Time       `json:"failed,omitzero"`
 	Reason *passage.Reason `json:"reason,omitempty"`
-	// Done is when it was seen to be done, for a Deployment that does not tell itself.
+	// Done is when the move was observed to be done, for a Deployment whose status does not report it.
 	Done time.Time `json:"done,omitzero"`
 }
 
-// markOf reads the mark of a Deployment. One that cannot be read, because somebody has edited it, counts as none.
+// markOf reads the mark of a Deployment. One that cannot be parsed counts as none.
 func markOf(d *appsv1.Deployment) *Mark {
 	text, found := d.Annotations[v1.AnnotationMigration]
 	if !found {
@@ -51,13 +50,13 @@ func markOf(d *appsv1.Deployment) *Mark {
 	return &mark
 }
 
-// markCache remembers the marks that it read last: between two plans, few of thousands change.
+// markCache keeps the parsed marks of the last plan: between two plans, few of thousands change.
 type markCache struct {
 	mu    sync.Mutex
 	marks map[*appsv1.Deployment]*Mark
 }
 
-// marksOf are the marks of Deployments, in their order. A reader that is nil remembers nothing.
+// marksOf are the marks of Deployments, in their order. A nil cache keeps nothing.
 func (r *markCache) marksOf(deployments []*appsv1.Deployment) []*Mark {
 	marks := make([]*Mark, len(deployments))
 	if r == nil {
@@ -86,25 +85,25 @@ func (r *markCache) marksOf(deployments []*appsv1.Deployment) []*Mark {
 func (m Mark) String() string {
 	text, err := json.Marshal(m)
 	if err != nil {
-		// A time beyond the year 9999, which no clock of ours shows.
+		// Only a time beyond the year 9999 fails.
 		return ""
 	}
 	return string(text)
 }
 
-// failed is the mark of a move that is given up.
+// failed is the mark of a failed move.
 func (m Mark) failed(at time.Time, why passage.Reason) *Mark {
 	m.Failed, m.Reason = at, &why
 	return &m
 }
 
-// done is the mark of a move that has come to a good end.
+// done is the mark of a successful move.
 func (m Mark) done(at time.Time) *Mark {
 	m.Done, m.Failed, m.Reason = at, time.Time{}, nil
 	return &m
 }
 
-// ended is how a move has that the mark is of.
+// ended is the state of a move whose mark records its end.
 func (m Mark) ended() passage.State {
 	if m.Failed.IsZero() {
 		return passage.Done

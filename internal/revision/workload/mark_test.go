@@ -99,7 +99,7 @@ func FuzzMark(f *testing.F) {
 			t.Errorf("starts %d in batches of one", len(d.Start))
 		}
 		statusOf(o, d, at(60))
-		conditionFor(o, d.Decision)
+		migratedConditionOf(o, d.Decision)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// revisionMatch is what a name on a label means to a migration.
+// revisionMatch is how the revision or tag that a label names relates to the target.
 type revisionMatch uint8
 
 const (
@@ -25,22 +25,22 @@ const (
 	outdated
 	// following is a tag that follows the Istio, and leads to the target or will in a moment.
 	following
-	// held is a tag that follows the Istio and does not go to the target.
+	// held is a tag that follows the Istio and does not move to the target.
 	held
 	// pinned is a tag that is fixed to a revision.
 	pinned
-	// foreign is a revision or tag of somebody else.
+	// foreign is a revision or tag of another owner.
 	foreign
 )
 
-// nameMatch of a name, with words for what people are told.
+// nameMatch is the match of a name, with a description for messages.
 type nameMatch struct {
 	revisionMatch
 	description string
 }
 
-// matchOf a name. Of a revision that somebody has deleted, its name is all that is left, and tells whose it was. One of a
-// higher version than the target may be yet to come.
+// matchOf is the match of a name. A revision that was deleted is recognised by its name. One of a higher version than the
+// target may be created later, and is unknown.
 func (p planner) matchOf(name string) nameMatch {
 	means, known := p.matches[name]
 	if known || p.Target.Version == "" {
@@ -58,15 +58,15 @@ func (p planner) matchOf(name string) nameMatch {
 	return means
 }
 
-// versioned is how the versions of revisions stand in their names.
+// versioned matches the version in the name of a revision.
 var versioned = regexp.MustCompile(`^v\d+-\d+-\d+$`)
 
-// matchNames are the meanings of all names there are.
+// matchNames are the matches of all revisions and tags.
 func (o Observed) matchNames() map[string]nameMatch {
 	names := make(map[string]nameMatch, len(o.Revisions)+len(o.Tags)+1)
 	for i := range o.Revisions {
 		revision := &o.Revisions[i]
-		if lostName(revision.Status.Conditions) {
+		if isNameTaken(revision.Status.Conditions) {
 			continue
 		}
 		switch {
@@ -83,7 +83,7 @@ func (o Observed) matchNames() map[string]nameMatch {
 	}
 	for i := range o.Tags {
 		tag := &o.Tags[i]
-		if _, taken := names[tag.Name]; taken || lostName(tag.Status.Conditions) {
+		if _, taken := names[tag.Name]; taken || isNameTaken(tag.Status.Conditions) {
 			continue
 		}
 		switch ref := tag.Spec.TargetRef; {
@@ -111,8 +111,8 @@ func describeOwner(revision *v1.IstioRevision) string {
 	return fmt.Sprintf("IstioRevision %s, which belongs to %s %s", revision.Name, owner.Kind, owner.Name)
 }
 
-// lostName tells whether a revision or tag does not stand behind its name, because another one does.
-func lostName(conditions []metav1.Condition) bool {
+// isNameTaken tells whether another revision or tag has the name.
+func isNameTaken(conditions []metav1.Condition) bool {
 	reconciled := meta.FindStatusCondition(conditions, string(v1.ConditionReconciled))
 	return reconciled != nil && reconciled.Status == metav1.ConditionFalse &&
 		reconciled.Reason == string(v1.ReasonNameAlreadyExists)
@@ -123,13 +123,13 @@ func (o Observed) follows(tag *v1.IstioRevisionTag) bool {
 		tag.DeletionTimestamp.IsZero()
 }
 
-// tagHold is why a tag does not move by itself, or nil if it will.
+// tagHold is why a tag does not move by itself, or nil.
 func tagHold(tag *v1.IstioRevisionTag) *string {
 	if tag.Annotations[fairlead.AnnotationPaused] == "true" {
 		why := fmt.Sprintf("is paused; go on with `fairlead resume istiorevisiontag %s`", tag.Name)
 		return &why
 	}
-	if lostName(tag.Status.Conditions) {
+	if isNameTaken(tag.Status.Conditions) {
 		why := "has a name that is taken by an IstioRevision"
 		return &why
 	}

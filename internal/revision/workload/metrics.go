@@ -29,10 +29,10 @@ var (
 
 func init() { metrics.Registry.MustRegister(workloadsByState, batchDuration, readinessTime) }
 
-// metricsRecorder turns the plans of each Istio, one after the other, into metrics.
+// metricsRecorder derives metrics from consecutive plans of each Istio.
 type metricsRecorder struct {
 	mu sync.Mutex
-	// underway has since when each workload is, by the Istio.
+	// underway has the start of each running move, by Istio.
 	underway map[string]map[passage.Object]time.Time
 	batch    map[string]openBatch
 	now      func() time.Time

@@ -19,30 +19,30 @@ import (
 // Observed is what the passage sees of one Istio and of all workloads.
 type Observed struct {
 	Istio *v1.Istio
-	// Revisions and Tags are all in the cluster: any of them may be what a label names.
+	// Revisions and Tags are all in the cluster: a label may name any of them.
 	Revisions []v1.IstioRevision
 	Tags      []v1.IstioRevisionTag
 	Target    Target
 	Inventory inventory.Snapshot
-	// Refused has what would not let itself be written, by the UID of the object.
+	// Refused has the objects whose change was refused, by UID.
 	Refused map[types.UID]Refusal
-	// Unwritten has the marks that the API server would not let us write, of moves that have ended.
+	// Unwritten has the marks of ended moves that the API server refused.
 	Unwritten map[types.UID]Mark
 	// unreportedFailures is set where more workloads have failed than the status has room for.
 	unreportedFailures bool
-	// marks reads those of the Deployments, if somebody keeps them from plan to plan.
+	// marks caches parsed marks between plans; it may be nil.
 	marks *markCache
 }
 
 // Target is the revision that workloads belong on.
 type Target struct {
 	Name, Version string
-	// Hold says why nothing can move there yet.
+	// Hold is why nothing can move there yet, or nil.
 	Hold *passage.Reason
 }
 
-// Observe reads an Istio and what stands behind it. The target is its active revision.
-func Observe(ctx context.Context, reader client.Reader, name string, picture inventory.Snapshot) (Observed, error) {
+// Observe reads an Istio, all revisions and all tags. The target is its active revision.
+func Observe(ctx context.Context, reader client.Reader, name string, snapshot inventory.Snapshot) (Observed, error) {
 	istio := &v1.Istio{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, istio); err != nil {
 		return Observed{}, fmt.Errorf("get Istio %s: %w", name, err)
@@ -55,7 +55,7 @@ func Observe(ctx context.Context, reader client.Reader, name string, picture inv
 	if err := reader.List(ctx, &tags); err != nil {
 		return Observed{}, fmt.Errorf("list IstioRevisionTags: %w", err)
 	}
-	o := Observed{Istio: istio, Revisions: revisions.Items, Tags: tags.Items, Inventory: picture}
+	o := Observed{Istio: istio, Revisions: revisions.Items, Tags: tags.Items, Inventory: snapshot}
 	o.Target = o.activeTarget()
 	o.restoreFailures()
 	return o, nil
@@ -113,8 +113,8 @@ func (o Observed) Batching() passage.Batching {
 	}
 }
 
-// run is when the last migration to the target started; zero if there was none.
-func (o Observed) run() time.Time {
+// lastRunStart is when the last migration to the target started; zero if there was none.
+func (o Observed) lastRunStart() time.Time {
 	status := o.Istio.Status.WorkloadMigration
 	if status == nil || status.TargetRevision != o.Target.Name || status.StartTime == nil {
 		return time.Time{}
@@ -122,15 +122,15 @@ func (o Observed) run() time.Time {
 	return status.StartTime.Time
 }
 
-// running tells whether that migration has not ended.
-func (o Observed) running() bool {
-	return !o.run().IsZero() && o.Istio.Status.WorkloadMigration.State == v1.WorkloadMigrationStateInProgress
+// isRunning tells whether that migration has not ended.
+func (o Observed) isRunning() bool {
+	return !o.lastRunStart().IsZero() && o.Istio.Status.WorkloadMigration.State == v1.WorkloadMigrationStateInProgress
 }
 
-// retry is the last request to try again, which is whatever the annotation says.
-func (o Observed) retry() string { return o.Istio.Annotations[fairlead.AnnotationRetry] }
+// retryRequest is the last request to retry: the value of the annotation.
+func (o Observed) retryRequest() string { return o.Istio.Annotations[fairlead.AnnotationRetry] }
 
-// hasStalePods tells whether one of the moves would fail only because the cache does not show its new pods yet.
+// hasStalePods tells whether a move would fail only because the cache does not have its new pods yet.
 func (r *reconciler) hasStalePods(ctx context.Context, ended []endedMove) (bool, error) {
 	for _, e := range ended {
 		if e.mark.Reason == nil || v1.Reason(e.mark.Reason.Code) != v1.ReasonWrongRevision {

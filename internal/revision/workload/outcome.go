@@ -15,23 +15,23 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-// podsLag is how long the pods may take to be seen after their Deployment said that they are there.
+// podsLag is how long the cache of pods may lag behind the status of their Deployment.
 const podsLag = 10 * time.Second
 
-// outcome is how far a Deployment is that was moved.
+// outcome is the state of a Deployment that was moved.
 type outcome struct {
 	state    passage.State
 	progress string
 	ended    time.Time
-	// deadline is when time alone changes the state.
+	// deadline is when the passage of time changes the state.
 	deadline time.Time
 	reason   *passage.Reason
-	// unwritten is the mark that says so, where nobody who comes after could find out.
+	// unwritten is the mark to write, where the outcome could not be derived again later.
 	unwritten *Mark
 }
 
-// outcomeOf tells how far a Deployment is with its move. Ready means the new pods: right after a change, all that the
-// Deployment says of itself is still said of the old ones.
+// outcomeOf evaluates the move of a Deployment. Ready means the new pods: right after a change, the status of the Deployment
+// still counts the old ones.
 func outcomeOf(d *appsv1.Deployment, pods inventory.Pods, mark Mark, timeout time.Duration, now time.Time) outcome {
 	desired := ptr.Deref(d.Spec.Replicas, 1)
 	o := outcome{
@@ -39,44 +39,44 @@ func outcomeOf(d *appsv1.Deployment, pods inventory.Pods, mark Mark, timeout tim
 		progress: fmt.Sprintf("%d/%d ready", newReadyPods(d), desired),
 		deadline: mark.Started.Add(timeout),
 	}
-	strangers := otherRevisions(pods, mark.Target)
+	wrongRevisionPods := otherRevisions(pods, mark.Target)
 	rolled, ended := rolledOut(d, desired, mark.Started, mark.Generation)
-	givenUp, late := deadlineExceeded(d, mark.Started), !now.Before(mark.Started.Add(timeout))
+	exceeded, timedOut := deadlineExceeded(d, mark.Started), !now.Before(mark.Started.Add(timeout))
 	if desired == 0 {
-		// Whatever is left of its pods is going.
-		strangers, rolled = nil, true
+		// Pods that are left are being deleted.
+		wrongRevisionPods, rolled = nil, true
 	}
 	switch {
-	case len(strangers) == 0 && !mark.Done.IsZero():
+	case len(wrongRevisionPods) == 0 && !mark.Done.IsZero():
 		return outcome{state: passage.Done, ended: mark.Done, progress: o.progress}
-	case rolled && len(strangers) == 0 && !mark.Failed.IsZero() && (!ended.IsZero() || pods[mark.Target] >= int(desired)):
-		// It got there in the end, and what becomes of it later is no failure of this move.
+	case rolled && len(wrongRevisionPods) == 0 && !mark.Failed.IsZero() && (!ended.IsZero() || pods[mark.Target] >= int(desired)):
+		// The failed move succeeded later; what follows is not part of this move.
 		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
-	case rolled && len(strangers) == 0 && mark.Batch == 0:
+	case rolled && len(wrongRevisionPods) == 0 && mark.Batch == 0:
 		return outcome{state: passage.Done, ended: mark.Started, progress: o.progress}
-	case rolled && len(strangers) == 0 && !ended.IsZero():
+	case rolled && len(wrongRevisionPods) == 0 && !ended.IsZero():
 		return outcome{state: passage.Done, ended: earliest(ended, now), progress: o.progress}
-	case rolled && len(strangers) == 0 && pods[mark.Target] >= int(desired):
+	case rolled && len(wrongRevisionPods) == 0 && pods[mark.Target] >= int(desired):
 		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
 	case !mark.Failed.IsZero():
 		return outcome{state: passage.Failed, ended: mark.Failed, reason: mark.Reason}
-	case rolled && len(strangers) > 0 && !ended.IsZero():
+	case rolled && len(wrongRevisionPods) > 0 && !ended.IsZero():
 		if patience := ended.Add(podsLag); now.Before(patience) {
 			o.deadline = earliest(o.deadline, patience)
 			return o
 		}
 		return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
-			strings.Join(strangers, " and "), mark.Target)
-	case (givenUp || late) && changedSince(d, mark) && len(strangers) == 0 && pods[mark.Target] > 0:
-		// All of its pods are on the target, and somebody else is rolling it out.
+			strings.Join(wrongRevisionPods, " and "), mark.Target)
+	case (exceeded || timedOut) && changedSince(d, mark) && len(wrongRevisionPods) == 0 && pods[mark.Target] > 0:
+		// All pods are on the target, and another client has started a rollout.
 		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
-	case givenUp:
+	case exceeded:
 		return o.fail(mark, now, v1.ReasonProgressDeadline, "Deployment failed to reach ready state: %d/%d replicas ready",
 			newReadyPods(d), desired)
-	case late:
-		if rolled && len(strangers) > 0 {
+	case timedOut:
+		if rolled && len(wrongRevisionPods) > 0 {
 			return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
-				strings.Join(strangers, " and "), mark.Target)
+				strings.Join(wrongRevisionPods, " and "), mark.Target)
 		}
 		return o.fail(mark, now, v1.ReasonTimeout, "Readiness timeout exceeded after %s", timeout)
 	}
@@ -90,22 +90,21 @@ func (o outcome) fail(mark Mark, now time.Time, code v1.Reason, format string, a
 	}
 }
 
-// hasWrongRevision holds for pods that are all there, on another revision.
+// hasWrongRevision tells whether the pods are ready on another revision.
 func (o outcome) hasWrongRevision() bool {
 	return o.state == passage.Failed && v1.Reason(o.reason.Code) == v1.ReasonWrongRevision
 }
 
-// changedSince tells whether somebody has changed a Deployment after we moved it.
+// changedSince tells whether the spec of a Deployment has changed since its move.
 func changedSince(d *appsv1.Deployment, mark Mark) bool { return d.Generation > mark.Generation }
 
-// staysOnOldRevision tells whether there are pods still where they were, and nobody but us has changed anything about that.
+// staysOnOldRevision tells whether pods still run the old revision, with no other change of the Deployment since its move.
 func staysOnOldRevision(d *appsv1.Deployment, pods inventory.Pods, mark Mark) bool {
 	return !changedSince(d, mark) && slices.ContainsFunc(strings.Split(mark.From, ", "), func(from string) bool { return pods[from] > 0 })
 }
 
-// rolledOut tells whether nothing but new pods is left, all of them ready, or that this has been so since the move began,
-// which made that generation, and what happens to the pods now is another matter. When that was is zero if nobody wrote it
-// down.
+// rolledOut tells whether only new pods are left, all of them ready, now or at any time since the move began, which made
+// that generation. The time is zero if the Deployment does not report it.
 func rolledOut(d *appsv1.Deployment, desired int32, started time.Time, generation int64) (bool, time.Time) {
 	status := d.Status
 	if status.ObservedGeneration < generation || status.UpdatedReplicas != status.Replicas {
@@ -117,7 +116,7 @@ func rolledOut(d *appsv1.Deployment, desired int32, started time.Time, generatio
 	if progressing == nil || progressing.Reason != "NewReplicaSetAvailable" {
 		return now, time.Time{}
 	}
-	// The API keeps whole seconds, and it may have been up to one later.
+	// The API keeps whole seconds: the rollout may have ended up to one second later.
 	written := progressing.LastUpdateTime.Time
 	switch {
 	case written.After(started):
@@ -128,7 +127,7 @@ func rolledOut(d *appsv1.Deployment, desired int32, started time.Time, generatio
 	return now, time.Time{}
 }
 
-// deadlineExceeded tells whether the Deployment itself has given up since the move began.
+// deadlineExceeded tells whether the Deployment has exceeded its progress deadline since the move began.
 func deadlineExceeded(d *appsv1.Deployment, started time.Time) bool {
 	progressing := progressingCondition(d)
 	return progressing != nil && d.Status.ObservedGeneration >= d.Generation &&
@@ -145,7 +144,7 @@ func progressingCondition(d *appsv1.Deployment) *appsv1.DeploymentCondition {
 	return nil
 }
 
-// newReadyPods is how many of the new pods are ready, if all of the old ones are.
+// newReadyPods is how many new pods are ready, assuming that all old ones are.
 func newReadyPods(d *appsv1.Deployment) int32 {
 	if d.Status.ObservedGeneration < d.Generation {
 		return 0
@@ -154,7 +153,7 @@ func newReadyPods(d *appsv1.Deployment) int32 {
 	return max(0, d.Status.ReadyReplicas-old)
 }
 
-// otherRevisions are the revisions, other than one, that pods run.
+// otherRevisions are the revisions that pods run, without the given one.
 func otherRevisions(pods inventory.Pods, revision string) []string {
 	var others []string
 	for other := range pods {
@@ -170,7 +169,7 @@ func otherRevisions(pods inventory.Pods, revision string) []string {
 	return others
 }
 
-// earliest is the earlier of two times, of which zero ones do not count.
+// earliest is the earlier of two times; zero ones do not count.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || b.IsZero() {
 		return latest(a, b)

@@ -10,16 +10,16 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// overrides are what the annotations of a Deployment ask for.
+// overrides are the per-workload settings in the annotations of a Deployment.
 type overrides struct {
 	skip     bool
 	priority int
-	// timeout is zero where the Istio's own holds.
+	// timeout is zero where that of the Istio applies.
 	timeout time.Duration
 }
 
-// overridesOf reads the annotations of a Deployment. The reason names the one that cannot be read: moving a workload in
-// another way than its owner meant is worse than not moving it.
+// overridesOf reads the annotations of a Deployment. The reason names an invalid annotation: not moving a
+// workload is better than ignoring its settings.
 func overridesOf(d *appsv1.Deployment) (overrides, *passage.Reason) {
 	var w overrides
 	var err error
@@ -48,7 +48,7 @@ func overridesOf(d *appsv1.Deployment) (overrides, *passage.Reason) {
 	return w, nil
 }
 
-// timeoutOf is how long a Deployment may take. What cannot be read was refused before it began.
+// timeoutOf is the readiness timeout of a Deployment. Invalid annotations are refused before a move starts.
 func timeoutOf(d *appsv1.Deployment, usual time.Duration) time.Duration {
 	if w, err := overridesOf(d); err == nil && w.timeout > 0 {
 		return w.timeout

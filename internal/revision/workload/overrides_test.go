@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-func TestWishes(t *testing.T) {
+func TestOverrides(t *testing.T) {
 	const (
 		skip    = v1.AnnotationSkipMigration
 		batch   = v1.AnnotationMigrationBatch

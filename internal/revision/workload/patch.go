@@ -16,13 +16,13 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-// objectPatch is one write to an object as it was seen. The object takes the answer.
+// objectPatch is one write, conditional on the resource version. The object receives the response.
 type objectPatch[T client.Object] struct {
 	object         T
 	metadata, spec map[string]any
 }
 
-// relabelPatch moves the label of a namespace to the target.
+// relabelPatch sets the label of a namespace to the target.
 func relabelPatch(seen inventory.Namespace, step passage.Step) objectPatch[*metav1.PartialObjectMetadata] {
 	labels := map[string]any{v1.LabelRevision: step.To}
 	if _, found := seen.Labels[v1.LabelInjection]; found {
@@ -35,10 +35,10 @@ func relabelPatch(seen inventory.Namespace, step passage.Step) objectPatch[*meta
 	}}
 }
 
-// movePatch restarts a Deployment on the target, with the mark that says so.
+// movePatch restarts a Deployment on the target, and marks it.
 func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now time.Time) objectPatch[*appsv1.Deployment] {
 	c := markPatch(seen, Mark{
-		UID: seen.UID, Retry: o.retry(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
+		UID: seen.UID, Retry: o.retryRequest(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
 		Run: run, Batch: step.Batch, Started: now, Generation: seen.Generation + 1,
 	})
 	template := map[string]any{}
@@ -51,7 +51,7 @@ func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now 
 	return c
 }
 
-// markPatch changes nothing but the mark.
+// markPatch changes only the mark.
 func markPatch(seen *appsv1.Deployment, mark Mark) objectPatch[*appsv1.Deployment] {
 	return objectPatch[*appsv1.Deployment]{
 		object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}},

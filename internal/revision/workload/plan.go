@@ -18,27 +18,27 @@ import (
 const (
 	// ActionRelabel changes the label by which a namespace, or the pods of a Deployment, choose their revision.
 	ActionRelabel passage.Action = "relabel"
-	// ActionRestart replaces pods that choose rightly and run on another revision all the same.
+	// ActionRestart replaces pods whose labels select the target while they run on another revision.
 	ActionRestart passage.Action = "restart"
-	// ActionStay is not to touch a workload that is not where it should be.
+	// ActionStay leaves a workload on a revision other than the target.
 	ActionStay passage.Action = "stay"
 )
 
-// Plan decides what to do about the workloads of an Istio. Namespaces come first, then Deployments, and last what is not
-// moved and keeps an old revision alive.
+// Plan decides what to do about the workloads of an Istio. Namespaces come first, then Deployments, and last the
+// workloads that are not moved and keep an old revision in use.
 func Plan(o Observed, now time.Time) passage.Plan {
 	plan, _, _ := newPlanner(o, now).plan()
 	return plan
 }
 
-// decision is what to do next, and what else there is to do about the moves that were started before.
+// decision is what to start next, and what to record about the moves that were started before.
 type decision struct {
 	passage.Decision
-	// endedMoves are the moves that have, which nobody has written down yet.
+	// endedMoves are the moves that have ended and are not recorded yet.
 	endedMoves []endedMove
-	// toOtherRevision counts those to another revision that are underway still.
+	// toOtherRevision counts the moves to another revision that are still underway.
 	toOtherRevision int
-	// deadline is when time alone changes how far one of the workloads is; zero if none is underway.
+	// deadline is when the passage of time changes the state of a workload; zero if none is underway.
 	deadline time.Time
 }
 
@@ -70,19 +70,19 @@ func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Tim
 	ended = p.endedMoves
 	plan.Steps = slices.Grow(append(plan.Steps, p.namespaceSteps()...), len(p.Inventory.Deployments))
 	for i, d := range p.Inventory.Deployments {
-		step, far := p.deploymentStep(d, p.marks[i])
+		step, result := p.deploymentStep(d, p.marks[i])
 		if step != nil {
 			plan.Steps = append(plan.Steps, *step)
 		}
 		late := p.unwrittenMark(d, p.marks[i])
 		switch _, refused := p.Refused[d.UID]; {
 		case refused:
-		case far.unwritten != nil:
-			ended = append(ended, p.newEndedMove(d, *far.unwritten))
-		case late != nil && far.state == late.ended():
+		case result.unwritten != nil:
+			ended = append(ended, p.newEndedMove(d, *result.unwritten))
+		case late != nil && result.state == late.ended():
 			ended = append(ended, endedMove{d, *late})
 		}
-		deadline = earliest(deadline, far.deadline)
+		deadline = earliest(deadline, result.deadline)
 	}
 	plan.Steps = append(plan.Steps, p.unmanagedWorkloads()...)
 	return plan, ended, deadline
@@ -91,19 +91,19 @@ func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Tim
 // planner has what is the same for all workloads of one plan.
 type planner struct {
 	Observed
-	now     time.Time
-	matches map[string]nameMatch
-	timeout time.Duration
-	run     time.Time
-	retry   string
-	// marks are those of the Deployments of the fleet, in the same order, as far as they are about this Istio.
+	now      time.Time
+	matches  map[string]nameMatch
+	timeout  time.Duration
+	runStart time.Time
+	retry    string
+	// marks are those of the Deployments of the inventory, in the same order; nil for marks of another Istio.
 	marks []*Mark
-	// nextBatchStart is when anything was last started in a batch of this run that comes after another, by the number of that one.
+	// nextBatchStart is when the last move of any later batch of this run was started, by batch number.
 	nextBatchStart map[int]time.Time
-	// toOtherRevision are the Deployments that are on their way to another revision, the last of them to revision; deadline is
-	// when time alone changes that.
+	// toOtherRevision are the Deployments that are moving to another revision, the last of them to otherRevision; deadline
+	// is when the passage of time changes that.
 	toOtherRevision []*appsv1.Deployment
-	// endedMoves are the moves to another revision that have failed, which nobody has written down yet.
+	// endedMoves are the moves to another revision that have failed and are not recorded yet.
 	endedMoves    []endedMove
 	otherRevision string
 	deadline      time.Time
@@ -116,7 +116,7 @@ func newPlanner(o Observed, now time.Time) planner {
 	}
 	p := planner{
 		Observed: o, now: now, matches: o.matchNames(),
-		timeout: settings.ReadinessTimeout, run: o.run(), retry: o.retry(),
+		timeout: settings.ReadinessTimeout, runStart: o.lastRunStart(), retry: o.retryRequest(),
 		marks: o.marks.marksOf(o.Inventory.Deployments), nextBatchStart: map[int]time.Time{},
 	}
 	starts := map[int]time.Time{}
@@ -131,17 +131,17 @@ func newPlanner(o Observed, now time.Time) planner {
 		}
 		switch {
 		case mark.Target != o.Target.Name:
-			far := p.outcomeOf(d, *mark)
-			// What is rolled out long after the move is another matter.
-			if given := mark.Started.Add(timeoutOf(d, p.timeout) + podsLag); far.state == passage.Running && now.Before(given) {
+			result := p.outcomeOf(d, *mark)
+			// A rollout long after the move is not part of the move.
+			if given := mark.Started.Add(timeoutOf(d, p.timeout) + podsLag); result.state == passage.Running && now.Before(given) {
 				p.toOtherRevision, p.otherRevision = append(p.toOtherRevision, d), mark.Target
-				p.deadline = earliest(p.deadline, earliest(far.deadline, given))
-			} else if _, refused := o.Refused[d.UID]; far.state == passage.Failed && far.unwritten != nil && !refused &&
+				p.deadline = earliest(p.deadline, earliest(result.deadline, given))
+			} else if _, refused := o.Refused[d.UID]; result.state == passage.Failed && result.unwritten != nil && !refused &&
 				staysOnOldRevision(d, p.podsOf(d), *mark) {
-				// The target may become that one again.
-				p.endedMoves = append(p.endedMoves, p.newEndedMove(d, *far.unwritten))
+				// That revision may become the target again.
+				p.endedMoves = append(p.endedMoves, p.newEndedMove(d, *result.unwritten))
 			}
-		case mark.Run.Equal(p.run) && !p.isRetried(*mark):
+		case mark.Run.Equal(p.runStart) && !p.isRetried(*mark):
 			starts[mark.Batch] = latest(starts[mark.Batch], mark.Started)
 		}
 	}
@@ -153,7 +153,7 @@ func newPlanner(o Observed, now time.Time) planner {
 	return p
 }
 
-// unwrittenMark is how a move has ended that a mark is of, if that could not be written down; otherwise nil.
+// unwrittenMark is the mark of an ended move that could not be written, or nil.
 func (p planner) unwrittenMark(d *appsv1.Deployment, mark *Mark) *Mark {
 	if unwritten, found := p.Unwritten[d.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
 		return &unwritten
@@ -161,7 +161,7 @@ func (p planner) unwrittenMark(d *appsv1.Deployment, mark *Mark) *Mark {
 	return nil
 }
 
-// newEndedMove is one with the last request to try again that was made before it: what failed is tried again for later ones.
+// newEndedMove records the last retry request with the move: only later requests retry a failed move.
 func (p planner) newEndedMove(d *appsv1.Deployment, mark Mark) endedMove {
 	mark.Retry = p.retry
 	return endedMove{d, mark}
@@ -198,7 +198,7 @@ func (p planner) namespaceSteps() []passage.Step {
 	return steps
 }
 
-// deploymentStep is the step of a Deployment, or nil if it has nothing to do with this migration, and how far it is if it
+// deploymentStep is the step of a Deployment, or nil if it has nothing to do with this migration, and the outcome if it
 // was moved before.
 func (p planner) deploymentStep(d *appsv1.Deployment, mark *Mark) (*passage.Step, outcome) {
 	if d.DeletionTimestamp != nil {
@@ -207,71 +207,71 @@ func (p planner) deploymentStep(d *appsv1.Deployment, mark *Mark) (*passage.Step
 	if mark == nil || mark.Target != p.Target.Name {
 		return p.unstartedStep(d, nil), outcome{}
 	}
-	far := p.outcomeOf(d, *mark)
+	result := p.outcomeOf(d, *mark)
 	switch {
 	case !mark.Failed.IsZero():
-		if far.state == passage.Failed && p.isRetried(*mark) {
+		if result.state == passage.Failed && p.isRetried(*mark) {
 			return p.unstartedStep(d, mark), outcome{}
 		}
-	case !mark.Run.Equal(p.run):
-		if far.state == passage.Done {
+	case !mark.Run.Equal(p.runStart):
+		if result.state == passage.Done {
 			return nil, outcome{}
 		}
-		if far.state == passage.Failed || mark.Batch == 0 {
+		if result.state == passage.Failed || mark.Batch == 0 {
 			return p.unstartedStep(d, nil), outcome{}
 		}
-	case p.isOver(*mark) && far.hasWrongRevision():
-		// Whoever took it back may have had a reason to.
+	case p.isOver(*mark) && result.hasWrongRevision():
+		// The rollback may be intended.
 		if again := p.unstartedStep(d, nil); again == nil || again.State != passage.Pending {
 			return again, outcome{}
 		}
-	case p.isOver(*mark) && far.state == passage.Failed && staysOnOldRevision(d, p.podsOf(d), *mark):
-		// That could not be written down before.
+	case p.isOver(*mark) && result.state == passage.Failed && staysOnOldRevision(d, p.podsOf(d), *mark):
+		// The failure could not be recorded before.
 	case p.isOver(*mark):
 		ended := p.nextBatchStart[mark.Batch]
-		if far.state == passage.Done && far.unwritten == nil {
-			ended = earliest(ended, far.ended)
+		if result.state == passage.Done && result.unwritten == nil {
+			ended = earliest(ended, result.ended)
 		}
-		far = outcome{state: passage.Done, ended: ended}
+		result = outcome{state: passage.Done, ended: ended}
 	}
-	return p.startedStep(d, far, *mark), far
+	return p.startedStep(d, result, *mark), result
 }
 
 // isOver tells whether a move of this run that has not failed is done. The next batch opens when those before it have
-// settled, and a migration ends when all of it has: a rollout after that is somebody else's. Times count as well, because
-// the number of a batch is used again when all that was in it is retried.
+// settled, and a migration ends when all of it has: a later rollout is not part of it. Times count as well, because the number
+// of a batch is reused when all of its members are retried.
 func (p planner) isOver(mark Mark) bool {
-	return mark.Batch == 0 || mark.Started.Before(p.nextBatchStart[mark.Batch]) || !p.running()
+	return mark.Batch == 0 || mark.Started.Before(p.nextBatchStart[mark.Batch]) || !p.isRunning()
 }
 
-// isRetried tells whether somebody has asked to try again since a move that failed was made. Requests are compared, and
-// not times: who asks may have another clock.
+// isRetried tells whether a retry was requested after a move that failed was made. Requests are compared, not times: the
+// client may have another clock.
 func (p planner) isRetried(mark Mark) bool {
 	return !mark.Failed.IsZero() && p.retry != "" && mark.Retry != p.retry
 }
 
 // startedStep is the step of a Deployment that was moved before. One that is done counts only in its own migration; one that
 // has failed stays failed in those that follow.
-func (p planner) startedStep(d *appsv1.Deployment, far outcome, mark Mark) *passage.Step {
+func (p planner) startedStep(d *appsv1.Deployment, result outcome, mark Mark) *passage.Step {
 	step := p.newStep(d)
-	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, far.state, far.progress
-	step.StartedAt, step.EndedAt = mark.Started, far.ended
+	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, result.state, result.progress
+	step.StartedAt, step.EndedAt = mark.Started, result.ended
 	step.Reason = passage.Because(v1.ReasonWorkloadRestarting, "its pods are being replaced")
 	step.Disruptive = mark.Batch > 0
 	if w, err := overridesOf(d); err == nil {
 		step.Priority = w.priority
 	}
-	if mark.Run.Equal(p.run) {
+	if mark.Run.Equal(p.runStart) {
 		step.Batch = mark.Batch
 	}
-	switch far.state {
+	switch result.state {
 	case passage.Done:
-		if !mark.Run.Equal(p.run) {
+		if !mark.Run.Equal(p.runStart) {
 			return nil
 		}
 		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "its pods run on %s", p.Target.Name)
 	case passage.Failed:
-		step.Reason = *far.reason
+		step.Reason = *result.reason
 	}
 	return step
 }
@@ -287,7 +287,7 @@ func (p planner) unmanagedWorkloads() []passage.Step {
 		if workload.Kind == kindDeployment {
 			continue
 		}
-		old := p.outdated(pods)
+		old := p.outdatedRevisions(pods)
 		if len(old) == 0 {
 			continue
 		}
@@ -301,7 +301,7 @@ func (p planner) unmanagedWorkloads() []passage.Step {
 		}
 		steps = append(steps, passage.Step{
 			Object: passage.Object{APIVersion: workload.APIVersion, Kind: workload.Kind, Namespace: workload.Namespace, Name: workload.Name},
-			Action: ActionStay, From: names(old), To: p.Target.Name, State: passage.Skipped,
+			Action: ActionStay, From: joinRevisions(old), To: p.Target.Name, State: passage.Skipped,
 			Reason: passage.Because(v1.ReasonKindNotMoved, "%s is not restarted by Fairlead; %s", workload.Kind, how),
 		})
 	}

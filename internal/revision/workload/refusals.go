@@ -18,40 +18,40 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-// Refusal is why an object does not let itself be written. It holds for one target until somebody asks to try again, or
-// until the API server would take it.
+// Refusal is why a change of an object was refused. It holds for one target until a retry is requested, or until a dry run
+// is accepted.
 type Refusal struct {
 	passage.Reason
 	At time.Time
-	// retryAt is when to ask the API server again. What it has no say in is not asked, and holds until the object changes.
+	// retryAt is when the next dry run is due; zero for a refusal of our own, which holds until the object changes.
 	retryAt time.Time
-	// version is that of the object, and retry the request to try again that was known.
+	// version is that of the object, and retry the last retry request at that time.
 	version, istio, target, retry string
 }
 
-// versionOf changes when what a Deployment asks for does.
+// versionOf changes with the spec of a Deployment.
 func versionOf(d *appsv1.Deployment) string { return strconv.FormatInt(d.Generation, 10) }
 
-// choiceOf changes when what a namespace chooses does.
+// choiceOf changes with the labels that select a revision.
 func choiceOf(ns inventory.Namespace) string {
 	return fmt.Sprintf("%q %q", ns.Labels[v1.LabelInjection], ns.Labels[v1.LabelRevision])
 }
 
-func versionsIn(picture inventory.Snapshot) map[types.UID]string {
-	versions := make(map[types.UID]string, len(picture.Namespaces)+len(picture.Deployments))
-	for _, ns := range picture.Namespaces {
+func objectVersions(snapshot inventory.Snapshot) map[types.UID]string {
+	versions := make(map[types.UID]string, len(snapshot.Namespaces)+len(snapshot.Deployments))
+	for _, ns := range snapshot.Namespaces {
 		versions[ns.UID] = choiceOf(ns)
 	}
-	for _, d := range picture.Deployments {
+	for _, d := range snapshot.Deployments {
 		versions[d.UID] = versionOf(d)
 	}
 	return versions
 }
 
-// failureStreak is since when, and until when, an object could not be written.
+// failureStreak is the time of the first and the last failed write of an object.
 type failureStreak struct{ since, last time.Time }
 
-// classifyError tells errors that concern one object, and would be the same next time, from those that do not.
+// classifyError separates refusals of one object, which would be the same next time, from errors that are retried.
 func (w *writer) classifyError(o Observed, err error, uid types.UID, version, doing string, args ...any) (*Refusal, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,13 +79,13 @@ func (w *writer) classifyError(o Observed, err error, uid types.UID, version, do
 
 func (w *writer) recordRefusal(o Observed, uid types.UID, version string, due time.Time, why passage.Reason) *Refusal {
 	refusal := Refusal{
-		Reason: why, At: w.now(), retryAt: due, version: version, istio: o.Istio.Name, target: o.Target.Name, retry: o.retry(),
+		Reason: why, At: w.now(), retryAt: due, version: version, istio: o.Istio.Name, target: o.Target.Name, retry: o.retryRequest(),
 	}
 	w.refused[uid] = refusal
 	return &refusal
 }
 
-// addRefusals are those that still hold, as a plan takes them, and the marks that could not be written.
+// addRefusals adds the refusals that still hold, and the unwritten marks, to what was observed.
 func (w *writer) addRefusals(o *Observed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,8 +95,8 @@ func (w *writer) addRefusals(o *Observed) {
 	maps.DeleteFunc(o.Refused, func(_ types.UID, r Refusal) bool { return r.istio != o.Istio.Name })
 }
 
-// dropStaleRefusals lets go of what is over. Of what has changed, the API server is asked again: a Deployment that is scaled is no
-// reason to begin anew.
+// dropStaleRefusals removes refusals that do not hold any more. A changed object is tried again as a dry run: scaling a
+// Deployment does not lift a refusal.
 func (w *writer) dropStaleRefusals(o Observed) {
 	now := w.now()
 	for uid, past := range w.relabels {
@@ -107,12 +107,12 @@ func (w *writer) dropStaleRefusals(o Observed) {
 	if len(w.refused)+len(w.transient)+len(w.unwritten) == 0 {
 		return
 	}
-	versions := versionsIn(o.Inventory)
+	versions := objectVersions(o.Inventory)
 	for uid, r := range w.refused {
 		version, there := versions[uid]
 		own := r.istio == o.Istio.Name
 		switch {
-		case own && r.retry != o.retry():
+		case own && r.retry != o.retryRequest():
 			delete(w.refused, uid)
 			delete(w.relabels, uid)
 		case !there, own && o.Target.Name != "" && r.target != o.Target.Name, version != r.version && r.retryAt.IsZero():
@@ -126,38 +126,38 @@ func (w *writer) dropStaleRefusals(o Observed) {
 	maps.DeleteFunc(w.unwritten, func(uid types.UID, _ Mark) bool { return versions[uid] == "" })
 }
 
-// isPermanentRefusal holds for what an API server would say again of the same object.
+// isPermanentRefusal tells whether the API server would refuse the same change again.
 func isPermanentRefusal(err error) bool {
 	return apierrors.IsForbidden(err) && !isMissingPermission(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// isMissingPermission holds for what we may not do, as opposed to what nobody may. An API server that has just started says so
-// of everything until it has read who may do what.
+// isMissingPermission tells a missing permission from a policy. An API server that has just started denies everything until
+// it has read its RBAC rules.
 func isMissingPermission(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is forbidden: User ")
 }
 
-// isServerError holds for what has nothing to do with the object: nobody answers, or is able to.
+// isServerError tells whether the error has nothing to do with the object: the server is down or overloaded.
 func isServerError(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsUnauthorized(err)
 }
 
-// relabelRecord is a move of the label of a namespace.
+// relabelRecord is one change of the label of a namespace.
 type relabelRecord struct {
 	to string
 	at time.Time
 }
 
-// How often a label is moved to the same revision, within what time, before it is left to who sets it back.
+// A label that was set to the same revision maxRelabels times within relabelWindow is contested: another client sets it back.
 const (
 	maxRelabels   = 3
 	relabelWindow = time.Hour
 )
 
-// contestedRefusal tells whether somebody sets the label of a namespace back each time that it was moved. Pods that start in
-// between would change sides with every turn.
+// contestedRefusal refuses to change the label of a namespace again that another client sets back each time. Pods that
+// start in between would get another revision each time.
 func (w *writer) contestedRefusal(o Observed, seen inventory.Namespace, step passage.Step) *Refusal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +175,7 @@ func (w *writer) contestedRefusal(o Observed, seen inventory.Namespace, step pas
 		step.To, turns, step.From))
 }
 
-// recordRelabel notes that the label of a namespace was moved.
+// recordRelabel records that the label of a namespace was changed.
 func (w *writer) recordRelabel(uid types.UID, to string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

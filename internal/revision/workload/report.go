@@ -18,17 +18,17 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// statusOf is what the status says of a migration: nil where there is nothing to say.
+// statusOf is the status of a migration, or nil without one.
 func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus {
 	before := o.Istio.Status.WorkloadMigration
 	hold := d.Plan.Hold
-	// What has begun is seen through to its end, which is written down first.
-	underway := o.running() && len(d.Wait)+len(d.endedMoves) > 0
+	// Started moves are followed to their end, which is recorded first.
+	underway := o.isRunning() && len(d.Wait)+len(d.endedMoves) > 0
 	switch {
 	case hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled && !underway:
 		return nil
 	case d.toOtherRevision > 0 && before != nil:
-		// What moves there still belongs to the migration before.
+		// Moves to the former target belong to the former migration.
 		return before
 	case o.Target.Name == "":
 		return &v1.WorkloadMigrationStatus{State: v1.WorkloadMigrationStateIdle}
@@ -40,7 +40,7 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 	}
 	at := metav1.NewTime(now.Truncate(time.Second))
 	switch {
-	case o.running():
+	case o.isRunning():
 		if d.Settled() && !underway {
 			status.State, status.CompletionTime = endState(d.Decision), &at
 		}
@@ -50,15 +50,15 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 		}
 		status.State, status.StartTime, status.CompletionTime = endState(d.Decision), &at, &at
 	case status.State == v1.WorkloadMigrationStateCompleted && endState(d.Decision) == v1.WorkloadMigrationStateCompleted:
-		// It is over: what comes and goes from now on is another migration's.
+		// A completed migration does not change; later workloads start another.
 		return before
 	case d.Settled():
 		if status.State = endState(d.Decision); status.State != before.State {
-			// It has failed, or got well, after all.
+			// The outcome changed after the end.
 			status.CompletionTime = &at
 		}
 	case endState(d.Decision) == v1.WorkloadMigrationStateCompleted:
-		// What had stopped it is gone, and there is more to be moved.
+		// The failure is gone, and workloads are left to move.
 		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil
 	}
 	counts := d.Plan.Counts()
@@ -81,7 +81,7 @@ func (o Observed) hasOnlyOneRevision() bool {
 	return own <= 1 && (status == nil || status.StartTime == nil)
 }
 
-// endState is how a migration ends that nothing more is expected of.
+// endState is the state of a migration that has settled.
 func endState(d passage.Decision) v1.WorkloadMigrationState {
 	if len(d.Plan.Failures()) > 0 {
 		return v1.WorkloadMigrationStateFailed
@@ -89,23 +89,22 @@ func endState(d passage.Decision) v1.WorkloadMigrationState {
 	return v1.WorkloadMigrationStateCompleted
 }
 
-// startedStatus is the status of a migration that starts now, or of one that has failed and goes on.
+// startedStatus is the status of a migration that starts now, or of a failed one that is resumed.
 func startedStatus(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	status := &v1.WorkloadMigrationStatus{
 		State: v1.WorkloadMigrationStateInProgress, TargetRevision: o.Target.Name, StartTime: &at,
 	}
 	before := o.Istio.Status.WorkloadMigration
-	if !o.run().IsZero() && before.State == v1.WorkloadMigrationStateFailed {
+	if !o.lastRunStart().IsZero() && before.State == v1.WorkloadMigrationStateFailed {
 		status = before.DeepCopy()
 		status.State, status.CompletionTime = v1.WorkloadMigrationStateInProgress, nil
 	}
 	return status
 }
 
-// conditionFor says in one sentence where the workloads are, or what holds them. It is nil for an Istio whose workloads
-// are nobody's business.
-func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
+// migratedConditionOf is the condition WorkloadsMigrated, or nil for an Istio whose workloads are not migrated.
+func migratedConditionOf(o Observed, d passage.Decision) *metav1.Condition {
 	counts, hold := d.Plan.Counts(), d.Plan.Hold
 	left := counts.Pending + counts.Running + counts.Failed
 	if d.Plan.Changes() {
@@ -139,13 +138,13 @@ func conditionFor(o Observed, d passage.Decision) *metav1.Condition {
 		"no Deployment is left to be moved to %s%s", o.Target.Name, describeSkipped(d.Plan)))
 }
 
-// Interrupted tells whether the status of an Istio says that workloads are behind. Without a strategy it says so only where
-// there was one when they began to move.
+// Interrupted tells whether a migration of the Istio is unfinished. Without a strategy, only a migration that was started
+// with one counts.
 func Interrupted(istio *v1.Istio) bool {
 	return meta.IsStatusConditionFalse(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
 }
 
-// describeSkipped names what is behind and not moved, because it keeps an old revision alive.
+// describeSkipped names the skipped workloads, which keep an old revision in use.
 func describeSkipped(plan passage.Plan) string {
 	const atMost = 5
 	var stay []string
@@ -197,11 +196,11 @@ func statusConfigurationOf(istio *v1.Istio, status *v1.WorkloadMigrationStatus, 
 	}
 }
 
-// report writes the status, if it says anything new, and tells after how long it should be written if not now.
+// report writes the status if it has changed, or returns after how long to write it.
 func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
 	now := r.now()
 	before, told := o.Istio.Status.WorkloadMigration, migratedCondition(o.Istio)
-	status, condition := statusOf(o, d, now), conditionAt(o, d, told, now)
+	status, condition := statusOf(o, d, now), timestampedCondition(o, d, told, now)
 	news := statusChangeOf(before, status)
 	switch {
 	case told == nil && condition == nil:
@@ -225,7 +224,7 @@ func (r *reconciler) recordStart(ctx context.Context, o *Observed) error {
 	o.Istio = o.Istio.DeepCopy()
 	o.Istio.Status.WorkloadMigration = startedStatus(*o, now)
 	d := decide(*o, now)
-	status, condition := statusOf(*o, d, now), conditionAt(*o, d, told, now)
+	status, condition := statusOf(*o, d, now), timestampedCondition(*o, d, told, now)
 	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
 		return err
 	}
@@ -248,9 +247,9 @@ func (r *reconciler) writeStatus(ctx context.Context, istio *v1.Istio, status *v
 	return nil
 }
 
-// conditionAt is the condition with the time since when it is so.
-func conditionAt(o Observed, d decision, told *metav1.Condition, now time.Time) *metav1.Condition {
-	condition := conditionFor(o, d.Decision)
+// timestampedCondition is the condition with its transition time.
+func timestampedCondition(o Observed, d decision, told *metav1.Condition, now time.Time) *metav1.Condition {
+	condition := migratedConditionOf(o, d.Decision)
 	if condition == nil {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// fleetOf are that many Deployments, numbered from one, as the options of each say.
-func fleetOf(count int, options func(number int) []option) part {
+// deployments are that many Deployments, numbered from one, as the options of each say.
+func deployments(count int, options func(number int) []option) part {
 	return func(o *Observed) {
 		for number := 1; number <= count; number++ {
 			deploy(fmt.Sprintf("shop/w%02d", number), options(number)...)(o)
@@ -52,7 +52,7 @@ func TestStatusExamples(t *testing.T) {
 		differs func(map[string]any)
 	}{
 		"migration-in-progress": {
-			world: []part{fleetOf(47, func(n int) []option {
+			world: []part{deployments(47, func(n int) []option {
 				batch, started := inFives(n)
 				switch {
 				case n <= 23:
@@ -65,7 +65,7 @@ func TestStatusExamples(t *testing.T) {
 			now: at(250),
 		},
 		"migration-completed": {
-			world: []part{fleetOf(47, func(n int) []option {
+			world: []part{deployments(47, func(n int) []option {
 				batch, started := inFives(n)
 				return []option{moved(started, batch), arrived(started + 20)}
 			})},
@@ -73,7 +73,7 @@ func TestStatusExamples(t *testing.T) {
 		},
 		"migration-failed": {
 			world: []part{
-				fleetOf(44, func(n int) []option {
+				deployments(44, func(n int) []option {
 					batch, started := inFives(n)
 					return []option{moved(started, batch), arrived(started + 20)}
 				}),
@@ -290,18 +290,18 @@ func TestCounters(t *testing.T) {
 		currentBatch, expectedBatches int32
 	}{
 		"nothing":      {nil, 0, 0, 0, 0, 0},
-		"not one done": {[]part{fleetOf(3, func(int) []option { return []option{runs(old, 2)} })}, 3, 0, 0, 1, 3},
+		"not one done": {[]part{deployments(3, func(int) []option { return []option{runs(old, 2)} })}, 3, 0, 0, 1, 3},
 		"one of each: done, failed, underway, to come, skipped, moved by somebody else": {
-			[]part{fleetOf(6, six)}, 5, 2, 1, 2, 3,
+			[]part{deployments(6, six)}, 5, 2, 1, 2, 3,
 		},
 		"the one underway was deleted": {
-			[]part{fleetOf(6, six), without("w03")}, 4, 2, 1, 2, 2,
+			[]part{deployments(6, six), without("w03")}, 4, 2, 1, 2, 2,
 		},
 		"the one to come was deleted": {
-			[]part{fleetOf(6, six), without("w04")}, 4, 2, 1, 2, 2,
+			[]part{deployments(6, six), without("w04")}, 4, 2, 1, 2, 2,
 		},
 		"one that is being deleted does not count": {
-			[]part{fleetOf(3, func(n int) []option {
+			[]part{deployments(3, func(n int) []option {
 				if n == 2 {
 					return []option{runs(old, 2), beingDeleted}
 				}
@@ -309,13 +309,13 @@ func TestCounters(t *testing.T) {
 			})}, 2, 0, 0, 1, 2,
 		},
 		"other kinds and namespaces do not count": {
-			[]part{namespace("web", rev(old)), bystander("apps/v1 StatefulSet web/db", old, 3)}, 0, 0, 0, 0, 0,
+			[]part{namespace("web", rev(old)), unmanagedWorkload("apps/v1 StatefulSet web/db", old, 3)}, 0, 0, 0, 0, 0,
 		},
 		"batches of two": {
-			[]part{batchSize(2), fleetOf(5, func(int) []option { return []option{runs(old, 2)} })}, 5, 0, 0, 1, 3,
+			[]part{batchSize(2), deployments(5, func(int) []option { return []option{runs(old, 2)} })}, 5, 0, 0, 1, 3,
 		},
 		"batches do not mix priorities": {
-			[]part{batchSize(2), fleetOf(5, func(n int) []option {
+			[]part{batchSize(2), deployments(5, func(n int) []option {
 				return []option{runs(old, 2), annotated(v1.AnnotationMigrationBatch, fmt.Sprint(n/4))}
 			})}, 5, 0, 0, 1, 3,
 		},
@@ -337,7 +337,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// without is a fleet that one Deployment has gone from.
+// without is an inventory without one Deployment.
 func without(name string) part {
 	return func(o *Observed) {
 		for i, d := range o.Inventory.Deployments {
@@ -352,7 +352,7 @@ func without(name string) part {
 func TestFailures(t *testing.T) {
 	// The later its number, the earlier it failed.
 	failedAt := func(n int) int { return 900 - 10*n }
-	o := observed(migrating, namespace("shop", rev(target)), fleetOf(13, func(n int) []option {
+	o := observed(migrating, namespace("shop", rev(target)), deployments(13, func(n int) []option {
 		return []option{halfway, moved(0, 1, func(m *Mark) { gaveUp(m); m.Failed = at(failedAt(n)) })}
 	}), deploy("shop/refused", runs(old, 2)), refuses("shop/refused", "policy says no"))
 	status := statusAt(o, at(1000))

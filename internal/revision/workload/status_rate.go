@@ -9,16 +9,16 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// statusChange is how much a status says that the one before it did not.
+// statusChange is how urgent a change of the status is.
 type statusChange uint8
 
 const (
 	unchanged statusChange = iota
-	// countersChanged is that workloads have ended.
+	// countersChanged means that only counters differ.
 	countersChanged
-	// batchChanged is that a batch has ended or begun.
+	// batchChanged means that a batch has ended or begun.
 	batchChanged
-	// stateChanged is what nobody should have to wait for.
+	// stateChanged is written at once.
 	stateChanged
 )
 
@@ -41,7 +41,7 @@ func statusChangeOf(before, now *v1.WorkloadMigrationStatus) statusChange {
 	return countersChanged
 }
 
-// statusDelay is how long news have to wait, so that a thousand workloads do not cost a thousand writes.
+// statusDelay limits the rate of status writes, so that a thousand workloads do not cost a thousand writes.
 func (r *reconciler) statusDelay(istio string, n statusChange, now time.Time) time.Duration {
 	var pause time.Duration
 	switch n {
@@ -57,7 +57,7 @@ func (r *reconciler) statusDelay(istio string, n statusChange, now time.Time) ti
 	return max(0, pause-now.Sub(r.lastStatusWrite[istio]))
 }
 
-// needsUserAction tells whether a condition speaks of what keeps workloads from being moved until somebody does something.
+// needsUserAction tells whether workloads do not move until a user acts.
 func needsUserAction(condition *metav1.Condition) bool {
 	switch v1.Reason(condition.Reason) {
 	case v1.ReasonPaused, v1.ReasonMaxVersionExceeded, v1.ReasonInvalidSettings, v1.ReasonNotRevisionBased, v1.ReasonMigrationDisabled:

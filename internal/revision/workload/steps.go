@@ -14,24 +14,24 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-// workload is a Deployment that has not been moved, and what is known about where it is.
+// workload is a Deployment that has not been moved, with its pods and its labels evaluated.
 type workload struct {
 	*appsv1.Deployment
 	pods inventory.Pods
 	// old are the outdated revisions that its pods run.
 	old []string
-	// choice is what its labels and those of its namespace choose, and means what that is.
+	// choice is the revision or tag that its labels and those of its namespace select, and match how it relates to the target.
 	choice usage.Choice
 	match  nameMatch
 	// ownLabel is set when its own pod template names an outdated revision.
 	ownLabel bool
 }
 
-// unstartedStep is the step of a Deployment that was not moved yet, or nil if it is not for this migration to move. With the
-// mark of a move that failed, it is tried again.
+// unstartedStep is the step of a Deployment that was not moved yet, or nil if it is not part of this migration. With the mark
+// of a failed move, the step retries it.
 func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step {
 	w, step := p.workload(d), p.newStep(d)
-	step.State, step.Action, step.From = passage.Pending, ActionRestart, names(w.old)
+	step.State, step.Action, step.From = passage.Pending, ActionRestart, joinRevisions(w.old)
 	switch {
 	case failed != nil:
 		step.From = failed.From
@@ -59,7 +59,7 @@ func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step
 	}
 	asked, unreadable := overridesOf(d)
 	step.Priority = asked.priority
-	// With nothing that runs there is nothing to disturb.
+	// A Deployment without replicas has no pods to disrupt.
 	step.Disruptive = ptr.Deref(d.Spec.Replicas, 1) > 0
 	verdicts := []verdict{
 		{passage.Skipped, p.skipReason(w, asked)},
@@ -85,7 +85,7 @@ func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step
 	return step
 }
 
-// verdict is what becomes of a step if there is a reason for it.
+// verdict is the state of a step if there is a reason for it.
 type verdict struct {
 	state passage.State
 	why   *passage.Reason
@@ -93,7 +93,7 @@ type verdict struct {
 
 func (p planner) workload(d *appsv1.Deployment) workload {
 	pods := p.podsOf(d)
-	w := workload{Deployment: d, pods: pods, old: p.outdated(pods)}
+	w := workload{Deployment: d, pods: pods, old: p.outdatedRevisions(pods)}
 	template := d.Spec.Template
 	if template.Annotations[v1.LabelSidecarInject] != "false" {
 		w.choice = usage.Choose(p.Inventory.Namespaces[d.Namespace].Labels, template.Labels)
@@ -103,8 +103,8 @@ func (p planner) workload(d *appsv1.Deployment) workload {
 	return w
 }
 
-// outdated are the revisions of the same Istio, other than the target, that pods run.
-func (p planner) outdated(pods inventory.Pods) []string {
+// outdatedRevisions are the revisions of the same Istio, other than the target, that pods run.
+func (p planner) outdatedRevisions(pods inventory.Pods) []string {
 	var old []string
 	for revision := range pods {
 		if p.matchOf(revision).revisionMatch == outdated {
@@ -115,9 +115,9 @@ func (p planner) outdated(pods inventory.Pods) []string {
 	return old
 }
 
-func names(revisions []string) string { return strings.Join(revisions, ", ") }
+func joinRevisions(revisions []string) string { return strings.Join(revisions, ", ") }
 
-// isBehind holds for what runs, or whose labels name, an outdated revision.
+// isBehind tells whether pods run, or labels name, an outdated revision.
 func (p planner) isBehind(w workload) bool {
 	return len(w.old) > 0 || w.match.revisionMatch == outdated || w.ownLabel
 }
@@ -125,13 +125,13 @@ func (p planner) isBehind(w workload) bool {
 // rewritesLabel tells whether the pods have a label of their own that is to name the target.
 func (p planner) rewritesLabel(w workload) bool { return w.ownLabel || p.podsChooseOutdated(w) }
 
-// podsChooseOutdated tells whether it is their own label by which the pods get an outdated revision. One that their namespace
-// overrules is no reason to restart them.
+// podsChooseOutdated tells whether the label of the pods selects an outdated revision. A label that the namespace overrides
+// is no reason to restart them.
 func (p planner) podsChooseOutdated(w workload) bool {
 	return w.match.revisionMatch == outdated && !w.choice.OfNamespace
 }
 
-// leadsToTarget tells whether what is chosen leads to the target, now or once the labels of namespaces have been moved.
+// leadsToTarget tells whether a choice leads to the target, now or once the labels of namespaces have been changed.
 func (p planner) leadsToTarget(choice usage.Choice) bool {
 	switch p.matchOf(choice.Name).revisionMatch {
 	case current, following:
@@ -142,7 +142,7 @@ func (p planner) leadsToTarget(choice usage.Choice) bool {
 	return false
 }
 
-// whyBehind says what leads the workload to the revision that it comes from.
+// whyBehind says how the workload selects its old revision.
 func (p planner) whyBehind(w workload) passage.Reason {
 	code := v1.ReasonOnOldRevision
 	if len(w.old) == 0 {
@@ -159,7 +159,7 @@ func (p planner) whyBehind(w workload) passage.Reason {
 	return passage.Because(code, "its pods still run the old revision")
 }
 
-// skipReason is why a workload is left alone although it is behind, or nil.
+// skipReason is why a workload that is behind is skipped, or nil.
 func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 	next := ""
 	if p.leadsToTarget(w.choice) && !w.ownLabel {
@@ -172,7 +172,7 @@ func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 		return passage.Hold(v1.ReasonDeploymentPaused, "spec.paused is set%s", next)
 	case w.choice.Name == "":
 		return passage.Hold(v1.ReasonInjectionOff, "injection is disabled; its pods keep the sidecar of %s until a restart",
-			names(w.old))
+			joinRevisions(w.old))
 	}
 	switch w.match.revisionMatch {
 	case pinned:
@@ -188,7 +188,7 @@ func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 	return nil
 }
 
-// refusalReason is why the API server would not let a workload be moved, or nil.
+// refusalReason is why the change of a workload was refused, or nil.
 func (p planner) refusalReason(w workload) *passage.Reason {
 	if why, found := p.Refused[w.UID]; found {
 		return &why.Reason
@@ -199,7 +199,7 @@ func (p planner) refusalReason(w workload) *passage.Reason {
 	return nil
 }
 
-// noRestartReason is why a workload moves without being touched, or nil.
+// noRestartReason is why a workload needs no restart to move, or nil.
 func (p planner) noRestartReason(w workload) *passage.Reason {
 	if p.rewritesLabel(w) || len(w.old) > 0 && ptr.Deref(w.Spec.Replicas, 1) > 0 || w.pods[p.Target.Name] > 0 {
 		return nil
@@ -210,8 +210,8 @@ func (p planner) noRestartReason(w workload) *passage.Reason {
 	return passage.Hold(v1.ReasonNoSidecar, "its pods have no sidecar; the next restart injects that of %s", p.Target.Name)
 }
 
-// hasLostSidecars holds for a workload that was moved before and is chosen for the target, but has pods that were made while
-// its labels named nothing. That it was moved tells that it belongs to the mesh.
+// hasLostSidecars tells whether a workload that was moved before has pods that were created while its labels named no
+// revision. Its mark proves that it belongs to the mesh.
 func (p planner) hasLostSidecars(w workload) bool {
 	if w.pods[""] == 0 || !p.leadsToTarget(w.choice) {
 		return false
@@ -220,7 +220,7 @@ func (p planner) hasLostSidecars(w workload) bool {
 	return mark != nil && mark.Istio == p.Istio.Name
 }
 
-// onTargetReason tells why a workload needs no restart, or is nil.
+// onTargetReason is set for a workload whose pods run on the target already.
 func (p planner) onTargetReason(w workload) *passage.Reason {
 	if p.podsChooseOutdated(w) || len(otherRevisions(w.pods, p.Target.Name)) > 0 || w.pods[p.Target.Name] == 0 {
 		return nil
@@ -228,14 +228,14 @@ func (p planner) onTargetReason(w workload) *passage.Reason {
 	return passage.Hold(v1.ReasonRunsOnTarget, "its pods already run on %s", p.Target.Name)
 }
 
-// wasMovedByOthers holds for a workload that was there when the migration began and has come to the target since, without
-// us. It was counted among what is to be moved, and stays counted.
+// wasMovedByOthers tells whether a workload that existed when the migration began was restarted on the target by another
+// client. It stays counted as migrated.
 func (p planner) wasMovedByOthers(w workload) bool {
-	if p.run.IsZero() || !w.CreationTimestamp.Time.Before(p.run) || len(otherRevisions(w.pods, p.Target.Name)) > 0 ||
+	if p.runStart.IsZero() || !w.CreationTimestamp.Time.Before(p.runStart) || len(otherRevisions(w.pods, p.Target.Name)) > 0 ||
 		w.pods[p.Target.Name] == 0 || !p.leadsToTarget(w.choice) {
 		return false
 	}
-	rolled, ended := rolledOut(w.Deployment, ptr.Deref(w.Spec.Replicas, 1), p.run, w.Generation)
+	rolled, ended := rolledOut(w.Deployment, ptr.Deref(w.Spec.Replicas, 1), p.runStart, w.Generation)
 	over := p.Istio.Status.WorkloadMigration.CompletionTime
 	return rolled && !ended.IsZero() && (over == nil || !ended.After(over.Add(time.Second)))
 }

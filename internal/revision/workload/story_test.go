@@ -100,8 +100,8 @@ func TestStory(t *testing.T) {
 				c.deploy("foreign/a", untouchable)
 				c.deploy("off/a", untouchable)
 				c.deploy("pinned/a", untouchable)
-				c.bystander("StatefulSet", "by-label/db", old)
-				c.bystander("DaemonSet", "pinned/agent", old)
+				c.unmanagedWorkload("StatefulSet", "by-label/db", old)
+				c.unmanagedWorkload("DaemonSet", "pinned/agent", old)
 				c.upgradeOn(10, "v1.26.0")
 			},
 		},

@@ -192,8 +192,8 @@ func TestEveryRefusalIsTold(t *testing.T) {
 
 // TestConditionWithALabelLeft is not met, although no Deployment is to be moved.
 func TestConditionWithALabelLeft(t *testing.T) {
-	o := observed(pausedIstio, namespace("shop", rev(old)), bystander("apps/v1 StatefulSet shop/db", old, 1))
-	if c := conditionFor(o, decide(o, at(60)).Decision); c.Status == metav1.ConditionTrue {
+	o := observed(pausedIstio, namespace("shop", rev(old)), unmanagedWorkload("apps/v1 StatefulSet shop/db", old, 1))
+	if c := migratedConditionOf(o, decide(o, at(60)).Decision); c.Status == metav1.ConditionTrue {
 		t.Errorf("paused with a label left to move, and it is %s: %s", c.Reason, c.Message)
 	}
 }
@@ -365,7 +365,7 @@ func TestContestIsNotBegunAnew(t *testing.T) {
 			ns.Labels = labelled(rev(old))
 			ns.ResourceVersion = c.nextVersion()
 			c.controllers.saw(kindNamespace, ns, false)
-			c.bystander("Job", fmt.Sprintf("other/j%d", i), foreign24)
+			c.unmanagedWorkload("Job", fmt.Sprintf("other/j%d", i), foreign24)
 		})
 	}
 	c.run(func() bool { return true }, 0)

@@ -56,7 +56,7 @@ func isNotExist(err error) bool {
 }
 
 func (d *directory) Load(ctx context.Context, name, version string) (*Chart, error) {
-	if err := checkAsked(name, version); err != nil {
+	if err := validateChart(name, version); err != nil {
 		return nil, fmt.Errorf("load a chart from %s: %w", d, err)
 	}
 	path := filepath.Join(d.path, version, name)
@@ -94,7 +94,7 @@ func readChart(ctx context.Context, dir string) ([]*archive.BufferedFile, error)
 	root, err := filepath.EvalSymlinks(dir)
 	switch {
 	case isNotExist(err):
-		return nil, missing(dir + " does not exist; check --chart-dir")
+		return nil, missingChartError(dir + " does not exist; check --chart-dir")
 	case err != nil:
 		return nil, err
 	}

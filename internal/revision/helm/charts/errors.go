@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// unreachable is a source that does not answer, or not with what was asked for.
-type unreachable struct{ cause error }
+// unreachableError means that a source does not respond, or not as expected.
+type unreachableError struct{ cause error }
 
-func (e *unreachable) Unwrap() error { return e.cause }
+func (e *unreachableError) Unwrap() error { return e.cause }
 
-func (e *unreachable) Error() string {
+func (e *unreachableError) Error() string {
 	return stableMessage(e.cause) + "; check --chart-repository, or use a directory of charts with --chart-dir"
 }
 
-// missing is a chart that its source does not have.
-type missing string
+// missingChartError means that the source does not have a chart.
+type missingChartError string
 
-func (m missing) Error() string { return string(m) }
+func (m missingChartError) Error() string { return string(m) }
 
-func (m missing) Unwrap() error { return fs.ErrNotExist }
+func (m missingChartError) Unwrap() error { return fs.ErrNotExist }
 
-// maxErrorLength is how much of an error is told that others may have worded.
+// maxErrorLength bounds quoted errors.
 const maxErrorLength = 400
 
-// A connection's own end is another port each time. What is told of an error ends up in a status, and a status that
-// differs with each attempt is written with each attempt.
+// The local port of a connection differs each time, and a status that differs with each attempt would be written with each
+// attempt.
 var localAddress = regexp.MustCompile(`\S+:\d+->`)
 
 func stableMessage(err error) string {

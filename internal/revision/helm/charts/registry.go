@@ -31,7 +31,7 @@ func (r *registry) versions(ctx context.Context) ([]string, error) {
 	}
 	tags, err := client.Tags(r.path + "/" + istiod)
 	if err != nil {
-		return nil, refusal(err)
+		return nil, registryError(err)
 	}
 	for i, tag := range tags {
 		tags[i] = "v" + tag
@@ -48,19 +48,19 @@ func (r *registry) archive(ctx context.Context, name, version string) ([]byte, e
 	pulled, err := client.Pull(r.path + "/" + name + ":" + strings.TrimPrefix(version, "v"))
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
-		return nil, missing("it has no such chart; check --chart-repository")
+		return nil, missingChartError("it has no such chart; check --chart-repository")
 	case errors.Is(err, content.ErrMismatchedDigest):
 		return nil, errors.New("the download does not match the digest in the manifest and is discarded; " +
 			"the registry has to be repaired")
 	case err != nil:
-		return nil, refusal(err)
+		return nil, registryError(err)
 	}
 	return pulled.Chart.Data, nil
 }
 
-func refusal(err error) error {
+func registryError(err error) error {
 	if strings.Contains(err.Error(), "failed to resolve credential") {
-		// What it says beyond that can quote them, and is not for a status.
+		// The rest of the message can quote credentials.
 		return errors.New("its credentials cannot be read; check --chart-registry-config")
 	}
 	var response *errcode.ErrorResponse
@@ -68,13 +68,13 @@ func refusal(err error) error {
 		errors.As(err, &response) && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
 		return fmt.Errorf("%s; check its credentials in --chart-registry-config", stableMessage(err))
 	}
-	return &unreachable{err}
+	return &unreachableError{err}
 }
 
-// client is made for each call, because Helm's takes no context: the transport gives it one.
+// client is created for each call, because Helm's takes no context: the transport has one.
 func (r *registry) client(ctx context.Context) (*helm.Client, error) {
 	options := []helm.ClientOption{
-		helm.ClientOptHTTPClient(&http.Client{Transport: during{ctx, r.transport}}),
+		helm.ClientOptHTTPClient(&http.Client{Transport: contextTransport{ctx, r.transport}}),
 		helm.ClientOptCredentialsFile(r.config),
 		helm.ClientOptEnableCache(true),
 	}
@@ -88,12 +88,12 @@ func (r *registry) client(ctx context.Context) (*helm.Client, error) {
 	return client, nil
 }
 
-// during makes requests end with a context that their sender does not know.
-type during struct {
+// contextTransport adds a context to requests.
+type contextTransport struct {
 	ctx  context.Context
 	next http.RoundTripper
 }
 
-func (d during) RoundTrip(request *http.Request) (*http.Response, error) {
+func (d contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(request.WithContext(d.ctx))
 }

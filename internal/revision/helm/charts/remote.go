@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// remoteRefresh is far below how often Istio is released, and far above what anybody would call a burden.
+	// remoteRefresh is far below the release interval of Istio, and causes negligible load.
 	remoteRefresh = 10 * time.Minute
-	// fetchLimit bounds a download, whoever asks for it.
+	// fetchLimit bounds a download.
 	fetchLimit = time.Minute
 )
 
@@ -31,19 +31,18 @@ type origin interface {
 
 // remote is a source that downloads each chart once and keeps it.
 //
-// An answer about versions holds for as long as Refresh says, in which nobody is asked again; after that, a source
-// that does not answer is an error. A chart that is in the cache is loaded without asking anybody. What it was when it
-// was first downloaded is what it stays: a revision must not change under its name, even if the source changes its mind.
+// The list of versions is cached for Refresh; after that, a source that does not respond is an error. A chart in the cache is
+// loaded without a request, and never changes: a revision must not change under its name, even if the source does.
 type remote struct {
 	origin
-	cache   cache
-	now     func() time.Time
-	flights singleflight.Group
-	memory  chartCache
+	cache  cache
+	now    func() time.Time
+	calls  singleflight.Group
+	loaded chartCache
 
-	mu       sync.Mutex
-	answer   []string
-	answered time.Time
+	mu            sync.Mutex
+	knownVersions []string
+	listedAt      time.Time
 }
 
 func newRemote(from origin, cache cache) *remote {
@@ -53,8 +52,8 @@ func newRemote(from origin, cache cache) *remote {
 func (r *remote) Refresh() time.Duration { return remoteRefresh }
 
 func (r *remote) Versions(ctx context.Context) ([]string, error) {
-	answer, err := share(ctx, &r.flights, "versions", func(ctx context.Context) ([]string, error) {
-		if answer, fresh := r.lastAnswer(); fresh {
+	answer, err := shareCall(ctx, &r.calls, "versions", func(ctx context.Context) ([]string, error) {
+		if answer, fresh := r.cachedVersions(); fresh {
 			return answer, nil
 		}
 		asked := r.now()
@@ -65,7 +64,7 @@ func (r *remote) Versions(ctx context.Context) ([]string, error) {
 		answer := newestFirst(names)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.answer, r.answered = answer, asked
+		r.knownVersions, r.listedAt = answer, asked
 		return answer, nil
 	})
 	if err != nil {
@@ -74,24 +73,24 @@ func (r *remote) Versions(ctx context.Context) ([]string, error) {
 	return slices.Clone(answer), nil
 }
 
-func (r *remote) lastAnswer() (answer []string, fresh bool) {
+func (r *remote) cachedVersions() (answer []string, fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.answer, r.now().Sub(r.answered) < remoteRefresh
+	return r.knownVersions, r.now().Sub(r.listedAt) < remoteRefresh
 }
 
 func (r *remote) Load(ctx context.Context, name, version string) (*Chart, error) {
-	if err := checkAsked(name, version); err != nil {
+	if err := validateChart(name, version); err != nil {
 		return nil, fmt.Errorf("load a chart from %s: %w", r, err)
 	}
 	key := name + " " + version
-	c, err := share(ctx, &r.flights, key, func(ctx context.Context) (*Chart, error) {
-		if c := r.memory.get(key); c != nil {
+	c, err := shareCall(ctx, &r.calls, key, func(ctx context.Context) (*Chart, error) {
+		if c := r.loaded.get(key); c != nil {
 			return c, nil
 		}
 		c, err := r.load(ctx, name, version)
 		if err == nil {
-			r.memory.set(key, c)
+			r.loaded.set(key, c)
 		}
 		return c, err
 	})
@@ -134,12 +133,12 @@ func parseArchive(archive []byte) (*Chart, error) {
 	return &Chart{Chart: c, Digest: digestOf(archive)}, nil
 }
 
-// share does only once what several ask for at the same time. It goes on when one of them gives up, for the sake of the
-// others, and so has a limit of its own.
-func share[T any](ctx context.Context, flights *singleflight.Group, key string, do func(context.Context) (T, error)) (T, error) {
+// shareCall makes concurrent calls with the same key share one result. It does not end with the context of one caller, and so
+// has a timeout of its own.
+func shareCall[T any](ctx context.Context, flights *singleflight.Group, key string, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
-		return none, gaveUp(ctx)
+		return none, contextError(ctx)
 	}
 	done := flights.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchLimit)
@@ -148,7 +147,7 @@ func share[T any](ctx context.Context, flights *singleflight.Group, key string, 
 	})
 	select {
 	case <-ctx.Done():
-		return none, gaveUp(ctx)
+		return none, contextError(ctx)
 	case result := <-done:
 		if result.Err != nil {
 			return none, result.Err
@@ -157,9 +156,9 @@ func share[T any](ctx context.Context, flights *singleflight.Group, key string, 
 	}
 }
 
-func gaveUp(ctx context.Context) error {
+func contextError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &unreachable{fmt.Errorf("no answer in time: %w", ctx.Err())}
+		return &unreachableError{fmt.Errorf("no answer in time: %w", ctx.Err())}
 	}
 	return ctx.Err()
 }

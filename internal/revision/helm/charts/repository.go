@@ -42,7 +42,7 @@ func (r *repository) archive(ctx context.Context, name, version string) ([]byte,
 			return r.entryArchive(ctx, entry)
 		}
 	}
-	return nil, missing("its index has no such chart; check --chart-repository")
+	return nil, missingChartError("its index has no such chart; check --chart-repository")
 }
 
 func (r *repository) entryArchive(ctx context.Context, entry *repo.ChartVersion) ([]byte, error) {
@@ -79,10 +79,10 @@ func (r *repository) index(ctx context.Context) (*repo.IndexFile, error) {
 	}
 	index := &repo.IndexFile{}
 	if err := yaml.Unmarshal(text, index); err != nil {
-		return nil, &unreachable{fmt.Errorf("%s is not the index of a Helm repository: %w", url, err)}
+		return nil, &unreachableError{fmt.Errorf("%s is not the index of a Helm repository: %w", url, err)}
 	}
 	if index.APIVersion == "" {
-		return nil, &unreachable{fmt.Errorf("%s is not the index of a Helm repository: it has no apiVersion", url)}
+		return nil, &unreachableError{fmt.Errorf("%s is not the index of a Helm repository: it has no apiVersion", url)}
 	}
 	return index, nil
 }
@@ -94,15 +94,15 @@ func (r *repository) get(ctx context.Context, url string) ([]byte, error) {
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
-		return nil, &unreachable{err}
+		return nil, &unreachableError{err}
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, &unreachable{fmt.Errorf("get %s: %s", url, response.Status)}
+		return nil, &unreachableError{fmt.Errorf("get %s: %s", url, response.Status)}
 	}
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
-		return nil, &unreachable{fmt.Errorf("get %s: %w", url, err)}
+		return nil, &unreachableError{fmt.Errorf("get %s: %w", url, err)}
 	}
 	return data, nil
 }

@@ -15,7 +15,7 @@ import (
 // maxNearest is how many versions a NotFoundError offers.
 const maxNearest = 5
 
-// NotFoundError says that no version is what was asked for, and which come closest.
+// NotFoundError means that there is no such version, and lists the nearest.
 type NotFoundError struct {
 	Asked   string
 	Nearest []string
@@ -48,7 +48,7 @@ func (e *NotFoundError) Error() string {
 // the newest of all. Prereleases only count when they are asked for exactly. The error is a *NotFoundError.
 func Resolve(asked string, available []string) (string, error) {
 	known := parseAll(available)
-	wanted := wants(asked)
+	wanted := matcherFor(asked)
 	for _, v := range known {
 		if wanted(v) {
 			return exactName(v), nil
@@ -57,7 +57,7 @@ func Resolve(asked string, available []string) (string, error) {
 	return "", &NotFoundError{Asked: asked, Nearest: nearest(asked, known)}
 }
 
-func wants(asked string) func(*semver.Version) bool {
+func matcherFor(asked string) func(*semver.Version) bool {
 	if asked == "" {
 		return stable
 	}
@@ -89,8 +89,8 @@ func parseLatest(asked string) (*semver.Version, bool) {
 // nearest orders known, which is sorted the newest first, by how close each comes to what was asked for.
 func nearest(asked string, known []*semver.Version) []string {
 	sorted := slices.Clone(known)
-	if target := aim(asked); target != nil {
-		slices.SortStableFunc(sorted, func(a, b *semver.Version) int { return closer(target, a, b) })
+	if target := targetVersion(asked); target != nil {
+		slices.SortStableFunc(sorted, func(a, b *semver.Version) int { return compareDistance(target, a, b) })
 	} else {
 		slices.SortStableFunc(sorted, func(a, b *semver.Version) int { return stableFirst(a, b) })
 	}
@@ -101,8 +101,8 @@ func nearest(asked string, known []*semver.Version) []string {
 	return names
 }
 
-// aim is the version that was probably meant, or nil if nobody can tell.
-func aim(asked string) *semver.Version {
+// targetVersion is the version that was probably meant, or nil.
+func targetVersion(asked string) *semver.Version {
 	if series, ok := parseLatest(asked); ok {
 		return series
 	}
@@ -113,9 +113,9 @@ func aim(asked string) *semver.Version {
 	return v
 }
 
-// closer compares by major, then minor, and by patch only within the minor that was asked for: elsewhere the newest
+// compareDistance compares by major, then minor, and by patch only within the minor that was asked for: elsewhere the newest
 // patch is the one to have.
-func closer(target, a, b *semver.Version) int {
+func compareDistance(target, a, b *semver.Version) int {
 	patch := 0
 	if sameMinor(target, a) && sameMinor(target, b) {
 		patch = cmp.Compare(distance(target.Patch(), a.Patch()), distance(target.Patch(), b.Patch()))

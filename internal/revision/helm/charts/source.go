@@ -38,7 +38,7 @@ type Source interface {
 	String() string
 }
 
-// New opens the source that the options name. It asks nobody anything yet.
+// New opens the source that the options name, without any request.
 func New(o Options) (Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func New(o Options) (Source, error) {
 
 var chartName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// checkAsked keeps names that are no names out of paths and URLs.
-func checkAsked(name, version string) error {
+// validateChart keeps invalid names out of paths and URLs.
+func validateChart(name, version string) error {
 	if !chartName.MatchString(name) {
 		return fmt.Errorf("%q is not the name of a chart", name)
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 )
 
-// Charts hands out charts, and looks at their source again only every so often: an event must not cost a walk through
-// files or a call over the network.
+// Charts caches charts and versions of a source: an event must not cost a directory walk or a network call.
 type Charts struct {
 	source charts.Source
 	now    func() time.Time
@@ -28,17 +27,17 @@ type knownVersions struct {
 
 type chartKey struct{ name, version string }
 
-// loadedChart is the last answer, and until when it is good enough. One that could not be had may be an earlier one.
+// loadedChart is a cached chart or error, and until when it is valid. After an error it may be an earlier chart.
 type loadedChart struct {
 	chart *charts.Chart
 	err   error
 	until time.Time
 }
 
-// failureTTL keeps a source that does not answer from being asked with every event.
+// failureTTL limits how often a source that fails is called.
 const failureTTL = 15 * time.Second
 
-// NewCharts hands out charts of a source.
+// NewCharts caches the charts of a source.
 func NewCharts(source charts.Source) *Charts {
 	return &Charts{source: source, now: time.Now, loaded: map[chartKey]loadedChart{}}
 }
@@ -96,7 +95,7 @@ func (c *Charts) Versions(ctx context.Context) ([]string, error) {
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	// Sources remember what they can; this is for many events at once, and for one that does not answer.
+	// Sources have caches of their own; this one is for bursts of events and for sources that fail.
 	known = knownVersions{all, err, c.now().Add(time.Second)}
 	if err != nil {
 		known.until = c.now().Add(min(failureTTL, c.source.Refresh()))
@@ -107,14 +106,14 @@ func (c *Charts) Versions(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
-// Has tells whether there are charts of a version, as far as that is known.
+// Has tells whether there are charts of a version; it assumes so when versions cannot be listed.
 func (c *Charts) Has(ctx context.Context) func(version string) bool {
 	known, err := c.Versions(ctx)
 	return func(version string) bool { return err != nil || slices.Contains(known, version) }
 }
 
-// Refresh is how often it is worth asking for newer versions.
+// Refresh is how often to look for newer versions.
 func (c *Charts) Refresh() time.Duration { return c.source.Refresh() }
 
-// RetryInterval is when to look for a chart again that could not be had.
+// RetryInterval is how often to retry a chart that could not be loaded.
 func (c *Charts) RetryInterval() time.Duration { return min(failureTTL, c.source.Refresh()) }

@@ -24,9 +24,8 @@ type Drift struct {
 	Field string
 }
 
-// appliedState is the trace that our own apply left on an object when it was last compared in full. Whoever changes a field
-// of ours takes it away from us, so that the trace changes with it; a status that is written does not touch it. The trace
-// itself may be as long as the object.
+// appliedState is a hash of our managed fields when the object was last compared in full. A client that changes one of our
+// fields takes its ownership, which changes the hash; a status update does not.
 type appliedState struct {
 	uid  types.UID
 	hash [sha256.Size]byte
@@ -48,7 +47,7 @@ func keyOf(object *unstructured.Unstructured) objectKey {
 	return objectKey{object.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(object)}
 }
 
-// drift compares what was installed with what is there. Only what has been touched since the last time is read.
+// drift compares desired with live objects. Only objects whose managed fields have changed are read in full.
 func (k *ReleaseClient) drift(ctx context.Context, desired []*unstructured.Unstructured) ([]Drift, error) {
 	var drifts []Drift
 	for _, object := range desired {
@@ -70,14 +69,14 @@ func (k *ReleaseClient) drift(ctx context.Context, desired []*unstructured.Unstr
 		if drift != nil {
 			drifts = append(drifts, *drift)
 		} else if now.isApplied() && have.ResourceVersion == version {
-			// The cache may be behind, and what bears no trace of ours would not show that somebody changes it.
+			// The cache may lag behind, and an object without managed fields of ours would not show a change.
 			k.compared.remember(keyOf(object), now)
 		}
 	}
 	return drifts, nil
 }
 
-// inspect compares an object in full, and tells which version of it.
+// inspect compares an object in full, and returns its resource version.
 func (k *ReleaseClient) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, string, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(desired.GroupVersionKind())
@@ -107,7 +106,7 @@ func (c *comparisons) remember(key objectKey, now appliedState) {
 	c.last[key] = now
 }
 
-// appliedStateOf is told by metadata as the API server has written it: in a whole object, the same is put in other words.
+// appliedStateOf reads the metadata from the cache: in a full object, managed fields are encoded differently.
 func appliedStateOf(object *metav1.PartialObjectMetadata) appliedState {
 	if object == nil {
 		return appliedState{}

@@ -15,12 +15,12 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// AddFinalizer keeps an owner of a release until what is installed for it is gone.
+// AddFinalizer keeps the owner of a release until the release is uninstalled.
 func AddFinalizer(ctx context.Context, c client.Client, owner client.Object) error {
 	return patchFinalizers(ctx, c, owner, controllerutil.AddFinalizer)
 }
 
-// RemoveFinalizer removes what keeps the owner of a release.
+// RemoveFinalizer lets the owner of a release be deleted.
 func RemoveFinalizer(ctx context.Context, c client.Client, owner client.Object) error {
 	return client.IgnoreNotFound(patchFinalizers(ctx, c, owner, controllerutil.RemoveFinalizer))
 }
@@ -37,8 +37,7 @@ func patchFinalizers(ctx context.Context, c client.Client, owner client.Object, 
 	return nil
 }
 
-// RemainingFinalizers says what keeps a resource that is being deleted when nothing is installed for it any more; nil while
-// something is, or when nobody keeps it.
+// RemainingFinalizers is set for a resource that is uninstalled and waits for finalizers of other controllers.
 func RemainingFinalizers(owner metav1.Object) *passage.Reason {
 	finalizers := owner.GetFinalizers()
 	if owner.GetDeletionTimestamp().IsZero() || len(finalizers) == 0 || slices.Contains(finalizers, v1.FinalizerUninstall) {
@@ -48,7 +47,7 @@ func RemainingFinalizers(owner metav1.Object) *passage.Reason {
 		strings.Join(finalizers, ", "))
 }
 
-// Deleting passes on what is on its way out.
+// Deleting matches resources that are being deleted.
 var Deleting = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	return !object.GetDeletionTimestamp().IsZero()
 })

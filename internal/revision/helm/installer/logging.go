@@ -15,8 +15,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// Logger of a controller: what it says names the resource as kubectl does, and that it starts is of interest only to
-// those who look for trouble.
+// Logger of a controller: lines name the resource as kubectl does; the start of the controller is logged at debug level.
 func Logger(mgr ctrl.Manager, kind string) func(*reconcile.Request) logr.Logger {
 	log := mgr.GetLogger()
 	return func(request *reconcile.Request) logr.Logger {
@@ -27,7 +26,7 @@ func Logger(mgr ctrl.Manager, kind string) func(*reconcile.Request) logr.Logger 
 	}
 }
 
-// RecordFailure says, in an event and in the log, what keeps the spec from being carried out, if that was not said before.
+// RecordFailure reports, in an event and in the log, a new failure to apply the spec.
 func RecordFailure(ctx context.Context, recorder events.EventRecorder, about runtime.Object, before, after []metav1.Condition) {
 	trouble := NewFailure(before, after)
 	if trouble == nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
-// records are where Helm writes down its releases.
+// records is the kind of Helm's release records.
 var records = corev1.SchemeGroupVersion.WithKind("Secret")
 
 // kinds are what Istio's charts install.
@@ -65,7 +65,7 @@ type Objects struct {
 	kinds []schema.GroupVersionKind
 }
 
-// byOwner is the index of objects by the UID of who they belong to; what belongs to nobody is under the empty one.
+// byOwner is the index of objects by the UID of their owner, empty for those without one.
 const byOwner = "owner"
 
 // NewObjects indexes the cache.
@@ -174,7 +174,7 @@ func (o *Objects) Deployment(ctx context.Context, key client.ObjectKey) (*appsv1
 	return &deployment, nil
 }
 
-// ReleasesOfOwner are the releases that objects of an owner say they are of, records or not.
+// ReleasesOfOwner are the releases that the objects of an owner are annotated with, with or without a record.
 func (o *Objects) ReleasesOfOwner(ctx context.Context, owner types.UID) ([]release.State, error) {
 	found := map[release.State]bool{}
 	for _, kind := range o.kinds {
@@ -193,7 +193,7 @@ func (o *Objects) ReleasesOfOwner(ctx context.Context, owner types.UID) ([]relea
 	return slices.SortedFunc(maps.Keys(found), func(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) }), nil
 }
 
-// NamespaceExists tells whether there is one that can be installed into.
+// NamespaceExists tells whether a namespace exists and is not being deleted.
 func (o *Objects) NamespaceExists(ctx context.Context, name string) (bool, error) {
 	namespace, err := o.get(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: name})
 	return namespace != nil && namespace.DeletionTimestamp.IsZero(), err

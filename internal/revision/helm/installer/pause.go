@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Paused tells whether somebody has asked that nothing more be started for a resource.
+// Paused tells whether a resource is paused.
 func Paused(object metav1.Object) bool {
 	return object.GetAnnotations()[fairlead.AnnotationPaused] == "true"
 }

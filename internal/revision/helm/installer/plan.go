@@ -17,7 +17,7 @@ const (
 	ActionUpgrade   passage.Action = "upgrade"
 	ActionRestore   passage.Action = "restore"
 	ActionUninstall passage.Action = "uninstall"
-	// ActionRun waits for what is installed to serve.
+	// ActionRun waits for the installed control plane to serve.
 	ActionRun passage.Action = "run"
 )
 
@@ -26,8 +26,8 @@ func Object(namespace, name string) passage.Object {
 	return passage.Object{APIVersion: "helm.sh/v4", Kind: "Release", Namespace: namespace, Name: name}
 }
 
-// Steps are what is left to do about a release; none when it is as it should be. Reported tells whether the latest
-// spec has once been carried out.
+// Steps are what is left to do about a release; none when it is as wanted. Reported tells whether the latest spec was once
+// fully applied.
 func Steps(r Release, reported bool) []passage.Step {
 	step := passage.Step{Object: Object(r.Namespace, r.Name), Action: ActionInstall, State: passage.Pending}
 	if r.Wanted != nil {
@@ -70,7 +70,7 @@ func restoreSteps(r Release) []passage.Step {
 	return steps
 }
 
-// UnavailableError means that a chart could not be had.
+// UnavailableError means that a chart could not be loaded.
 type UnavailableError struct{ Err error }
 
 func (e *UnavailableError) Error() string { return e.Err.Error() }

@@ -9,20 +9,20 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// RefusedRetryInterval is how long the API server's refusal of an object is taken for its last word. It may be a policy's, which
-// somebody can change without anything that we would notice.
+// RefusedRetryInterval is how often an object that the API server refused is tried again: a policy may change without an
+// event.
 const RefusedRetryInterval = 5 * time.Minute
 
-// refusalRemedy says in a status what becomes of what was refused.
+// refusalRemedy ends the message of a refusal.
 const refusalRemedy = "retried every 5 minutes, and at once when the spec or the charts change"
 
-// refusedBefore is what the status tells of an attempt that the API server has refused.
+// refusedBefore repeats the message of a refusal that the status reports.
 type refusedBefore string
 
 func (r refusedBefore) Error() string { return string(r) }
 
-// SkipRefused keeps a release from being tried again too soon that was refused, as the status says of the same spec and the
-// record of the same release. Without it, any event would be a reason to try.
+// SkipRefused sets the error of a release that was refused with the same spec, so that it is not tried again before
+// RefusedRetryInterval. Without it, every event would cause an attempt.
 func (r *Release) SkipRefused(told []metav1.Condition, generation int64, now time.Time) {
 	condition := meta.FindStatusCondition(told, string(v1.ConditionReconciled))
 	if condition == nil || condition.Reason != string(v1.ReasonRefused) || condition.ObservedGeneration != generation {
@@ -33,7 +33,7 @@ func (r *Release) SkipRefused(told []metav1.Condition, generation int64, now tim
 	}
 }
 
-// hasFailed means that what is wanted has been tried, and has not been carried through.
+// hasFailed tells whether installing the wanted spec was attempted and has failed.
 func (r Release) hasFailed() bool {
 	return r.Wanted != nil && r.State.Exists && !r.State.Deployed() && r.State.Fingerprint == r.Wanted.Fingerprint()
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
-// ReleaseClient reads and writes what belongs to releases.
+// ReleaseClient observes, installs, restores and uninstalls releases.
 type ReleaseClient struct {
 	objects  *Objects
 	live     client.Reader
@@ -33,33 +33,33 @@ func NewReleaseClient(objects *Objects, live client.Reader, releases *release.Ma
 	}
 }
 
-// Release is one that should be there, and what is there of it.
+// Release is a wanted release and its actual state.
 type Release struct {
 	Name, Namespace string
-	// Wanted is nil when that cannot be told, for which Err is the reason.
+	// Wanted is nil when it cannot be determined; Err is the reason.
 	Wanted *release.Spec
 	Err    error
 	State  release.State
-	// Attempted is when the last attempt began that was not carried through, though it was to install just this.
+	// Attempted is when the last failed attempt to install this very spec began.
 	Attempted time.Time
 	Drift     []Drift
 	// Deployments are those that the chart asks for.
 	Deployments []client.ObjectKey
 }
 
-// Installed means that the latest record tells of exactly what is wanted.
+// Installed tells whether the latest record is of the wanted spec.
 func (r Release) Installed() bool {
 	return r.Err == nil && r.Wanted != nil && r.State.Deployed() && r.State.Fingerprint == r.Wanted.Fingerprint()
 }
 
-// IsUpToDate means that the release is what is wanted, or was when that could last be told: without a chart to compare it
-// with, what has been installed and reported is left alone.
+// IsUpToDate tells whether the release is as wanted. Without a chart to compare with, a release that was installed and
+// reported counts as up to date.
 func (r Release) IsUpToDate(reported bool) bool {
 	noChart := errors.As(r.Err, new(*UnavailableError)) || errors.As(r.Err, new(*charts.NotFoundError))
 	return r.Installed() || reported && r.State.Deployed() && noChart
 }
 
-// Observe finds out how a release differs from what is wanted.
+// Observe compares a release with the wanted spec.
 func (k *ReleaseClient) Observe(ctx context.Context, wanted release.Spec) (Release, error) {
 	r := Release{Name: wanted.Name, Namespace: wanted.Namespace, Wanted: &wanted}
 	var err error
@@ -89,8 +89,7 @@ func (k *ReleaseClient) Observe(ctx context.Context, wanted release.Spec) (Relea
 	return r, err
 }
 
-// Releases are the states of all releases of a name, in whatever namespaces. What was written a moment ago may not have
-// reached the cache.
+// Releases are the states of all releases of a name, in any namespace, our own latest writes included.
 func (k *ReleaseClient) Releases(ctx context.Context, name string) ([]release.State, error) {
 	states, err := k.objects.Releases(ctx, name)
 	for i := range states {
@@ -99,7 +98,7 @@ func (k *ReleaseClient) Releases(ctx context.Context, name string) ([]release.St
 	return slices.DeleteFunc(states, func(state release.State) bool { return !state.Exists }), err
 }
 
-// State is what is recorded of a release. What was written a moment ago may not have reached the cache.
+// State is the recorded state of a release, our own latest writes included.
 func (k *ReleaseClient) State(ctx context.Context, namespace, name string) (release.State, error) {
 	states, err := k.objects.Releases(ctx, name)
 	if err != nil {
@@ -114,7 +113,7 @@ func (k *ReleaseClient) State(ctx context.Context, namespace, name string) (rele
 	return k.releases.Latest(cached), nil
 }
 
-// Apply carries out a step that Steps has made.
+// Apply applies a step of Steps.
 func (k *ReleaseClient) Apply(ctx context.Context, r Release, step passage.Step) error {
 	switch step.Action {
 	case ActionInstall, ActionUpgrade:
@@ -148,7 +147,7 @@ func objectOf(object *unstructured.Unstructured) passage.Object {
 	}
 }
 
-// Related is an object as events refer to it: those about different objects are not taken for one that repeats.
+// Related is an object as events refer to it: events about different objects are not aggregated.
 func Related(object passage.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(object.APIVersion)

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Reconciled is the condition that tells whether a plan has been carried out, and what failed in doing so.
+// Reconciled is the condition that tells whether a plan has been applied, or why not.
 func Reconciled(plan passage.Plan, failure error, done string) metav1.Condition {
 	condition := metav1.Condition{Type: string(v1.ConditionReconciled), Status: metav1.ConditionFalse}
 	reason := passage.Because(v1.ReasonReconciled, "%s", done)
@@ -34,8 +34,8 @@ func Reconciled(plan passage.Plan, failure error, done string) metav1.Condition 
 	return condition
 }
 
-// unfinished is the step that is still to be written and says most: one that failed before one that is on its way. What
-// is only waited for is none.
+// unfinished is the most important step that is not done: a failed one before a pending one. Steps that only wait do not
+// count.
 func unfinished(plan passage.Plan) *passage.Step {
 	var first *passage.Step
 	for i := range plan.Steps {
@@ -53,19 +53,19 @@ func unfinished(plan passage.Plan) *passage.Step {
 	return first
 }
 
-// Reported tells whether the latest spec has once been carried out.
+// Reported tells whether the latest spec was once fully applied.
 func Reported(generation int64, conditions []metav1.Condition) bool {
 	condition := meta.FindStatusCondition(conditions, string(v1.ConditionReconciled))
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == generation
 }
 
-// expectedReasons are reasons that somebody has asked for, or that are on the way to what the spec asks for.
+// expectedReasons are requested by the user, or pass on their own.
 var expectedReasons = []v1.Reason{
 	v1.ReasonPaused, v1.ReasonBeingDeleted, v1.ReasonNotInstalled, v1.ReasonReleaseDiffers, v1.ReasonReleaseBroken,
 	v1.ReasonObjectMissing, v1.ReasonObjectEdited, v1.ReasonIstiodNotReady,
 }
 
-// NewFailure is what keeps the spec from being carried out, if that was not said before.
+// NewFailure is the condition that keeps the spec from being applied, if it was not reported before.
 func NewFailure(before, after []metav1.Condition) *metav1.Condition {
 	was := meta.FindStatusCondition(before, string(v1.ConditionReconciled))
 	is := meta.FindStatusCondition(after, string(v1.ConditionReconciled))

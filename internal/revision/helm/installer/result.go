@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// usageRetryInterval is how often it is worth looking whether it can be told again who uses something.
+	// usageRetryInterval is how often to check whether usage is known again.
 	usageRetryInterval = 5 * time.Second
-	// ConflictRequeueDelay lets the cache see what somebody else has just written.
+	// ConflictRequeueDelay lets the cache see the write that caused a conflict.
 	ConflictRequeueDelay = 100 * time.Millisecond
-	// ownershipRetryInterval is how often it is worth looking whether somebody else has given up what they hold.
+	// ownershipRetryInterval is how often to check whether another owner has released an object.
 	ownershipRetryInterval = 15 * time.Second
 )
 
-// Result is when to look again at what a plan has left, and whether an error is worth trying again. To look again is not
-// to try again: of what was refused, it finds other charts, or that enough time has passed.
+// Result is when to requeue after a plan, and whether an error is retried. A requeue is not an attempt: a refused release is
+// only attempted again with other charts, or after its interval.
 func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Result, error) {
 	switch {
 	case errors.As(failure, new(*release.OwnedByOthersError)):
 		return ctrl.Result{RequeueAfter: ownershipRetryInterval}, nil
 	case release.Refused(failure) && slices.ContainsFunc(plan.Steps, isRestore):
-		// Nothing is recorded of it that would keep another look from being another try.
+		// No record of the attempt exists that would keep a requeue from being an attempt.
 		return ctrl.Result{RequeueAfter: RefusedRetryInterval}, nil
 	case release.Refused(failure):
 		return ctrl.Result{RequeueAfter: askAgain}, nil
@@ -47,7 +47,7 @@ func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// RequeueUnknownUsage is a result for what nobody knows the users of: that this has changed is not told by an event.
+// RequeueUnknownUsage requeues while usage is unknown: no event reports the end of that.
 func RequeueUnknownUsage(result ctrl.Result) ctrl.Result {
 	if result.RequeueAfter == 0 || result.RequeueAfter > usageRetryInterval {
 		result.RequeueAfter = usageRetryInterval

@@ -9,14 +9,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// AtResourceVersion is for writing the status of a resource as it was looked at: of one that was changed since, or made anew
-// under the same name, that is a conflict. Where a status is written, the API server asks for no UID.
+// AtResourceVersion makes a status write conditional: a resource that was changed or recreated since it was read is a
+// conflict. For a status, the API server checks no UID.
 func AtResourceVersion(object metav1.Object) *metav1ac.ObjectMetaApplyConfiguration {
 	return metav1ac.ObjectMeta().WithName(object.GetName()).WithResourceVersion(object.GetResourceVersion())
 }
 
-// StatusError is what follows when a status could not be written: what somebody has changed is looked at again, and is no
-// error.
+// StatusError is the result after a failed status write: a conflict is requeued, and is no error.
 func StatusError(failure, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: ConflictRequeueDelay}, nil

@@ -19,15 +19,15 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
-// Watch says whom events of installed objects concern.
+// Watch maps events of installed objects to requests.
 type Watch struct {
 	// Kind of the owners.
 	Kind string
 	// ReleaseSuffix is what the names of their releases end in, after their own names.
 	ReleaseSuffix string
-	// Unowned are concerned with what belongs to nobody.
+	// Unowned are the requests for objects without an owner.
 	Unowned func(context.Context) []ctrl.Request
-	// Namespace are those concerned with a namespace that comes or goes; nil for nobody.
+	// Namespace are the requests for a namespace that is created or deleted; it may be nil.
 	Namespace func(ctx context.Context, name string) []ctrl.Request
 }
 
@@ -44,7 +44,7 @@ func (o *Objects) Watch(b *builder.Builder, w Watch) *builder.Builder {
 	for _, kind := range o.kinds {
 		whom := w.owner
 		if kind == endpoints || kind == endpointSlices {
-			// Kubernetes gives its own the labels of their Service: those that belong to nobody are not ours.
+			// Kubernetes copies the labels of a Service to its own EndpointSlices: those without an owner are not ours.
 			whom = w.ownerOnly
 		}
 		add(metadata(kind), whom, appliedFieldsChanged)
@@ -94,15 +94,15 @@ func (w Watch) recordRequests(ctx context.Context, record metadataOnly) []ctrl.R
 	return nil
 }
 
-// appliedFieldsChanged leaves out what others write to objects of ours: status above all.
+// appliedFieldsChanged ignores writes of other clients, such as status updates.
 var appliedFieldsChanged = predicate.TypedFuncs[metadataOnly]{
 	UpdateFunc: func(e event.TypedUpdateEvent[metadataOnly]) bool {
 		return appliedStateOf(e.ObjectOld) != appliedStateOf(e.ObjectNew) || !e.ObjectNew.DeletionTimestamp.IsZero()
 	},
 }
 
-// deployedRecords leaves out attempts that are under way or have failed. They are our own doing: to look again because
-// of them would be to try again without a pause.
+// deployedRecords ignores attempts that are running or have failed. They are our own: to reconcile because of them would be
+// to retry without a delay.
 var deployedRecords = predicate.TypedFuncs[metadataOnly]{
 	CreateFunc: func(e event.TypedCreateEvent[metadataOnly]) bool { return deployed(e.Object) },
 	DeleteFunc: func(e event.TypedDeleteEvent[metadataOnly]) bool { return deployed(e.Object) },

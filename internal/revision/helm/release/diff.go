@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// Differs tells whether a live object lacks or contradicts something that is desired, and names the first such field.
-// What the desired object does not mention is for defaults and for others to decide, and so is what they must write.
+// Differs tells whether a live object differs from the desired one, and names the first such field. Fields that the desired
+// object does not set do not count, nor do fields that other clients must own.
 func Differs(desired, live *unstructured.Unstructured) (field string, differs bool) {
 	desired = mergeLiveFields(withoutStringData(desired), live)
 	want, have, of := canonical(desired, live)

@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RenderError is what Helm has to say about a chart and values that do not fit together. Only other ones can help.
+// RenderError means that a chart cannot be rendered with its values. Retrying does not help.
 type RenderError struct{ Err error }
 
 func (e *RenderError) Error() string { return e.Err.Error() }
 func (e *RenderError) Unwrap() error { return e.Err }
 
-// OwnedByOthersError is a refusal to touch objects that this release has not made.
+// OwnedByOthersError means that objects of the release exist and have another owner.
 type OwnedByOthersError struct{ Conflicts []Conflict }
 
-// Conflict is an object and who has it.
+// Conflict is an object and its owner.
 type Conflict struct{ Object, Holder string }
 
 func (e *OwnedByOthersError) Error() string {
@@ -31,18 +31,18 @@ func (e *OwnedByOthersError) Error() string {
 	return message
 }
 
-// objectError is what the API server said about an object, on one line of bounded length.
+// objectError is an error of the API server about an object, on one line of bounded length.
 type objectError struct {
-	doing, object string
-	err           error
+	action, object string
+	err            error
 }
 
 func (e *objectError) Error() string {
-	return e.doing + " " + e.object + ": " + truncate(e.err.Error())
+	return e.action + " " + e.object + ": " + truncate(e.err.Error())
 }
 func (e *objectError) Unwrap() error { return e.err }
 
-// Cause is the part of an error that speaks of an object, without what was being done for its sake; or all of it.
+// Cause is the error about an object, without its context; or the whole error.
 func Cause(err error) error {
 	var about *objectError
 	if errors.As(err, &about) {
@@ -51,11 +51,11 @@ func Cause(err error) error {
 	return err
 }
 
-// Refused tells whether the API server will not have an object as it is, however often it is asked.
+// Refused tells whether the API server rejects an object as invalid.
 func Refused(err error) bool { return apierrors.IsInvalid(err) || isTypeMismatch(err) }
 
-// isTypeMismatch is an object that does not fit its kind, a text where a number belongs. The API server knows no reason for
-// that, only words.
+// isTypeMismatch tells whether an object does not match the schema of its kind. The API server has no status reason for that,
+// only a message.
 func isTypeMismatch(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonUnknown {
@@ -74,7 +74,7 @@ func describe(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 }
 
-// maxErrorLength leaves room for the rules of a role that may not be granted, which the API server lists one per line.
+// maxErrorLength leaves room for the RBAC rules that the API server lists, one per line.
 const maxErrorLength = 700
 
 func truncate(text string) string {

@@ -21,7 +21,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// session is one conversation with Helm about the releases of a namespace. It ends with its context.
+// session uses Helm for the releases of a namespace until its context ends.
 type session struct {
 	*Manager
 	ctx        context.Context
@@ -49,7 +49,7 @@ func (m *Manager) session(ctx context.Context, namespace string) (*session, erro
 	return s, nil
 }
 
-// recordStore remembers that a record could not be updated, about which Helm says nothing.
+// recordStore keeps the error of a record update, which Helm ignores.
 type recordStore struct {
 	*driver.Secrets
 	failed error
@@ -61,7 +61,7 @@ func (l *recordStore) Update(key string, record releaser.Releaser) error {
 	return err
 }
 
-// helm prepares Helm for an action after which none of the known objects is left but those of the release.
+// helm configures Helm for an action that deletes the known objects that are not part of the release.
 func (s *session) helm(known []*unstructured.Unstructured) (*action.Configuration, error) {
 	capabilities, err := s.capabilities(s.ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *session) helmInstall(spec Spec, objects, known []*unstructured.Unstruct
 	install := action.NewInstall(config)
 	install.ReleaseName, install.Namespace, install.Labels = spec.Name, spec.Namespace, spec.labels()
 	install.PostRenderer = rendered(objects)
-	install.TakeOwnership, install.ForceConflicts = true, true // whose the objects are has been asked before
+	install.TakeOwnership, install.ForceConflicts = true, true // ownership has been checked before
 	install.DisableHooks, install.DisableOpenAPIValidation, install.SkipSchemaValidation = true, true, true
 	install.WaitStrategy = kube.HookOnlyStrategy
 	made, err := install.RunWithContext(context.Background(), recordedChart(spec), spec.Values)
@@ -104,7 +104,7 @@ func (s *session) helmUpgrade(spec Spec, objects, known []*unstructured.Unstruct
 	upgrade := action.NewUpgrade(config)
 	upgrade.Namespace, upgrade.Labels = spec.Namespace, spec.labels()
 	if spec.Owner == nil {
-		upgrade.Labels[v1.LabelOwner] = "null" // in Helm's language: not to be taken over from the last record
+		upgrade.Labels[v1.LabelOwner] = "null" // removes the label of the last record
 	}
 	upgrade.PostRenderer = rendered(objects)
 	upgrade.ServerSideApply, upgrade.ResetValues = "true", true
@@ -131,8 +131,8 @@ func (s *session) outcome(made releaser.Releaser, err error) (*helm.Release, err
 	return nil, err
 }
 
-// recordedChart is the chart as it is written down with the release: what names it, and its defaults. Its templates and files
-// would make every record many times larger, and have been rendered already.
+// recordedChart is the chart as it is recorded: metadata and default values. Templates and files would make every record many
+// times larger.
 func recordedChart(spec Spec) *chart.Chart {
 	return &chart.Chart{Metadata: spec.Chart.Metadata, Values: spec.Chart.Values}
 }

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Install brings a release to what the spec says, whatever is there of it: nothing, an earlier one, or what a crash has
-// left. It writes nothing when the records say that just this was installed before; Restore is for objects that have
-// been changed since. When the context ends, so does everything that Install has begun.
+// Install installs or upgrades a release, whatever its state: missing, earlier, or left by a crash. It writes nothing when the
+// same spec is recorded as deployed; Restore is for objects that were changed since. When the context ends, so does all that
+// Install has started.
 func (m *Manager) Install(ctx context.Context, spec Spec) error {
 	done, err := m.locks.lock(ctx, spec.key())
 	if err != nil {
@@ -68,8 +68,8 @@ func (m *Manager) install(ctx context.Context, spec Spec, objects []*unstructure
 	return stateOf(made), nil
 }
 
-// checkOwnership looks for objects that others have. One that nobody claims, but that has been deployed, has only lost what was
-// stamped on it.
+// checkOwnership fails if an object belongs to another owner. One without an owner that was deployed by this release has
+// only lost its annotations.
 func (m *Manager) checkOwnership(ctx context.Context, objects, deployed []*unstructured.Unstructured) error {
 	ours := map[identity]bool{}
 	for _, object := range deployed {

@@ -7,7 +7,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// debugHandler lets Helm speak only to those who listen closely: what matters comes back as an error.
+// debugHandler logs what Helm logs at debug level: errors are returned anyway.
 type debugHandler struct{ slog.Handler }
 
 func (q debugHandler) Enabled(ctx context.Context, _ slog.Level) bool {
@@ -27,11 +27,10 @@ func (q debugHandler) WithGroup(name string) slog.Handler {
 	return debugHandler{q.Handler.WithGroup(name)}
 }
 
-// WarningLogger are what the API server has to say about what charts install. That is not ours to change, and so of interest
-// only to those who debug.
+// WarningLogger logs warnings of the API server about objects of charts at debug level.
 type WarningLogger struct{}
 
-// HandleWarningHeaderWithContext logs a remark.
+// HandleWarningHeaderWithContext logs a warning.
 func (WarningLogger) HandleWarningHeaderWithContext(ctx context.Context, _ int, _ string, text string) {
 	logr.FromContextOrDiscard(ctx).V(1).Info("the API server warns about an installed object", "warning", text)
 }

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Manager installs, upgrades, repairs and uninstalls releases. It can be used by many at once; what is done to one
-// release is done one after the other. No other process may write to the same releases.
+// Manager installs, upgrades, restores and uninstalls releases. It is safe for concurrent use; operations on one release are
+// serialized. No other process may write to the same releases.
 type Manager struct {
 	config  *rest.Config
 	http    *http.Client
@@ -54,14 +54,14 @@ func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager
 	return m, nil
 }
 
-// keyedMutex lets one after the other work on the same release. Without it, an operation that is under way would look like
-// one that a crash has left behind.
+// keyedMutex serializes operations on the same release. Without it, a running operation would look like one that a crash has
+// interrupted.
 type keyedMutex struct {
 	mu     sync.Mutex
 	locked map[types.NamespacedName]chan struct{}
 }
 
-// lock waits for a turn; done ends it.
+// lock waits for the release; done unlocks it.
 func (t *keyedMutex) lock(ctx context.Context, key types.NamespacedName) (done func(), err error) {
 	for {
 		t.mu.Lock()

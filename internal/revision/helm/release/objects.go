@@ -16,7 +16,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// get reads an object as it is now; there may be none.
+// get reads an object; nil if there is none.
 func (m *Manager) get(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
@@ -30,7 +30,7 @@ func (m *Manager) get(ctx context.Context, object *unstructured.Unstructured) (*
 	return live, nil
 }
 
-// getMetadata reads the metadata of an object; there may be none, nor even its kind.
+// getMetadata reads the metadata of an object; nil if it or its kind does not exist.
 func (m *Manager) getMetadata(ctx context.Context, object *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
@@ -44,7 +44,7 @@ func (m *Manager) getMetadata(ctx context.Context, object *unstructured.Unstruct
 	return live, nil
 }
 
-// applyObject brings an object to the cluster, whatever is there of it.
+// applyObject creates or updates an object, and keeps live fields that other clients must own.
 func (m *Manager) applyObject(ctx context.Context, desired *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var live *unstructured.Unstructured
@@ -59,7 +59,7 @@ func (m *Manager) applyObject(ctx context.Context, desired *unstructured.Unstruc
 	})
 }
 
-// apply writes an object as it is given, and returns what the cluster made of it.
+// apply applies an object as given, and returns the result.
 func (m *Manager) apply(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	applied, err := m.applyOnce(ctx, desired)
 	if isDuplicateField(err) {
@@ -81,7 +81,7 @@ func (m *Manager) applyOnce(ctx context.Context, desired *unstructured.Unstructu
 		client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 }
 
-// remove deletes an object that a release has made, unless it is meant to be kept or belongs to somebody else by now.
+// remove deletes an object of a release, unless it is to be kept or has another owner now.
 func (m *Manager) remove(ctx context.Context, made *unstructured.Unstructured) error {
 	if survivesUninstall(made) {
 		return nil
@@ -102,14 +102,14 @@ func (m *Manager) remove(ctx context.Context, made *unstructured.Unstructured) e
 	return nil
 }
 
-// isDuplicateField means that an object cannot be applied because somebody has put something of their own beside it, such
-// as a port of the same name. What others own stays when we apply, and the two do not go together.
+// isDuplicateField tells whether an object cannot be applied because another client has added a conflicting list item, such
+// as a port of the same name. Server-side apply keeps the fields of other owners, and the two conflict.
 func isDuplicateField(err error) bool {
 	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueDuplicate)
 }
 
-// takeOver makes ours what others have written to an object, so that it goes when what is desired is applied. It tells
-// whether there was anything to take.
+// takeOver makes us the manager of fields that other clients have updated, so that applying the desired object removes them.
+// It tells whether there were any.
 func (m *Manager) takeOver(ctx context.Context, desired *unstructured.Unstructured) (bool, error) {
 	live, err := m.get(ctx, desired)
 	if err != nil || live == nil {

@@ -18,8 +18,8 @@ const (
 	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
-// setOwnership says on an object which passage, which release and which owner it belongs to. Helm would add its own part of
-// this on the way to the cluster; having it here too makes what is compared what was applied.
+// setOwnership labels and annotates an object with its passage, release and owner. Helm would add its own part of this when
+// it applies; here it is part of what is compared as well.
 func setOwnership(object *unstructured.Unstructured, release types.NamespacedName, owner *metav1.OwnerReference) {
 	labels, annotations := object.GetLabels(), object.GetAnnotations()
 	object.SetLabels(with(labels, map[string]string{
@@ -45,8 +45,8 @@ func with(have, more map[string]string) map[string]string {
 	return have
 }
 
-// survivesUninstall tells whether an object stays when its release goes. CRDs always do, even those for which a chart has
-// forgotten to say so: with them would go what people have stored.
+// survivesUninstall tells whether an object is kept when its release is uninstalled. CRDs always are: their custom resources
+// would be deleted with them.
 func survivesUninstall(object *unstructured.Unstructured) bool {
 	return isCRD(object) || hasKeepPolicy(object)
 }
@@ -59,8 +59,8 @@ func isCRD(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-// isOwnedBy tells whether a live object is the one that a release has made, from what was stamped on it. The owner decides
-// only where no release is named: two releases of one owner may follow each other.
+// isOwnedBy tells whether a live object belongs to the same release as a rendered one. The owner reference decides only where
+// no release is annotated: two releases of one owner may follow each other.
 func isOwnedBy(live metav1.Object, made *unstructured.Unstructured) bool {
 	if by := releaseOf(live); by.Name != "" {
 		return by == releaseOf(made)
@@ -74,7 +74,7 @@ func releaseOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: annotations[releaseNamespaceAnnotation], Name: annotations[releaseNameAnnotation]}
 }
 
-// holder names who has a live object, or nobody.
+// holder names the owner of a live object.
 func holder(live metav1.Object) string {
 	if by := releaseOf(live); by.Name != "" {
 		return "Helm release " + by.String()
@@ -87,7 +87,7 @@ func holder(live metav1.Object) string {
 
 const noRelease = "no release"
 
-// identity is what makes two manifests speak of the same object; the version of its API is not part of that.
+// identity identifies an object across API versions.
 type identity struct {
 	group, kind string
 	types.NamespacedName

@@ -18,7 +18,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// record is one attempt to install or upgrade a release, and what it may have brought to the cluster.
+// record is one attempt to install or upgrade a release, and the objects it may have created.
 type record struct {
 	*helm.Release
 	objects []*unstructured.Unstructured
@@ -47,7 +47,7 @@ func (s *session) history(name string) (history, error) {
 	return past, nil
 }
 
-// loadObjects finds the objects of each record.
+// loadObjects decodes the objects of each record.
 func (s *session) loadObjects(past history) error {
 	for i := range past {
 		objects, err := s.objectsOf(past[i].Release)
@@ -82,7 +82,7 @@ func (s *session) objectsOf(made *helm.Release) ([]*unstructured.Unstructured, e
 	return objects, nil
 }
 
-// installed tells whether the last attempt was to install just this, and was carried through.
+// installed tells whether the last attempt was of the same spec and is deployed.
 func (h history) installed(fingerprint string) (State, bool) {
 	if len(h) == 0 {
 		return State{}, false
@@ -99,7 +99,7 @@ func stateOf(made *helm.Release) State {
 	}
 }
 
-// deployed are the records of what was carried through and not replaced since.
+// deployed are the records in status deployed.
 func (h history) deployed() history {
 	return slices.DeleteFunc(slices.Clone(h), func(r record) bool { return r.Info.Status != common.StatusDeployed })
 }
@@ -119,9 +119,9 @@ func (h history) objects() []*unstructured.Unstructured {
 	return all
 }
 
-// splitObsolete parts the records that still matter from those that can go. The last that was carried through matters, and all
-// after it: they are attempts that failed, and know of objects that nobody else knows of. Of these, one can go when a
-// later one knows all that it knew, so that failing again and again leaves no pile.
+// splitObsolete separates the records to keep from those to delete. The last deployed record is kept, and all after it: they
+// are failed attempts that may list objects of their own. One whose objects a later record lists as well is obsolete, so
+// that repeated failures do not pile up.
 func (h history) splitObsolete() (matter, obsolete history) {
 	first := 0
 	for i, r := range h {
@@ -149,8 +149,8 @@ func (r record) covers(other record) bool {
 	return !slices.ContainsFunc(other.objects, func(object *unstructured.Unstructured) bool { return !known[identify(object)] })
 }
 
-// prepareRetry makes a release ready for another attempt. One that was interrupted counts as failed: no other process works
-// on it, and what it has done is known from its record.
+// prepareRetry prepares a release for another attempt. An interrupted attempt is marked as failed: no other process works on
+// it, and its record lists its objects.
 func (s *session) prepareRetry(past history) (history, error) {
 	latest := past[len(past)-1]
 	switch latest.Info.Status {
@@ -175,7 +175,7 @@ func (s *session) deleteRecords(records history) error {
 	return nil
 }
 
-// removalOrder is Helm's, in which webhooks go before what they call.
+// removalOrder is Helm's uninstall order: webhooks before the Services that they call.
 func removalOrder(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	rank := func(object *unstructured.Unstructured) int {
 		if at := slices.Index(releaseutil.UninstallOrder, object.GetKind()); at >= 0 {

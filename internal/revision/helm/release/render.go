@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rendering is what came of a spec, which can also be a *RenderError.
+// rendering is the result of rendering a spec: objects or a *RenderError.
 type rendering struct {
 	fingerprint string
 	objects     []*unstructured.Unstructured
@@ -75,7 +75,7 @@ func (m *Manager) Render(ctx context.Context, spec Spec) ([]*unstructured.Unstru
 	return slices.Clone(done.objects), done.err
 }
 
-// Forget drops what is kept in memory for a release.
+// Forget drops the cached rendering of a release.
 func (m *Manager) Forget(namespace, name string) {
 	m.rendered.drop(types.NamespacedName{Namespace: namespace, Name: name})
 }
@@ -148,7 +148,7 @@ func decode(document string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// setNamespaces puts objects that name no namespace into that of the release, if they can be in one.
+// setNamespaces sets the namespace of the release on namespaced objects without one.
 func (m *Manager) setNamespaces(objects []*unstructured.Unstructured, namespace string) error {
 	for _, object := range objects {
 		if object.GetNamespace() != "" {
@@ -166,8 +166,8 @@ func (m *Manager) setNamespaces(objects []*unstructured.Unstructured, namespace 
 	return nil
 }
 
-// capabilityCache of the cluster are what charts may ask for. They are discovered once, and again when a release has brought
-// new kinds.
+// capabilityCache has the capabilities of the cluster that charts may query. They are discovered once, and again when a
+// release has installed CRDs.
 type capabilityCache struct {
 	mu    sync.Mutex
 	known *common.Capabilities
@@ -191,19 +191,19 @@ func (m *Manager) capabilities(ctx context.Context) (*common.Capabilities, error
 	}
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("discover what the cluster can do: %w", err)
+		return nil, fmt.Errorf("discover the capabilities of the cluster: %w", err)
 	}
 	version, err := client.ServerVersion()
 	if err != nil {
-		return nil, fmt.Errorf("discover what the cluster can do: %w", err)
+		return nil, fmt.Errorf("discover the capabilities of the cluster: %w", err)
 	}
 	served, err := action.GetVersionSet(client)
 	if err != nil {
-		return nil, fmt.Errorf("discover what the cluster can do: %w", err)
+		return nil, fmt.Errorf("discover the capabilities of the cluster: %w", err)
 	}
 	parsed, err := common.ParseKubeVersion(version.GitVersion)
 	if err != nil {
-		return nil, fmt.Errorf("discover what the cluster can do: version %s: %w", version.GitVersion, err)
+		return nil, fmt.Errorf("discover the capabilities of the cluster: version %s: %w", version.GitVersion, err)
 	}
 	m.cluster.known = &common.Capabilities{
 		KubeVersion: *parsed, APIVersions: served, HelmVersion: common.DefaultCapabilities.HelmVersion,

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Restore makes a live object of a release again what Render said, if it is not. It tells whether that changed anything.
+// Restore applies an object of a release again if it differs from what Render returned, and tells whether it changed.
 // An object of a release that is no longer installed as the spec says is not restored: no later uninstall would delete it.
 func (m *Manager) Restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (changed bool, err error) {
 	done, err := m.locks.lock(ctx, spec.key())
@@ -32,7 +32,7 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 	var field string
 	if live != nil {
 		if live.GetDeletionTimestamp() != nil {
-			return false, nil // it can be made anew when it is gone
+			return false, nil // it can be created again when it is gone
 		}
 		if !isOwnedBy(live, desired) && holder(live) != noRelease && !spec.isMovedRelease(live) {
 			return false, &OwnedByOthersError{[]Conflict{{describe(desired), holder(live)}}}
@@ -72,8 +72,8 @@ func (m *Manager) isInstalled(ctx context.Context, spec Spec) (bool, error) {
 	return installed, nil
 }
 
-// isMovedRelease tells whether an object was left by the same release in another namespace. Two that come into being at once, or
-// one that is going while the other comes, may each have stamped it last.
+// isMovedRelease tells whether an object belongs to the same release in another namespace. Two that exist for a while, such
+// as during a move, may each have annotated it last.
 func (s Spec) isMovedRelease(live metav1.Object) bool {
 	return s.TakeOwnership && releaseOf(live).Name == s.Name
 }

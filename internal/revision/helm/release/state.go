@@ -12,7 +12,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// State is what is recorded of a release.
+// State is the recorded state of a release.
 type State struct {
 	Name, Namespace string
 	Exists          bool
@@ -24,10 +24,10 @@ type State struct {
 	ChartVersion string
 }
 
-// Deployed means that the latest attempt was carried through.
+// Deployed tells whether the latest attempt succeeded.
 func (s State) Deployed() bool { return s.Exists && s.Status == string(common.StatusDeployed) }
 
-// StateOf is told by the latest of the Secrets that record one release.
+// StateOf is the state in the latest of the Secrets that record one release.
 func StateOf(secrets []metav1.PartialObjectMetadata) State {
 	var latest State
 	for i := range secrets {
@@ -45,10 +45,10 @@ func StateOf(secrets []metav1.PartialObjectMetadata) State {
 	return latest
 }
 
-// recentWriteTTL is how long a cache may take to show what has just been written.
+// recentWriteTTL is how long a cache may lag behind our own writes.
 const recentWriteTTL = 10 * time.Second
 
-// recentWrites is what this process has done last to each release, until a cache has been seen to show it.
+// recentWrites has the last state that this process wrote of each release, until a cache shows it.
 type recentWrites struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]recentWrite
@@ -83,5 +83,5 @@ func (m *recentWrites) latest(cached State, now time.Time) State {
 	return own.State
 }
 
-// Latest is the state that a cache shows, or what this process has written since.
+// Latest is the cached state, or what this process has written since.
 func (m *Manager) Latest(cached State) State { return m.recent.latest(cached, time.Now()) }

@@ -13,9 +13,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// contextTransport is the line between Helm and the API server for as long as a context lasts. Helm takes no context to most of its
-// calls, and where it takes one it returns early and goes on in the background. Here it runs to its end, which comes
-// soon once nothing gets through any more.
+// contextTransport fails requests of Helm to the API server once a context has ended. Most calls of Helm take no context, and
+// those that do return early and go on in the background. Here they run to their end, which comes soon when requests fail.
 type contextTransport struct {
 	ctx  context.Context
 	base http.RoundTripper
@@ -28,7 +27,7 @@ func (b contextTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return b.base.RoundTrip(request.WithContext(b.ctx))
 }
 
-// configFor is the Manager's connection, limited to a context.
+// configFor is the Manager's client configuration, limited to a context.
 func (m *Manager) configFor(ctx context.Context) (*rest.Config, error) {
 	server, _, err := rest.DefaultServerUrlFor(m.config)
 	if err != nil {
@@ -46,7 +45,7 @@ func (m *Manager) configFor(ctx context.Context) (*rest.Config, error) {
 	}, nil
 }
 
-// restGetter is how Helm asks for connections.
+// restGetter is Helm's RESTClientGetter.
 type restGetter struct {
 	config    *rest.Config
 	mapper    meta.RESTMapper

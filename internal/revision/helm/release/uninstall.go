@@ -19,11 +19,10 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// Uninstall removes a release and what it has installed, but for what is to be kept. Of a release that does not exist,
-// there is nothing to remove.
+// Uninstall deletes a release and its objects, except those to keep. A release that does not exist is no error.
 //
-// Helm's own uninstall would delete what the last record lists, pass over what it cannot look at, and forget the release
-// all the same. This one also deletes what interrupted attempts have left, and forgets the release last.
+// Helm's own uninstall deletes the objects of the last record, skips those it cannot read, and deletes the records anyway.
+// This one also deletes objects of interrupted attempts, and deletes the records last.
 func (m *Manager) Uninstall(ctx context.Context, namespace, name string) error {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	done, err := m.locks.lock(ctx, key)
@@ -70,7 +69,7 @@ func (m *Manager) uninstall(ctx context.Context, key types.NamespacedName) error
 	return s.deleteRecords(past)
 }
 
-// markUninstalling writes down that a release is going.
+// markUninstalling records that a release is being uninstalled.
 func (s *session) markUninstalling(latest record) error {
 	if latest.Info.Status == common.StatusUninstalling {
 		return nil
@@ -84,7 +83,7 @@ func (s *session) markUninstalling(latest record) error {
 	return nil
 }
 
-// clusterScopedKinds are the kinds of charts' objects that do not go with the namespace of their release.
+// clusterScopedKinds are the kinds of charts' objects that are not deleted with the namespace of their release.
 var clusterScopedKinds = []schema.GroupVersionKind{
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
 	admissionv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
@@ -94,8 +93,8 @@ var clusterScopedKinds = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 }
 
-// orphanedObjects are objects that say they are of a release of which there is no record, because its namespace has been deleted.
-// A webhook among them would refuse what nobody is there to look at.
+// orphanedObjects are annotated with a release without a record, because its namespace was deleted. A webhook among them
+// would fail requests.
 func (m *Manager) orphanedObjects(ctx context.Context, key types.NamespacedName) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, kind := range clusterScopedKinds {

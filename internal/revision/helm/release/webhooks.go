@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// hasForeignFields tells whether others must write to objects of this kind: the server behind a webhook puts in the
-// certificates that it can be called with, and lets it fail closed once it can.
+// hasForeignFields tells whether other clients must write to objects of this kind: istiod sets the CA bundle and the failure
+// policy of its webhooks.
 func hasForeignFields(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	return kind.Group == "admissionregistration.k8s.io" &&
 		slices.Contains([]string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, kind.Kind)
 }
 
-// withLiveFields is the object to apply over a live one: with what is for others to write as they have written it. It can
-// only be applied to what was looked at, or it would take back what they write meanwhile.
+// withLiveFields is the object to apply, with the live values of fields that other clients own. The write is conditional on
+// the resource version, so that it does not revert a later write of theirs.
 func withLiveFields(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if live == nil || !hasForeignFields(desired) {
 		return desired
@@ -25,7 +25,7 @@ func withLiveFields(desired, live *unstructured.Unstructured) *unstructured.Unst
 	return merged
 }
 
-// mergeLiveFields keeps the failure policy that each webhook has, and its certificates unless the chart brings some.
+// mergeLiveFields keeps the live failure policy of each webhook, and its CA bundle unless the chart has one.
 func mergeLiveFields(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if !hasForeignFields(desired) {
 		return desired

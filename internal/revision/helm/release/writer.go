@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rendered stands in for Helm's own rendering.
+// rendered is a post-renderer that replaces Helm's own rendering.
 type rendered []*unstructured.Unstructured
 
-// Run is Helm's hook for changing what it has rendered, which is nothing.
+// Run returns the rendered objects as YAML.
 func (r rendered) Run(*bytes.Buffer) (*bytes.Buffer, error) {
 	documents := &bytes.Buffer{}
 	for _, object := range r {
@@ -27,14 +27,14 @@ func (r rendered) Run(*bytes.Buffer) (*bytes.Buffer, error) {
 	return documents, nil
 }
 
-// writer carries Helm's wishes to the cluster. Helm's own client is used for what does not write.
+// writer replaces the writes of Helm's client.
 type writer struct {
 	*kube.Client
 	session *session
 	known   []*unstructured.Unstructured
 }
 
-// IsReachable spares the cluster a call before every action.
+// IsReachable saves a call before every action.
 func (w *writer) IsReachable() error { return nil }
 
 // Create is an update of nothing.
@@ -42,7 +42,7 @@ func (w *writer) Create(objects kube.ResourceList, _ ...kube.ClientCreateOption)
 	return w.Update(nil, objects)
 }
 
-// Update applies the objects one by one, in their order, and then deletes what else is known to have been installed.
+// Update applies the objects in order, and then deletes other known objects of the release.
 func (w *writer) Update(_, objects kube.ResourceList, _ ...kube.ClientUpdateOption) (*kube.Result, error) {
 	result := &kube.Result{}
 	wanted := map[identity]bool{}

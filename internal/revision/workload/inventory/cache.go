@@ -20,7 +20,7 @@ const (
 	kindPod        = "Pod"
 )
 
-// CacheOptions are how to cache Deployments: as little of them as is read, and all of them.
+// CacheOptions cache all Deployments, trimmed to the fields that are read.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&appsv1.Deployment{}: {
@@ -35,7 +35,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	}
 }
 
-// trimDeployment is a copy with what decides where a Deployment belongs, how far it is, and what we have written down on it.
+// trimDeployment is a copy with the fields that decide on the revision of a Deployment, its rollout state and its mark.
 func trimDeployment(d *appsv1.Deployment) *appsv1.Deployment {
 	s := &appsv1.Deployment{
 		TypeMeta: d.TypeMeta,
@@ -84,7 +84,7 @@ func pick(from map[string]string, keys ...string) map[string]string {
 	return picked
 }
 
-// equalExceptVersion tells whether nothing that is kept of a Deployment differs but its resource version.
+// equalExceptVersion tells whether two trimmed Deployments differ at most in their resource version.
 func equalExceptVersion(a, b *appsv1.Deployment) bool {
 	if a.UID != b.UID || a.Generation != b.Generation {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// List reads a fleet, and who uses what, afresh from an API server, page by page. The reader must not be a cache, which
-// has no pages.
+// List reads the inventory, and the usage of revisions, from an API server, page by page. The reader must not be a cache,
+// which has no pages.
 func List(ctx context.Context, reader client.Reader) (*Tracker, *usage.Snapshot, error) {
 	t := New(func() {})
 	users, err := usage.List(ctx, reader, t)
@@ -27,7 +27,7 @@ func List(ctx context.Context, reader client.Reader) (*Tracker, *usage.Snapshot,
 	return t, users, err
 }
 
-// CountPods counts the pods of a workload afresh from an API server. The reader must not be a cache.
+// CountPods counts the pods of a workload. The reader must not be a cache.
 func CountPods(ctx context.Context, reader client.Reader, workload Workload) (Pods, error) {
 	pods, err := usage.PodsIn(ctx, reader, workload.Namespace)
 	if err != nil {
@@ -40,14 +40,14 @@ func CountPods(ctx context.Context, reader client.Reader, workload Workload) (Po
 	return t.podCounts[workload], nil
 }
 
-// ObserveNamespace takes in a namespace as it is now.
+// ObserveNamespace stores a namespace.
 func (t *Tracker) ObserveNamespace(o metav1.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.observeNamespace(o)
 }
 
-// ObservePod takes in a pod as it is now.
+// ObservePod stores a pod.
 func (t *Tracker) ObservePod(o metav1.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

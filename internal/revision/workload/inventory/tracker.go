@@ -1,7 +1,7 @@
 // Package inventory knows the workloads of a cluster: its Deployments, and which revision the pods of every workload run.
 //
-// A Fleet is fed by the events of caches that hold no more than is read here, for the operator and for `fairlead watch`,
-// or by one survey of the API server, for a command that looks once. Both give the same picture.
+// A Tracker follows the events of caches that hold no more than is read here, for the operator and for `fairlead watch`. List
+// fills one from the API server, for a command that runs once. Both give the same Snapshot.
 package inventory
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// Workload names what pods belong to: a Deployment, a StatefulSet or whatever else controls them, or the pod itself.
+// Workload names the controller of pods, such as a Deployment or a StatefulSet, or the pod itself.
 type Workload struct {
 	APIVersion, Kind, Namespace, Name string
 }
@@ -29,27 +29,27 @@ func DeploymentOf(d *appsv1.Deployment) Workload {
 	return Workload{appsv1.SchemeGroupVersion.String(), kindDeployment, d.Namespace, d.Name}
 }
 
-// Pods counts the pods of a workload by the revision that injected them; those without a sidecar are under "". What is
-// being deleted does not count.
+// Pods counts the pods of a workload by the revision that injected them; those without a sidecar are under "". Pods
+// that are being deleted do not count.
 type Pods map[string]int
 
-// Snapshot is a fleet as it was at one moment. It is shared, and must not be written to.
+// Snapshot is the inventory at one moment. It is shared and must not be changed.
 type Snapshot struct {
-	// Namespaces has the labels of each that says something about revisions.
+	// Namespaces has the labels that select revisions, by namespace.
 	Namespaces map[string]Namespace
 	// Deployments are in the order of their namespaces and names.
 	Deployments []*appsv1.Deployment
 	Pods        map[Workload]Pods
 }
 
-// Namespace is what says which revision the pods in it get.
+// Namespace has the labels that select the revision of its pods.
 type Namespace struct {
 	Labels          map[string]string
 	UID             types.UID
 	ResourceVersion string
 }
 
-// Tracker follows what the events of a cluster tell.
+// Tracker keeps the inventory up to date with events.
 type Tracker struct {
 	mu          sync.Mutex
 	namespaces  map[string]Namespace
@@ -61,13 +61,13 @@ type Tracker struct {
 	changed func()
 }
 
-// podOwner is what a pod counts as.
+// podOwner is the workload of a pod, and the revision that injected it.
 type podOwner struct {
 	workload Workload
 	revision string
 }
 
-// New makes an empty fleet that calls changed, which must not block, after each change that a Picture would show.
+// New makes an empty Tracker that calls changed, which must not block, after each change that a Snapshot would show.
 func New(changed func()) *Tracker {
 	return &Tracker{
 		namespaces:  map[string]Namespace{},
@@ -78,7 +78,7 @@ func New(changed func()) *Tracker {
 	}
 }
 
-// Snapshot is the fleet as it is now.
+// Snapshot is the current inventory.
 func (t *Tracker) Snapshot() Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,8 +101,7 @@ func (t *Tracker) Snapshot() Snapshot {
 	return Snapshot{Namespaces: maps.Clone(t.namespaces), Deployments: deployments, Pods: maps.Clone(t.podCounts)}
 }
 
-// ObserveWrite takes in a Deployment as a write of ours has left it, ahead of the event that tells of it: a plan made from a
-// picture without it would write it again.
+// ObserveWrite applies the result of our own write ahead of its event: a plan made without it would write again.
 func (t *Tracker) ObserveWrite(d *appsv1.Deployment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +110,7 @@ func (t *Tracker) ObserveWrite(d *appsv1.Deployment) {
 	}
 }
 
-// ObserveNamespaceWrite is Wrote for a namespace.
+// ObserveNamespaceWrite is ObserveWrite for a namespace.
 func (t *Tracker) ObserveNamespaceWrite(o metav1.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,8 +123,8 @@ func nameOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// observeDeployment takes in a slim Deployment, unless a later state of it is known. It keeps the very object, of which a
-// cache has no second one then.
+// observeDeployment stores a trimmed Deployment, unless a newer one is known. It keeps the object of the cache, without a
+// copy.
 func (t *Tracker) observeDeployment(now *appsv1.Deployment) {
 	name := nameOf(now)
 	known := t.deployments[name]
@@ -177,7 +176,7 @@ func (t *Tracker) setPod(name types.NamespacedName, now podOwner) {
 	t.changed()
 }
 
-// count replaces the tally instead of changing it: a Picture may have it.
+// count replaces the counts instead of changing them: a Snapshot may share them.
 func (t *Tracker) count(m podOwner, by int) {
 	tally := maps.Clone(t.podCounts[m.workload])
 	if tally == nil {
@@ -201,7 +200,7 @@ func workloadOf(pod metav1.Object) Workload {
 	return Workload{"v1", kindPod, pod.GetNamespace(), pod.GetName()}
 }
 
-// isNewer compares resource versions. Ones that cannot be compared are taken for later, as events come in order.
+// isNewer compares resource versions. Ones that cannot be compared count as newer, as events come in order.
 func isNewer(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0

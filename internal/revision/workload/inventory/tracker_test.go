@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// following is a fleet that is fed by events.
+// following is a Tracker that follows events.
 type following struct {
 	*Tracker
 	changes          int
@@ -73,7 +73,7 @@ func (i informers) GetInformer(_ context.Context, object client.Object, _ ...cac
 	return i.deployments, nil
 }
 
-// changed tells how many changes a Picture would show of what was done.
+// changed tells how many changes a Snapshot would show of what was done.
 func (f *following) changed(do func()) int {
 	before := f.changes
 	do()
@@ -123,7 +123,7 @@ func terminating(pod *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadat
 
 var cart = Workload{"apps/v1", "Deployment", "shop", "cart"}
 
-// marks are the names of the Deployments in a picture, and what was written down on them.
+// marks are the names of the Deployments in a snapshot, and what was written down on them.
 func marks(p Snapshot) []string {
 	var all []string
 	for _, d := range p.Deployments {
@@ -283,7 +283,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// What events tell later does not change a picture that somebody still looks at.
+// What events tell later does not change a snapshot that somebody still looks at.
 func TestPictureStaysAsItWas(t *testing.T) {
 	f := follow(t)
 	f.namespaces.Add(makeNamespace("shop", "old", 1))
@@ -313,7 +313,7 @@ func TestPictureStaysAsItWas(t *testing.T) {
 	f.deployments.Add(makeDeployment("shop/an", "", 2))
 	f.pods.Add(makePod("b", "Deployment/cart", "new"))
 	f.pods.Delete(makePod("a", "Deployment/cart", "old"))
-	expect(t, "the picture of before", copied, before)
+	expect(t, "the snapshot of before", copied, before)
 
 	now := f.Snapshot()
 	expect(t, "Deployments now, in their order", []string{"shop/an=", "shop/cart=failed"}, marks(now))
@@ -329,7 +329,7 @@ func TestOrder(t *testing.T) {
 	expect(t, "by namespace and name", []string{"a/y=", "a-b/x=", "shop/b=", "shop/z=", "web/a="}, marks(f.Snapshot()))
 }
 
-// Only what a picture shows is a change: everything else must not wake anybody up.
+// Only what a snapshot shows is a change: everything else must not wake anybody up.
 func TestChanges(t *testing.T) {
 	f := follow(t)
 	d := trimDeployment(makeDeployment("shop/cart", "", 1))

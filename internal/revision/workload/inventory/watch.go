@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// Watch keeps a fleet up to date with caches: one made with CacheOptions, and one made with those of the package usage.
-// Both may be the same.
+// Watch keeps the inventory up to date with two caches: one made with CacheOptions, one with those of the package usage. Both
+// may be the same.
 func (t *Tracker) Watch(ctx context.Context, deployments, users cache.Cache) (synced func() bool, err error) {
 	var done []toolscache.InformerSynced
 	for _, feed := range []struct {
