@@ -48,7 +48,7 @@ type Options struct {
 const noListener = "0"
 
 // A free port of the loopback interface: several operators can run on one machine, and none is reachable from outside
-// it unless somebody says so.
+// it by default.
 const loopbackAnyPort = "127.0.0.1:0"
 
 // DefaultOptions suit an operator that is started by hand with nothing but a kubeconfig.

@@ -50,22 +50,22 @@ type Decision struct {
 	Plan    Plan
 	Outcome Outcome
 	// Start are the steps to start now, in this order. Each is to be recorded as
-	// running, with its batch, in the same write that starts it; one that will
-	// never let itself be started is to be recorded as failed.
+	// running, with its batch, in the same write that starts it; one that
+	// cannot be started is to be recorded as failed.
 	Start []Step
 	// Wait are the steps that have started and have not settled.
 	Wait []Step
 	// Batch is the last one that was opened, zero before the first; Batches is
 	// how many there are with those to come.
 	Batch, Batches int
-	// LookAgain is when time alone changes the answer; zero if only events can.
+	// LookAgain is when the passage of time changes the decision; zero if only events can.
 	LookAgain time.Time
 	// Reason says why nothing starts, and is nil exactly when something does.
 	Reason *Reason
 }
 
-// Settled reports whether it is over until somebody changes something: nothing
-// runs, and nothing will start by itself.
+// Settled reports whether nothing runs and nothing will start until something
+// changes.
 func (d Decision) Settled() bool {
 	switch d.Outcome {
 	case Completed, CompletedWithFailures:
@@ -89,7 +89,7 @@ func (d Decision) Settled() bool {
 //     priority only.
 //   - A batch that is short, because the process died while starting it, is
 //     filled up before another one opens. Members that have settled are counted,
-//     so it ends up as if nobody had died, and is not refilled as they settle.
+//     so it ends as without the crash, and is not refilled as they settle.
 //   - The next batch opens when no disruptive step runs, those of no batch
 //     included.
 //   - Once none runs, Delay passes before the next one starts. The first batch
@@ -148,9 +148,8 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 }
 
 // latestCredible is the latest end of a step that the delay is counted from. The
-// clock of an earlier process may have been a little ahead, and is then waited
-// for; an end further ahead than one delay is a mistake that nobody should have
-// to sit out.
+// clock of an earlier process may have been a little ahead, which is tolerated; an
+// end further ahead than one delay is an error and is ignored.
 func latestCredible(batching Batching, now time.Time) time.Time {
 	return now.Add(max(batching.Delay, 0))
 }

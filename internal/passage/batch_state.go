@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// batchState is what one walk over the recorded steps finds, each step known by its
-// place in the list.
+// batchState is the state of all batches, read from the recorded steps. Steps are
+// referred to by index.
 type batchState struct {
 	// steps are a copy, with a batch number on each disruptive one.
 	steps []Step
@@ -109,7 +109,7 @@ func (r *batchState) forecast(size int) {
 func (r *batchState) nextBatch() int { return r.steps[r.queue[0]].Batch }
 
 // resumesAt is when the delay is over that follows the last step to settle: the zero
-// time, long ago, when there was none or nobody knows when that was.
+// time when there was none or its end is unknown.
 func (r *batchState) resumesAt(delay time.Duration) time.Time {
 	if r.settledAt.IsZero() || delay <= 0 {
 		return time.Time{}

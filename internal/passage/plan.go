@@ -48,7 +48,7 @@ type Step struct {
 	// Disruptive steps go in batches; the others all go at once, before them.
 	Disruptive bool `json:"disruptive"`
 	// Batch is the batch that the step was started in. On a pending step it is a
-	// forecast, made anew each time. Zero is outside any batch.
+	// forecast, made each time. Zero is outside any batch.
 	Batch int   `json:"batch,omitempty"`
 	State State `json:"state"`
 	// Progress tells how far a running step is, such as "2/3 ready".
@@ -65,8 +65,8 @@ type Plan struct {
 	// Target is what everything moves to: a revision, a generation, a mode.
 	Target string `json:"target,omitempty"`
 	// Moves is the kind that is being moved, and so what totals count; empty
-	// counts every step. Namespaces relabelled on the way are steps as well, but
-	// nobody asks how many of those are left.
+	// counts every step. Namespaces that are relabelled are steps as well, but
+	// are not part of the totals.
 	Moves string `json:"moves,omitempty"`
 	// Hold is the first gate that keeps the plan from starting anything.
 	Hold  *Reason `json:"hold,omitempty"`

@@ -12,8 +12,8 @@ type View struct {
 	Passage string `json:"passage"`
 	Subject Object `json:"subject"`
 	Target  string `json:"target,omitempty"`
-	// State is where the plan stands; Settled tells whether it will stay there
-	// until somebody changes something.
+	// State is the outcome of the plan; Settled tells whether it stays like that
+	// until something changes.
 	State   Outcome `json:"state"`
 	Settled bool    `json:"settled"`
 	// Headline is the whole view in one line.
@@ -26,9 +26,9 @@ type View struct {
 	Steps  []Step  `json:"steps"`
 	// Failures are the failed ones among the steps, the most recent first.
 	Failures []Step `json:"failures"`
-	// At is the time that the view is of, so that whoever draws it needs no clock.
+	// At is the time of the view, so that renderers need no clock.
 	At time.Time `json:"at"`
-	// NextLook is when something will happen with nobody doing anything.
+	// NextLook is when the passage of time changes the view.
 	NextLook time.Time `json:"nextLook,omitzero"`
 }
 

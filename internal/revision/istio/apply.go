@@ -23,7 +23,7 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"from", step.From, "to", step.To, "reason", step.Reason.String())
-		if reason, told := eventReasons[step.Action]; told {
+		if reason, found := eventReasons[step.Action]; found {
 			related := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: step.Object.Name}}
 			r.recorder.Eventf(o.Istio, related, corev1.EventTypeNormal, reason, string(step.Action),
 				"%s %s: %s", step.Action, step.Object, step.Reason.Message)

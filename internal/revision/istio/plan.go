@@ -24,7 +24,7 @@ const (
 	ActionCreate passage.Action = "create"
 	// ActionUpdate writes a revision that differs from what the Istio asks for.
 	ActionUpdate passage.Action = "update"
-	// ActionAdopt puts a revision that is as the Istio asks, but belongs to nobody, under the Istio.
+	// ActionAdopt sets the Istio as owner of a matching revision without one.
 	ActionAdopt passage.Action = "adopt"
 	// ActionRun waits for the control plane of a revision that is as the Istio asks.
 	ActionRun passage.Action = "run"

@@ -22,11 +22,11 @@ func tagSteps(o Observed, target string) []passage.Step {
 		}
 		why := passage.Because(v1.ReasonFollowsIstio, "follows Istio %s; moves when IstioRevision %s is ready",
 			o.Istio.Name, target)
-		told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled))
+		reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled))
 		if hold := installer.WhilePaused(v1.IstioRevisionTagKind, &tag); hold != nil {
 			why = *hold
-		} else if told != nil && told.Reason == string(v1.ReasonNameAlreadyExists) {
-			why = passage.Because(told.Reason, "%s", told.Message)
+		} else if reconciled != nil && reconciled.Reason == string(v1.ReasonNameAlreadyExists) {
+			why = passage.Because(reconciled.Reason, "%s", reconciled.Message)
 		}
 		steps = append(steps, passage.Step{
 			Object: object(v1.IstioRevisionTagKind, tag.Name),

@@ -13,7 +13,7 @@ import (
 )
 
 // recordStatusEvent emits an event when the state of a migration changes.
-func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.WorkloadMigrationStatus, told, condition *metav1.Condition) {
+func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.WorkloadMigrationStatus, previous, condition *metav1.Condition) {
 	turned := before != nil && status != nil && before.State != status.State && before.TargetRevision == status.TargetRevision
 	switch {
 	case turned && status.State == v1.WorkloadMigrationStateCompleted:
@@ -29,7 +29,7 @@ func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.Workl
 			note = condition.Message
 		}
 		r.recorder.Eventf(istio, nil, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate", "%s", note)
-	case condition != nil && (told == nil || told.Reason != condition.Reason) && needsUserAction(condition):
+	case condition != nil && (previous == nil || previous.Reason != condition.Reason) && needsUserAction(condition):
 		r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, condition.Reason, "migrate", "%s", condition.Message)
 	}
 }
@@ -37,7 +37,7 @@ func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.Workl
 // recordUnstartedEvents emits one event for each step that could not be started: such a step has no mark.
 func (r *reconciler) recordUnstartedEvents(o Observed, failed []passage.Step) {
 	r.mu.Lock()
-	told := r.reportedFailures[o.Istio.Name]
+	previous := r.reportedFailures[o.Istio.Name]
 	now := map[passage.Object]string{}
 	for _, step := range failed {
 		if step.StartedAt.IsZero() {
@@ -47,7 +47,7 @@ func (r *reconciler) recordUnstartedEvents(o Observed, failed []passage.Step) {
 	r.reportedFailures[o.Istio.Name] = now
 	r.mu.Unlock()
 	for _, step := range failed {
-		if why, unstarted := now[step.Object]; unstarted && told[step.Object] != why {
+		if why, unstarted := now[step.Object]; unstarted && previous[step.Object] != why {
 			r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
 				"cannot be moved to %s: %s", step.To, why)
 		}

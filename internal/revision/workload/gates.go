@@ -92,9 +92,9 @@ func untilTagsMoved(p planner) *passage.Reason {
 	for i := range p.Tags {
 		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && tagHold(tag) == nil && p.isUsed(tag.Name) {
 			why := ""
-			if told := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); told != nil &&
-				told.Status == metav1.ConditionFalse {
-				why = ": " + told.Message
+			if reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); reconciled != nil &&
+				reconciled.Status == metav1.ConditionFalse {
+				why = ": " + reconciled.Message
 			}
 			return passage.Hold(v1.ReasonTagNotMoved, "IstioRevisionTag %s has not moved yet to %s%s", tag.Name, p.Target.Name, why)
 		}

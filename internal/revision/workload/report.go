@@ -199,14 +199,14 @@ func statusConfigurationOf(istio *v1.Istio, status *v1.WorkloadMigrationStatus, 
 // report writes the status if it has changed, or returns after how long to write it.
 func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
 	now := r.now()
-	before, told := o.Istio.Status.WorkloadMigration, migratedCondition(o.Istio)
-	status, condition := statusOf(o, d, now), timestampedCondition(o, d, told, now)
+	before, previous := o.Istio.Status.WorkloadMigration, migratedCondition(o.Istio)
+	status, condition := statusOf(o, d, now), timestampedCondition(o, d, previous, now)
 	news := statusChangeOf(before, status)
 	switch {
-	case told == nil && condition == nil:
-	case told == nil || condition == nil || told.Status != condition.Status || told.Reason != condition.Reason:
+	case previous == nil && condition == nil:
+	case previous == nil || condition == nil || previous.Status != condition.Status || previous.Reason != condition.Reason:
 		news = stateChanged
-	case !equality.Semantic.DeepEqual(told, condition):
+	case !equality.Semantic.DeepEqual(previous, condition):
 		news = max(news, countersChanged)
 	}
 	if wait := r.statusDelay(o.Istio.Name, news, now); news == unchanged || wait > 0 {
@@ -215,16 +215,16 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
-	r.recordStatusEvent(o.Istio, before, status, told, condition)
+	r.recordStatusEvent(o.Istio, before, status, previous, condition)
 	return 0, nil
 }
 
 func (r *reconciler) recordStart(ctx context.Context, o *Observed) error {
-	now, told := r.now(), migratedCondition(o.Istio)
+	now, previous := r.now(), migratedCondition(o.Istio)
 	o.Istio = o.Istio.DeepCopy()
 	o.Istio.Status.WorkloadMigration = startedStatus(*o, now)
 	d := decide(*o, now)
-	status, condition := statusOf(*o, d, now), timestampedCondition(*o, d, told, now)
+	status, condition := statusOf(*o, d, now), timestampedCondition(*o, d, previous, now)
 	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
 		return err
 	}
@@ -248,14 +248,14 @@ func (r *reconciler) writeStatus(ctx context.Context, istio *v1.Istio, status *v
 }
 
 // timestampedCondition is the condition with its transition time.
-func timestampedCondition(o Observed, d decision, told *metav1.Condition, now time.Time) *metav1.Condition {
+func timestampedCondition(o Observed, d decision, previous *metav1.Condition, now time.Time) *metav1.Condition {
 	condition := migratedConditionOf(o, d.Decision)
 	if condition == nil {
 		return nil
 	}
 	condition.LastTransitionTime = metav1.NewTime(now)
-	if told != nil && told.Status == condition.Status {
-		condition.LastTransitionTime = told.LastTransitionTime
+	if previous != nil && previous.Status == condition.Status {
+		condition.LastTransitionTime = previous.LastTransitionTime
 	}
 	return condition
 }

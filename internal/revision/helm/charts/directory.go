@@ -21,7 +21,7 @@ import (
 	"helm.sh/helm/v4/pkg/ignore"
 )
 
-// directory holds charts as VERSION/CHART, and is read anew each time.
+// directory holds charts as VERSION/CHART, and is read each time.
 type directory struct {
 	path   string
 	loaded chartCache
@@ -90,7 +90,7 @@ func digestOfFiles(files []*archive.BufferedFile) string {
 
 // readChart reads the files of a chart as Helm would, sorted by name.
 func readChart(ctx context.Context, dir string) ([]*archive.BufferedFile, error) {
-	// Resolved once, so that a link which is moved meanwhile does not give half of the old chart and half of the new.
+	// Resolved once, so that a symlink that changes while it is read does not mix two charts.
 	root, err := filepath.EvalSymlinks(dir)
 	switch {
 	case isNotExist(err):

@@ -46,7 +46,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"file with the credentials for an OCI registry, as helm registry login writes it\n(default Helm's own, then Docker's)")
 }
 
-// Validate refuses options that cannot work, each with its remedy. It looks at files, and asks nobody over the network.
+// Validate rejects invalid options. It reads files, and makes no request.
 func (o Options) Validate() error {
 	if o.Dir != "" {
 		if o.Repository != "" {

@@ -17,5 +17,5 @@ package installer
 // Helm keeps its records in Secrets.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;delete
 
-// Who uses a revision is told by the metadata of pods and namespaces.
+// The metadata of pods and namespaces shows which revisions are in use.
 // +kubebuilder:rbac:groups="",resources=namespaces;pods,verbs=list;watch

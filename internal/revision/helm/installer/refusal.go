@@ -23,8 +23,8 @@ func (r refusedBefore) Error() string { return string(r) }
 
 // SkipRefused sets the error of a release that was refused with the same spec, so that it is not tried again before
 // RefusedRetryInterval. Without it, every event would cause an attempt.
-func (r *Release) SkipRefused(told []metav1.Condition, generation int64, now time.Time) {
-	condition := meta.FindStatusCondition(told, string(v1.ConditionReconciled))
+func (r *Release) SkipRefused(conditions []metav1.Condition, generation int64, now time.Time) {
+	condition := meta.FindStatusCondition(conditions, string(v1.ConditionReconciled))
 	if condition == nil || condition.Reason != string(v1.ReasonRefused) || condition.ObservedGeneration != generation {
 		return
 	}

@@ -1,5 +1,5 @@
-// Package installer keeps a Helm release as it is wanted: installed, upgraded, repaired where somebody has changed what
-// it installed, and removed. Revisions and tags both stand on it.
+// Package installer reconciles a Helm release: it installs, upgrades, restores changed objects and uninstalls. The controllers
+// of revisions and of tags share it.
 package installer
 
 import (

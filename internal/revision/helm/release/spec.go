@@ -1,9 +1,9 @@
 // Package release installs charts as Helm releases, in such a way that the process can be killed at any write.
 //
-// Helm's actions keep the records, Helm's engine renders the templates. Two things are done differently here. What is
-// installed is always what Render says: charts are told that each time is the first, because after a crash nobody knows
-// which objects of an upgrade exist already. And objects are written and deleted by this package, which binds every call
-// to the caller's context, leaves to others what others must write, and names the object in every error.
+// Helm's actions keep the records, Helm's engine renders the templates. Two things are done differently here. Charts are
+// always rendered as for a first install, because after a crash it is unknown which objects of an upgrade exist already. And
+// objects are written and deleted by this package, which binds every call to the caller's context, keeps fields that other
+// clients must own, and names the object in every error.
 package release
 
 import (
@@ -36,7 +36,7 @@ type Spec struct {
 	Values       map[string]any
 	// Only, if set, picks the templates that are rendered, helpers included, by names such as "templates/service.yaml".
 	Only func(template string) bool
-	// TakeOwnership adopts objects that belong to another release or to nobody.
+	// TakeOwnership adopts objects of another release or without an owner.
 	TakeOwnership bool
 }
 
