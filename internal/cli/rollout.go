@@ -3,9 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +38,8 @@ type rolloutStatus struct {
 	Deleting bool `json:"deleting,omitempty"`
 	// Advice are things that a person could do.
 	Advice []string `json:"advice"`
+	// progress is what the operator last saw of the rollout, nil if nothing is being rolled out.
+	progress *v1alpha2.RolloutProgress
 	// expired is about the spec as it is now: the phase may still be about the one before.
 	expired bool
 }
@@ -57,6 +57,7 @@ func (e environment) status(now time.Time) *rolloutStatus {
 	r := &rolloutStatus{
 		Active: m.Status.ActiveGeneration, ActiveImage: m.Status.LastCompletedRolloutEnvironmentdImageRef,
 		Down: s.Down, Deleting: !m.DeletionTimestamp.IsZero(), expired: s.Expired, Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
+		progress: rollout.Progress(m),
 	}
 	condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate)
 	if condition != nil {
@@ -163,22 +164,20 @@ func (r *statusReport) headlineOf(v *verdict) {
 	case r.State == passage.Held && r.Reason != nil && !(r.Reported && r.Rollout.failed()):
 		r.Headline = r.Reason.Message
 	case condition != nil && r.Reported:
-		reason := passage.Because(condition.Reason, "%s", recount(condition.Message, r.Rollout.Pods))
+		reason := passage.Because(condition.Reason, "%s", recount(condition.Message, r.Rollout.progress, r.Rollout.Pods))
 		r.Reason, r.Headline = &reason, reason.String()
 	case v != nil:
 		r.Headline = v.Verdict
 	}
 }
 
-var someReady = regexp.MustCompile(`, \d+ of (\d+) ready`)
-
-// recount gives how many pods are ready as they are now: what the operator last said may be a moment older.
-func recount(message string, pods []podStatus) string {
-	found := someReady.FindStringSubmatch(message)
-	if found == nil || found[1] != strconv.Itoa(len(pods)) {
+// recount gives how many pods are ready as they are now: what the operator last counted may be a moment older.
+func recount(message string, counted *v1alpha2.RolloutProgress, pods []podStatus) string {
+	if counted == nil || counted.Pods == nil || int(counted.Pods.Desired) != len(pods) {
 		return message
 	}
-	return strings.Replace(message, found[0], fmt.Sprintf(", %d of %d ready", readyAmong(pods), len(pods)), 1)
+	now := v1alpha2.PodCount{Ready: int32(readyAmong(pods)), Desired: counted.Pods.Desired}
+	return strings.Replace(message, rollout.FormatPodCount(*counted.Pods), rollout.FormatPodCount(now), 1)
 }
 
 func readyAmong(pods []podStatus) int {

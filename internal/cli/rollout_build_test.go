@@ -58,6 +58,7 @@ type scene struct {
 	phase   v1alpha2.Reason
 	message string
 	leader  rollout.LeaderStatus
+	counted *v1alpha2.PodCount
 	after   time.Duration
 	pods    []corev1.Pod
 }
@@ -95,6 +96,9 @@ func (s scene) environment(t *testing.T) environment {
 	}
 	if s.ignored != nil {
 		m.Status.IgnoredForcePromote = hashOf(t, s.ignored)
+	}
+	if s.counted != nil {
+		m.Status.Progress = &v1alpha2.RolloutProgress{Generation: m.Status.ActiveGeneration + 1, Pods: s.counted}
 	}
 	if s.phase != "" {
 		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{

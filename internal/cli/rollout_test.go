@@ -257,7 +257,7 @@ To go back to what serves: fairlead abort mzs mz -n shop
 		"causes downtime": {
 			scene{
 				m: immediate, serves: v1, requested: immediate, ended: true, phase: v1alpha2.ReasonApplying,
-				message: "generation 2 is made: StatefulSet shop/x, 0 of 1 ready", after: time.Minute,
+				message: "generation 2 is made: StatefulSet shop/x, 0 of 1 ready", counted: &v1alpha2.PodCount{Desired: 1}, after: time.Minute,
 				pods: []corev1.Pod{makePod("mza1b2c3d4e5-environmentd-2-0", true, "")},
 			}, nil, from(rollout.ActionAwait),
 			`Materialize shop/mz to generation 2: InProgress
@@ -353,19 +353,22 @@ To come:    request
 
 func TestRecount(t *testing.T) {
 	ready, not := podStatus{Ready: true}, podStatus{}
+	none := &v1alpha2.RolloutProgress{Pods: &v1alpha2.PodCount{Ready: 0, Desired: 1}}
 	cases := map[string]struct {
-		said string
-		pods []podStatus
-		want string
+		said    string
+		counted *v1alpha2.RolloutProgress
+		pods    []podStatus
+		want    string
 	}{
-		"another one by now": {"made: StatefulSet x, 0 of 1 ready; besides, y", []podStatus{ready}, "made: StatefulSet x, 1 of 1 ready; besides, y"},
-		"the same":           {"made: StatefulSet x, 0 of 1 ready", []podStatus{not}, "made: StatefulSet x, 0 of 1 ready"},
-		"of other pods":      {"made: StatefulSet x, 0 of 1 ready", nil, "made: StatefulSet x, 0 of 1 ready"},
-		"of something else":  {"made: it has yet to catch up", []podStatus{ready}, "made: it has yet to catch up"},
+		"another one by now": {"made: StatefulSet x, 0 of 1 ready; besides, y", none, []podStatus{ready}, "made: StatefulSet x, 1 of 1 ready; besides, y"},
+		"the same":           {"made: StatefulSet x, 0 of 1 ready", none, []podStatus{not}, "made: StatefulSet x, 0 of 1 ready"},
+		"of other pods":      {"made: StatefulSet x, 0 of 1 ready", none, nil, "made: StatefulSet x, 0 of 1 ready"},
+		"of something else":  {"made: it has yet to catch up", &v1alpha2.RolloutProgress{}, []podStatus{ready}, "made: it has yet to catch up"},
+		"nothing is counted": {"made: 0 of 1 ready", nil, []podStatus{ready}, "made: 0 of 1 ready"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := recount(c.said, c.pods); got != c.want {
+			if got := recount(c.said, c.counted, c.pods); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

@@ -101,6 +101,12 @@ func (b maker) told(reason v1alpha2.Reason) maker {
 	return b
 }
 
+// waiting is what the next generation was last seen to wait for.
+func (b maker) waiting(message string) maker {
+	b.Status.Progress = &v1alpha2.RolloutProgress{Generation: b.Status.ActiveGeneration + 1, Message: message}
+	return b
+}
+
 // saying is what was told in so many words.
 func (b maker) saying(message string) maker {
 	meta.FindStatusCondition(b.Status.Conditions, v1alpha2.ConditionUpToDate).Message = message

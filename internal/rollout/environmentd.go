@@ -12,20 +12,22 @@ import (
 	"syscall"
 	"text/template"
 	"time"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
 // LeaderStatus is what environmentd says of itself.
-type LeaderStatus string
+type LeaderStatus = v1alpha2.LeaderStatus
 
-// The states of an environmentd, in their order.
+// What environmentd can say, in its order.
 const (
-	Initializing   LeaderStatus = "Initializing"
-	ReadyToPromote LeaderStatus = "ReadyToPromote"
-	Promoting      LeaderStatus = "Promoting"
-	IsLeader       LeaderStatus = "IsLeader"
+	Initializing   = v1alpha2.LeaderInitializing
+	ReadyToPromote = v1alpha2.LeaderReadyToPromote
+	Promoting      = v1alpha2.LeaderPromoting
+	IsLeader       = v1alpha2.LeaderIsLeader
 )
 
-func (s LeaderStatus) known() bool {
+func isAnswer(s LeaderStatus) bool {
 	switch s {
 	case Initializing, ReadyToPromote, Promoting, IsLeader:
 		return true
@@ -73,11 +75,16 @@ func (e *environmentds) Status(ctx context.Context, at Address) (LeaderStatus, e
 	var answer struct {
 		Status LeaderStatus `json:"status"`
 	}
-	if code != http.StatusOK || json.Unmarshal(body, &answer) != nil || !answer.Status.known() {
+	if code != http.StatusOK || json.Unmarshal(body, &answer) != nil || !isAnswer(answer.Status) {
 		return "", strange("/api/leader/status", code)
 	}
 	return answer.Status, nil
 }
+
+// noAnswer is why environmentd has not answered, or not so that it could be understood.
+type noAnswer struct{ message string }
+
+func (n noAnswer) Error() string { return n.message }
 
 // refusal is environmentd's own no.
 type refusal struct{ message string }
@@ -148,7 +155,7 @@ func (e *environmentds) ask(ctx context.Context, method string, at Address, path
 }
 
 func strange(path string, code int) error {
-	return fmt.Errorf("environmentd answers %s in a way that makes no sense (HTTP %d)", path, code)
+	return noAnswer{fmt.Sprintf("environmentd answers %s in a way that makes no sense (HTTP %d)", path, code)}
 }
 
 // silent puts into words why there is no answer: the same ones each time, for they end up in a status. What Go says has
@@ -169,5 +176,5 @@ func silent(err error, timeout time.Duration) error {
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		why = "what it says is not HTTP"
 	}
-	return fmt.Errorf("environmentd does not answer: %s", why)
+	return noAnswer{"environmentd does not answer: " + why}
 }

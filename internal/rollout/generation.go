@@ -111,6 +111,15 @@ func (g *Generation) rolledOut() bool {
 		set.Status.CurrentRevision == set.Status.UpdateRevision
 }
 
+// podCount is nil where there is no StatefulSet.
+func (g *Generation) podCount() *v1alpha2.PodCount {
+	if g.StatefulSet == nil {
+		return nil
+	}
+	status := g.StatefulSet.Status
+	return &v1alpha2.PodCount{Ready: min(status.ReadyReplicas, status.UpdatedReplicas), Desired: ptr.Deref(g.StatefulSet.Spec.Replicas, 1)}
+}
+
 // idle tells whether no pod of a generation can serve, or none will for long.
 func (g *Generation) idle() bool {
 	return g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero() || g.StatefulSet.Status.ReadyReplicas == 0

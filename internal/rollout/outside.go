@@ -2,14 +2,11 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,40 +119,4 @@ func (r onlooker) Live(ctx context.Context, kind schema.GroupVersionKind, key cl
 		return nil, nil
 	}
 	return object, err
-}
-
-// Heard gives the answers that the operator has heard, as far as its last word on an environment tells: only it may be
-// where environmentd can be reached.
-func Heard(m *v1alpha2.Materialize) Leaders { return heardBefore{m} }
-
-type heardBefore struct{ m *v1alpha2.Materialize }
-
-func (h heardBefore) Status(context.Context, Address) (LeaderStatus, error) {
-	condition := meta.FindStatusCondition(h.m.Status.Conditions, v1alpha2.ConditionUpToDate)
-	if condition == nil {
-		return "", nil
-	}
-	if v1alpha2.Reason(condition.Reason) == v1alpha2.ReasonReadyToPromote {
-		return ReadyToPromote, nil
-	}
-	// It says first what it waits for: an object, or a step that failed.
-	_, waits, _ := strings.Cut(condition.Message, ": ")
-	waits, _, _ = strings.Cut(waits, besides)
-	if at := strings.Index(waits, "environmentd does not answer"); at >= 0 {
-		return "", errors.New(waits[at:])
-	}
-	if at := strings.Index(waits, "environmentd answers"); at >= 0 {
-		return "", errors.New(waits[at:])
-	}
-	for ending, status := range map[string]LeaderStatus{
-		"it has yet to catch up":                    Initializing,
-		"it has started anew, and is not ready yet": Initializing,
-		"it takes over":                             Promoting,
-		"what it leads to is to be what leads":      IsLeader,
-	} {
-		if strings.HasSuffix(waits, ", "+ending) {
-			return status, nil
-		}
-	}
-	return "", nil
 }

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -30,7 +29,7 @@ func seen(t *testing.T, strategy v1alpha2.RolloutStrategy, reason v1alpha2.Reaso
 		LastCompletedRolloutHash: "another", RequestedRolloutHash: h, RolloutHashVersion: hash.Version,
 		RolloutRequestedAt: ptr.To(metav1.NewTime(now)),
 	}}
-	setCondition(&m.Status, m, passage.Because(reason, "of before"), now)
+	setCondition(&m.Status, m, verdict{reason: passage.Because(reason, "of before")}, now)
 	record, err := newRecord(m, h, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -45,44 +44,6 @@ func seen(t *testing.T, strategy v1alpha2.RolloutStrategy, reason v1alpha2.Reaso
 		}
 	}
 	return o
-}
-
-// What the operator writes down about the answers of environmentd can be read again.
-func TestHeard(t *testing.T) {
-	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	silence := errors.New("environmentd does not answer: the connection is refused")
-	cases := map[string]struct {
-		strategy v1alpha2.RolloutStrategy
-		phase    v1alpha2.Reason
-		answer   Answer
-	}{
-		"catches up":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Status: Initializing}},
-		"silent while it catches up":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: silence}},
-		"garbled while it catches up":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: strange("/api/leader/status", 200)}},
-		"waits for a person":           {v1alpha2.RolloutManuallyPromote, v1alpha2.ReasonApplying, Answer{Status: ReadyToPromote}},
-		"takes over":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: Promoting}},
-		"silent while it takes over":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Err: silence}},
-		"started anew":                 {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: Initializing}},
-		"leads, and nobody knows yet":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: IsLeader}},
-		"was never asked, as it seems": {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			o := seen(t, c.strategy, c.phase, now)
-			o.Leader = c.answer
-			for _, failed := range []setbacks{{}, {aside: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}} {
-				told := conditionOf(o, decide(o, now), failed, now)
-				m := o.Materialize.DeepCopy()
-				setCondition(&m.Status, m, told, now)
-				var got Answer
-				got.Status, got.Err = Heard(m).Status(t.Context(), Address{})
-				same := cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
-				if diff := cmp.Diff(c.answer, got, same); diff != "" {
-					t.Errorf("%s: %s", told, diff)
-				}
-			}
-		})
-	}
 }
 
 func TestStanding(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -188,7 +187,7 @@ func (p *planner) cancelled() {
 	cancel := func() {
 		why := reason
 		if waited := p.waitedFor(); waited != "" {
-			why.Message += toTheEnd + waited
+			why.Message += lastState + waited
 		}
 		p.about(ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), why)
 	}
@@ -268,7 +267,7 @@ func (p *planner) await(g *Generation) {
 		await.State = passage.Done
 	default:
 		await.State = passage.Running
-		await.Progress = fmt.Sprintf("%d of %d ready", min(set.Status.ReadyReplicas, set.Status.UpdatedReplicas), ptr.Deref(set.Spec.Replicas, 1))
+		await.Progress = FormatPodCount(*g.podCount())
 	}
 }
 

@@ -22,8 +22,11 @@ import (
 func after(o Observed, action passage.Action, newID func() string, now time.Time) v1alpha2.MaterializeStatus {
 	m := o.Materialize
 	status := *m.Status.DeepCopy()
-	tell := func(reason passage.Reason) { setCondition(&status, m, reason, now) }
 	next := o.next().Number
+	tell := func(v verdict) { setCondition(&status, m, v, now) }
+	begins := func(generation int64, format string, args ...any) {
+		tell(verdict{passage.Because(v1alpha2.ReasonApplying, format, args...), &v1alpha2.RolloutProgress{Generation: generation}})
+	}
 	switch action {
 	case ActionIdentify:
 		if status.ResourceID == "" {
@@ -43,17 +46,19 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 			// Nobody can have approved of what had yet to be asked for.
 			status.IgnoredForcePromote = o.Hash
 		}
-		tell(passage.Because(v1alpha2.ReasonApplying, "generation %d is made", next))
+		begins(next, "generation %d is made", next)
 	case ActionWithdraw:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
 		tell(applied(status.ActiveGeneration))
 		if !o.back() {
-			tell(passage.Because(v1alpha2.ReasonApplying, "generation %d is to serve again", status.ActiveGeneration))
+			begins(status.ActiveGeneration, "generation %d is to serve again", status.ActiveGeneration)
 		}
 	case ActionCancel:
 		tell(timedOut(o))
 	case ActionCommit:
-		tell(passage.Because(v1alpha2.ReasonPromoting, "generation %d is about to take over", next))
+		tell(verdict{
+			passage.Because(v1alpha2.ReasonPromoting, "generation %d is about to take over", next), &v1alpha2.RolloutProgress{Generation: next},
+		})
 	case ActionComplete:
 		status.ActiveGeneration = next
 		reached := o.requested()
@@ -68,14 +73,14 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 		if o.Hash == reached {
 			tell(applied(next))
 		} else {
-			tell(passage.Because(v1alpha2.ReasonApplying, "generation %d serves, and the spec has changed since it was made", next))
+			begins(next+1, "generation %d serves, and the spec has changed since it was made", next)
 		}
 	}
 	return status
 }
 
-func applied(generation int64) passage.Reason {
-	return passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for", generation)
+func applied(generation int64) verdict {
+	return verdict{reason: passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for", generation)}
 }
 
 // imageOf is the image of environmentd in a generation, as far as anybody knows.
@@ -99,58 +104,84 @@ var statuses = map[v1alpha2.Reason]metav1.ConditionStatus{
 	v1alpha2.ReasonRolloutTimeout: metav1.ConditionFalse,
 }
 
-func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, reason passage.Reason, now time.Time) {
+// setCondition writes a verdict down. Progress alone is no reason for a write: it changes when the condition does.
+func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, v verdict, now time.Time) {
 	status.ObservedGeneration = m.Generation
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: v1alpha2.ConditionUpToDate, Status: statuses[v1alpha2.Reason(reason.Code)],
-		Reason: string(reason.Code), Message: reason.Message,
+	changed := meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha2.ConditionUpToDate, Status: statuses[v1alpha2.Reason(v.reason.Code)],
+		Reason: string(v.reason.Code), Message: v.reason.Message,
 		ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(now),
 	})
+	if changed {
+		status.Progress = v.progress
+	}
 }
 
-// conditionOf says in one sentence where a rollout is, or what keeps it.
-func conditionOf(o Observed, d decision, failed setbacks, now time.Time) passage.Reason {
+// verdict is what is written down about a rollout: for people in words, and for programs in fields.
+type verdict struct {
+	reason passage.Reason
+	// progress is nil when nothing is being rolled out.
+	progress *v1alpha2.RolloutProgress
+}
+
+// verdictOf says where a rollout is, or what keeps it.
+func verdictOf(o Observed, d decision, failed setbacks, now time.Time) verdict {
 	m := o.Materialize
 	next := o.next().Number
 	step := head(d.Steps)
 	rolling := o.Hash != o.completed() || o.requested() != o.Hash
-	waits := waiting(step, failed.stopped) + failed.besides()
+	progress := progressOf(o, step, failed.stopped)
+	waits := failed.besides()
+	if progress.Message != "" {
+		waits = ": " + progress.Message + waits
+	}
+	tell := func(code v1alpha2.Reason, format string, args ...any) verdict {
+		return verdict{passage.Because(code, format, args...), progress}
+	}
+	// blocked is what keeps a rollout, in place of what it would wait for otherwise.
+	blocked := func(why string) { progress = &v1alpha2.RolloutProgress{Generation: progress.Generation, Message: why} }
 	switch {
 	case o.promoting():
-		return passage.Because(v1alpha2.ReasonPromoting, "generation %d takes over%s", next, waits)
+		return tell(v1alpha2.ReasonPromoting, "generation %d takes over%s", next, waits)
 	case d.Hold != nil && d.Hold.Code == CodeUnknownHash:
-		return passage.Because(v1alpha2.ReasonApplying, "generation %d serves, and %s", m.Status.ActiveGeneration, d.Hold.Message)
+		blocked(d.Hold.Message)
+		return tell(v1alpha2.ReasonApplying, "generation %d serves, and %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.completed():
-		return passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for; %s", m.Status.ActiveGeneration, d.Hold.Message)
+		progress = nil
+		return tell(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.expired(now) && told(m.Status, v1alpha2.ReasonRolloutTimeout):
 		// It has failed, and was counted: to pause it changes neither.
 		return timedOut(o, d.Hold.Message)
 	case d.Hold != nil:
-		return passage.Because(v1alpha2.ReasonApplying, "generation %d waits: %s", next, d.Hold.Message)
+		blocked("it was paused")
+		return tell(v1alpha2.ReasonApplying, "generation %d waits: %s", next, d.Hold.Message)
 	case o.expired(now):
 		return timedOut(o)
 	case failed.stopped != nil && !errors.As(failed.stopped, new(unheard)):
-		return passage.Because(v1alpha2.ReasonFailedDeploy, "%v%s", failed.stopped, failed.besides())
+		blocked(fmt.Sprintf("%v%s", failed.stopped, failed.besides()))
+		return tell(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
 	case len(failed.aside) > 0 && (step == nil || !rolling):
-		return passage.Because(v1alpha2.ReasonFailedDeploy, "%s", failed.beside())
+		blocked(failed.beside())
+		return tell(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
 	case o.Hash == o.completed() && rolling && !o.back():
-		return passage.Because(v1alpha2.ReasonApplying, "generation %d is to serve again, and generation %d is taken back%s",
+		return tell(v1alpha2.ReasonApplying, "generation %d is to serve again, and generation %d is taken back%s",
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed() && rolling:
-		return passage.Because(v1alpha2.ReasonApplying, "generation %d goes on to serve, and generation %d is taken back%s",
+		return tell(v1alpha2.ReasonApplying, "generation %d goes on to serve, and generation %d is taken back%s",
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed() && step != nil && step.Action == ActionAwait:
-		return passage.Because(v1alpha2.ReasonApplying, "generation %d is to serve again%s", m.Status.ActiveGeneration, waits)
+		return tell(v1alpha2.ReasonApplying, "generation %d is to serve again%s", m.Status.ActiveGeneration, waits)
 	case o.Hash == o.completed():
 		return applied(m.Status.ActiveGeneration)
 	case step != nil && step.Action == ActionApprove:
-		return passage.Because(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.besides())
+		progress.Message = "it was ready, and nobody had promoted it"
+		return tell(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.besides())
 	}
-	return passage.Because(v1alpha2.ReasonApplying, "generation %d is made%s", next, waits)
+	return tell(v1alpha2.ReasonApplying, "generation %d is made%s", next, waits)
 }
 
 // timedOut says that a rollout took too long, what else is to be known, and what it waited for to the end.
-func timedOut(o Observed, besides ...string) passage.Reason {
+func timedOut(o Observed, besides ...string) verdict {
 	m := o.Materialize
 	parts := []string{fmt.Sprintf("generation %d was not ready to be promoted within %s of %s, and is removed",
 		o.next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339))}
@@ -161,9 +192,12 @@ func timedOut(o Observed, besides ...string) passage.Reason {
 	parts = append(parts, besides...)
 	message := strings.Join(parts, "; ")
 	if waited := o.waitedFor(); waited != "" {
-		message += toTheEnd + waited
+		message += lastState + waited
 	}
-	return passage.Because(v1alpha2.ReasonRolloutTimeout, "%s", message)
+	return verdict{
+		passage.Because(v1alpha2.ReasonRolloutTimeout, "%s", message),
+		&v1alpha2.RolloutProgress{Generation: o.next().Number, Message: o.waitedFor()},
+	}
 }
 
 // survivor is what becomes of the generation that served when the next one is given up.
@@ -180,50 +214,8 @@ func (o Observed) survivor() string {
 	return fmt.Sprintf("generation %d goes on to serve", active.Number)
 }
 
-// toTheEnd is before what a rollout that took too long waited for.
-const toTheEnd = "; at the end: "
-
-// waitedFor is what a rollout last waited for. Only the operator's last word on it tells, whoever that operator was.
-func (o Observed) waitedFor() string {
-	condition := meta.FindStatusCondition(o.Materialize.Status.Conditions, v1alpha2.ConditionUpToDate)
-	if condition == nil {
-		return ""
-	}
-	said, next := condition.Message, o.next().Number
-	switch v1alpha2.Reason(condition.Reason) {
-	case v1alpha2.ReasonRolloutTimeout:
-		_, waited, _ := strings.Cut(said, toTheEnd)
-		return waited
-	case v1alpha2.ReasonReadyToPromote:
-		return "it was ready, and nobody had promoted it"
-	case v1alpha2.ReasonFailedDeploy:
-		return said
-	}
-	if strings.HasPrefix(said, fmt.Sprintf("generation %d waits: it is paused", next)) {
-		return "it was paused"
-	}
-	waited, _ := strings.CutPrefix(said, fmt.Sprintf("generation %d is made: ", next))
-	if waited == said {
-		return ""
-	}
-	waited, _, _ = strings.Cut(waited, besides)
-	return waited
-}
-
-// waiting is what a rollout waits for, as the end of a sentence.
-func waiting(step *passage.Step, failure error) string {
-	switch {
-	case failure != nil:
-		return fmt.Sprintf(": %v", failure)
-	case step == nil:
-		return ""
-	case step.Action == ActionRemove:
-		return fmt.Sprintf(": %s is going", step.Object)
-	case step.Progress != "":
-		return fmt.Sprintf(": %s, %s", step.Object, step.Progress)
-	}
-	return fmt.Sprintf(": %s, %s", step.Object, step.Reason.Message)
-}
+// lastState is before what a rollout that took too long waited for.
+const lastState = "; at the end: "
 
 // head is the first step that a rollout waits for.
 func head(steps []passage.Step) *passage.Step {
@@ -239,7 +231,7 @@ func head(steps []passage.Step) *passage.Step {
 func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed setbacks) error {
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
-	setCondition(&status, o.Materialize, conditionOf(o, d, failed, now), now)
+	setCondition(&status, o.Materialize, verdictOf(o, d, failed, now), now)
 	if !o.leftOver() {
 		status.IgnoredForcePromote = ""
 	}

@@ -102,34 +102,34 @@ func TestCondition(t *testing.T) {
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again",
 		},
 		"too late, and environmentd did not answer": {
-			scene: seeing(t, second(v2().timeout("1s")).saying("generation 2 is made: StatefulSet shop/x, environmentd does not answer: the connection is refused; besides, something else")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).waiting("StatefulSet shop/x, environmentd does not answer: the connection is refused")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; " +
 				"at the end: StatefulSet shop/x, environmentd does not answer: the connection is refused",
 		},
 		"too late, and told before": {
-			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonRolloutTimeout).saying("it was too late; at the end: StatefulSet shop/x, 0 of 1 ready")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x, 0 of 1 ready")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: StatefulSet shop/x, 0 of 1 ready",
 		},
 		"too late, told before, and paused": {
-			scene: seeing(t, second(v2().timeout("1s")).annotate(fairlead.AnnotationPaused, "true").told(v1alpha2.ReasonRolloutTimeout).saying("it was too late; at the end: StatefulSet shop/x, 0 of 1 ready")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).annotate(fairlead.AnnotationPaused, "true").told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x, 0 of 1 ready")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; " +
 				"it is paused; go on with `fairlead resume mzs mz -n shop`; at the end: StatefulSet shop/x, 0 of 1 ready",
 		},
 		"too late, because nobody promoted it": {
-			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonReadyToPromote)).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonReadyToPromote).waiting("it was ready, and nobody had promoted it")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: it was ready, and nobody had promoted it",
 		},
 		"too late, because it was paused": {
-			scene: seeing(t, second(v2().timeout("1s")).saying("generation 2 waits: it is paused; go on with it")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).waiting("it was paused")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: it was paused",
 		},
 		"too late, because it could not be made": {
-			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonFailedDeploy).saying("apply StatefulSet shop/x: somebody does not want it")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonFailedDeploy).waiting("apply StatefulSet shop/x: somebody does not want it")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: apply StatefulSet shop/x: somebody does not want it",
 		},
@@ -176,7 +176,7 @@ func TestCondition(t *testing.T) {
 			now := at(10)
 			d := decide(c.scene.Observed, now)
 			status := c.scene.Materialize.Status.DeepCopy()
-			setCondition((*v1alpha2.MaterializeStatus)(status), c.scene.Materialize, conditionOf(c.scene.Observed, d, c.failed, now), now)
+			setCondition((*v1alpha2.MaterializeStatus)(status), c.scene.Materialize, verdictOf(c.scene.Observed, d, c.failed, now), now)
 			got := meta.FindStatusCondition(status.Conditions, v1alpha2.ConditionUpToDate)
 			if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
 				t.Errorf("\n got %s\nwant %s", text, c.want)

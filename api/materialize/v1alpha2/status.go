@@ -45,11 +45,66 @@ type SharedStatus struct {
 	// +optional
 	LastCompletedRolloutEnvironmentdImageRef string `json:"lastCompletedRolloutEnvironmentdImageRef,omitempty"`
 
+	// How far the rollout is. Absent when nothing is being rolled out, and in a status that was written before this field
+	// existed.
+	// +optional
+	Progress *RolloutProgress `json:"progress,omitempty"`
+
 	// UpToDate: what serves is what the spec asks for.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RolloutProgress is how far a rollout is. It changes together with the condition UpToDate, whose message says the same in
+// words.
+type RolloutProgress struct {
+	// Generation that is waited for.
+	Generation int64 `json:"generation"`
+
+	// Last answer of environmentd of that generation. Absent when the rollout does not depend on an answer.
+	// +optional
+	Leader *LeaderAnswer `json:"leader,omitempty"`
+
+	// Pods of that generation. Absent when the rollout does not wait for pods.
+	// +optional
+	Pods *PodCount `json:"pods,omitempty"`
+
+	// What the rollout waits for, or why it does not go on.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// LeaderAnswer is what environmentd answers when it is asked for its status.
+type LeaderAnswer struct {
+	// Status of environmentd. Unknown: there is no answer, or none that can be read.
+	Status LeaderStatus `json:"status"`
+
+	// Why the status is unknown.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// LeaderStatus is the status of an environmentd on its way to becoming the leader.
+//
+// +kubebuilder:validation:Enum=Initializing;ReadyToPromote;Promoting;IsLeader;Unknown
+type LeaderStatus string
+
+// The statuses of an environmentd, in their order.
+const (
+	LeaderInitializing   LeaderStatus = "Initializing"
+	LeaderReadyToPromote LeaderStatus = "ReadyToPromote"
+	LeaderPromoting      LeaderStatus = "Promoting"
+	LeaderIsLeader       LeaderStatus = "IsLeader"
+	// LeaderUnknown is Fairlead's own: environmentd never says so.
+	LeaderUnknown LeaderStatus = "Unknown"
+)
+
+// PodCount is how many pods of a generation are ready.
+type PodCount struct {
+	Ready   int32 `json:"ready"`
+	Desired int32 `json:"desired"`
 }
 
 // ConditionUpToDate tells whether what serves is what the spec asks for.

@@ -1,0 +1,90 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// progressOf is how far the generation is that a rollout waits for. All of it shows in the message of the condition, so that
+// it does not change without that.
+func progressOf(o Observed, step *passage.Step, failure error) *v1alpha2.RolloutProgress {
+	g := o.next()
+	if o.Hash == o.completed() && !o.promoting() {
+		g = o.generation(o.Materialize.Status.ActiveGeneration)
+	}
+	p := &v1alpha2.RolloutProgress{Generation: g.Number}
+	switch {
+	case failure != nil:
+		p.Message = failure.Error()
+		if silence := (noAnswer{}); errors.As(failure, &silence) {
+			p.Leader = &v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderUnknown, Message: silence.Error()}
+		}
+	case step == nil:
+	case step.Action == ActionRemove:
+		p.Message = fmt.Sprintf("%s is going", step.Object)
+	case step.Action == ActionAwait && step.Progress != "":
+		p.Message = fmt.Sprintf("%s, %s", step.Object, step.Progress)
+		p.Pods = g.podCount()
+	default:
+		p.Message = fmt.Sprintf("%s, %s", step.Object, step.Reason.Message)
+		p.Leader = leaderAnswer(o, step.Action)
+	}
+	return p
+}
+
+// leaderAnswer is what environmentd said, where an action depends on that.
+func leaderAnswer(o Observed, action passage.Action) *v1alpha2.LeaderAnswer {
+	switch action {
+	case ActionSwitch:
+		return &v1alpha2.LeaderAnswer{Status: IsLeader}
+	case ActionCatchUp, ActionSkipCatchup, ActionApprove, ActionPromote:
+		if o.Leader.Err != nil {
+			return &v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderUnknown, Message: o.Leader.Err.Error()}
+		}
+		if o.Leader.Status != "" {
+			return &v1alpha2.LeaderAnswer{Status: o.Leader.Status}
+		}
+	}
+	return nil
+}
+
+// FormatPodCount is how a pod count appears in the message of the condition.
+func FormatPodCount(c v1alpha2.PodCount) string {
+	return fmt.Sprintf("%d of %d ready", c.Ready, c.Desired)
+}
+
+// Progress is how far the operator last saw a rollout. Nil: nothing is being rolled out.
+func Progress(m *v1alpha2.Materialize) *v1alpha2.RolloutProgress {
+	if m.Status.Progress != nil {
+		return m.Status.Progress
+	}
+	return legacyProgress(m)
+}
+
+// waitedFor is what a rollout last waited for, whichever operator has written that down.
+func (o Observed) waitedFor() string {
+	if p := Progress(o.Materialize); p != nil && p.Generation == o.next().Number {
+		return p.Message
+	}
+	return ""
+}
+
+// Heard gives the answers that the operator has heard and written down: only it may be where environmentd can be reached.
+func Heard(m *v1alpha2.Materialize) Leaders { return heardBefore{m} }
+
+type heardBefore struct{ m *v1alpha2.Materialize }
+
+func (h heardBefore) Status(_ context.Context, at Address) (LeaderStatus, error) {
+	p := Progress(h.m)
+	switch {
+	case p == nil || p.Generation != at.Generation || p.Leader == nil:
+		return "", nil
+	case p.Leader.Status == v1alpha2.LeaderUnknown:
+		return "", errors.New(p.Leader.Message)
+	}
+	return p.Leader.Status, nil
+}

@@ -1,0 +1,73 @@
+package rollout
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// What the operator writes down about the answers of environmentd can be read again.
+func TestHeard(t *testing.T) {
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	silence := errors.New("environmentd does not answer: the connection is refused")
+	cases := map[string]struct {
+		strategy v1alpha2.RolloutStrategy
+		phase    v1alpha2.Reason
+		answer   Answer
+	}{
+		"catches up":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Status: Initializing}},
+		"silent while it catches up":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: silence}},
+		"garbled while it catches up":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: strange("/api/leader/status", 200)}},
+		"waits for a person":           {v1alpha2.RolloutManuallyPromote, v1alpha2.ReasonApplying, Answer{Status: ReadyToPromote}},
+		"takes over":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: Promoting}},
+		"silent while it takes over":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Err: silence}},
+		"started anew":                 {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: Initializing}},
+		"leads, and nobody knows yet":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: IsLeader}},
+		"was never asked, as it seems": {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := seen(t, c.strategy, c.phase, now)
+			o.Leader = c.answer
+			for _, failed := range []setbacks{{}, {aside: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}} {
+				told := verdictOf(o, decide(o, now), failed, now)
+				m := o.Materialize.DeepCopy()
+				setCondition(&m.Status, m, told, now)
+				var got Answer
+				got.Status, got.Err = Heard(m).Status(t.Context(), o.next().address(m))
+				same := cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
+				if diff := cmp.Diff(c.answer, got, same); diff != "" {
+					t.Errorf("%s: %s", told.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestProgressFollowsCondition: progress alone is never written, so that a status is written no more often for it.
+func TestProgressFollowsCondition(t *testing.T) {
+	m := makeMaterialize().serving(t, 1, makeMaterialize()).Materialize
+	waits := func(ready int32) *v1alpha2.RolloutProgress {
+		return &v1alpha2.RolloutProgress{Generation: 2, Pods: &v1alpha2.PodCount{Ready: ready, Desired: 2}}
+	}
+	said := passage.Because(v1alpha2.ReasonApplying, "generation 2 is made")
+	setCondition(&m.Status, m, verdict{said, waits(0)}, at(1))
+	setCondition(&m.Status, m, verdict{said, waits(1)}, at(2))
+	if diff := cmp.Diff(waits(0), m.Status.Progress); diff != "" {
+		t.Errorf("with the same message: %s", diff)
+	}
+	said.Message += ": 1 of 2 ready"
+	setCondition(&m.Status, m, verdict{said, waits(1)}, at(3))
+	if diff := cmp.Diff(waits(1), m.Status.Progress); diff != "" {
+		t.Errorf("with another message: %s", diff)
+	}
+	setCondition(&m.Status, m, applied(2), at(4))
+	if m.Status.Progress != nil {
+		t.Errorf("when nothing is left to do: %+v", m.Status.Progress)
+	}
+}
