@@ -75,7 +75,7 @@ func abortable(o rollout.Observed, s rollout.Standing) (done string, err error) 
 	case active == nil:
 		return "", errors.New("nothing has been rolled out completely, so there is nothing to go back to: change the spec, or delete the resource")
 	case o.Hash == s.Completed:
-		return fmt.Sprintf("no rollout is in progress: generation %d serves what the spec asks for", active.Number), nil
+		return fmt.Sprintf("no rollout is in progress: generation %d serves the current spec", active.Number), nil
 	case o.UnknownHash != nil:
 		return "", fmt.Errorf("nobody can tell what there is to take back: %w", o.UnknownHash)
 	case active.Record == nil:

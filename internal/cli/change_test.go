@@ -74,7 +74,7 @@ Promote generation 2?
 It has no pods yet; it has not said yet whether it has caught up, and would be promoted whether or
 not it has.
 
-Not before it goes on: it is paused; go on with ` + "`fairlead resume mzs mz -n shop`" + `.
+Not before it goes on: paused by the annotation fairlead.dev/paused; go on with ` + "`fairlead resume mzs mz -n shop`" + `.
 
 Once it takes over, there is no way back.
 Promote generation 1?
@@ -82,7 +82,7 @@ Promote generation 1?
 		},
 		"promoting":         {scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, "generation 2 is being promoted already\n"},
 		"changed meanwhile": {scene{m: spec("v3"), serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, "generation 2 is being promoted already\n"},
-		"up to date":        {scene{m: v1, serves: v1}, "there is nothing to promote: generation 1 serves what the spec asks for\n"},
+		"up to date":        {scene{m: v1, serves: v1}, "there is nothing to promote: generation 1 serves the current spec\n"},
 		"asked for already": {
 			scene{m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, phase: v1alpha2.ReasonApplying},
 			"generation 2 is promoted as soon as its pods are ready: that was asked for already\n",
@@ -190,7 +190,7 @@ Whoever applies the newer manifest again rolls it out again.
 Write that spec back?
 `,
 		},
-		"up to date": {scene{m: v1, serves: v1}, "no rollout is in progress: generation 1 serves what the spec asks for\n"},
+		"up to date": {scene{m: v1, serves: v1}, "no rollout is in progress: generation 1 serves the current spec\n"},
 		"promoting": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting},
 			"error: generation 2 takes over already, and nothing stops that any more: change the spec, and it is rolled out as generation 3 after that\n",

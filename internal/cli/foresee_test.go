@@ -12,8 +12,8 @@ func TestWithoutCertManager(t *testing.T) {
 	internal := func(m *v1alpha2.Materialize) { m.Spec.InternalCertificateSpec = &v1alpha2.CertificateSpec{} }
 	console := func(m *v1alpha2.Materialize) { m.Spec.ConsoleExternalCertificateSpec = &v1alpha2.CertificateSpec{} }
 	v1 := spec("v1")
-	const both = "cert-manager is not installed, and the spec asks for a Certificate in internalCertificateSpec, " +
-		"consoleExternalCertificateSpec: install it, or leave that out"
+	const both = "cert-manager is not installed, and the spec requires a Certificate in internalCertificateSpec, " +
+		"consoleExternalCertificateSpec: install cert-manager, or remove those fields"
 	cases := map[string]struct {
 		scene    scene
 		proposed *v1alpha2.Materialize

@@ -144,7 +144,7 @@ func (e environment) tell(proposed *v1alpha2.Materialize, now time.Time) (accoun
 	if len(told.Plan.Steps) == 0 && after.Hash == after.Standing(now).Completed {
 		told.Plan.Steps = []passage.Step{{
 			Object: told.Plan.Subject, Action: rollout.ActionComplete, To: told.Plan.Target, State: passage.Done,
-			Reason: passage.Because(v1alpha2.ReasonApplied, "it serves what the spec asks for"),
+			Reason: passage.Because(v1alpha2.ReasonApplied, "the active generation serves the current spec"),
 		}}
 	}
 	if len(e.unseen) > 0 {

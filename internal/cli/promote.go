@@ -81,7 +81,7 @@ func promotable(o rollout.Observed, s rollout.Standing) (done string, err error)
 	case s.Promoting:
 		return fmt.Sprintf("generation %d is being promoted already", next), nil
 	case o.Hash == s.Completed:
-		return fmt.Sprintf("there is nothing to promote: generation %d serves what the spec asks for", o.Materialize.Status.ActiveGeneration), nil
+		return fmt.Sprintf("there is nothing to promote: generation %d serves the current spec", o.Materialize.Status.ActiveGeneration), nil
 	case o.UnknownHash != nil:
 		return "", fmt.Errorf("nobody can tell what would be promoted: %w", o.UnknownHash)
 	case s.Refused != nil:

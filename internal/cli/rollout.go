@@ -160,7 +160,7 @@ func (r *statusReport) headlineOf(v *verdict) {
 	condition := meta.FindStatusCondition(r.Conditions, v1alpha2.ConditionUpToDate)
 	switch {
 	case r.Rollout.Deleting:
-		r.Headline = "it is being deleted, and all that belongs to it goes with it"
+		r.Headline = "Materialize is being deleted, and its objects with it"
 	case r.State == passage.Held && r.Reason != nil && !(r.Reported && r.Rollout.failed()):
 		r.Headline = r.Reason.Message
 	case condition != nil && r.Reported:

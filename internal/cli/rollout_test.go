@@ -58,11 +58,11 @@ func TestStatusOfRollout(t *testing.T) {
 	}{
 		"catches up": {
 			scene{
-				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "generation 2 is made", leader: rollout.Initializing,
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "creating generation 2", leader: rollout.Initializing,
 				after: 12 * time.Minute, pods: []corev1.Pod{makePod("mza1b2c3d4e5-environmentd-2-0", true, "")},
 			}, nil, from(rollout.ActionCatchUp),
 			`Materialize shop/mz to generation 2: InProgress
-Applying: generation 2 is made
+Applying: creating generation 2
 
 Phase:      Applying
 Generation: 1 -> 2
@@ -82,11 +82,11 @@ To go back to what serves: fairlead abort mzs mz -n shop
 		},
 		"cannot pull": {
 			scene{
-				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "generation 2 is made",
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "creating generation 2",
 				after: 12 * time.Minute, pods: []corev1.Pod{makePod("mza1b2c3d4e5-environmentd-2-0", false, "ImagePullBackOff")},
 			}, nil, from(rollout.ActionAwait),
 			`Materialize shop/mz to generation 2: InProgress
-Applying: generation 2 is made
+Applying: creating generation 2
 
 Phase:      Applying
 Generation: 1 -> 2
@@ -148,11 +148,11 @@ To go back to what serves: fairlead abort mzs mz -n shop
 		},
 		"takes over": {
 			scene{
-				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting, message: "generation 2 takes over", leader: rollout.Promoting,
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting, message: "promoting generation 2", leader: rollout.Promoting,
 				after: 2 * time.Hour,
 			}, nil, from(rollout.ActionPromote),
 			`Materialize shop/mz to generation 2: InProgress
-Promoting: generation 2 takes over
+Promoting: promoting generation 2
 
 Phase:      Promoting
 Generation: 1 -> 2
@@ -257,11 +257,11 @@ To go back to what serves: fairlead abort mzs mz -n shop
 		"causes downtime": {
 			scene{
 				m: immediate, serves: v1, requested: immediate, ended: true, phase: v1alpha2.ReasonApplying,
-				message: "generation 2 is made: StatefulSet shop/x, 0 of 1 ready", counted: &v1alpha2.PodCount{Desired: 1}, after: time.Minute,
+				message: "creating generation 2: StatefulSet shop/x: 0 of 1 pods ready", counted: &v1alpha2.PodCount{Desired: 1}, after: time.Minute,
 				pods: []corev1.Pod{makePod("mza1b2c3d4e5-environmentd-2-0", true, "")},
 			}, nil, from(rollout.ActionAwait),
 			`Materialize shop/mz to generation 2: InProgress
-Applying: generation 2 is made: StatefulSet shop/x, 1 of 1 ready
+Applying: creating generation 2: StatefulSet shop/x: 1 of 1 pods ready
 
 Phase:      Applying
 Generation: 1 -> 2
@@ -301,9 +301,9 @@ To go back to what serves: fairlead abort mzs mz -n shop
 `, exitUnfinished,
 		},
 		"done": {
-			scene{m: v1, serves: v1, phase: v1alpha2.ReasonApplied, message: "generation 1 serves what the spec asks for"}, nil, []passage.Step{{Action: rollout.ActionComplete, State: passage.Done}},
+			scene{m: v1, serves: v1, phase: v1alpha2.ReasonApplied, message: "generation 1 serves the current spec"}, nil, []passage.Step{{Action: rollout.ActionComplete, State: passage.Done}},
 			`Materialize shop/mz to generation 2: Completed
-Applied: generation 1 serves what the spec asks for
+Applied: generation 1 serves the current spec
 
 Phase:      Applied
 Generation: 1
@@ -314,7 +314,7 @@ Image:      materialize/environmentd:v1
 			scene{m: spec("v1", func(m *v1alpha2.Materialize) { m.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }), serves: v1, phase: v1alpha2.ReasonApplied},
 			passage.Hold(rollout.CodeBeingDeleted, "it is being deleted"), []passage.Step{{Action: rollout.ActionKeep, State: passage.Pending}},
 			`Materialize shop/mz to generation 2: Held
-it is being deleted, and all that belongs to it goes with it
+Materialize is being deleted, and its objects with it
 
 Phase:      Applied
 Generation: 1
@@ -360,11 +360,11 @@ func TestRecount(t *testing.T) {
 		pods    []podStatus
 		want    string
 	}{
-		"another one by now": {"made: StatefulSet x, 0 of 1 ready; besides, y", none, []podStatus{ready}, "made: StatefulSet x, 1 of 1 ready; besides, y"},
-		"the same":           {"made: StatefulSet x, 0 of 1 ready", none, []podStatus{not}, "made: StatefulSet x, 0 of 1 ready"},
-		"of other pods":      {"made: StatefulSet x, 0 of 1 ready", none, nil, "made: StatefulSet x, 0 of 1 ready"},
-		"of something else":  {"made: it has yet to catch up", &v1alpha2.RolloutProgress{}, []podStatus{ready}, "made: it has yet to catch up"},
-		"nothing is counted": {"made: 0 of 1 ready", nil, []podStatus{ready}, "made: 0 of 1 ready"},
+		"another one by now": {"made: StatefulSet x: 0 of 1 pods ready; also: y", none, []podStatus{ready}, "made: StatefulSet x: 1 of 1 pods ready; also: y"},
+		"the same":           {"made: StatefulSet x: 0 of 1 pods ready", none, []podStatus{not}, "made: StatefulSet x: 0 of 1 pods ready"},
+		"of other pods":      {"made: StatefulSet x: 0 of 1 pods ready", none, nil, "made: StatefulSet x: 0 of 1 pods ready"},
+		"of something else":  {"made: environmentd has not caught up yet", &v1alpha2.RolloutProgress{}, []podStatus{ready}, "made: environmentd has not caught up yet"},
+		"nothing is counted": {"made: 0 of 1 pods ready", nil, []podStatus{ready}, "made: 0 of 1 pods ready"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -418,17 +418,17 @@ func TestTeletypeOfRollout(t *testing.T) {
 	draw := func(s scene, steps ...passage.Step) {
 		reports = append(reports, newStatusReport(s.account(t, nil, steps...), now.Add(time.Duration(len(reports))*time.Second)))
 	}
-	s := scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "generation 2 is made", after: time.Minute}
+	s := scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "creating generation 2", after: time.Minute}
 	draw(s, from(rollout.ActionApply)...)
-	s.pods, s.message = []corev1.Pod{makePod(name, false, "ContainerCreating")}, "generation 2 is made: 0 of 1 ready"
+	s.pods, s.message = []corev1.Pod{makePod(name, false, "ContainerCreating")}, "creating generation 2: 0 of 1 pods ready"
 	draw(s, from(rollout.ActionAwait)...)
 	draw(s, from(rollout.ActionAwait)...)
 	s.pods, s.leader = []corev1.Pod{makePod(name, true, "")}, rollout.Initializing
-	s.message = "generation 2 is made: it has yet to catch up"
+	s.message = "creating generation 2: environmentd has not caught up yet"
 	draw(s, from(rollout.ActionCatchUp)...)
-	s.phase, s.message, s.leader = v1alpha2.ReasonPromoting, "generation 2 takes over", rollout.Promoting
+	s.phase, s.message, s.leader = v1alpha2.ReasonPromoting, "promoting generation 2", rollout.Promoting
 	draw(s, from(rollout.ActionPromote)...)
-	done := scene{m: v2, serves: v2, phase: v1alpha2.ReasonApplied, message: "generation 2 serves what the spec asks for", pods: s.pods}
+	done := scene{m: v2, serves: v2, phase: v1alpha2.ReasonApplied, message: "generation 2 serves the current spec", pods: s.pods}
 	draw(done, passage.Step{Action: rollout.ActionComplete, State: passage.Done})
 
 	var out bytes.Buffer
@@ -437,19 +437,19 @@ func TestTeletypeOfRollout(t *testing.T) {
 		printer.draw(r)
 	}
 	want := `12:00:00  Materialize shop/mz to generation 2: InProgress
-12:00:00  Applying: generation 2 is made
+12:00:00  Applying: creating generation 2
 12:00:00  To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
 12:00:00  To go back to what serves: fairlead abort mzs mz -n shop
-12:00:01  Applying: generation 2 is made: 0 of 1 ready
+12:00:01  Applying: creating generation 2: 0 of 1 pods ready
 12:00:01  Pod shop/mza1b2c3d4e5-environmentd-2-0: ContainerCreating
-12:00:03  Applying: generation 2 is made: it has yet to catch up
+12:00:03  Applying: creating generation 2: environmentd has not caught up yet
 12:00:03  Pod shop/mza1b2c3d4e5-environmentd-2-0: Running, ready
 12:00:03  environmentd of generation 2: Initializing
-12:00:04  Promoting: generation 2 takes over
+12:00:04  Promoting: promoting generation 2
 12:00:04  environmentd of generation 2: Promoting
 12:00:04  It takes over, and nothing stops that any more.
 12:00:05  Materialize shop/mz to generation 2: Completed
-12:00:05  Applied: generation 2 serves what the spec asks for
+12:00:05  Applied: generation 2 serves the current spec
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)

@@ -127,7 +127,7 @@ func (v *verdict) sentence(from, to rollout.Observed, s rollout.Standing) string
 	case v.proposed:
 		return "no rollout: nothing changed"
 	}
-	return fmt.Sprintf("no rollout: generation %d serves what the spec asks for", s.Active.Number)
+	return fmt.Sprintf("no rollout: generation %d serves the current spec", s.Active.Number)
 }
 
 // cause are the fields that make a rollout.

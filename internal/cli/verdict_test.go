@@ -22,7 +22,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		"what serves is asked for": {
 			scene{m: v1, serves: v1}, nil,
-			"no rollout: generation 1 serves what the spec asks for\n\n",
+			"no rollout: generation 1 serves the current spec\n\n",
 		},
 		"the same again": {
 			scene{m: v1, serves: v1}, spec("v1"),
@@ -86,7 +86,7 @@ environmentdImageRef   materialize/environmentd:v2   materialize/environmentd@sh
 		},
 		"an image that cannot be rolled out, and serves": {
 			scene{m: spec("v1", digestAlone), serves: spec("v1", digestAlone)}, nil,
-			"no rollout: generation 1 serves what the spec asks for\n\n",
+			"no rollout: generation 1 serves the current spec\n\n",
 		},
 		"both kinds of changes, and many": {
 			scene{m: v1, serves: v1}, spec("v1", moreLabels, balancerds(3)),
@@ -205,7 +205,7 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 `,
 		},
 		"the same before the first":      {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, spec("v1"), "rollout: generation 1 is the first\n\n"},
-		"no record, but nothing changed": {scene{m: v1, serves: v1, unrecorded: true}, nil, "no rollout: generation 1 serves what the spec asks for\n\n"},
+		"no record, but nothing changed": {scene{m: v1, serves: v1, unrecorded: true}, nil, "no rollout: generation 1 serves the current spec\n\n"},
 		"no record, but what is there must be it": {
 			scene{m: v1, serves: v1, unrecorded: true}, v2,
 			`rollout: generation 2 follows generation 1, because environmentdImageRef changed

@@ -28,20 +28,20 @@ func (r *reconciler) announce(m *v1alpha2.Materialize, status v1alpha2.Materiali
 	is := v1alpha2.Reason(now.Reason)
 	switch {
 	case completed:
-		normal("RolloutCompleted", "generation %d serves, with %s", status.ActiveGeneration, status.LastCompletedRolloutEnvironmentdImageRef)
+		normal("RolloutCompleted", "generation %d is active with %s", status.ActiveGeneration, status.LastCompletedRolloutEnvironmentdImageRef)
 	case requested:
-		normal("RolloutRequested", "generation %d is made of %s", next, m.Spec.EnvironmentdImageRef)
+		normal("RolloutRequested", "creating generation %d with %s", next, m.Spec.EnvironmentdImageRef)
 	case status.RequestedRolloutHash == status.LastCompletedRolloutHash && m.Status.RequestedRolloutHash != m.Status.LastCompletedRolloutHash:
-		becomes := "goes on to serve"
+		becomes := "stays active"
 		if is != v1alpha2.ReasonApplied {
-			becomes = "is to serve again"
+			becomes = "is restored"
 		}
-		normal("RolloutWithdrawn", "generation %d is taken back, and generation %d %s", next, m.Status.ActiveGeneration, becomes)
+		normal("RolloutWithdrawn", "generation %d is removed, and generation %d %s", next, m.Status.ActiveGeneration, becomes)
 	case is == was:
 	case is == v1alpha2.ReasonReadyToPromote:
 		normal(now.Reason, "%s", now.Message)
 	case is == v1alpha2.ReasonPromoting:
-		normal(now.Reason, "generation %d takes over, and nothing stops that any more", next)
+		normal(now.Reason, "promoting generation %d; the promotion cannot be undone", next)
 	case now.Status == metav1.ConditionFalse:
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, now.Reason, "roll out", "%s", now.Message)
 	}

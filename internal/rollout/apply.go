@@ -56,7 +56,7 @@ func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observe
 				failed.stopped = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
 				return o, d, failed
 			default:
-				log.Info("could not carry out a step on the side, which is tried again", "action", step.Action, "object", step.Object.String(), "why", err.Error())
+				log.Info("step failed, retrying; the rollout continues without it", "action", step.Action, "object", step.Object.String(), "error", err.Error())
 				if !worthTelling(err) {
 					err = transient{err}
 				}

@@ -56,10 +56,10 @@ func newBelongings(mgr ctrl.Manager) (*belongings, error) {
 		ReaderFailOnMissingInformer: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create a cache of what belongs to Materializes: %w", err)
+		return nil, fmt.Errorf("create the cache of owned objects: %w", err)
 	}
 	if err := mgr.Add(b.cache); err != nil {
-		return nil, fmt.Errorf("add the cache of what belongs to Materializes: %w", err)
+		return nil, fmt.Errorf("add the cache of owned objects to the manager: %w", err)
 	}
 	if b.client, err = ownWritesFirst(mgr, b.cache); err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func WithoutCertManager(spec v1alpha2.MaterializeSpec) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	return fmt.Errorf("cert-manager is not installed, and the spec asks for a Certificate in %s: install it, or leave that out", strings.Join(fields, ", "))
+	return fmt.Errorf("cert-manager is not installed, and the spec requires a Certificate in %s: install cert-manager, or remove those fields", strings.Join(fields, ", "))
 }
 
 // IsCertificate holds for the kind that cert-manager brings.
@@ -121,6 +121,6 @@ func IsCertificate(kind schema.GroupVersionKind) bool { return kind == kindCerti
 type noCertManager struct{ certificate string }
 
 func (e noCertManager) Error() string {
-	return fmt.Sprintf("the spec asks for Certificate %s and cert-manager is not installed: install it, or leave "+
-		"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec out", e.certificate)
+	return fmt.Sprintf("the spec requires Certificate %s, and cert-manager is not installed: install cert-manager, or remove "+
+		"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", e.certificate)
 }

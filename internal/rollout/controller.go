@@ -147,7 +147,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, errors.Join(failed.stopped, err)
 	}
 	if failed.stopped != nil {
-		ctrl.LoggerFrom(ctx).Info("could not carry out a step, which is tried again", "why", failed.stopped.Error())
+		ctrl.LoggerFrom(ctx).Info("step failed, retrying", "error", failed.stopped.Error())
 	}
 	return ctrl.Result{RequeueAfter: r.lookAgain(request, o, d, failed)}, nil
 }

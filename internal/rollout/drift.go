@@ -18,11 +18,11 @@ func drift(want, have *unstructured.Unstructured) string {
 	field := differs("", want.Object, have.Object)
 	switch {
 	case field != "" && asBefore:
-		return field + " was changed by somebody"
+		return field + " was changed by another client"
 	case field != "":
-		return field + " is to change"
+		return field + " changes"
 	case !asBefore:
-		return "something is to be left out"
+		return "fields are removed"
 	}
 	return ""
 }

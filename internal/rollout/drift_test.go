@@ -42,42 +42,42 @@ spec:
   replicas: 3
   ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
   args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.replicas was changed by somebody"},
+  volumes: [{name: scratch, emptyDir: {}}]`, "spec.replicas was changed by another client"},
 		"an element of a named list": {`
 metadata: {labels: {app: a}}
 spec:
   replicas: 2
   ports: [{name: sql, port: 6875}, {name: http, port: 80}]
   args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.ports[name=http].port was changed by somebody"},
+  volumes: [{name: scratch, emptyDir: {}}]`, "spec.ports[name=http].port was changed by another client"},
 		"an element that is gone": {`
 metadata: {labels: {app: a}}
 spec:
   replicas: 2
   ports: [{name: sql, port: 6875}]
   args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.ports[name=http] was changed by somebody"},
+  volumes: [{name: scratch, emptyDir: {}}]`, "spec.ports[name=http] was changed by another client"},
 		"a list in another order": {`
 metadata: {labels: {app: a}}
 spec:
   replicas: 2
   ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
   args: [two, one]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.args[0] was changed by somebody"},
+  volumes: [{name: scratch, emptyDir: {}}]`, "spec.args[0] was changed by another client"},
 		"a longer list": {`
 metadata: {labels: {app: a}}
 spec:
   replicas: 2
   ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
   args: [one, two, three]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.args was changed by somebody"},
+  volumes: [{name: scratch, emptyDir: {}}]`, "spec.args was changed by another client"},
 		"a label that is gone": {`
 metadata: {}
 spec:
   replicas: 2
   ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
   args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]`, "metadata.labels was changed by somebody"},
+  volumes: [{name: scratch, emptyDir: {}}]`, "metadata.labels was changed by another client"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,10 +91,10 @@ spec:
 // TestDriftOfWhatIsWanted: what is no longer wanted is noticed although nothing else is missing.
 func TestDriftOfWhatIsWanted(t *testing.T) {
 	cases := map[string]struct{ want, have, drift string }{
-		"something new":           {"spec: {a: 1, b: 2}", "spec: {a: 1}", "spec.b is to change"},
-		"something no longer":     {"spec: {a: 1}", "spec: {a: 1, b: 2}", "something is to be left out"},
-		"another value":           {"spec: {a: 2}", "spec: {a: 1}", "spec.a is to change"},
-		"nothing where there was": {"spec: {a: {}}", "spec: {}", "something is to be left out"},
+		"something new":           {"spec: {a: 1, b: 2}", "spec: {a: 1}", "spec.b changes"},
+		"something no longer":     {"spec: {a: 1}", "spec: {a: 1, b: 2}", "fields are removed"},
+		"another value":           {"spec: {a: 2}", "spec: {a: 1}", "spec.a changes"},
+		"nothing where there was": {"spec: {a: {}}", "spec: {}", "fields are removed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

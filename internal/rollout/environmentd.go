@@ -114,7 +114,7 @@ func (e *environmentds) demand(ctx context.Context, at Address, path string) err
 		return err
 	}
 	if path == skipCatchup && (code == http.StatusNotFound || code == http.StatusMethodNotAllowed) {
-		return refusal{"this version of it does not know " + path}
+		return refusal{"this version does not support " + path}
 	}
 	if code/100 == 2 {
 		// What it came to is seen in its status. It may say so in words of its own.
@@ -155,7 +155,7 @@ func (e *environmentds) ask(ctx context.Context, method string, at Address, path
 }
 
 func strange(path string, code int) error {
-	return noAnswer{fmt.Sprintf("environmentd answers %s in a way that makes no sense (HTTP %d)", path, code)}
+	return noAnswer{fmt.Sprintf("environmentd sends an invalid response to %s (HTTP %d)", path, code)}
 }
 
 // silent puts into words why there is no answer: the same ones each time, for they end up in a status. What Go says has
@@ -163,18 +163,18 @@ func strange(path string, code int) error {
 func silent(err error, timeout time.Duration) error {
 	var network net.Error
 	var dns *net.DNSError
-	why := "the connection fails"
+	why := "connection failed"
 	switch {
 	case errors.As(err, &dns):
-		why = dns.Name + " has no address"
+		why = dns.Name + " does not resolve"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		why = "the connection is refused"
+		why = "connection refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		why = "the connection breaks"
+		why = "connection reset"
 	case errors.As(err, &network) && network.Timeout():
-		why = fmt.Sprintf("nothing is heard within %s", timeout)
+		why = fmt.Sprintf("no response within %s", timeout)
 	case strings.Contains(err.Error(), "malformed HTTP"):
-		why = "what it says is not HTTP"
+		why = "the response is not HTTP"
 	}
 	return noAnswer{"environmentd does not answer: " + why}
 }

@@ -45,17 +45,17 @@ func TestLeaderAPI(t *testing.T) {
 		},
 		"resetting": {
 			manner: environmentd.Manner{Resets: true},
-			status: "environmentd does not answer: the connection breaks", promote: "environmentd does not answer: the connection breaks",
+			status: "environmentd does not answer: connection reset", promote: "environmentd does not answer: connection reset",
 			ends: environmentd.IsLeader,
 		},
 		"garbling": {
 			manner: environmentd.Manner{Garbles: true},
-			status: "environmentd answers /api/leader/status in a way that makes no sense (HTTP 200)", ends: environmentd.IsLeader,
+			status: "environmentd sends an invalid response to /api/leader/status (HTTP 200)", ends: environmentd.IsLeader,
 		},
 		"garbling and refusing": {
 			manner:  environmentd.Manner{Garbles: true, Refuses: "no"},
-			status:  "environmentd answers /api/leader/status in a way that makes no sense (HTTP 200)",
-			promote: "environmentd answers /api/leader/promote in a way that makes no sense (HTTP 400)", ends: environmentd.ReadyToPromote,
+			status:  "environmentd sends an invalid response to /api/leader/status (HTTP 200)",
+			promote: "environmentd sends an invalid response to /api/leader/promote (HTTP 400)", ends: environmentd.ReadyToPromote,
 		},
 		"forgetting": {
 			manner: environmentd.Manner{Forgets: true}, status: "ReadyToPromote", ends: environmentd.ReadyToPromote,
@@ -87,7 +87,7 @@ func TestLeaderAPI(t *testing.T) {
 
 // TestNoAnswerInTime: a request that is not answered in time has an error that tells how long that is.
 func TestNoAnswerInTime(t *testing.T) {
-	const want = "environmentd does not answer: nothing is heard within 50ms"
+	const want = "environmentd does not answer: no response within 50ms"
 	fleet := environmentd.Start()
 	defer fleet.Close()
 	client := clientOf(t, fleet.URL(), 50*time.Millisecond)
@@ -160,7 +160,7 @@ func TestNoSuchDemand(t *testing.T) {
 func TestNobodyThere(t *testing.T) {
 	const address = "127.0.0.1:1" // a port that is given to no listener
 	_, err := clientOf(t, "http://"+address).Status(t.Context(), second)
-	if want := "environmentd does not answer: the connection is refused"; text("", err) != want {
+	if want := "environmentd does not answer: connection refused"; text("", err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

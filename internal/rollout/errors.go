@@ -37,9 +37,9 @@ func (t transient) Unwrap() error { return t.error }
 
 func (t transient) Error() string {
 	if reason := apierrors.ReasonForError(t.error); reason != metav1.StatusReasonUnknown {
-		return fmt.Sprintf("the API server has not done it (%s)", reason)
+		return fmt.Sprintf("the request to the API server failed (%s)", reason)
 	}
-	return "the API server has not done it"
+	return "the request to the API server failed"
 }
 
 // setbacks are what could not be done: what stopped all that was to follow, and what a rollout goes on without.
@@ -62,7 +62,7 @@ func (s setbacks) lasting() setbacks {
 func (s setbacks) any() bool { return s.stopped != nil || len(s.aside) > 0 }
 
 // besides is what a sentence ends with that is about something else.
-const besides = "; besides, "
+const besides = "; also: "
 
 // besides tells of what a rollout goes on without, at the end of a sentence.
 func (s setbacks) besides() string {

@@ -37,7 +37,7 @@ func (a *acquaintance) check(ctx context.Context, seen *v1alpha2.Materialize) er
 	}
 	if now.UID != seen.UID || now.ResourceVersion != seen.ResourceVersion {
 		return apierrors.NewConflict(v1alpha2.GroupVersion.WithResource("materializes").GroupResource(), seen.Name,
-			errors.New("it has changed since it was read"))
+			errors.New("the cached copy is stale"))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

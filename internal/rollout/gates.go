@@ -20,14 +20,14 @@ func whileBeingDeleted(o Observed) *passage.Reason {
 	if o.Materialize.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return passage.Hold(CodeBeingDeleted, "it is being deleted, and all that belongs to it goes with it")
+	return passage.Hold(CodeBeingDeleted, "Materialize is being deleted, and its objects with it")
 }
 
 func withUnknownHash(o Observed) *passage.Reason {
 	if o.UnknownHash == nil || o.promoting() {
 		return nil
 	}
-	return passage.Hold(CodeUnknownHash, "nobody can tell whether the spec has changed: %v", o.UnknownHash)
+	return passage.Hold(CodeUnknownHash, "cannot determine whether the spec has changed: %v", o.UnknownHash)
 }
 
 func whilePaused(o Observed) *passage.Reason {
@@ -35,5 +35,5 @@ func whilePaused(o Observed) *passage.Reason {
 	if m.Annotations[fairlead.AnnotationPaused] != "true" || o.promoting() {
 		return nil
 	}
-	return passage.Hold(CodePaused, "it is paused; go on with `fairlead resume mzs %s -n %s`", m.Name, m.Namespace)
+	return passage.Hold(CodePaused, "paused by the annotation %s; go on with `fairlead resume mzs %s -n %s`", fairlead.AnnotationPaused, m.Name, m.Namespace)
 }

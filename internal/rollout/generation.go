@@ -66,11 +66,11 @@ func readRecord(configMap *unstructured.Unstructured) (*Record, error) {
 func (r Record) configMap(m *v1alpha2.Materialize, g int64) (*corev1.ConfigMap, error) {
 	spec, err := json.Marshal(r.Materialize)
 	if err != nil {
-		return nil, fmt.Errorf("keep the spec of generation %d: %w", g, err)
+		return nil, fmt.Errorf("record the spec of generation %d: %w", g, err)
 	}
 	set, err := json.Marshal(r.StatefulSet)
 	if err != nil {
-		return nil, fmt.Errorf("keep the StatefulSet of generation %d: %w", g, err)
+		return nil, fmt.Errorf("record the StatefulSet of generation %d: %w", g, err)
 	}
 	n := namesOf(m)
 	return &corev1.ConfigMap{

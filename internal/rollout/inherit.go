@@ -19,7 +19,7 @@ import (
 func keepsakeOf(m *v1alpha2.Materialize, g *Generation) (*unstructured.Unstructured, error) {
 	at := slices.IndexFunc(g.Strays, func(object *unstructured.Unstructured) bool { return object.GroupVersionKind() == kindStatefulSet })
 	if at < 0 {
-		return nil, fmt.Errorf("keep the StatefulSet of generation %d: it is not there", g.Number)
+		return nil, fmt.Errorf("back up the StatefulSet of generation %d: it does not exist", g.Number)
 	}
 	set := g.Strays[at].DeepCopy()
 	delete(set.Object, "status")
@@ -28,7 +28,7 @@ func keepsakeOf(m *v1alpha2.Materialize, g *Generation) (*unstructured.Unstructu
 	}
 	text, err := json.Marshal(set)
 	if err != nil {
-		return nil, fmt.Errorf("keep the StatefulSet of generation %d: %w", g.Number, err)
+		return nil, fmt.Errorf("back up the StatefulSet of generation %d: %w", g.Number, err)
 	}
 	n := namesOf(m)
 	configMap, err := configurationOf(kindConfigMap, &corev1.ConfigMap{

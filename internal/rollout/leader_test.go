@@ -12,7 +12,7 @@ type leader struct{ *api }
 func (l leader) daemon(at Address) (*daemon, error) {
 	set := l.set("mz" + at.ResourceID + fmt.Sprint("-environmentd-", at.Generation))
 	if set == nil || l.daemons[set.GetUID()] == nil {
-		return nil, errors.New("environmentd does not answer: the connection is refused")
+		return nil, errors.New("environmentd does not answer: connection refused")
 	}
 	return l.daemons[set.GetUID()], nil
 }

@@ -41,7 +41,7 @@ func legacyProgress(m *v1alpha2.Materialize) *v1alpha2.RolloutProgress {
 	switch v1alpha2.Reason(condition.Reason) {
 	case v1alpha2.ReasonReadyToPromote:
 		p.Leader = &v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderReadyToPromote}
-		p.Message = "it was ready, and nobody had promoted it"
+		p.Message = "ready, and not promoted"
 		return p
 	case v1alpha2.ReasonRolloutTimeout:
 		_, p.Message, _ = strings.Cut(condition.Message, legacyLastState)
@@ -59,7 +59,7 @@ func legacyProgress(m *v1alpha2.Materialize) *v1alpha2.RolloutProgress {
 	case fmt.Sprintf("generation %d is made", next), fmt.Sprintf("generation %d takes over", next):
 	case fmt.Sprintf("generation %d waits", next):
 		if strings.HasPrefix(waits, "it is paused") {
-			p.Message = "it was paused"
+			p.Message = "paused"
 		}
 		return p
 	default:

@@ -52,7 +52,7 @@ func TestLegacyProgress(t *testing.T) {
 			},
 		},
 		"waits for a person": {v1alpha2.ReasonReadyToPromote, "generation 2 is ready; it is promoted when forcePromote is abc", &v1alpha2.RolloutProgress{
-			Generation: 2, Leader: answer(v1alpha2.LeaderReadyToPromote), Message: "it was ready, and nobody had promoted it",
+			Generation: 2, Leader: answer(v1alpha2.LeaderReadyToPromote), Message: "ready, and not promoted",
 		}},
 		"takes over": {v1alpha2.ReasonPromoting, "generation 2 takes over: " + set + ", it takes over", &v1alpha2.RolloutProgress{
 			Generation: 2, Leader: answer(v1alpha2.LeaderPromoting), Message: set + ", it takes over",
@@ -65,7 +65,7 @@ func TestLegacyProgress(t *testing.T) {
 		}},
 		"paused": {
 			v1alpha2.ReasonApplying, "generation 2 waits: it is paused; go on with `fairlead resume mzs mz -n shop`",
-			&v1alpha2.RolloutProgress{Generation: 2, Message: "it was paused"},
+			&v1alpha2.RolloutProgress{Generation: 2, Message: "paused"},
 		},
 		"cannot be made": {
 			v1alpha2.ReasonFailedDeploy, "apply " + set + ": forbidden", &v1alpha2.RolloutProgress{Generation: 2, Message: "apply " + set + ": forbidden"},

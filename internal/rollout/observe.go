@@ -98,7 +98,7 @@ func (o *Observed) gather(ctx context.Context, reader Reader, hashes algorithms)
 	m := o.Materialize
 	owned, err := reader.Owned(ctx, m)
 	if err != nil {
-		return fmt.Errorf("find what belongs to Materialize %s/%s: %w", m.Namespace, m.Name, err)
+		return fmt.Errorf("list the objects of Materialize %s/%s: %w", m.Namespace, m.Name, err)
 	}
 	for _, object := range owned {
 		number := generationOf(object)

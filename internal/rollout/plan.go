@@ -88,13 +88,13 @@ func decide(o Observed, now time.Time) decision {
 	}
 	if o.Relabelled != nil && !o.promoting() {
 		p.about(ActionRelabel, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
-			passage.Because(CodeUnchanged, "hashes are made in another way now, and nothing else has changed"))
+			passage.Because(CodeUnchanged, "the hash algorithm has changed, and the spec has not"))
 	}
 	p.Target = p.generationName(m.Status.ActiveGeneration + 1)
 	switch {
 	case m.Status.ResourceID == "" || environmentID(m) == "":
-		p.about(ActionIdentify, "", "", passage.Because(CodeFirst, "all that belongs to it carries a name that is chosen once"))
-		p.about(ActionRequest, "", o.Hash, passage.Because(CodeFirst, "nothing has been rolled out yet"))
+		p.about(ActionIdentify, "", "", passage.Because(CodeFirst, "the environment has no resource ID yet"))
+		p.about(ActionRequest, "", o.Hash, passage.Because(CodeFirst, "this is the first rollout"))
 		if err := p.refused(); err != nil {
 			p.refuse(err)
 		}
@@ -122,10 +122,10 @@ func (p *planner) settled() {
 	active := p.active()
 	p.fixtures()
 	p.upkeep(active)
-	p.removeOthers(passage.Because(CodeNotAsked, "the spec is again the one that serves"))
+	p.removeOthers(passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
 	if p.requested() != p.Hash {
 		// Before its pods are back: what is asked for after this has all the time that it is given.
-		p.about(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is again the one that serves"))
+		p.about(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
 	}
 	if !p.back() && !told(p.Materialize.Status, v1alpha2.ReasonApplied) {
 		p.await(active)
@@ -144,9 +144,9 @@ func (p *planner) rollout() {
 		return
 	}
 	if !p.underway() {
-		reason := passage.Because(CodeChanged, "the spec has changed since generation %d was made", p.Materialize.Status.ActiveGeneration)
+		reason := passage.Because(CodeChanged, "the spec has changed since generation %d was created", p.Materialize.Status.ActiveGeneration)
 		if active == nil {
-			reason = passage.Because(CodeFirst, "nothing has been rolled out yet")
+			reason = passage.Because(CodeFirst, "this is the first rollout")
 		}
 		p.about(ActionRequest, p.requested(), p.Hash, reason)
 	}
@@ -155,9 +155,9 @@ func (p *planner) rollout() {
 		return
 	}
 	if p.current(next) {
-		p.removeOthers(passage.Because(CodeReplaced, "it is of neither what serves nor what is to serve"), next)
+		p.removeOthers(passage.Because(CodeReplaced, "belongs to neither the active nor the next generation"), next)
 	} else {
-		p.removeOthers(passage.Because(CodeReplaced, "it was made from another spec, and must not be promoted"))
+		p.removeOthers(passage.Because(CodeReplaced, "was created from another spec, and must not be promoted"))
 	}
 	if p.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
 		p.stop(active)
@@ -169,8 +169,8 @@ func (p *planner) rollout() {
 	p.catchUp()
 	p.approve()
 	p.step(p.subject(), ActionCommit, p.generationName(p.Materialize.Status.ActiveGeneration), p.Target,
-		passage.Because(CodeTakesOver, "written down before it is done, for there is no way back"))
-	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "it is ready"))
+		passage.Because(CodeTakesOver, "recording the promotion; it cannot be undone"))
+	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "environmentd is ready"))
 	p.takeOver(false)
 }
 
@@ -183,7 +183,7 @@ func (p *planner) refuse(err error) {
 // cancelled takes back what has been made for a rollout that took too long. That it did is written down first: whoever does
 // not know that it is promoting by now cannot do that.
 func (p *planner) cancelled() {
-	reason := passage.Because(v1alpha2.ReasonRolloutTimeout, "it was not ready to be promoted within %s", p.Materialize.Spec.RolloutRequestTimeout)
+	reason := passage.Because(v1alpha2.ReasonRolloutTimeout, "%s was not ready to promote within %s", p.Target, p.Materialize.Spec.RolloutRequestTimeout)
 	cancel := func() {
 		why := reason
 		if waited := p.waitedFor(); waited != "" {
@@ -212,9 +212,9 @@ func (p *planner) promotion() {
 	}
 	p.upkeep(next)
 	if p.Leader.Status == Initializing && p.hasty() {
-		p.step(p.set(next), ActionSkipCatchup, "", "", passage.Because(CodeForced, "nobody waits until it has caught up"))
+		p.step(p.set(next), ActionSkipCatchup, "", "", passage.Because(CodeForced, "the promotion does not wait for the catch-up"))
 	}
-	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "it is ready"))
+	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "environmentd is ready"))
 	promote := p.last()
 	switch {
 	case leads:
@@ -222,9 +222,9 @@ func (p *planner) promotion() {
 	case p.Leader.Err != nil:
 		promote.State, promote.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
 	case p.Leader.Status == Initializing:
-		promote.State, promote.Reason = passage.Running, passage.Because(CodeNotReady, "it has started anew, and is not ready yet")
+		promote.State, promote.Reason = passage.Running, passage.Because(CodeNotReady, "environmentd has restarted and is not ready yet")
 	case p.Leader.Status == Promoting:
-		promote.State, promote.Reason = passage.Running, passage.Because(CodeTakesOver, "it takes over")
+		promote.State, promote.Reason = passage.Running, passage.Because(CodeTakesOver, "environmentd is taking over leadership")
 	}
 	p.takeOver(leads)
 }
@@ -244,7 +244,7 @@ func (p *planner) takeOver(leads bool) {
 	if active != nil {
 		from = p.generationName(active.Number)
 	}
-	p.step(identity(public), ActionSwitch, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "what it leads to is to be what leads"))
+	p.step(identity(public), ActionSwitch, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "Service must select the pods of the new leader"))
 	if leads {
 		p.wanted[identity(public)] = public
 		if have := p.Fixtures[identity(public)]; have != nil && drift(public, have) == "" {
@@ -252,14 +252,14 @@ func (p *planner) takeOver(leads bool) {
 		}
 	}
 	if active != nil {
-		p.remove(active, passage.Because(CodeReplaced, "generation %d has taken over", next.Number))
+		p.remove(active, passage.Because(CodeReplaced, "replaced by generation %d", next.Number))
 	}
-	p.about(ActionComplete, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "it serves"))
+	p.about(ActionComplete, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "generation %d is the leader", next.Number))
 }
 
 // await waits until the pods of a generation are ready.
 func (p *planner) await(g *Generation) {
-	p.step(p.set(g), ActionAwait, "", "", passage.Because(CodeNotReady, "its pods have yet to get ready"))
+	p.step(p.set(g), ActionAwait, "", "", passage.Because(CodeNotReady, "pods are not ready yet"))
 	await := p.last()
 	switch set := g.StatefulSet; {
 	case !p.current(g) || set == nil:
@@ -273,13 +273,13 @@ func (p *planner) await(g *Generation) {
 
 // catchUp waits until the next generation could take over.
 func (p *planner) catchUp() {
-	p.step(p.set(p.next()), ActionCatchUp, "", "", passage.Because(CodeNotReady, "it has yet to catch up"))
+	p.step(p.set(p.next()), ActionCatchUp, "", "", passage.Because(CodeNotReady, "environmentd has not caught up yet"))
 	catchUp := p.last()
 	switch {
 	case p.Leader.Err != nil:
 		catchUp.State, catchUp.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
 	case p.Leader.Status == Initializing && p.hasty():
-		catchUp.Action, catchUp.Reason = ActionSkipCatchup, passage.Because(CodeForced, "nobody waits until it has caught up")
+		catchUp.Action, catchUp.Reason = ActionSkipCatchup, passage.Because(CodeForced, "the promotion does not wait for the catch-up")
 	case p.Leader.Status == Initializing:
 		catchUp.State = passage.Running
 	case p.Leader.Status != "":
@@ -296,10 +296,10 @@ func (p *planner) approve() {
 	}
 	m := p.Materialize
 	reason := passage.Because(v1alpha2.ReasonReadyToPromote,
-		"it is promoted when forcePromote is %s: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
+		"to promote it, set spec.forcePromote to %s: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
 	if p.underway() && p.leftOver() {
 		reason = passage.Because(v1alpha2.ReasonReadyToPromote,
-			"forcePromote is %s since before the rollout, and counts when it is removed and set anew: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
+			"spec.forcePromote %s is older than the rollout and ignored; to promote it, remove spec.forcePromote and set it again: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
 	}
 	p.step(p.subject(), ActionApprove, "", p.Target, reason)
 	if p.Leader.Status == ReadyToPromote {
@@ -333,7 +333,7 @@ func (p *planner) fixtures() {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.Fixtures), byName) {
 		if !wanted[key] {
-			p.gone(p.Fixtures[key], ActionDrop, passage.Because(CodeNotAsked, "the spec no longer asks for it"))
+			p.gone(p.Fixtures[key], ActionDrop, passage.Because(CodeNotAsked, "the spec no longer requires it"))
 		}
 	}
 }
@@ -439,7 +439,7 @@ func (p *planner) stop(g *Generation) {
 		}
 		p.apply(ActionApply, keepsake, g.find(identity(keepsake)))
 	}
-	p.step(p.set(g), ActionRemove, "", "", passage.Because(CodeDowntime, "the strategy %s ends it before the next one starts",
+	p.step(p.set(g), ActionRemove, "", "", passage.Because(CodeDowntime, "strategy %s stops the active generation before the next one starts",
 		v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
 	p.going(g.StatefulSet)
 }
@@ -448,7 +448,7 @@ func (p *planner) stop(g *Generation) {
 func (p *planner) restore(action passage.Action, g *Generation) {
 	object := identity(g.Inherited)
 	p.wanted[object] = g.Inherited
-	p.step(object, action, "", "", passage.Because(CodeMissing, "it was ended to make room, and is to serve again"))
+	p.step(object, action, "", "", passage.Because(CodeMissing, "was stopped to make room for the next generation, and is active again"))
 	if g.StatefulSet != nil {
 		p.going(g.StatefulSet)
 	}

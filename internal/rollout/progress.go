@@ -25,12 +25,12 @@ func progressOf(o Observed, step *passage.Step, failure error) *v1alpha2.Rollout
 		}
 	case step == nil:
 	case step.Action == ActionRemove:
-		p.Message = fmt.Sprintf("%s is going", step.Object)
+		p.Message = fmt.Sprintf("%s is being deleted", step.Object)
 	case step.Action == ActionAwait && step.Progress != "":
-		p.Message = fmt.Sprintf("%s, %s", step.Object, step.Progress)
+		p.Message = fmt.Sprintf("%s: %s", step.Object, step.Progress)
 		p.Pods = g.podCount()
 	default:
-		p.Message = fmt.Sprintf("%s, %s", step.Object, step.Reason.Message)
+		p.Message = fmt.Sprintf("%s: %s", step.Object, step.Reason.Message)
 		p.Leader = leaderAnswer(o, step.Action)
 	}
 	return p
@@ -54,7 +54,7 @@ func leaderAnswer(o Observed, action passage.Action) *v1alpha2.LeaderAnswer {
 
 // FormatPodCount is how a pod count appears in the message of the condition.
 func FormatPodCount(c v1alpha2.PodCount) string {
-	return fmt.Sprintf("%d of %d ready", c.Ready, c.Desired)
+	return fmt.Sprintf("%d of %d pods ready", c.Ready, c.Desired)
 }
 
 // Progress is how far the operator last saw a rollout. Nil: nothing is being rolled out.

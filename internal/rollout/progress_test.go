@@ -14,7 +14,7 @@ import (
 // What the operator writes down about the answers of environmentd can be read again.
 func TestHeard(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	silence := errors.New("environmentd does not answer: the connection is refused")
+	silence := errors.New("environmentd does not answer: connection refused")
 	cases := map[string]struct {
 		strategy v1alpha2.RolloutStrategy
 		phase    v1alpha2.Reason
@@ -55,13 +55,13 @@ func TestProgressFollowsCondition(t *testing.T) {
 	waits := func(ready int32) *v1alpha2.RolloutProgress {
 		return &v1alpha2.RolloutProgress{Generation: 2, Pods: &v1alpha2.PodCount{Ready: ready, Desired: 2}}
 	}
-	said := passage.Because(v1alpha2.ReasonApplying, "generation 2 is made")
+	said := passage.Because(v1alpha2.ReasonApplying, "creating generation 2")
 	setCondition(&m.Status, m, verdict{said, waits(0)}, at(1))
 	setCondition(&m.Status, m, verdict{said, waits(1)}, at(2))
 	if diff := cmp.Diff(waits(0), m.Status.Progress); diff != "" {
 		t.Errorf("with the same message: %s", diff)
 	}
-	said.Message += ": 1 of 2 ready"
+	said.Message += ": 1 of 2 pods ready"
 	setCondition(&m.Status, m, verdict{said, waits(1)}, at(3))
 	if diff := cmp.Diff(waits(1), m.Status.Progress); diff != "" {
 		t.Errorf("with another message: %s", diff)

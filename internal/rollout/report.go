@@ -46,18 +46,18 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 			// Nobody can have approved of what had yet to be asked for.
 			status.IgnoredForcePromote = o.Hash
 		}
-		begins(next, "generation %d is made", next)
+		begins(next, "creating generation %d", next)
 	case ActionWithdraw:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
 		tell(applied(status.ActiveGeneration))
 		if !o.back() {
-			begins(status.ActiveGeneration, "generation %d is to serve again", status.ActiveGeneration)
+			begins(status.ActiveGeneration, "restoring generation %d", status.ActiveGeneration)
 		}
 	case ActionCancel:
 		tell(timedOut(o))
 	case ActionCommit:
 		tell(verdict{
-			passage.Because(v1alpha2.ReasonPromoting, "generation %d is about to take over", next), &v1alpha2.RolloutProgress{Generation: next},
+			passage.Because(v1alpha2.ReasonPromoting, "promoting generation %d", next), &v1alpha2.RolloutProgress{Generation: next},
 		})
 	case ActionComplete:
 		status.ActiveGeneration = next
@@ -73,14 +73,14 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 		if o.Hash == reached {
 			tell(applied(next))
 		} else {
-			begins(next+1, "generation %d serves, and the spec has changed since it was made", next)
+			begins(next+1, "generation %d is active, and the spec has changed since its creation", next)
 		}
 	}
 	return status
 }
 
 func applied(generation int64) verdict {
-	return verdict{reason: passage.Because(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for", generation)}
+	return verdict{reason: passage.Because(v1alpha2.ReasonApplied, "generation %d serves the current spec", generation)}
 }
 
 // imageOf is the image of environmentd in a generation, as far as anybody knows.
@@ -142,19 +142,19 @@ func verdictOf(o Observed, d decision, failed setbacks, now time.Time) verdict {
 	blocked := func(why string) { progress = &v1alpha2.RolloutProgress{Generation: progress.Generation, Message: why} }
 	switch {
 	case o.promoting():
-		return tell(v1alpha2.ReasonPromoting, "generation %d takes over%s", next, waits)
+		return tell(v1alpha2.ReasonPromoting, "promoting generation %d%s", next, waits)
 	case d.Hold != nil && d.Hold.Code == CodeUnknownHash:
 		blocked(d.Hold.Message)
-		return tell(v1alpha2.ReasonApplying, "generation %d serves, and %s", m.Status.ActiveGeneration, d.Hold.Message)
+		return tell(v1alpha2.ReasonApplying, "generation %d is active; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.completed():
 		progress = nil
-		return tell(v1alpha2.ReasonApplied, "generation %d serves what the spec asks for; %s", m.Status.ActiveGeneration, d.Hold.Message)
+		return tell(v1alpha2.ReasonApplied, "generation %d serves the current spec; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.expired(now) && told(m.Status, v1alpha2.ReasonRolloutTimeout):
 		// It has failed, and was counted: to pause it changes neither.
 		return timedOut(o, d.Hold.Message)
 	case d.Hold != nil:
-		blocked("it was paused")
-		return tell(v1alpha2.ReasonApplying, "generation %d waits: %s", next, d.Hold.Message)
+		blocked("paused")
+		return tell(v1alpha2.ReasonApplying, "generation %d is on hold: %s", next, d.Hold.Message)
 	case o.expired(now):
 		return timedOut(o)
 	case failed.stopped != nil && !errors.As(failed.stopped, new(unheard)):
@@ -164,31 +164,31 @@ func verdictOf(o Observed, d decision, failed setbacks, now time.Time) verdict {
 		blocked(failed.beside())
 		return tell(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
 	case o.Hash == o.completed() && rolling && !o.back():
-		return tell(v1alpha2.ReasonApplying, "generation %d is to serve again, and generation %d is taken back%s",
+		return tell(v1alpha2.ReasonApplying, "restoring generation %d and removing generation %d%s",
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed() && rolling:
-		return tell(v1alpha2.ReasonApplying, "generation %d goes on to serve, and generation %d is taken back%s",
+		return tell(v1alpha2.ReasonApplying, "generation %d stays active, removing generation %d%s",
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed() && step != nil && step.Action == ActionAwait:
-		return tell(v1alpha2.ReasonApplying, "generation %d is to serve again%s", m.Status.ActiveGeneration, waits)
+		return tell(v1alpha2.ReasonApplying, "restoring generation %d%s", m.Status.ActiveGeneration, waits)
 	case o.Hash == o.completed():
 		return applied(m.Status.ActiveGeneration)
 	case step != nil && step.Action == ActionApprove:
-		progress.Message = "it was ready, and nobody had promoted it"
+		progress.Message = "ready, and not promoted"
 		return tell(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.besides())
 	}
-	return tell(v1alpha2.ReasonApplying, "generation %d is made%s", next, waits)
+	return tell(v1alpha2.ReasonApplying, "creating generation %d%s", next, waits)
 }
 
 // timedOut says that a rollout took too long, what else is to be known, and what it waited for to the end.
 func timedOut(o Observed, besides ...string) verdict {
 	m := o.Materialize
-	parts := []string{fmt.Sprintf("generation %d was not ready to be promoted within %s of %s, and is removed",
+	parts := []string{fmt.Sprintf("generation %d was not ready to promote within %s of %s, and is removed",
 		o.next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339))}
 	if o.active() != nil {
 		parts = append(parts, o.survivor())
 	}
-	parts = append(parts, "change the spec, or set forceRollout to a new UUID to try it again")
+	parts = append(parts, "to try again, change the spec or set spec.forceRollout to a new UUID")
 	parts = append(parts, besides...)
 	message := strings.Join(parts, "; ")
 	if waited := o.waitedFor(); waited != "" {
@@ -205,17 +205,17 @@ func (o Observed) survivor() string {
 	active := o.active()
 	switch ended := o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime; {
 	case active.StatefulSet == nil:
-		return fmt.Sprintf("nothing serves, for generation %d is gone", active.Number)
+		return fmt.Sprintf("no generation is active, because generation %d is gone", active.Number)
 	case ended && active.idle():
-		return fmt.Sprintf("generation %d is started again", active.Number)
+		return fmt.Sprintf("generation %d is restarting", active.Number)
 	case ended:
-		return fmt.Sprintf("generation %d serves again", active.Number)
+		return fmt.Sprintf("generation %d is active again", active.Number)
 	}
-	return fmt.Sprintf("generation %d goes on to serve", active.Number)
+	return fmt.Sprintf("generation %d stays active", active.Number)
 }
 
 // lastState is before what a rollout that took too long waited for.
-const lastState = "; at the end: "
+const lastState = "; last state: "
 
 // head is the first step that a rollout waits for.
 func head(steps []passage.Step) *passage.Step {

@@ -28,7 +28,7 @@ func TestCondition(t *testing.T) {
 	}{
 		"serving": {
 			scene: seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
-			want:  "True Applied: generation 1 serves what the spec asks for",
+			want:  "True Applied: generation 1 serves the current spec",
 		},
 		"serving, and something is refused": {
 			scene:  seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
@@ -36,35 +36,35 @@ func TestCondition(t *testing.T) {
 		},
 		"serving, and paused": {
 			scene: seeing(t, v1().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
-			want:  "True Applied: generation 1 serves what the spec asks for; it is paused; go on with `fairlead resume mzs mz -n shop`",
+			want:  "True Applied: generation 1 serves the current spec; paused by the annotation fairlead.dev/paused; go on with `fairlead resume mzs mz -n shop`",
 		},
 		"changed, and paused": {
 			scene: seeing(t, v2().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
-			want:  "Unknown Applying: generation 2 waits: it is paused; go on with `fairlead resume mzs mz -n shop`",
+			want:  "Unknown Applying: generation 2 is on hold: paused by the annotation fairlead.dev/paused; go on with `fairlead resume mzs mz -n shop`",
 		},
 		"pods are not ready": {
 			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).unready(2).complete(),
-			want:  "Unknown Applying: generation 2 is made: StatefulSet shop/mza1b2c3d4e5-environmentd-2, 0 of 1 ready",
+			want:  "Unknown Applying: creating generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: 0 of 1 pods ready",
 		},
 		"ready": {
 			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
-			want: "Unknown ReadyToPromote: generation 2 is ready; it is promoted when forcePromote is " + hashOf(t, manual()) +
+			want: "Unknown ReadyToPromote: generation 2 is ready; to promote it, set spec.forcePromote to " + hashOf(t, manual()) +
 				": `fairlead promote mzs mz -n shop`",
 		},
 		"ready, and approved of before it was asked for": {
 			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, manual()))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
-			want: "Unknown ReadyToPromote: generation 2 is ready; forcePromote is " + hashOf(t, manual()) +
-				" since before the rollout, and counts when it is removed and set anew: `fairlead promote mzs mz -n shop`",
+			want: "Unknown ReadyToPromote: generation 2 is ready; spec.forcePromote " + hashOf(t, manual()) +
+				" is older than the rollout and ignored; to promote it, remove spec.forcePromote and set it again: `fairlead promote mzs mz -n shop`",
 		},
 		"ready, and something is refused": {
 			scene:  seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
-			failed: refused, want: "Unknown ReadyToPromote: generation 2 is ready; it is promoted when forcePromote is " + hashOf(t, manual()) +
-				": `fairlead promote mzs mz -n shop`; besides, keep Deployment shop/x: somebody does not want it",
+			failed: refused, want: "Unknown ReadyToPromote: generation 2 is ready; to promote it, set spec.forcePromote to " + hashOf(t, manual()) +
+				": `fairlead promote mzs mz -n shop`; also: keep Deployment shop/x: somebody does not want it",
 		},
 		"pods are not ready, and something is refused": {
 			scene:  seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).unready(2).complete(),
-			failed: refused, want: "Unknown Applying: generation 2 is made: StatefulSet shop/mza1b2c3d4e5-environmentd-2, 0 of 1 ready; " +
-				"besides, keep Deployment shop/x: somebody does not want it",
+			failed: refused, want: "Unknown Applying: creating generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: 0 of 1 pods ready; " +
+				"also: keep Deployment shop/x: somebody does not want it",
 		},
 		"it cannot be made": {
 			scene:  seeing(t, second(v2())).generation(1, v1()).complete(),
@@ -73,7 +73,7 @@ func TestCondition(t *testing.T) {
 		"neither it nor something else can be made": {
 			scene:  seeing(t, second(v2())).generation(1, v1()).complete(),
 			failed: setbacks{stopped.stopped, refused.aside},
-			want:   "False FailedDeploy: apply StatefulSet shop/x: somebody does not want it; besides, keep Deployment shop/x: somebody does not want it",
+			want:   "False FailedDeploy: apply StatefulSet shop/x: somebody does not want it; also: keep Deployment shop/x: somebody does not want it",
 		},
 		"serving, something is refused, and something goes": {
 			scene:  seeing(t, v1().serving(t, 5, v1())).generation(5, v1()).generation(2, v2()).going(2).complete(),
@@ -81,93 +81,93 @@ func TestCondition(t *testing.T) {
 		},
 		"promoting": {
 			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
-			want:  "Unknown Promoting: generation 2 takes over: StatefulSet shop/mza1b2c3d4e5-environmentd-2, it takes over",
+			want:  "Unknown Promoting: promoting generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: environmentd is taking over leadership",
 		},
 		"promoting, and something is refused": {
 			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
-			failed: refused, want: "Unknown Promoting: generation 2 takes over: StatefulSet shop/mza1b2c3d4e5-environmentd-2, it takes over; " +
-				"besides, keep Deployment shop/x: somebody does not want it",
+			failed: refused, want: "Unknown Promoting: promoting generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: environmentd is taking over leadership; " +
+				"also: keep Deployment shop/x: somebody does not want it",
 		},
 		"promoting, and being asked in vain": {
 			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
-			failed: asked, want: "Unknown Promoting: generation 2 takes over: environmentd refuses: not today",
+			failed: asked, want: "Unknown Promoting: promoting generation 2: environmentd refuses: not today",
 		},
 		"being asked in vain": {
 			scene:  seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
-			failed: asked, want: "Unknown Applying: generation 2 is made: environmentd refuses: not today",
+			failed: asked, want: "Unknown Applying: creating generation 2: environmentd refuses: not today",
 		},
 		"too late": {
 			scene: seeing(t, second(v2().timeout("1s"))).generation(1, v1()).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again",
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID",
 		},
 		"too late, and environmentd did not answer": {
-			scene: seeing(t, second(v2().timeout("1s")).waiting("StatefulSet shop/x, environmentd does not answer: the connection is refused")).generation(1, v1()).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; " +
-				"at the end: StatefulSet shop/x, environmentd does not answer: the connection is refused",
+			scene: seeing(t, second(v2().timeout("1s")).waiting("StatefulSet shop/x: environmentd does not answer: connection refused")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; " +
+				"last state: StatefulSet shop/x: environmentd does not answer: connection refused",
 		},
 		"too late, and told before": {
-			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x, 0 of 1 ready")).generation(1, v1()).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: StatefulSet shop/x, 0 of 1 ready",
+			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x: 0 of 1 pods ready")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; last state: StatefulSet shop/x: 0 of 1 pods ready",
 		},
 		"too late, told before, and paused": {
-			scene: seeing(t, second(v2().timeout("1s")).annotate(fairlead.AnnotationPaused, "true").told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x, 0 of 1 ready")).generation(1, v1()).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; " +
-				"it is paused; go on with `fairlead resume mzs mz -n shop`; at the end: StatefulSet shop/x, 0 of 1 ready",
+			scene: seeing(t, second(v2().timeout("1s")).annotate(fairlead.AnnotationPaused, "true").told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x: 0 of 1 pods ready")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; " +
+				"paused by the annotation fairlead.dev/paused; go on with `fairlead resume mzs mz -n shop`; last state: StatefulSet shop/x: 0 of 1 pods ready",
 		},
 		"too late, because nobody promoted it": {
-			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonReadyToPromote).waiting("it was ready, and nobody had promoted it")).generation(1, v1()).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: it was ready, and nobody had promoted it",
+			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonReadyToPromote).waiting("ready, and not promoted")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; last state: ready, and not promoted",
 		},
 		"too late, because it was paused": {
-			scene: seeing(t, second(v2().timeout("1s")).waiting("it was paused")).generation(1, v1()).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: it was paused",
+			scene: seeing(t, second(v2().timeout("1s")).waiting("paused")).generation(1, v1()).complete(),
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; last state: paused",
 		},
 		"too late, because it could not be made": {
 			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonFailedDeploy).waiting("apply StatefulSet shop/x: somebody does not want it")).generation(1, v1()).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 goes on to serve; change the spec, or set forceRollout to a new UUID to try it again; at the end: apply StatefulSet shop/x: somebody does not want it",
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; last state: apply StatefulSet shop/x: somebody does not want it",
 		},
 		"too late, and what served is not ready yet": {
 			scene: seeing(t, second(v2().timeout("1s").strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))).generation(1, v1()).unready(1).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 is started again; change the spec, or set forceRollout to a new UUID to try it again",
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 is restarting; to try again, change the spec or set spec.forceRollout to a new UUID",
 		},
 		"too late, and what served does so again": {
 			scene: seeing(t, second(v2().timeout("1s").strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))).generation(1, v1()).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"generation 1 serves again; change the spec, or set forceRollout to a new UUID to try it again",
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"generation 1 is active again; to try again, change the spec or set spec.forceRollout to a new UUID",
 		},
 		"too late, and nothing is left of what served": {
 			scene: seeing(t, second(v2().timeout("1s"))).complete(),
-			want: "False RolloutTimeout: generation 2 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"nothing serves, for generation 1 is gone; change the spec, or set forceRollout to a new UUID to try it again",
+			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"no generation is active, because generation 1 is gone; to try again, change the spec or set spec.forceRollout to a new UUID",
 		},
 		"too late, the first time": {
 			scene: seeing(t, v1().timeout("1s").identified().requested(t, v1().timeout("1s"), 0)),
-			want: "False RolloutTimeout: generation 1 was not ready to be promoted within 1s of 2026-01-01T00:00:00Z, and is removed; " +
-				"change the spec, or set forceRollout to a new UUID to try it again",
+			want: "False RolloutTimeout: generation 1 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
+				"to try again, change the spec or set spec.forceRollout to a new UUID",
 		},
 		"taken back": {
 			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).generation(2, v2()).going(2).complete(),
-			want:  "Unknown Applying: generation 1 goes on to serve, and generation 2 is taken back: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is going",
+			want:  "Unknown Applying: generation 1 stays active, removing generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is being deleted",
 		},
 		"taken back, and what served is not ready": {
 			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).unready(1).generation(2, v2()).going(2).complete(),
-			want:  "Unknown Applying: generation 1 is to serve again, and generation 2 is taken back: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is going",
+			want:  "Unknown Applying: restoring generation 1 and removing generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is being deleted",
 		},
 		"taken back, and not ready": {
 			scene: seeing(t, v1().serving(t, 1, v1()).told(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
-			want:  "Unknown Applying: generation 1 is to serve again: StatefulSet shop/mza1b2c3d4e5-environmentd-1, 0 of 1 ready",
+			want:  "Unknown Applying: restoring generation 1: StatefulSet shop/mza1b2c3d4e5-environmentd-1: 0 of 1 pods ready",
 		},
 		"of an unknown hash": {
 			scene: seeing(t, func() maker { m := v1().serving(t, 1, v1()); m.Status.RolloutHashVersion = 99; return m }()).generation(1, v1()).complete(),
-			want: "Unknown Applying: generation 1 serves, and nobody can tell whether the spec has changed: hash Materialize shop/mz: " +
+			want: "Unknown Applying: generation 1 is active; cannot determine whether the spec has changed: hash Materialize shop/mz: " +
 				"status.rolloutHashVersion is 99, and this Fairlead knows [1]: run the Fairlead that wrote it, or a newer one",
 		},
 	}

@@ -180,6 +180,6 @@ func (s scene) hears(status LeaderStatus) scene {
 }
 
 func (s scene) hearsNothing() scene {
-	s.Leader = Answer{Err: errors.New("environmentd does not answer: the connection is refused")}
+	s.Leader = Answer{Err: errors.New("environmentd does not answer: connection refused")}
 	return s
 }

@@ -38,7 +38,7 @@ func (p *planner) set(g *Generation) passage.Object {
 
 // apply is a step unless the object is as it should be.
 func (p *planner) apply(action passage.Action, want, have *unstructured.Unstructured) {
-	reason := passage.Because(CodeMissing, "it is not there")
+	reason := passage.Because(CodeMissing, "does not exist")
 	if have != nil {
 		why := drift(want, have)
 		if why == "" {

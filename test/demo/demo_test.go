@@ -84,11 +84,11 @@ func TestDemoRollout(t *testing.T) {
 	says(t, output,
 		"no rollout: only balancerdReplicas changed",
 		"rollout: generation 2 follows generation 1, because environmentdImageRef changed",
-		"Applied: generation 2 serves what the spec asks for",
+		"Applied: generation 2 serves the current spec",
 		"generation 3 is to serve in place of generation 2",
-		"Applied: generation 3 serves what the spec asks for",
+		"Applied: generation 3 serves the current spec",
 		"goes back to the spec of generation 3, which serves. Generation 4 is removed.",
-		"no rollout: generation 1 serves what the spec asks for",
+		"no rollout: generation 1 serves the current spec",
 	)
 	if end, _, _ := strings.Cut(output[strings.LastIndex(output, "get mzs"):], "\n\n"); strings.Contains(end, "v26.4.0") {
 		t.Errorf("what was aborted is still asked for at the end:\n%s", end)

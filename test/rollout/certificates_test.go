@@ -36,7 +36,7 @@ func TestCertificates(t *testing.T) {
 	e := w.environment(t, func(m *v1alpha2.Materialize) {
 		m.Spec.InternalCertificateSpec = &v1alpha2.CertificateSpec{IssuerRef: &v1alpha2.CertificateIssuerRef{Name: "ca"}}
 	})
-	if c := condition(e.says(t, v1alpha2.ReasonFailedDeploy)); !strings.Contains(c.Message, "cert-manager is not installed: install it, or leave") {
+	if c := condition(e.says(t, v1alpha2.ReasonFailedDeploy)); !strings.Contains(c.Message, "cert-manager is not installed: install cert-manager, or remove") {
 		t.Errorf("it says %s", c.Message)
 	}
 	for verb, code := range map[string]int{"status": 3, "plan": 1} {

@@ -247,7 +247,7 @@ func TestWhatMayNotBeSeen(t *testing.T) {
 	}{
 		"status":              {"looker", []string{"status"}, 0, leftOut},
 		"plan":                {"looker", []string{"plan"}, 0, leftOut},
-		"watch":               {"looker", []string{"watch", "--wait"}, 0, "Applied: generation 1 serves what the spec asks for"},
+		"watch":               {"looker", []string{"watch", "--wait"}, 0, "Applied: generation 1 serves the current spec"},
 		"plan for a manifest": {"looker", []string{"plan", "-f", path}, 1, "which takes the permission to patch"},
 		"nothing to be seen":  {"stranger", []string{"status"}, 1, `User "stranger" cannot list resource "configmaps"`},
 		"nothing to watch":    {"stranger", []string{"watch"}, 1, `User "stranger" cannot list resource "configmaps"`},

@@ -80,7 +80,7 @@ func nothingToDo(t *testing.T, w *world, config *rest.Config) {
 	}
 	waiting.edit(t, image("v2"), strategy(v1alpha2.RolloutManuallyPromote))
 	late.edit(t, image("v2"))
-	late.meets(t, tells(v1alpha2.ReasonApplying, "it has yet to catch up"))
+	late.meets(t, tells(v1alpha2.ReasonApplying, "environmentd has not caught up yet"))
 	late.lateBy(t, 25*time.Hour)
 	waiting.says(t, v1alpha2.ReasonReadyToPromote)
 	late.says(t, v1alpha2.ReasonRolloutTimeout)

@@ -29,7 +29,7 @@ func (w *world) catchingUp(t testing.TB, also ...func(*v1alpha2.Materialize)) *e
 	e := w.deployed(t, also...)
 	e.daemon(2).Behave(environmentd.Manner{CatchesUp: true})
 	e.edit(t, image("v2"))
-	e.meets(t, tells(v1alpha2.ReasonApplying, "it has yet to catch up"))
+	e.meets(t, tells(v1alpha2.ReasonApplying, "environmentd has not caught up yet"))
 	return e
 }
 
@@ -122,11 +122,11 @@ func TestManuallyPromote(t *testing.T) {
 		t.Error(diff)
 	}
 	e.recorded(t,
-		"RolloutRequested: generation 1 is made of materialize/environmentd:v1",
-		"RolloutCompleted: generation 1 serves, with materialize/environmentd:v1",
-		"RolloutRequested: generation 2 is made of materialize/environmentd:v2",
-		"Promoting: generation 2 takes over, and nothing stops that any more",
-		"RolloutCompleted: generation 2 serves, with materialize/environmentd:v2",
+		"RolloutRequested: creating generation 1 with materialize/environmentd:v1",
+		"RolloutCompleted: generation 1 is active with materialize/environmentd:v1",
+		"RolloutRequested: creating generation 2 with materialize/environmentd:v2",
+		"Promoting: promoting generation 2; the promotion cannot be undone",
+		"RolloutCompleted: generation 2 is active with materialize/environmentd:v2",
 	)
 }
 
@@ -176,7 +176,7 @@ func TestTimeout(t *testing.T) {
 	if !m.Status.RolloutRequestedAt.Equal(requested) {
 		t.Error("an edit elsewhere was taken for a request")
 	}
-	if said := condition(m).Message; !strings.HasSuffix(said, e.name(m, 2)+", it has yet to catch up") {
+	if said := condition(m).Message; !strings.HasSuffix(said, e.name(m, 2)+": environmentd has not caught up yet") {
 		t.Errorf("it does not end in what was waited for: %s", said)
 	}
 	wait.Until(t, func(context.Context) error {
@@ -189,7 +189,7 @@ func TestTimeout(t *testing.T) {
 	e.edit(t, func(m *v1alpha2.Materialize) {
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, fairlead.AnnotationPaused, "true")
 	})
-	e.meets(t, tells(v1alpha2.ReasonRolloutTimeout, "it is paused"))
+	e.meets(t, tells(v1alpha2.ReasonRolloutTimeout, "paused by the annotation"))
 	if result := e.command(t, "status"); result.Code != 1 {
 		t.Errorf("paused, status ends with %d: %s", result.Code, result.Stdout)
 	}
@@ -206,7 +206,7 @@ func TestNoTimeoutWhilePromoting(t *testing.T) {
 	e := w.deployed(t)
 	e.daemon(2).Behave(environmentd.Manner{Lingers: true})
 	e.edit(t, image("v2"))
-	e.meets(t, tells(v1alpha2.ReasonPromoting, "it takes over"))
+	e.meets(t, tells(v1alpha2.ReasonPromoting, "environmentd is taking over leadership"))
 	e.lateBy(t, 25*time.Hour)
 	// When the operator has seen this, it has seen that it is late.
 	e.edit(t, func(m *v1alpha2.Materialize) { m.Spec.BalancerdReplicas = ptr.To[int32](2) })

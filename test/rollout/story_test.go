@@ -78,7 +78,7 @@ func TestStoryRollout(t *testing.T) {
 	if first.Status.LastCompletedRolloutHash == "" || first.Status.LastCompletedRolloutHash != first.Status.RequestedRolloutHash {
 		t.Errorf("hashes: %+v", first.Status)
 	}
-	expect(0, "there is nothing to promote: generation 1 serves what the spec asks for", "promote", "--yes")
+	expect(0, "there is nothing to promote: generation 1 serves the current spec", "promote", "--yes")
 	expect(0, "no rollout is in progress", "abort", "--yes")
 
 	// One more balancerd needs no rollout.
@@ -112,7 +112,7 @@ func TestStoryRollout(t *testing.T) {
 	e.daemon(2).Behave(environmentd.Manner{CatchesUp: true})
 	untouched := e.watch(t)
 	e.apply(t, e.sample(t, "upgrade.yaml"))
-	e.meets(t, tells(v1alpha2.ReasonApplying, "it has yet to catch up"))
+	e.meets(t, tells(v1alpha2.ReasonApplying, "environmentd has not caught up yet"))
 	followed := e.begin(t, "watch", "--wait")
 	shows(t, followed, "environmentd of generation 2: Initializing\n")
 	untouched.check(t)
@@ -122,7 +122,7 @@ func TestStoryRollout(t *testing.T) {
 		"Materialize " + e.namespace + "/production to generation 2: InProgress\n",
 		"Pod " + e.namespace + "/" + e.name(first, 2) + "-0: Running, ready\n",
 		"To go back to what serves: fairlead abort mzs production -n " + e.namespace + "\n",
-		"Applied: generation 2 serves what the spec asks for\n",
+		"Applied: generation 2 serves the current spec\n",
 	} {
 		if !strings.Contains(result.Stdout, line) {
 			t.Errorf("nowhere is %q:\n%s", line, result.Stdout)
@@ -155,7 +155,7 @@ func TestStoryRollout(t *testing.T) {
 	expect(2, "there is no terminal to ask at: give --yes", "promote")
 	untouched.check(t)
 	expect(0, "generation 3 is to serve in place of generation 2", "promote", "--yes")
-	expect(0, "Applied: generation 3 serves what the spec asks for", "watch", "--wait")
+	expect(0, "Applied: generation 3 serves the current spec", "watch", "--wait")
 	e.serves(t, 3, "v26.3.0")
 	untouched.check(t)
 	expect(0, "there is nothing to promote", "promote", "--yes")
@@ -188,7 +188,7 @@ func TestStoryDifficultEnvironmentd(t *testing.T) {
 	next.Behave(environmentd.Manner{Resets: true})
 	untouched := e.watch(t)
 	e.edit(t, image("v2"))
-	e.meets(t, tells(v1alpha2.ReasonApplying, "environmentd does not answer: the connection breaks"))
+	e.meets(t, tells(v1alpha2.ReasonApplying, "environmentd does not answer: connection reset"))
 	next.Behave(environmentd.Manner{Holds: "status"})
 	e.meets(t, holds(2, "status", 1))
 	w.deployed(t)
@@ -196,7 +196,7 @@ func TestStoryDifficultEnvironmentd(t *testing.T) {
 	next.Behave(environmentd.Manner{Refuses: "not on a Friday"})
 	e.meets(t, tells(v1alpha2.ReasonPromoting, "environmentd refuses: not on a Friday"), asked(2, 2))
 	next.Behave(environmentd.Manner{Lingers: true})
-	e.meets(t, tells(v1alpha2.ReasonPromoting, "it takes over"))
+	e.meets(t, tells(v1alpha2.ReasonPromoting, "environmentd is taking over leadership"))
 	forgotten := len(next.Asked())
 	next.Behave(environmentd.Manner{Lingers: true, CatchesUp: true})
 	next.Restart()
@@ -227,7 +227,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 	}
 	unasked.meets(t, holds(2, "promote", 1), tells(v1alpha2.ReasonPromoting, ""))
 	unheard.meets(t, holds(2, "promote", 1), tells(v1alpha2.ReasonPromoting, ""))
-	late.meets(t, tells(v1alpha2.ReasonApplying, "it has yet to catch up"))
+	late.meets(t, tells(v1alpha2.ReasonApplying, "environmentd has not caught up yet"))
 
 	w.operator.Kill()
 	unasked.meets(t, holds(2, "promote", 0))
@@ -248,7 +248,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 	w.restart(t)
 
 	unheard.serves(t, 2, "v2")
-	unasked.meets(t, tells(v1alpha2.ReasonApplying, "it has yet to catch up"))
+	unasked.meets(t, tells(v1alpha2.ReasonApplying, "environmentd has not caught up yet"))
 	if s := unasked.now(t).Status; s.ActiveGeneration != 2 || s.LastCompletedRolloutEnvironmentdImageRef != "materialize/environmentd:v2" {
 		t.Errorf("completed is not what was promoted: %+v", s)
 	}

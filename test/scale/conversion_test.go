@@ -188,7 +188,7 @@ func (h *hub) makeMaterialize(ctx context.Context, namespace, name string) error
 	m.Status.LastCompletedRolloutEnvironmentdImageRef = m.Spec.EnvironmentdImageRef
 	m.Status.Conditions = []metav1.Condition{{
 		Type: v1alpha2.ConditionUpToDate, Status: metav1.ConditionTrue, Reason: string(v1alpha2.ReasonApplied),
-		Message: "generation 1 serves what the spec asks for", ObservedGeneration: m.Generation, LastTransitionTime: now,
+		Message: "generation 1 serves the current spec", ObservedGeneration: m.Generation, LastTransitionTime: now,
 	}}
 	return h.Status().Update(ctx, m)
 }

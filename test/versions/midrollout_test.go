@@ -34,12 +34,12 @@ func midRolloutLegacies() map[string]legacy {
 
 // catchesUp tells whether the operator waits for a generation to catch up.
 func (e *environment) catchesUp(generation int64) func(context.Context) error {
-	return e.messageEnds(generation, "it has yet to catch up")
+	return e.messageEnds(generation, "environmentd has not caught up yet")
 }
 
 // lingers tells whether the operator waits for a generation to take over.
 func (e *environment) lingers(generation int64) func(context.Context) error {
-	return e.messageEnds(generation, "it takes over")
+	return e.messageEnds(generation, "environmentd is taking over leadership")
 }
 
 func (e *environment) messageEnds(generation int64, ending string) func(context.Context) error {
@@ -48,7 +48,7 @@ func (e *environment) messageEnds(generation int64, ending string) func(context.
 		if err != nil {
 			return err
 		}
-		want := fmt.Sprintf("StatefulSet %s/%s, %s", e.namespace, nameOf(m.Status.ResourceID, generation), ending)
+		want := fmt.Sprintf("StatefulSet %s/%s: %s", e.namespace, nameOf(m.Status.ResourceID, generation), ending)
 		if got := condition(m).Message; len(got) < len(want) || got[len(got)-len(want):] != want {
 			return fmt.Errorf("it says %q and not %q", got, want)
 		}
