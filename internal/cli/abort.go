@@ -52,7 +52,7 @@ Of a Mesh, let all consumers go back that were switched over, in batches of the 
 
 // retreat writes back what the generation that serves was made from.
 func retreat(e environment, now time.Time) (edit, error) {
-	s := e.Standing(now)
+	s := e.Summary(now)
 	if done, err := abortable(e.Observed, s); done != "" || err != nil {
 		return edit{done: done}, err
 	}
@@ -67,7 +67,7 @@ func retreat(e environment, now time.Time) (edit, error) {
 }
 
 // abortable tells why there is nothing to take back, or no way to.
-func abortable(o rollout.Observed, s rollout.Standing) (done string, err error) {
+func abortable(o rollout.Observed, s rollout.Summary) (done string, err error) {
 	switch active := s.Active; {
 	case s.Promoting:
 		return "", fmt.Errorf("generation %d takes over already, and nothing stops that any more: "+
@@ -84,7 +84,7 @@ func abortable(o rollout.Observed, s rollout.Standing) (done string, err error) 
 	return "", nil
 }
 
-func printRetreat(w io.Writer, e environment, s rollout.Standing, rolls []hash.Change) {
+func printRetreat(w io.Writer, e environment, s rollout.Summary, rolls []hash.Change) {
 	m := e.Materialize
 	becomes := "which serves"
 	if s.Down {

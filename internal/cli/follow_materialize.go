@@ -32,7 +32,7 @@ func (c *cluster) followMaterialize(ctx context.Context, r resource) (lookout, e
 		return lookout{}, err
 	}
 	kinds, except := []client.Object{&v1alpha2.Materialize{}}, slices.Clone(before.unseen)
-	for _, kind := range append(rollout.Belongings(), podKind) {
+	for _, kind := range append(rollout.OwnedKinds(), podKind) {
 		if _, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
 			except = append(except, kind)
 		}

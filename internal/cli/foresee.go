@@ -11,7 +11,7 @@ import (
 
 // hasCertManager tells whether Certificates can be made, as far as anybody can tell.
 func (c *cluster) hasCertManager() bool {
-	for _, kind := range rollout.Belongings() {
+	for _, kind := range rollout.OwnedKinds() {
 		if !rollout.IsCertificate(kind) {
 			continue
 		}

@@ -33,7 +33,7 @@ func accountOfMaterialize(ctx context.Context, reader client.Reader, key client.
 	err := reader.Get(ctx, key, m)
 	if q.Proposed != nil && apierrors.IsNotFound(err) {
 		e := environment{}
-		if e.Observed, err = (rollout.Observed{}).Proposing(q.Proposed); err != nil {
+		if e.Observed, err = (rollout.Observed{}).WithSpec(q.Proposed); err != nil {
 			return account{}, err
 		}
 		return e.tell(nil, time.Now())
@@ -60,7 +60,7 @@ func observe(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize)
 func lookAt(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, except []schema.GroupVersionKind) (environment, error) {
 	var e environment
 	var err error
-	if e.Observed, err = rollout.Observe(ctx, m, rollout.NewReader(reader, except...), rollout.Heard(m)); err != nil {
+	if e.Observed, err = rollout.Observe(ctx, m, rollout.NewReader(reader, except...), rollout.RecordedAnswers(m)); err != nil {
 		return e, err
 	}
 	if m.Status.ResourceID != "" && !slices.Contains(except, podKind) {
@@ -73,7 +73,7 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // rolling tells whether another generation is to serve.
 func (e environment) rolling() bool {
-	s := e.Standing(time.Time{})
+	s := e.Summary(time.Time{})
 	return s.Promoting || e.Hash != s.Completed
 }
 
@@ -125,7 +125,7 @@ func (e environment) tell(proposed *v1alpha2.Materialize, now time.Time) (accoun
 	after := e.Observed
 	if proposed != nil {
 		var err error
-		if after, err = e.Proposing(proposed); err != nil {
+		if after, err = e.WithSpec(proposed); err != nil {
 			return account{}, err
 		}
 	}
@@ -141,7 +141,7 @@ func (e environment) tell(proposed *v1alpha2.Materialize, now time.Time) (accoun
 	told.Plan.Steps = slices.DeleteFunc(told.Plan.Steps, func(s passage.Step) bool {
 		return slices.Contains(e.unseen, schema.FromAPIVersionAndKind(s.Object.APIVersion, s.Object.Kind))
 	})
-	if len(told.Plan.Steps) == 0 && after.Hash == after.Standing(now).Completed {
+	if len(told.Plan.Steps) == 0 && after.Hash == after.Summary(now).Completed {
 		told.Plan.Steps = []passage.Step{{
 			Object: told.Plan.Subject, Action: rollout.ActionComplete, To: told.Plan.Target, State: passage.Done,
 			Reason: passage.Because(v1alpha2.ReasonApplied, "the active generation serves the current spec"),

@@ -35,7 +35,7 @@ One that was there before the rollout does not count: it is removed first.`,
 
 // promotion sets forcePromote to the hash of the rollout that is there.
 func promotion(e environment, now time.Time) (edit, error) {
-	s := e.Standing(now)
+	s := e.Summary(now)
 	if done, err := promotable(e.Observed, s); done != "" || err != nil {
 		return edit{done: done}, err
 	}
@@ -59,7 +59,7 @@ func promotion(e environment, now time.Time) (edit, error) {
 }
 
 // forget removes a forcePromote from before the rollout, which the operator takes for nobody's word until it was gone.
-func forget(s rollout.Standing) *prelude {
+func forget(s rollout.Summary) *prelude {
 	if !s.Ignored {
 		return nil
 	}
@@ -75,7 +75,7 @@ func forget(s rollout.Standing) *prelude {
 }
 
 // promotable tells why there is nothing to promote: because that is so already, or because it cannot be.
-func promotable(o rollout.Observed, s rollout.Standing) (done string, err error) {
+func promotable(o rollout.Observed, s rollout.Summary) (done string, err error) {
 	next := s.Next.Number
 	switch {
 	case s.Promoting:
@@ -96,7 +96,7 @@ func promotable(o rollout.Observed, s rollout.Standing) (done string, err error)
 	return "", nil
 }
 
-func printPromotion(w io.Writer, e environment, s rollout.Standing, now time.Time) {
+func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time) {
 	m, next := e.Materialize, s.Next.Number
 	inPlace := ""
 	if s.Active != nil {

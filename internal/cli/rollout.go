@@ -53,7 +53,7 @@ type podStatus struct {
 
 // status at the time now.
 func (e environment) status(now time.Time) *rolloutStatus {
-	m, s := e.Materialize, e.Standing(now)
+	m, s := e.Materialize, e.Summary(now)
 	r := &rolloutStatus{
 		Active: m.Status.ActiveGeneration, ActiveImage: m.Status.LastCompletedRolloutEnvironmentdImageRef,
 		Down: s.Down, Deleting: !m.DeletionTimestamp.IsZero(), expired: s.Expired, Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
@@ -87,7 +87,7 @@ func leaderOf(answer rollout.Answer) string {
 }
 
 // advice is what a person could do about a rollout.
-func (e environment) advice(r *rolloutStatus, s rollout.Standing) []string {
+func (e environment) advice(r *rolloutStatus, s rollout.Summary) []string {
 	command := func(verb string) string {
 		return fmt.Sprintf("fairlead %s mzs %s -n %s", verb, e.Materialize.Name, e.Materialize.Namespace)
 	}

@@ -37,14 +37,14 @@ func verdictOf(o rollout.Observed, proposed *v1alpha2.Materialize, now time.Time
 	if proposed != nil {
 		m = proposed
 		var err error
-		if to, err = o.Proposing(proposed); err != nil {
+		if to, err = o.WithSpec(proposed); err != nil {
 			return &verdict{Verdict: "nobody can tell: " + err.Error(), Changes: []change{}, proposed: true}
 		}
 	}
 	if to.UnknownHash != nil {
 		return &verdict{Verdict: "nobody can tell: " + to.UnknownHash.Error(), Changes: []change{}, proposed: proposed != nil}
 	}
-	s := to.Standing(now)
+	s := to.Summary(now)
 	serves, reached := s.Active, s.Completed
 	if s.Promoting {
 		serves, reached = s.Next, s.Requested
@@ -97,7 +97,7 @@ func (v *verdict) add(changes []hash.Change, rollsOut bool) {
 	}
 }
 
-func (v *verdict) sentence(from, to rollout.Observed, s rollout.Standing) string {
+func (v *verdict) sentence(from, to rollout.Observed, s rollout.Summary) string {
 	next := s.Next.Number
 	underway := from.Hash != s.Completed
 	made := from.Generations[next] != nil

@@ -23,44 +23,44 @@ type attempt struct {
 }
 
 // advance carries out all that can be done without waiting, with a new plan after each step, and returns what is left.
-func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observed, decision, setbacks) {
+func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observed, decision, applyErrors) {
 	log := ctrl.LoggerFrom(ctx)
 	tried := map[attempt]bool{}
-	var failed setbacks
+	var failed applyErrors
 	for {
 		var o Observed
-		if o, failed.stopped = r.observe(ctx, key); failed.stopped != nil {
+		if o, failed.blocking = r.observe(ctx, key); failed.blocking != nil {
 			return o, decision{}, failed
 		}
 		d := decide(o, r.now())
 		if d.Hold != nil {
-			return o, d, setbacks{}
+			return o, d, applyErrors{}
 		}
-		start := startable(untried(d.Steps, tried))
+		start := startable(markAttempted(d.Steps, tried))
 		if len(start) == 0 {
-			failed.stopped = d.unplannable
-			if d.unkept != nil {
-				failed.aside = append(failed.aside, d.unkept)
+			failed.blocking = d.specErr
+			if d.sharedSpecErr != nil {
+				failed.tolerated = append(failed.tolerated, d.sharedSpecErr)
 			}
 			return o, d, failed
 		}
-		if failed.stopped = r.seen.check(ctx, o.Materialize); failed.stopped != nil {
+		if failed.blocking = r.freshness.check(ctx, o.Materialize); failed.blocking != nil {
 			return o, d, failed
 		}
 		for _, step := range start {
 			tried[attempt{step.Object, step.Action}] = true
-			err := r.carryOut(ctx, o, d, step)
+			err := r.execute(ctx, o, d, step)
 			switch {
 			case err == nil:
-			case !aside(step.Action), apierrors.IsConflict(err):
-				failed.stopped = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
+			case !isTolerated(step.Action), apierrors.IsConflict(err):
+				failed.blocking = fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
 				return o, d, failed
 			default:
 				log.Info("step failed, retrying; the rollout continues without it", "action", step.Action, "object", step.Object.String(), "error", err.Error())
-				if !worthTelling(err) {
+				if !isReportable(err) {
 					err = transient{err}
 				}
-				failed.aside = append(failed.aside, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
+				failed.tolerated = append(failed.tolerated, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
 				continue
 			}
 			log.Info("applied a step", "action", step.Action, "object", step.Object.String(),
@@ -70,7 +70,7 @@ func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observe
 }
 
 // untried takes what was tried for being underway: once in a while is enough.
-func untried(steps []passage.Step, tried map[attempt]bool) []passage.Step {
+func markAttempted(steps []passage.Step, tried map[attempt]bool) []passage.Step {
 	left := make([]passage.Step, len(steps))
 	for i, step := range steps {
 		if step.State == passage.Pending && tried[attempt{step.Object, step.Action}] {
@@ -81,53 +81,53 @@ func untried(steps []passage.Step, tried map[attempt]bool) []passage.Step {
 	return left
 }
 
-func (r *reconciler) carryOut(ctx context.Context, o Observed, d decision, step passage.Step) error {
+func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step passage.Step) error {
 	next := o.next().address(o.Materialize)
 	switch step.Action {
 	case ActionKeep, ActionApply, ActionSwitch:
-		return r.apply(ctx, d.wanted[step.Object])
+		return r.apply(ctx, d.desired[step.Object])
 	case ActionRemove, ActionDrop:
 		return r.remove(ctx, o, step.Object)
 	case ActionSkipCatchup:
-		return heard(r.leaders.SkipCatchup(ctx, next))
+		return asEnvironmentdError(r.leaders.SkipCatchup(ctx, next))
 	case ActionPromote:
-		return heard(r.leaders.Promote(ctx, next))
+		return asEnvironmentdError(r.leaders.Promote(ctx, next))
 	case ActionCommit:
 		if o.forced() {
 			// It says no where there is nothing to skip.
 			if err := r.leaders.SkipCatchup(ctx, next); err != nil && !errors.As(err, new(refusal)) {
-				return heard(err)
+				return asEnvironmentdError(err)
 			}
 		}
 	}
-	return r.write(ctx, o, after(o, step.Action, r.newID, r.now()))
+	return r.write(ctx, o, statusAfter(o, step.Action, r.newID, r.now()))
 }
 
 func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured) error {
 	if want.GroupVersionKind() == kindCertificate {
-		if err := r.certificates.serve(ctx); err != nil {
+		if err := r.certificates.watchCertificates(ctx); err != nil {
 			if notInstalled(err) {
 				return noCertManager{want.GetName()}
 			}
 			return err
 		}
 	}
-	err := r.take(ctx, want)
+	err := r.serverSideApply(ctx, want)
 	if want.GroupVersionKind() != kindDeployment || !apierrors.IsInvalid(err) {
 		return err
 	}
 	// Somebody else may have made it, with a selector of theirs.
-	have := objectOf(kindDeployment)
+	have := newUnstructured(kindDeployment)
 	if r.live.Get(ctx, client.ObjectKeyFromObject(want), have) != nil {
 		return err
 	}
-	if inherited := inherit(want, have); inherited != want {
-		return r.take(ctx, inherited)
+	if inherited := keepSelector(want, have); inherited != want {
+		return r.serverSideApply(ctx, inherited)
 	}
 	return err
 }
 
-func (r *reconciler) take(ctx context.Context, want *unstructured.Unstructured) error {
+func (r *reconciler) serverSideApply(ctx context.Context, want *unstructured.Unstructured) error {
 	writer := r.objects
 	if want.GetLabels()[v1alpha2.LabelResourceID] == "" {
 		// The cache never hears of it.
@@ -147,7 +147,7 @@ func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object)
 	if have := o.find(key); have != nil {
 		object.SetUID(have.GetUID())
 	}
-	if stray := o.stray(key); stray != nil {
+	if stray := o.findUnlabelled(key); stray != nil {
 		// The cache never hears of it.
 		object.SetUID(stray.GetUID())
 		writer = r.live
@@ -162,7 +162,7 @@ func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object)
 
 // find is an object that belongs to the environment, nil if there is none of that name.
 func (o Observed) find(key passage.Object) *unstructured.Unstructured {
-	if object := o.Fixtures[key]; object != nil {
+	if object := o.SharedObjects[key]; object != nil {
 		return object
 	}
 	for _, g := range o.Generations {
@@ -174,9 +174,9 @@ func (o Observed) find(key passage.Object) *unstructured.Unstructured {
 }
 
 // stray is an object without a label, nil if there is none of that name.
-func (o Observed) stray(key passage.Object) *unstructured.Unstructured {
+func (o Observed) findUnlabelled(key passage.Object) *unstructured.Unstructured {
 	for _, g := range o.Generations {
-		for _, object := range g.Strays {
+		for _, object := range g.Unlabelled {
 			if identity(object) == key {
 				return object
 			}

@@ -96,7 +96,7 @@ func (b maker) requested(t testing.TB, spec maker, second int) maker {
 
 func (b maker) told(reason v1alpha2.Reason) maker {
 	meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
-		Type: v1alpha2.ConditionUpToDate, Status: statuses[reason], Reason: string(reason), LastTransitionTime: metav1.NewTime(epoch),
+		Type: v1alpha2.ConditionUpToDate, Status: conditionStatuses[reason], Reason: string(reason), LastTransitionTime: metav1.NewTime(epoch),
 	})
 	return b
 }

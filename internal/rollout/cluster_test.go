@@ -74,7 +74,7 @@ func newCluster(t testing.TB) *cluster {
 	c := &cluster{
 		t: t, now: epoch, m: makeMaterialize().Materialize,
 		objects: map[passage.Object]*unstructured.Unstructured{}, daemons: map[types.UID]*daemon{},
-		starts: 10 * time.Second, catchesUp: 20 * time.Second, hashes: known,
+		starts: 10 * time.Second, catchesUp: 20 * time.Second, hashes: hashAlgorithms,
 		tell: func(string, ...any) {},
 	}
 	c.m.ResourceVersion = c.nextVersion()
@@ -263,7 +263,7 @@ func (a *api) Owned(_ context.Context, m *v1alpha2.Materialize) ([]*unstructured
 	var all []*unstructured.Unstructured
 	for _, key := range slices.SortedFunc(maps.Keys(a.objects), func(x, y passage.Object) int { return cmp.Compare(x.String(), y.String()) }) {
 		labelled := a.objects[key].GetLabels()[v1alpha2.LabelResourceID] != ""
-		if owner := owner(a.objects[key]); labelled && owner != nil && owner.UID == m.UID {
+		if owner := ownerOf(a.objects[key]); labelled && owner != nil && owner.UID == m.UID {
 			all = append(all, a.objects[key].DeepCopy())
 		}
 	}

@@ -44,34 +44,34 @@ const Name = v1alpha2.PassageRollout
 func Caches() []client.Object { return []client.Object{&v1alpha2.Materialize{}} }
 
 // atOnce is how many environments are looked at at the same time: one that is slow to answer keeps no other waiting.
-const atOnce = 16
+const maxConcurrentReconciles = 16
 
 // Setup adds the passage to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
-	leaders, err := newEnvironmentds(options)
+	leaders, err := newEnvironmentdClient(options)
 	if err != nil {
 		return err
 	}
-	own, err := ownWritesFirst(mgr, mgr.GetCache())
+	own, err := newReadYourWritesClient(mgr, mgr.GetCache())
 	if err != nil {
 		return err
 	}
-	belongings, err := newBelongings(mgr)
+	belongings, err := newOwnedObjects(mgr)
 	if err != nil {
 		return err
 	}
 	r := &reconciler{
 		client: own, objects: belongings.client, live: mgr.GetClient(), certificates: belongings, leaders: leaders,
-		reader:   objectReader{objects: belongings.client, live: mgr.GetAPIReader(), kinds: belongings.known},
-		hashes:   known,
+		reader:   cacheReader{objects: belongings.client, live: mgr.GetAPIReader(), kinds: belongings.cachedKinds},
+		hashes:   hashAlgorithms,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1alpha2.PassageRollout),
-		now:      time.Now, newID: newResourceID, meters: newMeters(),
-		seen: &acquaintance{live: mgr.GetAPIReader()},
+		now:      time.Now, newID: newResourceID, metrics: newRolloutMetrics(),
+		freshness: &freshnessCheck{live: mgr.GetAPIReader()},
 	}
 	log := mgr.GetLogger()
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("rollout").
-		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, RateLimiter: retries()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles, RateLimiter: newRateLimiter()}).
 		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
 			if request == nil {
 				return log.V(1).WithValues("controller", "rollout")
@@ -83,12 +83,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("watch Materializes: %w", err)
 	}
-	return belongings.watch(c)
+	return belongings.watchAll(c)
 }
 
 // retries is how soon the queue tries again what nobody was told of.
-func retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry)
+func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, maxRetryDelay)
 }
 
 type reconciler struct {
@@ -97,59 +97,59 @@ type reconciler struct {
 	objects      client.Client
 	live         client.Client
 	reader       Reader
-	certificates certificateKind
-	leaders      leaders
+	certificates certificateWatcher
+	leaders      leaderClient
 	hashes       algorithms
 	recorder     events.EventRecorder
 	now          func() time.Time
 	newID        func() string
-	meters       *meters
-	patience     patience
-	seen         *acquaintance
+	metrics      *rolloutMetrics
+	backoff      failureBackoff
+	freshness    *freshnessCheck
 }
 
-type leaders interface {
-	Leaders
+type leaderClient interface {
+	LeaderReader
 	Promote(context.Context, Address) error
 	SkipCatchup(context.Context, Address) error
 }
 
 // certificateKind makes cert-manager's kind usable, if it is there.
-type certificateKind interface {
-	serve(context.Context) error
+type certificateWatcher interface {
+	watchCertificates(context.Context) error
 }
 
 // Reconcile observes, plans, applies and reports one environment.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	o, d, failed := r.advance(ctx, request.NamespacedName)
-	switch stopped := failed.stopped; {
+	switch stopped := failed.blocking; {
 	case o.Materialize == nil && apierrors.IsNotFound(stopped):
-		r.meters.forget(request.NamespacedName)
-		r.seen.forget(request.NamespacedName)
-		r.patience.after(request.NamespacedName, false)
+		r.metrics.forget(request.NamespacedName)
+		r.freshness.forget(request.NamespacedName)
+		r.backoff.next(request.NamespacedName, false)
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(stopped):
 		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
-	case stopped != nil && (o.Materialize == nil || !worthTelling(stopped)):
+		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
+	case stopped != nil && (o.Materialize == nil || !isReportable(stopped)):
 		return ctrl.Result{}, stopped
 	case !o.Materialize.DeletionTimestamp.IsZero():
 		// What belongs to it goes with it.
 		return ctrl.Result{}, nil
 	}
 	tell := failed
-	if !r.patience.worn(request.NamespacedName) {
-		tell = failed.lasting()
+	if !r.backoff.isPersistent(request.NamespacedName) {
+		tell = failed.withoutTransient()
 	}
 	if err := r.report(ctx, o, d, tell); apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	} else if err != nil {
-		return ctrl.Result{}, errors.Join(failed.stopped, err)
+		return ctrl.Result{}, errors.Join(failed.blocking, err)
 	}
-	if failed.stopped != nil {
-		ctrl.LoggerFrom(ctx).Info("step failed, retrying", "error", failed.stopped.Error())
+	if failed.blocking != nil {
+		ctrl.LoggerFrom(ctx).Info("step failed, retrying", "error", failed.blocking.Error())
 	}
-	return ctrl.Result{RequeueAfter: r.lookAgain(request, o, d, failed)}, nil
+	return ctrl.Result{RequeueAfter: r.requeueAfter(request, o, d, failed)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observed, error) {
@@ -161,23 +161,23 @@ func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observe
 }
 
 // lookAgain is when time alone may change the plan, or environmentd is asked again.
-func (r *reconciler) lookAgain(request ctrl.Request, o Observed, d decision, failed setbacks) time.Duration {
-	pause := r.patience.after(request.NamespacedName, failed.any() || o.Leader.Err != nil)
+func (r *reconciler) requeueAfter(request ctrl.Request, o Observed, d decision, failed applyErrors) time.Duration {
+	pause := r.backoff.next(request.NamespacedName, failed.any() || o.Leader.Err != nil)
 	if o.promoting() {
-		pause = min(pause, promotingPause)
+		pause = min(pause, maxPromotingInterval)
 	}
 	var next time.Duration
-	step := head(d.Steps)
+	step := firstOpenStep(d.Steps)
 	switch {
 	case failed.any(), o.Leader.Err != nil:
 		next = pause
 	case d.Hold != nil:
 		return 0
-	case step != nil && (step.Action == ActionRemove || step.State == passage.Running) && o.stray(step.Object) != nil:
+	case step != nil && (step.Action == ActionRemove || step.State == passage.Running) && o.findUnlabelled(step.Object) != nil:
 		// Nobody tells when that is gone.
 		next = pause
 	case step != nil && step.Action == ActionApprove:
-		next = parkedPause
+		next = approvalPollInterval
 	case o.Leader.Status != "":
 		next = pause
 	}

@@ -12,10 +12,10 @@ import (
 
 // drift says why an object has to be applied again, or nothing if it is as it should be. What is not wanted in so many
 // words is for defaults and for others to decide.
-func drift(want, have *unstructured.Unstructured) string {
+func driftReason(want, have *unstructured.Unstructured) string {
 	// What was wanted once and no longer is leaves no trace but this.
 	asBefore := want.GetAnnotations()[v1alpha2.AnnotationApplied] == have.GetAnnotations()[v1alpha2.AnnotationApplied]
-	field := differs("", want.Object, have.Object)
+	field := firstDifference("", want.Object, have.Object)
 	switch {
 	case field != "" && asBefore:
 		return field + " was changed by another client"
@@ -28,7 +28,7 @@ func drift(want, have *unstructured.Unstructured) string {
 }
 
 // differs is the path of the first field in which have does not satisfy want.
-func differs(path string, want, have any) string {
+func firstDifference(path string, want, have any) string {
 	satisfied := want == nil
 	switch want := want.(type) {
 	case nil:
@@ -41,14 +41,14 @@ func differs(path string, want, have any) string {
 			if key == v1alpha2.AnnotationApplied {
 				continue
 			}
-			if field := differs(join(path, key), want[key], has[key]); field != "" {
+			if field := firstDifference(joinPath(path, key), want[key], has[key]); field != "" {
 				return field
 			}
 		}
 	case []any:
 		has, ok := have.([]any)
 		if satisfied = ok || len(want) == 0; ok {
-			return differsInList(path, want, has)
+			return firstListDifference(path, want, has)
 		}
 	default:
 		satisfied = want == have
@@ -61,14 +61,14 @@ func differs(path string, want, have any) string {
 
 // differsInList compares elements by what the API server tells them apart by, so that others can add theirs, or else in
 // their order.
-func differsInList(path string, want, have []any) string {
-	key := keyOf(want)
+func firstListDifference(path string, want, have []any) string {
+	key := listKey(want)
 	if key == "" && len(want) != len(have) {
 		return path
 	}
 	for i, wanted := range want {
 		if key == "" {
-			if field := differs(fmt.Sprintf("%s[%d]", path, i), wanted, have[i]); field != "" {
+			if field := firstDifference(fmt.Sprintf("%s[%d]", path, i), wanted, have[i]); field != "" {
 				return field
 			}
 			continue
@@ -82,7 +82,7 @@ func differsInList(path string, want, have []any) string {
 		if found < 0 {
 			return at
 		}
-		if field := differs(at, wanted, have[found]); field != "" {
+		if field := firstDifference(at, wanted, have[found]); field != "" {
 			return field
 		}
 	}
@@ -90,7 +90,7 @@ func differsInList(path string, want, have []any) string {
 }
 
 // keyOf is the field that names the elements of a list, if there is one.
-func keyOf(list []any) string {
+func listKey(list []any) string {
 	for _, key := range []string{"name", "mountPath", "uid"} {
 		if len(list) > 0 && !slices.ContainsFunc(list, func(element any) bool {
 			fields, ok := element.(map[string]any)
@@ -102,7 +102,7 @@ func keyOf(list []any) string {
 	return ""
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}

@@ -36,15 +36,15 @@ func isAnswer(s LeaderStatus) bool {
 }
 
 // longestAnswer is more than any answer that makes sense.
-const longestAnswer = 64 << 10
+const maxResponseBytes = 64 << 10
 
 // environmentds asks environmentd, over HTTP, what it is about and to take over.
-type environmentds struct {
+type environmentdClient struct {
 	url  *template.Template
 	http *http.Client
 }
 
-func newEnvironmentds(options Options) (*environmentds, error) {
+func newEnvironmentdClient(options Options) (*environmentdClient, error) {
 	t, err := options.template()
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func newEnvironmentds(options Options) (*environmentds, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	// Inside the cluster there is nothing in between, and a connection that is kept could outlive the pod behind it.
 	transport.Proxy, transport.DisableKeepAlives = nil, true
-	return &environmentds{
+	return &environmentdClient{
 		url: t,
 		http: &http.Client{
 			Timeout: timeout, Transport: transport,
@@ -67,8 +67,8 @@ func newEnvironmentds(options Options) (*environmentds, error) {
 }
 
 // Status asks how far the environmentd at an address is.
-func (e *environmentds) Status(ctx context.Context, at Address) (LeaderStatus, error) {
-	code, body, err := e.ask(ctx, http.MethodGet, at, "/api/leader/status")
+func (e *environmentdClient) Status(ctx context.Context, at Address) (LeaderStatus, error) {
+	code, body, err := e.send(ctx, http.MethodGet, at, "/api/leader/status")
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +76,7 @@ func (e *environmentds) Status(ctx context.Context, at Address) (LeaderStatus, e
 		Status LeaderStatus `json:"status"`
 	}
 	if code != http.StatusOK || json.Unmarshal(body, &answer) != nil || !isAnswer(answer.Status) {
-		return "", strange("/api/leader/status", code)
+		return "", invalidResponse("/api/leader/status", code)
 	}
 	return answer.Status, nil
 }
@@ -97,19 +97,19 @@ func (r refusal) Error() string {
 }
 
 // Promote asks the environmentd at an address to take over. It may be asked again and again.
-func (e *environmentds) Promote(ctx context.Context, at Address) error {
-	return e.demand(ctx, at, "/api/leader/promote")
+func (e *environmentdClient) Promote(ctx context.Context, at Address) error {
+	return e.post(ctx, at, "/api/leader/promote")
 }
 
 // SkipCatchup asks the environmentd at an address not to wait until it has caught up. Not every version can.
-func (e *environmentds) SkipCatchup(ctx context.Context, at Address) error {
-	return e.demand(ctx, at, skipCatchup)
+func (e *environmentdClient) SkipCatchup(ctx context.Context, at Address) error {
+	return e.post(ctx, at, skipCatchup)
 }
 
 const skipCatchup = "/api/leader/skip-catchup"
 
-func (e *environmentds) demand(ctx context.Context, at Address, path string) error {
-	code, body, err := e.ask(ctx, http.MethodPost, at, path)
+func (e *environmentdClient) post(ctx context.Context, at Address, path string) error {
+	code, body, err := e.send(ctx, http.MethodPost, at, path)
 	if err != nil {
 		return err
 	}
@@ -130,10 +130,10 @@ func (e *environmentds) demand(ctx context.Context, at Address, path string) err
 	if code == http.StatusBadRequest && json.Unmarshal(body, &answer) == nil {
 		return refusal{answer.Result.Failure.Message}
 	}
-	return strange(path, code)
+	return invalidResponse(path, code)
 }
 
-func (e *environmentds) ask(ctx context.Context, method string, at Address, path string) (int, []byte, error) {
+func (e *environmentdClient) send(ctx context.Context, method string, at Address, path string) (int, []byte, error) {
 	base, err := baseURL(e.url, at)
 	if err != nil {
 		return 0, nil, err
@@ -144,23 +144,23 @@ func (e *environmentds) ask(ctx context.Context, method string, at Address, path
 	}
 	response, err := e.http.Do(request)
 	if err != nil {
-		return 0, nil, silent(err, e.http.Timeout)
+		return 0, nil, connectionError(err, e.http.Timeout)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
 	if err != nil {
-		return 0, nil, silent(err, e.http.Timeout)
+		return 0, nil, connectionError(err, e.http.Timeout)
 	}
 	return response.StatusCode, body, nil
 }
 
-func strange(path string, code int) error {
+func invalidResponse(path string, code int) error {
 	return noAnswer{fmt.Sprintf("environmentd sends an invalid response to %s (HTTP %d)", path, code)}
 }
 
 // silent puts into words why there is no answer: the same ones each time, for they end up in a status. What Go says has
 // addresses and ports in it that are others with every attempt.
-func silent(err error, timeout time.Duration) error {
+func connectionError(err error, timeout time.Duration) error {
 	var network net.Error
 	var dns *net.DNSError
 	why := "connection failed"

@@ -16,9 +16,9 @@ import (
 var second = Address{Name: "mz", Namespace: "shop", ResourceID: "a1b2c3d4e5", Generation: 2}
 
 // clientOf is one that waits for as long as it takes, unless it has a timeout.
-func clientOf(t *testing.T, url string, timeout ...time.Duration) *environmentds {
+func clientOf(t *testing.T, url string, timeout ...time.Duration) *environmentdClient {
 	t.Helper()
-	e, err := newEnvironmentds(Options{EnvironmentdURL: url, EnvironmentdTimeout: append(timeout, time.Hour)[0]})
+	e, err := newEnvironmentdClient(Options{EnvironmentdURL: url, EnvironmentdTimeout: append(timeout, time.Hour)[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestNoAnswerInTime(t *testing.T) {
 }
 
 func TestDefaultTimeout(t *testing.T) {
-	e, err := newEnvironmentds(Options{})
+	e, err := newEnvironmentdClient(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

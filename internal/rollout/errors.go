@@ -13,21 +13,21 @@ import (
 )
 
 // unheard is what environmentd did not do that it was asked to. It is asked again.
-type unheard struct{ error }
+type environmentdError struct{ error }
 
-func (u unheard) Unwrap() error { return u.error }
+func (u environmentdError) Unwrap() error { return u.error }
 
-func heard(err error) error {
+func asEnvironmentdError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return unheard{err}
+	return environmentdError{err}
 }
 
 // unplannable is what only another spec can help with.
-type unplannable struct{ error }
+type specError struct{ error }
 
-func (u unplannable) Unwrap() error { return u.error }
+func (u specError) Unwrap() error { return u.error }
 
 // transient is what may pass by itself. It is told in the same words each time, for they end up in a status; those of the
 // API server may have addresses and ports in them that are others with every attempt.
@@ -43,38 +43,38 @@ func (t transient) Error() string {
 }
 
 // setbacks are what could not be done: what stopped all that was to follow, and what a rollout goes on without.
-type setbacks struct {
-	stopped error
-	aside   []error
+type applyErrors struct {
+	blocking  error
+	tolerated []error
 }
 
 // lasting leaves out what may have passed by the next time.
-func (s setbacks) lasting() setbacks {
-	lasting := setbacks{stopped: s.stopped}
-	for _, err := range s.aside {
+func (s applyErrors) withoutTransient() applyErrors {
+	lasting := applyErrors{blocking: s.blocking}
+	for _, err := range s.tolerated {
 		if !errors.As(err, new(transient)) {
-			lasting.aside = append(lasting.aside, err)
+			lasting.tolerated = append(lasting.tolerated, err)
 		}
 	}
 	return lasting
 }
 
-func (s setbacks) any() bool { return s.stopped != nil || len(s.aside) > 0 }
+func (s applyErrors) any() bool { return s.blocking != nil || len(s.tolerated) > 0 }
 
 // besides is what a sentence ends with that is about something else.
-const besides = "; also: "
+const also = "; also: "
 
 // besides tells of what a rollout goes on without, at the end of a sentence.
-func (s setbacks) besides() string {
-	if len(s.aside) == 0 {
+func (s applyErrors) suffix() string {
+	if len(s.tolerated) == 0 {
 		return ""
 	}
-	return besides + s.beside()
+	return also + s.toleratedText()
 }
 
-func (s setbacks) beside() string {
+func (s applyErrors) toleratedText() string {
 	var all []string
-	for _, err := range s.aside {
+	for _, err := range s.tolerated {
 		all = append(all, err.Error())
 	}
 	return strings.Join(all, "; ")
@@ -82,50 +82,50 @@ func (s setbacks) beside() string {
 
 // worthTelling holds for what people have to know of: it would be the same if it were tried again at once, and does not
 // pass like the trouble of an API server.
-func worthTelling(err error) bool {
-	return errors.As(err, new(unheard)) || errors.As(err, new(unplannable)) || errors.As(err, new(noCertManager)) ||
+func isReportable(err error) bool {
+	return errors.As(err, new(environmentdError)) || errors.As(err, new(specError)) || errors.As(err, new(noCertManager)) ||
 		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
 const (
 	// pollPause is how long environmentd is left alone while it is waited for.
-	pollPause = time.Second
+	pollInterval = time.Second
 	// parkedPause is how long it is while a person is waited for.
-	parkedPause = 10 * time.Second
+	approvalPollInterval = 10 * time.Second
 	// promotingPause is the longest that it is left alone while it takes over: until users are led to it, nobody serves them.
-	promotingPause = 2 * time.Second
+	maxPromotingInterval = 2 * time.Second
 	// longestPause is how long anything is left alone that has failed again and again.
-	longestPause = 30 * time.Second
+	maxBackoff = 30 * time.Second
 	// longestRetry is how long the queue leaves anything alone. What is promoting must not wait for longer.
-	longestRetry = 5 * time.Second
+	maxRetryDelay = 5 * time.Second
 	// conflictPause lets the cache see what somebody else has just written.
-	conflictPause = 100 * time.Millisecond
+	conflictRequeueDelay = 100 * time.Millisecond
 )
 
 // patience is how long to wait after a failure: longer each time.
-type patience struct {
+type failureBackoff struct {
 	mu     sync.Mutex
 	failed map[types.NamespacedName]int
 }
 
 // worn tells whether something has failed so often in a row that it will hardly pass by itself.
-func (p *patience) worn(key types.NamespacedName) bool {
+func (p *failureBackoff) isPersistent(key types.NamespacedName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed[key] >= 2
 }
 
-func (p *patience) after(key types.NamespacedName, failed bool) time.Duration {
+func (p *failureBackoff) next(key types.NamespacedName, failed bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !failed {
 		delete(p.failed, key)
-		return pollPause
+		return pollInterval
 	}
 	if p.failed == nil {
 		p.failed = map[types.NamespacedName]int{}
 	}
-	pause := min(pollPause<<min(p.failed[key], 10), longestPause)
+	pause := min(pollInterval<<min(p.failed[key], 10), maxBackoff)
 	p.failed[key]++
 	return pause
 }

@@ -12,9 +12,9 @@ import (
 
 // TestRetries: what fails again and again is not forgotten for minutes, for it may be promoting.
 func TestRetries(t *testing.T) {
-	limiter := retries()
+	limiter := newRateLimiter()
 	for range 50 {
-		if after := limiter.When(reconcile.Request{}); after > longestRetry {
+		if after := limiter.When(reconcile.Request{}); after > maxRetryDelay {
 			t.Fatalf("it is tried again after %s", after)
 		}
 	}
@@ -24,18 +24,18 @@ func TestRetries(t *testing.T) {
 func TestLasting(t *testing.T) {
 	stops, refused := errors.New("stops"), errors.New("refused")
 	passes := fmt.Errorf("keep Role shop/x: %w", transient{errors.New("reset")})
-	got := setbacks{stops, []error{passes, refused, passes}}.lasting()
-	if got.stopped != stops || len(got.aside) != 1 || got.aside[0] != refused {
+	got := applyErrors{stops, []error{passes, refused, passes}}.withoutTransient()
+	if got.blocking != stops || len(got.tolerated) != 1 || got.tolerated[0] != refused {
 		t.Errorf("it lasts: %+v", got)
 	}
-	var p patience
+	var p failureBackoff
 	var worn []bool
 	for range 3 {
-		worn = append(worn, p.worn(reconcile.Request{}.NamespacedName))
-		p.after(reconcile.Request{}.NamespacedName, true)
+		worn = append(worn, p.isPersistent(reconcile.Request{}.NamespacedName))
+		p.next(reconcile.Request{}.NamespacedName, true)
 	}
-	p.after(reconcile.Request{}.NamespacedName, false)
-	worn = append(worn, p.worn(reconcile.Request{}.NamespacedName))
+	p.next(reconcile.Request{}.NamespacedName, false)
+	worn = append(worn, p.isPersistent(reconcile.Request{}.NamespacedName))
 	if diff := cmp.Diff([]bool{false, false, true, false}, worn); diff != "" {
 		t.Error(diff)
 	}

@@ -44,7 +44,7 @@ func newRecord(m *v1alpha2.Materialize, hash string, g int64) (Record, error) {
 	set := environmentdSet(m, g)
 	// Two specs can make the same StatefulSet, and are two rollouts all the same.
 	set.Annotations = map[string]string{v1alpha2.AnnotationRolloutHash: hash}
-	configuration, err := configurationOf(kindStatefulSet, set)
+	configuration, err := toUnstructured(kindStatefulSet, set)
 	return Record{kept, configuration}, err
 }
 
@@ -92,11 +92,11 @@ type Generation struct {
 	// Foreign generations were made by somebody else, before Fairlead looked after the environment.
 	Foreign bool
 	// Inherited is the StatefulSet of such a one as it was before Fairlead ended it. Nil: it did not.
-	Inherited *unstructured.Unstructured
+	Backup *unstructured.Unstructured
 	// Objects that belong to it and to the environment.
 	Objects []*unstructured.Unstructured
 	// Strays belong to it without a label to tell: somebody else has made them, or has taken it away.
-	Strays []*unstructured.Unstructured
+	Unlabelled []*unstructured.Unstructured
 }
 
 // rolledOut tells whether all pods of a generation are ready, and of the latest revision of its StatefulSet.
@@ -121,7 +121,7 @@ func (g *Generation) podCount() *v1alpha2.PodCount {
 }
 
 // idle tells whether no pod of a generation can serve, or none will for long.
-func (g *Generation) idle() bool {
+func (g *Generation) isIdle() bool {
 	return g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero() || g.StatefulSet.Status.ReadyReplicas == 0
 }
 
@@ -131,12 +131,12 @@ func (g *Generation) idle() bool {
 func objectsOf(m *v1alpha2.Materialize, g int64, record Record, recorded bool) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	add := func(kind schema.GroupVersionKind, object client.Object) error {
-		configuration, err := configurationOf(kind, object)
+		configuration, err := toUnstructured(kind, object)
 		if err != nil {
 			return err
 		}
 		all = append(all, configuration)
-		return belonging(m, configuration)
+		return setOwner(m, configuration)
 	}
 	if !recorded {
 		configMap, err := record.configMap(m, g)
@@ -153,5 +153,5 @@ func objectsOf(m *v1alpha2.Materialize, g int64, record Record, recorded bool) (
 		}
 	}
 	set := record.StatefulSet.DeepCopy()
-	return append(all, set), belonging(m, set)
+	return append(all, set), setOwner(m, set)
 }

@@ -15,7 +15,7 @@ func (c *cluster) leads(generation int64) bool {
 	return set != nil && c.daemons[set.GetUID()] != nil && c.daemons[set.GetUID()].status == IsLeader
 }
 
-func (c *cluster) promoting() bool { return told(c.m.Status, v1alpha2.ReasonPromoting) }
+func (c *cluster) promoting() bool { return hasReason(c.m.Status, v1alpha2.ReasonPromoting) }
 
 // checkApply: what serves is not touched, and users are not led elsewhere, until the next generation leads.
 func (c *cluster) checkApply(key passage.Object, object *unstructured.Unstructured) {
@@ -48,7 +48,7 @@ func (c *cluster) checkDelete(key passage.Object) {
 
 // checkStatus: what is promoting goes on to the end with the request that it was.
 func (c *cluster) checkStatus(before, now v1alpha2.MaterializeStatus) {
-	if !told(before, v1alpha2.ReasonPromoting) {
+	if !hasReason(before, v1alpha2.ReasonPromoting) {
 		if now.LastCompletedRolloutHash != before.LastCompletedRolloutHash && before.ResourceID != "" && before.RolloutHashVersion == now.RolloutHashVersion {
 			c.t.Errorf("a rollout was completed without being promoted")
 		}
@@ -58,7 +58,7 @@ func (c *cluster) checkStatus(before, now v1alpha2.MaterializeStatus) {
 	if now.RequestedRolloutHash != before.RequestedRolloutHash && !(completed && now.RequestedRolloutHash == now.LastCompletedRolloutHash) {
 		c.t.Errorf("the request moves from %s to %s while promoting", before.RequestedRolloutHash, now.RequestedRolloutHash)
 	}
-	if !told(now, v1alpha2.ReasonPromoting) && !completed {
+	if !hasReason(now, v1alpha2.ReasonPromoting) && !completed {
 		c.t.Errorf("promoting ends without being completed: %+v", now)
 	}
 }

@@ -27,7 +27,7 @@ var (
 func init() { metrics.Registry.MustRegister(rolloutsByOutcome, phaseDuration) }
 
 // meters turns the statuses of each Materialize, one after the other, into metrics.
-type meters struct {
+type rolloutMetrics struct {
 	mu sync.Mutex
 	// phases has since when each is in which. A process that has not seen the beginning does not know.
 	phases map[types.NamespacedName]phase
@@ -38,9 +38,11 @@ type phase struct {
 	since  time.Time
 }
 
-func newMeters() *meters { return &meters{phases: map[types.NamespacedName]phase{}} }
+func newRolloutMetrics() *rolloutMetrics {
+	return &rolloutMetrics{phases: map[types.NamespacedName]phase{}}
+}
 
-func (m *meters) observe(before *v1alpha2.Materialize, status v1alpha2.MaterializeStatus, is v1alpha2.Reason, now time.Time) {
+func (m *rolloutMetrics) observe(before *v1alpha2.Materialize, status v1alpha2.MaterializeStatus, is v1alpha2.Reason, now time.Time) {
 	if outcome := outcomeOf(before.Status, status, is); outcome != "" {
 		rolloutsByOutcome.WithLabelValues(outcome).Inc()
 	}
@@ -51,7 +53,7 @@ func (m *meters) observe(before *v1alpha2.Materialize, status v1alpha2.Materiali
 	if known && was.reason == is {
 		return
 	}
-	if known && statuses[was.reason] == statuses[v1alpha2.ReasonApplying] {
+	if known && conditionStatuses[was.reason] == conditionStatuses[v1alpha2.ReasonApplying] {
 		phaseDuration.WithLabelValues(string(was.reason)).Observe(now.Sub(was.since).Seconds())
 	}
 	m.phases[key] = phase{is, now}
@@ -63,9 +65,9 @@ func outcomeOf(before, status v1alpha2.MaterializeStatus, is v1alpha2.Reason) st
 	switch {
 	case status.ActiveGeneration > before.ActiveGeneration:
 		return "completed"
-	case is == v1alpha2.ReasonRolloutTimeout && !told(before, v1alpha2.ReasonRolloutTimeout):
+	case is == v1alpha2.ReasonRolloutTimeout && !hasReason(before, v1alpha2.ReasonRolloutTimeout):
 		return "timeout"
-	case !open || told(before, v1alpha2.ReasonRolloutTimeout):
+	case !open || hasReason(before, v1alpha2.ReasonRolloutTimeout):
 		return ""
 	case status.RequestedRolloutHash == status.LastCompletedRolloutHash:
 		return "withdrawn"
@@ -75,7 +77,7 @@ func outcomeOf(before, status v1alpha2.MaterializeStatus, is v1alpha2.Reason) st
 	return ""
 }
 
-func told(status v1alpha2.MaterializeStatus, reason v1alpha2.Reason) bool {
+func hasReason(status v1alpha2.MaterializeStatus, reason v1alpha2.Reason) bool {
 	for _, condition := range status.Conditions {
 		if condition.Type == v1alpha2.ConditionUpToDate {
 			return condition.Reason == string(reason)
@@ -84,7 +86,7 @@ func told(status v1alpha2.MaterializeStatus, reason v1alpha2.Reason) bool {
 	return false
 }
 
-func (m *meters) forget(key types.NamespacedName) {
+func (m *rolloutMetrics) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.phases, key)

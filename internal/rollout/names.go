@@ -39,7 +39,7 @@ func (n names) generation(g int64) string {
 	return n.of(appEnvironmentd + "-" + strconv.FormatInt(g, 10))
 }
 
-func (n names) inherited(g int64) string { return n.of("inherited-" + strconv.FormatInt(g, 10)) }
+func (n names) backup(g int64) string { return n.of("inherited-" + strconv.FormatInt(g, 10)) }
 
 func (n names) pubsub(g int64) string { return n.of("persist-pubsub-" + strconv.FormatInt(g, 10)) }
 

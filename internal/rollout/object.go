@@ -17,7 +17,7 @@ import (
 )
 
 // configurationOf is what is applied of an object: all that its type has and nobody else decides.
-func configurationOf(kind schema.GroupVersionKind, object client.Object) (*unstructured.Unstructured, error) {
+func toUnstructured(kind schema.GroupVersionKind, object client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("describe %s %s: %w", kind.Kind, object.GetName(), err)
@@ -30,7 +30,7 @@ func configurationOf(kind schema.GroupVersionKind, object client.Object) (*unstr
 
 // belonging makes a configuration that of an object of an environment: it goes with the environment, and tells what it was
 // applied from, so that what is left out of it later is noticed.
-func belonging(m *v1alpha2.Materialize, object *unstructured.Unstructured) error {
+func setOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error {
 	object.SetNamespace(m.Namespace)
 	// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
 	controller := true

@@ -49,7 +49,7 @@ func TestObjects(t *testing.T) {
 	for name, m := range map[string]maker{"least": makeMaterialize().identified(), "everything": everything()} {
 		t.Run(name, func(t *testing.T) {
 			m.Status.ActiveGeneration = 2
-			shared, err := fixtures(m.Materialize, served{Spec: &m.Spec, Image: m.Spec.EnvironmentdImageRef, Selector: namesOf(m.Materialize).generationLabels(2)})
+			shared, err := sharedObjects(m.Materialize, activeConfig{Spec: &m.Spec, Image: m.Spec.EnvironmentdImageRef, Selector: namesOf(m.Materialize).generationLabels(2)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestObjects(t *testing.T) {
 // checkObject: it goes with the environment, is found by its label, and is in the namespace.
 func checkObject(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
-	if owner := owner(object); owner == nil || owner.UID != testUID {
+	if owner := ownerOf(object); owner == nil || owner.UID != testUID {
 		t.Errorf("%s %s belongs to %v", object.GetKind(), object.GetName(), owner)
 	}
 	if object.GetLabels()[v1alpha2.LabelResourceID] != testID || object.GetNamespace() != "shop" {
@@ -109,7 +109,7 @@ func TestRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := &Generation{Number: 7}
-			if err := g.take(objects[0], known); err != nil {
+			if err := g.add(objects[0], hashAlgorithms); err != nil {
 				t.Fatal(err)
 			}
 			if g.Hash != hashOf(t, m) {
@@ -120,7 +120,7 @@ func TestRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range objects {
-				if why := drift(again[i], objects[i]); why != "" {
+				if why := driftReason(again[i], objects[i]); why != "" {
 					t.Errorf("%s: %s", objects[i].GetName(), why)
 				}
 			}
@@ -137,7 +137,7 @@ func TestUnreadableRecord(t *testing.T) {
 	configMap := s.Generations[1].Objects[0]
 	configMap.Object["data"] = map[string]any{v1alpha2.RecordSpec: "{"}
 	g := &Generation{Number: 1}
-	if err := g.take(configMap, known); err != nil {
+	if err := g.add(configMap, hashAlgorithms); err != nil {
 		t.Fatal(err)
 	}
 	if g.Record != nil || g.Hash != "" {

@@ -29,7 +29,7 @@ type Observed struct {
 	// Generations by their numbers, each with what there is of it.
 	Generations map[int64]*Generation
 	// Fixtures are what all generations share.
-	Fixtures map[passage.Object]*unstructured.Unstructured
+	SharedObjects map[passage.Object]*unstructured.Unstructured
 	// Relabelled are the hashes of the status by today's algorithm, where they are by another one.
 	Relabelled *Hashes
 	// Leader is what the next generation says, if it was worth asking.
@@ -56,7 +56,7 @@ type Reader interface {
 }
 
 // Leaders asks environmentd.
-type Leaders interface {
+type LeaderReader interface {
 	Status(context.Context, Address) (LeaderStatus, error)
 }
 
@@ -68,33 +68,33 @@ type algorithms struct {
 
 func (a algorithms) of(m *v1alpha2.Materialize) (string, error) { return a.with(a.version, m) }
 
-var known = algorithms{hash.Version, hash.With}
+var hashAlgorithms = algorithms{hash.Version, hash.With}
 
 // Observe reads all that there is of an environment, and asks its next generation how far it is.
-func Observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders Leaders) (Observed, error) {
-	return observe(ctx, m, reader, leaders, known)
+func Observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders LeaderReader) (Observed, error) {
+	return observe(ctx, m, reader, leaders, hashAlgorithms)
 }
 
-func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders Leaders, hashes algorithms) (Observed, error) {
-	o := Observed{Materialize: m, Generations: map[int64]*Generation{}, Fixtures: map[passage.Object]*unstructured.Unstructured{}}
+func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders LeaderReader, hashes algorithms) (Observed, error) {
+	o := Observed{Materialize: m, Generations: map[int64]*Generation{}, SharedObjects: map[passage.Object]*unstructured.Unstructured{}}
 	var err error
 	if o.Hash, err = hashes.of(m); err != nil {
 		return o, fmt.Errorf("hash the spec of Materialize %s/%s: %w", m.Namespace, m.Name, err)
 	}
 	if m.Status.ResourceID != "" {
-		if err := o.gather(ctx, reader, hashes); err != nil {
+		if err := o.readObjects(ctx, reader, hashes); err != nil {
 			return o, err
 		}
 	}
 	o.HashVersion = hashes.version
 	o.relabel(hashes)
-	if o.worthAsking() {
+	if o.needsLeaderStatus() {
 		o.Leader.Status, o.Leader.Err = leaders.Status(ctx, o.next().address(m))
 	}
 	return o, nil
 }
 
-func (o *Observed) gather(ctx context.Context, reader Reader, hashes algorithms) error {
+func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes algorithms) error {
 	m := o.Materialize
 	owned, err := reader.Owned(ctx, m)
 	if err != nil {
@@ -103,12 +103,12 @@ func (o *Observed) gather(ctx context.Context, reader Reader, hashes algorithms)
 	for _, object := range owned {
 		number := generationOf(object)
 		if number == 0 {
-			o.Fixtures[identity(object)] = object
+			o.SharedObjects[identity(object)] = object
 			continue
 		}
 		g := o.generation(number)
 		o.Generations[number] = g
-		if err := g.take(object, hashes); err != nil {
+		if err := g.add(object, hashes); err != nil {
 			return err
 		}
 	}
@@ -121,16 +121,16 @@ func (o *Observed) gather(ctx context.Context, reader Reader, hashes algorithms)
 			continue
 		}
 		g := o.generation(number)
-		if err := g.findSet(ctx, m, reader, hashes); err != nil {
+		if err := g.findStatefulSet(ctx, m, reader, hashes); err != nil {
 			return err
 		}
 		// Of what Fairlead has made itself, all is labelled.
 		if len(concerned) > 1 && (g.Foreign || number == m.Status.ActiveGeneration && g.Record == nil) {
-			if err := g.findStrays(ctx, m, reader); err != nil {
+			if err := g.findUnlabelled(ctx, m, reader); err != nil {
 				return err
 			}
 		}
-		if len(g.Strays) > 0 {
+		if len(g.Unlabelled) > 0 {
 			o.Generations[number] = g
 		}
 	}
@@ -139,7 +139,7 @@ func (o *Observed) gather(ctx context.Context, reader Reader, hashes algorithms)
 
 // findSet looks for a StatefulSet that carries no label: to apply over what somebody else has made would change it, and
 // restart its pods.
-func (g *Generation) findSet(ctx context.Context, m *v1alpha2.Materialize, reader Reader, hashes algorithms) error {
+func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materialize, reader Reader, hashes algorithms) error {
 	if g.StatefulSet != nil {
 		return nil
 	}
@@ -147,10 +147,10 @@ func (g *Generation) findSet(ctx context.Context, m *v1alpha2.Materialize, reade
 	if err != nil || set == nil {
 		return err
 	}
-	g.Strays = append(g.Strays, set)
+	g.Unlabelled = append(g.Unlabelled, set)
 	if controller := metav1.GetControllerOf(set); set.GetAnnotations()[v1alpha2.AnnotationRolloutHash] != "" && (controller == nil || controller.UID == m.UID) {
 		// Somebody has taken its label or its owner away, which is put right like any other change.
-		return g.take(set, hashes)
+		return g.add(set, hashes)
 	}
 	g.Foreign, g.StatefulSet = true, &appsv1.StatefulSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(set.Object, g.StatefulSet); err != nil {
@@ -160,7 +160,7 @@ func (g *Generation) findSet(ctx context.Context, m *v1alpha2.Materialize, reade
 }
 
 // findStrays looks for what else somebody made for a generation, to remove it together with that.
-func (g *Generation) findStrays(ctx context.Context, m *v1alpha2.Materialize, reader Reader) error {
+func (g *Generation) findUnlabelled(ctx context.Context, m *v1alpha2.Materialize, reader Reader) error {
 	n := namesOf(m)
 	for _, wanted := range []struct {
 		kind schema.GroupVersionKind
@@ -171,7 +171,7 @@ func (g *Generation) findStrays(ctx context.Context, m *v1alpha2.Materialize, re
 			return err
 		}
 		if object != nil && g.find(identity(object)) == nil && slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == m.UID }) {
-			g.Strays = append(g.Strays, object)
+			g.Unlabelled = append(g.Unlabelled, object)
 		}
 	}
 	return nil
@@ -185,7 +185,7 @@ func (o Observed) generation(number int64) *Generation {
 	return &Generation{Number: number}
 }
 
-func (g *Generation) take(object *unstructured.Unstructured, hashes algorithms) error {
+func (g *Generation) add(object *unstructured.Unstructured, hashes algorithms) error {
 	g.Objects = append(g.Objects, object)
 	var err error
 	switch object.GroupVersionKind() {
@@ -193,8 +193,8 @@ func (g *Generation) take(object *unstructured.Unstructured, hashes algorithms) 
 		if object.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		if inherited := readKeepsake(object); inherited != nil {
-			g.Inherited = inherited
+		if inherited := readStatefulSetBackup(object); inherited != nil {
+			g.Backup = inherited
 			return nil
 		}
 		if g.Record, err = readRecord(object); err != nil {
@@ -260,21 +260,21 @@ func (o *Observed) relabel(hashes algorithms) {
 }
 
 // objectReader reads from a cache of what Fairlead has made, and asks the API server for the rest.
-type objectReader struct {
+type cacheReader struct {
 	objects client.Reader
 	live    client.Reader
 	kinds   func() []schema.GroupVersionKind
 }
 
 // byOwner is the index of objects by the UID of the Materialize that they belong to.
-const byOwner = "owner"
+const ownerIndex = "owner"
 
-func (r objectReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
+func (r cacheReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, kind := range r.kinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.objects.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{byOwner: string(m.UID)},
+		err := r.objects.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{ownerIndex: string(m.UID)},
 			client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
@@ -286,8 +286,8 @@ func (r objectReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*un
 	return all, nil
 }
 
-func (r objectReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	object := objectOf(kind)
+func (r cacheReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	object := newUnstructured(kind)
 	err := r.live.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

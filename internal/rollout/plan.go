@@ -70,9 +70,9 @@ const (
 type decision struct {
 	passage.Plan
 	// wanted is what objects are to look like.
-	wanted map[passage.Object]*unstructured.Unstructured
+	desired map[passage.Object]*unstructured.Unstructured
 	// unplannable is what only a change of the spec can help with, and unkept the same of what all generations share.
-	unplannable, unkept error
+	specErr, sharedSpecErr error
 }
 
 // Plan is all that is left to do until the spec serves, in the order in which it is done: no step starts before those above
@@ -82,29 +82,29 @@ func Plan(o Observed, now time.Time) passage.Plan { return decide(o, now).Plan }
 func decide(o Observed, now time.Time) decision {
 	m := o.Materialize
 	p := &planner{Observed: o, now: now}
-	p.wanted = map[passage.Object]*unstructured.Unstructured{}
+	p.desired = map[passage.Object]*unstructured.Unstructured{}
 	p.Plan = passage.Plan{
 		Passage: v1alpha2.PassageRollout, Subject: subject(m), Hold: passage.FirstHold(o, gates...), Steps: []passage.Step{},
 	}
 	if o.Relabelled != nil && !o.promoting() {
-		p.about(ActionRelabel, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
+		p.statusStep(ActionRelabel, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
 			passage.Because(CodeUnchanged, "the hash algorithm has changed, and the spec has not"))
 	}
 	p.Target = p.generationName(m.Status.ActiveGeneration + 1)
 	switch {
 	case m.Status.ResourceID == "" || environmentID(m) == "":
-		p.about(ActionIdentify, "", "", passage.Because(CodeFirst, "the environment has no resource ID yet"))
-		p.about(ActionRequest, "", o.Hash, passage.Because(CodeFirst, "this is the first rollout"))
-		if err := p.refused(); err != nil {
-			p.refuse(err)
+		p.statusStep(ActionIdentify, "", "", passage.Because(CodeFirst, "the environment has no resource ID yet"))
+		p.statusStep(ActionRequest, "", o.Hash, passage.Because(CodeFirst, "this is the first rollout"))
+		if err := p.validateSpec(); err != nil {
+			p.failLastStep(err)
 		}
 	case o.promoting():
-		p.promotion()
+		p.planPromotion()
 	case o.Hash == o.completed():
 		p.Target = p.generationName(m.Status.ActiveGeneration)
-		p.settled()
+		p.planUpToDate()
 	default:
-		p.rollout()
+		p.planRollout()
 	}
 	return p.decision
 }
@@ -118,29 +118,29 @@ type planner struct {
 func (p *planner) generationName(g int64) string { return fmt.Sprintf("generation %d", g) }
 
 // settled is what there is to do when nothing is to be rolled out.
-func (p *planner) settled() {
+func (p *planner) planUpToDate() {
 	active := p.active()
-	p.fixtures()
-	p.upkeep(active)
+	p.planSharedObjects()
+	p.applyGeneration(active)
 	p.removeOthers(passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
 	if p.requested() != p.Hash {
 		// Before its pods are back: what is asked for after this has all the time that it is given.
-		p.about(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
+		p.statusStep(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
 	}
-	if !p.back() && !told(p.Materialize.Status, v1alpha2.ReasonApplied) {
+	if !p.activeIsReady() && !hasReason(p.Materialize.Status, v1alpha2.ReasonApplied) {
 		p.await(active)
 	}
 }
 
 // rollout is what there is to do until there is no way back, and a forecast of what follows.
-func (p *planner) rollout() {
+func (p *planner) planRollout() {
 	next, active := p.next(), p.active()
-	p.fixtures()
-	if err := p.refused(); err != nil {
+	p.planSharedObjects()
+	if err := p.validateSpec(); err != nil {
 		// It would be told of only when there is no way back.
-		p.keepUp()
-		p.about(ActionRequest, p.requested(), p.Hash, passage.Reason{})
-		p.refuse(err)
+		p.maintainActive()
+		p.statusStep(ActionRequest, p.requested(), p.Hash, passage.Reason{})
+		p.failLastStep(err)
 		return
 	}
 	if !p.underway() {
@@ -148,51 +148,51 @@ func (p *planner) rollout() {
 		if active == nil {
 			reason = passage.Because(CodeFirst, "this is the first rollout")
 		}
-		p.about(ActionRequest, p.requested(), p.Hash, reason)
+		p.statusStep(ActionRequest, p.requested(), p.Hash, reason)
 	}
 	if p.expired(p.now) {
-		p.cancelled()
+		p.planCancel()
 		return
 	}
-	if p.current(next) {
+	if p.matchesSpec(next) {
 		p.removeOthers(passage.Because(CodeReplaced, "belongs to neither the active nor the next generation"), next)
 	} else {
 		p.removeOthers(passage.Because(CodeReplaced, "was created from another spec, and must not be promoted"))
 	}
 	if p.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
-		p.stop(active)
+		p.stopGeneration(active)
 	} else {
-		p.upkeep(active)
+		p.applyGeneration(active)
 	}
-	p.upkeep(next)
+	p.applyGeneration(next)
 	p.await(next)
 	p.catchUp()
 	p.approve()
 	p.step(p.subject(), ActionCommit, p.generationName(p.Materialize.Status.ActiveGeneration), p.Target,
 		passage.Because(CodeTakesOver, "recording the promotion; it cannot be undone"))
-	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "environmentd is ready"))
-	p.takeOver(false)
+	p.step(p.statefulSetOf(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "environmentd is ready"))
+	p.planTakeover(false)
 }
 
 // refuse does not take the last step: nothing but another spec helps.
-func (p *planner) refuse(err error) {
-	p.unplannable = unplannable{err}
+func (p *planner) failLastStep(err error) {
+	p.specErr = specError{err}
 	p.last().State, p.last().Reason = passage.Failed, passage.Because(v1alpha2.ReasonFailedDeploy, "%v", err)
 }
 
 // cancelled takes back what has been made for a rollout that took too long. That it did is written down first: whoever does
 // not know that it is promoting by now cannot do that.
-func (p *planner) cancelled() {
+func (p *planner) planCancel() {
 	reason := passage.Because(v1alpha2.ReasonRolloutTimeout, "%s was not ready to promote within %s", p.Target, p.Materialize.Spec.RolloutRequestTimeout)
 	cancel := func() {
 		why := reason
-		if waited := p.waitedFor(); waited != "" {
+		if waited := p.lastProgress(); waited != "" {
 			why.Message += lastState + waited
 		}
-		p.about(ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), why)
+		p.statusStep(ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), why)
 	}
-	p.upkeep(p.active())
-	if !told(p.Materialize.Status, v1alpha2.ReasonRolloutTimeout) {
+	p.applyGeneration(p.active())
+	if !hasReason(p.Materialize.Status, v1alpha2.ReasonRolloutTimeout) {
 		cancel()
 		p.removeOthers(reason)
 		return
@@ -203,18 +203,18 @@ func (p *planner) cancelled() {
 }
 
 // promotion is what there is to do after the point of no return. The spec has no say in it.
-func (p *planner) promotion() {
+func (p *planner) planPromotion() {
 	next := p.next()
-	leads := p.Leader.Status == IsLeader || p.switched()
+	leads := p.Leader.Status == IsLeader || p.serviceSwitched()
 	if !leads {
-		p.fixtures()
-		p.keepUp()
+		p.planSharedObjects()
+		p.maintainActive()
 	}
-	p.upkeep(next)
-	if p.Leader.Status == Initializing && p.hasty() {
-		p.step(p.set(next), ActionSkipCatchup, "", "", passage.Because(CodeForced, "the promotion does not wait for the catch-up"))
+	p.applyGeneration(next)
+	if p.Leader.Status == Initializing && p.skipsCatchUp() {
+		p.step(p.statefulSetOf(next), ActionSkipCatchup, "", "", passage.Because(CodeForced, "the promotion does not wait for the catch-up"))
 	}
-	p.step(p.set(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "environmentd is ready"))
+	p.step(p.statefulSetOf(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "environmentd is ready"))
 	promote := p.last()
 	switch {
 	case leads:
@@ -226,18 +226,18 @@ func (p *planner) promotion() {
 	case p.Leader.Status == Promoting:
 		promote.State, promote.Reason = passage.Running, passage.Because(CodeTakesOver, "environmentd is taking over leadership")
 	}
-	p.takeOver(leads)
+	p.planTakeover(leads)
 }
 
 // takeOver is what follows when the next generation leads.
-func (p *planner) takeOver(leads bool) {
+func (p *planner) planTakeover(leads bool) {
 	next, active := p.next(), p.active()
-	public, err := configurationOf(kindService, publicService(p.Materialize, p.selector(next)))
+	public, err := toUnstructured(kindService, publicService(p.Materialize, p.selector(next)))
 	if err == nil {
-		err = belonging(p.Materialize, public)
+		err = setOwner(p.Materialize, public)
 	}
 	if err != nil {
-		p.unplannable = unplannable{err}
+		p.specErr = specError{err}
 		return
 	}
 	from := ""
@@ -246,23 +246,23 @@ func (p *planner) takeOver(leads bool) {
 	}
 	p.step(identity(public), ActionSwitch, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "Service must select the pods of the new leader"))
 	if leads {
-		p.wanted[identity(public)] = public
-		if have := p.Fixtures[identity(public)]; have != nil && drift(public, have) == "" {
+		p.desired[identity(public)] = public
+		if have := p.SharedObjects[identity(public)]; have != nil && driftReason(public, have) == "" {
 			p.last().State = passage.Done
 		}
 	}
 	if active != nil {
-		p.remove(active, passage.Because(CodeReplaced, "replaced by generation %d", next.Number))
+		p.removeGeneration(active, passage.Because(CodeReplaced, "replaced by generation %d", next.Number))
 	}
-	p.about(ActionComplete, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "generation %d is the leader", next.Number))
+	p.statusStep(ActionComplete, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "generation %d is the leader", next.Number))
 }
 
 // await waits until the pods of a generation are ready.
 func (p *planner) await(g *Generation) {
-	p.step(p.set(g), ActionAwait, "", "", passage.Because(CodeNotReady, "pods are not ready yet"))
+	p.step(p.statefulSetOf(g), ActionAwait, "", "", passage.Because(CodeNotReady, "pods are not ready yet"))
 	await := p.last()
 	switch set := g.StatefulSet; {
-	case !p.current(g) || set == nil:
+	case !p.matchesSpec(g) || set == nil:
 	case g.rolledOut():
 		await.State = passage.Done
 	default:
@@ -273,12 +273,12 @@ func (p *planner) await(g *Generation) {
 
 // catchUp waits until the next generation could take over.
 func (p *planner) catchUp() {
-	p.step(p.set(p.next()), ActionCatchUp, "", "", passage.Because(CodeNotReady, "environmentd has not caught up yet"))
+	p.step(p.statefulSetOf(p.next()), ActionCatchUp, "", "", passage.Because(CodeNotReady, "environmentd has not caught up yet"))
 	catchUp := p.last()
 	switch {
 	case p.Leader.Err != nil:
 		catchUp.State, catchUp.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
-	case p.Leader.Status == Initializing && p.hasty():
+	case p.Leader.Status == Initializing && p.skipsCatchUp():
 		catchUp.Action, catchUp.Reason = ActionSkipCatchup, passage.Because(CodeForced, "the promotion does not wait for the catch-up")
 	case p.Leader.Status == Initializing:
 		catchUp.State = passage.Running
@@ -297,7 +297,7 @@ func (p *planner) approve() {
 	m := p.Materialize
 	reason := passage.Because(v1alpha2.ReasonReadyToPromote,
 		"to promote it, set spec.forcePromote to %s: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
-	if p.underway() && p.leftOver() {
+	if p.underway() && p.forcePromoteIsStale() {
 		reason = passage.Because(v1alpha2.ReasonReadyToPromote,
 			"spec.forcePromote %s is older than the rollout and ignored; to promote it, remove spec.forcePromote and set it again: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
 	}
@@ -308,59 +308,59 @@ func (p *planner) approve() {
 }
 
 // fixtures sees to what all generations share, and removes what is no longer asked for.
-func (p *planner) fixtures() {
-	now := p.served()
-	all, err := fixtures(p.Materialize, now)
+func (p *planner) planSharedObjects() {
+	now := p.activeConfig()
+	all, err := sharedObjects(p.Materialize, now)
 	if err != nil {
-		p.unkept = unplannable{err}
+		p.sharedSpecErr = specError{err}
 	}
 	// Nobody knows what a generation needs that serves, or takes over: what is there may be just that.
 	unknown := p.active() != nil && now.Spec == nil || p.promoting() && now.Next == nil
 	wanted := map[passage.Object]bool{}
 	for _, object := range all {
 		wanted[identity(object)] = true
-		have := p.Fixtures[identity(object)]
+		have := p.SharedObjects[identity(object)]
 		switch kind := object.GroupVersionKind(); {
 		case have != nil && kind == kindDeployment:
-			object = inherit(object, have)
+			object = keepSelector(object, have)
 		case have != nil && kind == kindRoleBinding && unknown:
-			object = letIn(object, have)
+			object = keepSubjects(object, have)
 		}
 		p.apply(ActionKeep, object, have)
 	}
 	if unknown || err != nil {
 		return
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(p.Fixtures), byName) {
+	for _, key := range slices.SortedFunc(maps.Keys(p.SharedObjects), compareObjects) {
 		if !wanted[key] {
-			p.gone(p.Fixtures[key], ActionDrop, passage.Because(CodeNotAsked, "the spec no longer requires it"))
+			p.deleteObject(p.SharedObjects[key], ActionDrop, passage.Because(CodeNotAsked, "the spec no longer requires it"))
 		}
 	}
 }
 
 // keepUp sees to the generation that serves, on the side, unless it was ended to make room. One without a record may have
 // been removed in part, because another one has taken over.
-func (p *planner) keepUp() {
+func (p *planner) maintainActive() {
 	active := p.active()
 	stopped := active != nil && active.StatefulSet == nil && p.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
 	if active != nil && active.Record != nil && !stopped {
-		p.maintain(ActionKeep, active)
+		p.applyObjects(ActionKeep, active)
 	}
 }
 
 // upkeep makes what is missing of a generation, and sets right what somebody has changed.
-func (p *planner) upkeep(g *Generation) { p.maintain(ActionApply, g) }
+func (p *planner) applyGeneration(g *Generation) { p.applyObjects(ActionApply, g) }
 
-func (p *planner) maintain(action passage.Action, g *Generation) {
+func (p *planner) applyObjects(action passage.Action, g *Generation) {
 	if g == nil {
 		return
 	}
-	if !p.promoting() && g.Number == p.next().Number && !p.current(g) {
+	if !p.promoting() && g.Number == p.next().Number && !p.matchesSpec(g) {
 		// What stands in its place is gone by then.
 		g = &Generation{Number: g.Number, Hash: p.Hash}
 	}
-	if g.Inherited != nil && g.Record == nil && (g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero()) {
-		p.restore(action, g)
+	if g.Backup != nil && g.Record == nil && (g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero()) {
+		p.restoreBackup(action, g)
 		return
 	}
 	if g.Foreign {
@@ -372,7 +372,7 @@ func (p *planner) maintain(action passage.Action, g *Generation) {
 	}
 	all, err := objectsOf(p.Materialize, g.Number, *record, g.Record != nil)
 	if err != nil {
-		p.unplannable = unplannable{err}
+		p.specErr = specError{err}
 		return
 	}
 	for _, object := range all {
@@ -400,17 +400,17 @@ func (p *planner) recordOf(g *Generation) *Record {
 	}
 	record, err := newRecord(p.Materialize, p.Hash, g.Number)
 	if err == nil && was != p.completed() {
-		err = p.refused()
+		err = p.validateSpec()
 	}
 	if err != nil {
-		p.unplannable = unplannable{err}
+		p.specErr = specError{err}
 		return nil
 	}
 	if g.StatefulSet == nil {
 		return &record
 	}
 	set := record.StatefulSet.DeepCopy()
-	if err := belonging(p.Materialize, set); err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
+	if err := setOwner(p.Materialize, set); err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
 		// It was made by another Fairlead, in another way. To apply it would restart it.
 		return nil
 	}
@@ -427,30 +427,30 @@ func (g *Generation) find(key passage.Object) *unstructured.Unstructured {
 }
 
 // stop ends the pods of a generation, and keeps the record from which they can be started again.
-func (p *planner) stop(g *Generation) {
+func (p *planner) stopGeneration(g *Generation) {
 	if g == nil || g.StatefulSet == nil {
 		return
 	}
 	if g.Foreign {
-		keepsake, err := keepsakeOf(p.Materialize, g)
+		keepsake, err := newStatefulSetBackup(p.Materialize, g)
 		if err != nil {
-			p.unplannable = unplannable{err}
+			p.specErr = specError{err}
 			return
 		}
 		p.apply(ActionApply, keepsake, g.find(identity(keepsake)))
 	}
-	p.step(p.set(g), ActionRemove, "", "", passage.Because(CodeDowntime, "strategy %s stops the active generation before the next one starts",
+	p.step(p.statefulSetOf(g), ActionRemove, "", "", passage.Because(CodeDowntime, "strategy %s stops the active generation before the next one starts",
 		v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
-	p.going(g.StatefulSet)
+	p.markDeleting(g.StatefulSet)
 }
 
 // restore starts the pods of a generation again that somebody else has made. It is theirs again, as it was.
-func (p *planner) restore(action passage.Action, g *Generation) {
-	object := identity(g.Inherited)
-	p.wanted[object] = g.Inherited
+func (p *planner) restoreBackup(action passage.Action, g *Generation) {
+	object := identity(g.Backup)
+	p.desired[object] = g.Backup
 	p.step(object, action, "", "", passage.Because(CodeMissing, "was stopped to make room for the next generation, and is active again"))
 	if g.StatefulSet != nil {
-		p.going(g.StatefulSet)
+		p.markDeleting(g.StatefulSet)
 	}
 }
 
@@ -460,18 +460,18 @@ func (p *planner) removeOthers(reason passage.Reason, keep ...*Generation) {
 		g := p.Generations[number]
 		kept := slices.ContainsFunc(keep, func(k *Generation) bool { return k.Number == number })
 		if number != p.Materialize.Status.ActiveGeneration && !kept {
-			p.remove(g, reason)
+			p.removeGeneration(g, reason)
 		}
 	}
 }
 
 // remove deletes all that there is of a generation.
-func (p *planner) remove(g *Generation, reason passage.Reason) {
-	for _, object := range slices.SortedFunc(slices.Values(slices.Concat(g.Objects, g.Strays)), func(a, b *unstructured.Unstructured) int {
-		return byName(identity(a), identity(b))
+func (p *planner) removeGeneration(g *Generation, reason passage.Reason) {
+	for _, object := range slices.SortedFunc(slices.Values(slices.Concat(g.Objects, g.Unlabelled)), func(a, b *unstructured.Unstructured) int {
+		return compareObjects(identity(a), identity(b))
 	}) {
-		if !p.listed(ActionRemove, identity(object)) {
-			p.gone(object, ActionRemove, reason)
+		if !p.hasStep(ActionRemove, identity(object)) {
+			p.deleteObject(object, ActionRemove, reason)
 		}
 	}
 }

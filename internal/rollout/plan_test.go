@@ -485,7 +485,7 @@ func TestPlan(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := decide(c.scene.Observed, epoch.Add(time.Duration(c.now)*time.Second))
-			if err := errors.Join(d.unplannable, d.unkept); (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			if err := errors.Join(d.specErr, d.sharedSpecErr); (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, planned(d)); diff != "" {

@@ -26,13 +26,13 @@ func (c *cluster) launch(mayWrite func() bool) {
 	a := &api{cluster: c, mayWrite: mayWrite}
 	c.process = &process{api: a, triggered: true, reconciler: &reconciler{
 		client: a, objects: a, live: a, reader: a, leaders: leader{a}, certificates: noCertificates{}, hashes: c.hashes,
-		recorder: recorder{c}, now: func() time.Time { return c.now }, newID: func() string { return testID }, meters: newMeters(), seen: &acquaintance{live: a},
+		recorder: recorder{c}, now: func() time.Time { return c.now }, newID: func() string { return testID }, metrics: newRolloutMetrics(), freshness: &freshnessCheck{live: a},
 	}}
 }
 
 type noCertificates struct{}
 
-func (noCertificates) serve(context.Context) error { return nil }
+func (noCertificates) watchCertificates(context.Context) error { return nil }
 
 // work does all that can be done without time passing, and tells whether the process is alive.
 func (p *process) work() bool {

@@ -66,7 +66,7 @@ func Progress(m *v1alpha2.Materialize) *v1alpha2.RolloutProgress {
 }
 
 // waitedFor is what a rollout last waited for, whichever operator has written that down.
-func (o Observed) waitedFor() string {
+func (o Observed) lastProgress() string {
 	if p := Progress(o.Materialize); p != nil && p.Generation == o.next().Number {
 		return p.Message
 	}
@@ -74,11 +74,11 @@ func (o Observed) waitedFor() string {
 }
 
 // Heard gives the answers that the operator has heard and written down: only it may be where environmentd can be reached.
-func Heard(m *v1alpha2.Materialize) Leaders { return heardBefore{m} }
+func RecordedAnswers(m *v1alpha2.Materialize) LeaderReader { return recordedAnswers{m} }
 
-type heardBefore struct{ m *v1alpha2.Materialize }
+type recordedAnswers struct{ m *v1alpha2.Materialize }
 
-func (h heardBefore) Status(_ context.Context, at Address) (LeaderStatus, error) {
+func (h recordedAnswers) Status(_ context.Context, at Address) (LeaderStatus, error) {
 	p := Progress(h.m)
 	switch {
 	case p == nil || p.Generation != at.Generation || p.Leader == nil:

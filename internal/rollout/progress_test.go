@@ -22,7 +22,7 @@ func TestHeard(t *testing.T) {
 	}{
 		"catches up":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Status: Initializing}},
 		"silent while it catches up":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: silence}},
-		"garbled while it catches up":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: strange("/api/leader/status", 200)}},
+		"garbled while it catches up":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: invalidResponse("/api/leader/status", 200)}},
 		"waits for a person":           {v1alpha2.RolloutManuallyPromote, v1alpha2.ReasonApplying, Answer{Status: ReadyToPromote}},
 		"takes over":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: Promoting}},
 		"silent while it takes over":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Err: silence}},
@@ -34,12 +34,12 @@ func TestHeard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := seen(t, c.strategy, c.phase, now)
 			o.Leader = c.answer
-			for _, failed := range []setbacks{{}, {aside: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}} {
-				told := verdictOf(o, decide(o, now), failed, now)
+			for _, failed := range []applyErrors{{}, {tolerated: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}} {
+				told := assess(o, decide(o, now), failed, now)
 				m := o.Materialize.DeepCopy()
 				setCondition(&m.Status, m, told, now)
 				var got Answer
-				got.Status, got.Err = Heard(m).Status(t.Context(), o.next().address(m))
+				got.Status, got.Err = RecordedAnswers(m).Status(t.Context(), o.next().address(m))
 				same := cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
 				if diff := cmp.Diff(c.answer, got, same); diff != "" {
 					t.Errorf("%s: %s", told.reason, diff)
@@ -56,17 +56,17 @@ func TestProgressFollowsCondition(t *testing.T) {
 		return &v1alpha2.RolloutProgress{Generation: 2, Pods: &v1alpha2.PodCount{Ready: ready, Desired: 2}}
 	}
 	said := passage.Because(v1alpha2.ReasonApplying, "creating generation 2")
-	setCondition(&m.Status, m, verdict{said, waits(0)}, at(1))
-	setCondition(&m.Status, m, verdict{said, waits(1)}, at(2))
+	setCondition(&m.Status, m, assessment{said, waits(0)}, at(1))
+	setCondition(&m.Status, m, assessment{said, waits(1)}, at(2))
 	if diff := cmp.Diff(waits(0), m.Status.Progress); diff != "" {
 		t.Errorf("with the same message: %s", diff)
 	}
 	said.Message += ": 1 of 2 pods ready"
-	setCondition(&m.Status, m, verdict{said, waits(1)}, at(3))
+	setCondition(&m.Status, m, assessment{said, waits(1)}, at(3))
 	if diff := cmp.Diff(waits(1), m.Status.Progress); diff != "" {
 		t.Errorf("with another message: %s", diff)
 	}
-	setCondition(&m.Status, m, applied(2), at(4))
+	setCondition(&m.Status, m, upToDate(2), at(4))
 	if m.Status.Progress != nil {
 		t.Errorf("when nothing is left to do: %+v", m.Status.Progress)
 	}

@@ -111,7 +111,7 @@ func (c *cluster) mischief(random *rand.Rand) {
 func (c *cluster) checkEnd() {
 	c.t.Helper()
 	status, active := c.m.Status, fmt.Sprint(c.m.Status.ActiveGeneration)
-	if !told(status, v1alpha2.ReasonApplied) || status.LastCompletedRolloutEnvironmentdImageRef != "materialize/environmentd:v9" {
+	if !hasReason(status, v1alpha2.ReasonApplied) || status.LastCompletedRolloutEnvironmentdImageRef != "materialize/environmentd:v9" {
 		c.t.Errorf("in the end it is %+v", status)
 	}
 	if c.public() != active {

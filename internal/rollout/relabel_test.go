@@ -64,7 +64,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 			c.run(at(1000), alive, 0)
 
 			status := c.m.Status
-			if !told(status, v1alpha2.ReasonApplied) || status.ActiveGeneration != story.want {
+			if !hasReason(status, v1alpha2.ReasonApplied) || status.ActiveGeneration != story.want {
 				t.Errorf("generation %d serves, want %d: %+v", status.ActiveGeneration, story.want, status.Conditions)
 			}
 			want, err := newer.of(c.m)

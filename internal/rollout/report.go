@@ -19,13 +19,13 @@ import (
 )
 
 // after is the status when a step that is written there has been carried out.
-func after(o Observed, action passage.Action, newID func() string, now time.Time) v1alpha2.MaterializeStatus {
+func statusAfter(o Observed, action passage.Action, newID func() string, now time.Time) v1alpha2.MaterializeStatus {
 	m := o.Materialize
 	status := *m.Status.DeepCopy()
 	next := o.next().Number
-	tell := func(v verdict) { setCondition(&status, m, v, now) }
+	tell := func(v assessment) { setCondition(&status, m, v, now) }
 	begins := func(generation int64, format string, args ...any) {
-		tell(verdict{passage.Because(v1alpha2.ReasonApplying, format, args...), &v1alpha2.RolloutProgress{Generation: generation}})
+		tell(assessment{passage.Because(v1alpha2.ReasonApplying, format, args...), &v1alpha2.RolloutProgress{Generation: generation}})
 	}
 	switch action {
 	case ActionIdentify:
@@ -49,14 +49,14 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 		begins(next, "creating generation %d", next)
 	case ActionWithdraw:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
-		tell(applied(status.ActiveGeneration))
-		if !o.back() {
+		tell(upToDate(status.ActiveGeneration))
+		if !o.activeIsReady() {
 			begins(status.ActiveGeneration, "restoring generation %d", status.ActiveGeneration)
 		}
 	case ActionCancel:
-		tell(timedOut(o))
+		tell(timeoutAssessment(o))
 	case ActionCommit:
-		tell(verdict{
+		tell(assessment{
 			passage.Because(v1alpha2.ReasonPromoting, "promoting generation %d", next), &v1alpha2.RolloutProgress{Generation: next},
 		})
 	case ActionComplete:
@@ -71,7 +71,7 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 		status.LastCompletedRolloutHash = status.RequestedRolloutHash
 		status.LastCompletedRolloutEnvironmentdImageRef = o.imageOf(o.next())
 		if o.Hash == reached {
-			tell(applied(next))
+			tell(upToDate(next))
 		} else {
 			begins(next+1, "generation %d is active, and the spec has changed since its creation", next)
 		}
@@ -79,8 +79,8 @@ func after(o Observed, action passage.Action, newID func() string, now time.Time
 	return status
 }
 
-func applied(generation int64) verdict {
-	return verdict{reason: passage.Because(v1alpha2.ReasonApplied, "generation %d serves the current spec", generation)}
+func upToDate(generation int64) assessment {
+	return assessment{reason: passage.Because(v1alpha2.ReasonApplied, "generation %d serves the current spec", generation)}
 }
 
 // imageOf is the image of environmentd in a generation, as far as anybody knows.
@@ -95,7 +95,7 @@ func (o Observed) imageOf(g *Generation) string {
 }
 
 // statuses are those of the condition for each of its reasons.
-var statuses = map[v1alpha2.Reason]metav1.ConditionStatus{
+var conditionStatuses = map[v1alpha2.Reason]metav1.ConditionStatus{
 	v1alpha2.ReasonApplied:        metav1.ConditionTrue,
 	v1alpha2.ReasonApplying:       metav1.ConditionUnknown,
 	v1alpha2.ReasonReadyToPromote: metav1.ConditionUnknown,
@@ -105,10 +105,10 @@ var statuses = map[v1alpha2.Reason]metav1.ConditionStatus{
 }
 
 // setCondition writes a verdict down. Progress alone is no reason for a write: it changes when the condition does.
-func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, v verdict, now time.Time) {
+func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, v assessment, now time.Time) {
 	status.ObservedGeneration = m.Generation
 	changed := meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: v1alpha2.ConditionUpToDate, Status: statuses[v1alpha2.Reason(v.reason.Code)],
+		Type: v1alpha2.ConditionUpToDate, Status: conditionStatuses[v1alpha2.Reason(v.reason.Code)],
 		Reason: string(v.reason.Code), Message: v.reason.Message,
 		ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(now),
 	})
@@ -118,25 +118,25 @@ func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, v
 }
 
 // verdict is what is written down about a rollout: for people in words, and for programs in fields.
-type verdict struct {
+type assessment struct {
 	reason passage.Reason
 	// progress is nil when nothing is being rolled out.
 	progress *v1alpha2.RolloutProgress
 }
 
 // verdictOf says where a rollout is, or what keeps it.
-func verdictOf(o Observed, d decision, failed setbacks, now time.Time) verdict {
+func assess(o Observed, d decision, failed applyErrors, now time.Time) assessment {
 	m := o.Materialize
 	next := o.next().Number
-	step := head(d.Steps)
+	step := firstOpenStep(d.Steps)
 	rolling := o.Hash != o.completed() || o.requested() != o.Hash
-	progress := progressOf(o, step, failed.stopped)
-	waits := failed.besides()
+	progress := progressOf(o, step, failed.blocking)
+	waits := failed.suffix()
 	if progress.Message != "" {
 		waits = ": " + progress.Message + waits
 	}
-	tell := func(code v1alpha2.Reason, format string, args ...any) verdict {
-		return verdict{passage.Because(code, format, args...), progress}
+	tell := func(code v1alpha2.Reason, format string, args ...any) assessment {
+		return assessment{passage.Because(code, format, args...), progress}
 	}
 	// blocked is what keeps a rollout, in place of what it would wait for otherwise.
 	blocked := func(why string) { progress = &v1alpha2.RolloutProgress{Generation: progress.Generation, Message: why} }
@@ -149,21 +149,21 @@ func verdictOf(o Observed, d decision, failed setbacks, now time.Time) verdict {
 	case d.Hold != nil && o.Hash == o.completed():
 		progress = nil
 		return tell(v1alpha2.ReasonApplied, "generation %d serves the current spec; %s", m.Status.ActiveGeneration, d.Hold.Message)
-	case d.Hold != nil && o.expired(now) && told(m.Status, v1alpha2.ReasonRolloutTimeout):
+	case d.Hold != nil && o.expired(now) && hasReason(m.Status, v1alpha2.ReasonRolloutTimeout):
 		// It has failed, and was counted: to pause it changes neither.
-		return timedOut(o, d.Hold.Message)
+		return timeoutAssessment(o, d.Hold.Message)
 	case d.Hold != nil:
 		blocked("paused")
 		return tell(v1alpha2.ReasonApplying, "generation %d is on hold: %s", next, d.Hold.Message)
 	case o.expired(now):
-		return timedOut(o)
-	case failed.stopped != nil && !errors.As(failed.stopped, new(unheard)):
-		blocked(fmt.Sprintf("%v%s", failed.stopped, failed.besides()))
+		return timeoutAssessment(o)
+	case failed.blocking != nil && !errors.As(failed.blocking, new(environmentdError)):
+		blocked(fmt.Sprintf("%v%s", failed.blocking, failed.suffix()))
 		return tell(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
-	case len(failed.aside) > 0 && (step == nil || !rolling):
-		blocked(failed.beside())
+	case len(failed.tolerated) > 0 && (step == nil || !rolling):
+		blocked(failed.toleratedText())
 		return tell(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
-	case o.Hash == o.completed() && rolling && !o.back():
+	case o.Hash == o.completed() && rolling && !o.activeIsReady():
 		return tell(v1alpha2.ReasonApplying, "restoring generation %d and removing generation %d%s",
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed() && rolling:
@@ -172,41 +172,41 @@ func verdictOf(o Observed, d decision, failed setbacks, now time.Time) verdict {
 	case o.Hash == o.completed() && step != nil && step.Action == ActionAwait:
 		return tell(v1alpha2.ReasonApplying, "restoring generation %d%s", m.Status.ActiveGeneration, waits)
 	case o.Hash == o.completed():
-		return applied(m.Status.ActiveGeneration)
+		return upToDate(m.Status.ActiveGeneration)
 	case step != nil && step.Action == ActionApprove:
 		progress.Message = "ready, and not promoted"
-		return tell(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.besides())
+		return tell(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.suffix())
 	}
 	return tell(v1alpha2.ReasonApplying, "creating generation %d%s", next, waits)
 }
 
 // timedOut says that a rollout took too long, what else is to be known, and what it waited for to the end.
-func timedOut(o Observed, besides ...string) verdict {
+func timeoutAssessment(o Observed, besides ...string) assessment {
 	m := o.Materialize
 	parts := []string{fmt.Sprintf("generation %d was not ready to promote within %s of %s, and is removed",
 		o.next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339))}
 	if o.active() != nil {
-		parts = append(parts, o.survivor())
+		parts = append(parts, o.describeActive())
 	}
 	parts = append(parts, "to try again, change the spec or set spec.forceRollout to a new UUID")
 	parts = append(parts, besides...)
 	message := strings.Join(parts, "; ")
-	if waited := o.waitedFor(); waited != "" {
+	if waited := o.lastProgress(); waited != "" {
 		message += lastState + waited
 	}
-	return verdict{
+	return assessment{
 		passage.Because(v1alpha2.ReasonRolloutTimeout, "%s", message),
-		&v1alpha2.RolloutProgress{Generation: o.next().Number, Message: o.waitedFor()},
+		&v1alpha2.RolloutProgress{Generation: o.next().Number, Message: o.lastProgress()},
 	}
 }
 
 // survivor is what becomes of the generation that served when the next one is given up.
-func (o Observed) survivor() string {
+func (o Observed) describeActive() string {
 	active := o.active()
 	switch ended := o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime; {
 	case active.StatefulSet == nil:
 		return fmt.Sprintf("no generation is active, because generation %d is gone", active.Number)
-	case ended && active.idle():
+	case ended && active.isIdle():
 		return fmt.Sprintf("generation %d is restarting", active.Number)
 	case ended:
 		return fmt.Sprintf("generation %d is active again", active.Number)
@@ -218,9 +218,9 @@ func (o Observed) survivor() string {
 const lastState = "; last state: "
 
 // head is the first step that a rollout waits for.
-func head(steps []passage.Step) *passage.Step {
+func firstOpenStep(steps []passage.Step) *passage.Step {
 	for i := range steps {
-		if !steps[i].State.Settled() && !aside(steps[i].Action) {
+		if !steps[i].State.Settled() && !isTolerated(steps[i].Action) {
 			return &steps[i]
 		}
 	}
@@ -228,11 +228,11 @@ func head(steps []passage.Step) *passage.Step {
 }
 
 // report writes the status, if it says anything new.
-func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed setbacks) error {
+func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed applyErrors) error {
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
-	setCondition(&status, o.Materialize, verdictOf(o, d, failed, now), now)
-	if !o.leftOver() {
+	setCondition(&status, o.Materialize, assess(o, d, failed, now), now)
+	if !o.forcePromoteIsStale() {
 		status.IgnoredForcePromote = ""
 	}
 	return r.write(ctx, o, status)
@@ -253,7 +253,7 @@ func (r *reconciler) write(ctx context.Context, o Observed, status v1alpha2.Mate
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of Materialize %s/%s: %w", m.Namespace, m.Name, err)
 	}
-	r.announce(m, status)
+	r.recordTransition(m, status)
 	return nil
 }
 

@@ -18,12 +18,12 @@ func TestCondition(t *testing.T) {
 	v1, v2 := func() maker { return makeMaterialize() }, func() maker { return makeMaterialize().image("v2") }
 	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
 	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
-	refused := setbacks{aside: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}
-	stopped := setbacks{stopped: errors.New("apply StatefulSet shop/x: somebody does not want it")}
-	asked := setbacks{stopped: heard(refusal{"not today"})}
+	refused := applyErrors{tolerated: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}
+	stopped := applyErrors{blocking: errors.New("apply StatefulSet shop/x: somebody does not want it")}
+	asked := applyErrors{blocking: asEnvironmentdError(refusal{"not today"})}
 	cases := map[string]struct {
 		scene  scene
-		failed setbacks
+		failed applyErrors
 		want   string
 	}{
 		"serving": {
@@ -72,7 +72,7 @@ func TestCondition(t *testing.T) {
 		},
 		"neither it nor something else can be made": {
 			scene:  seeing(t, second(v2())).generation(1, v1()).complete(),
-			failed: setbacks{stopped.stopped, refused.aside},
+			failed: applyErrors{stopped.blocking, refused.tolerated},
 			want:   "False FailedDeploy: apply StatefulSet shop/x: somebody does not want it; also: keep Deployment shop/x: somebody does not want it",
 		},
 		"serving, something is refused, and something goes": {
@@ -176,7 +176,7 @@ func TestCondition(t *testing.T) {
 			now := at(10)
 			d := decide(c.scene.Observed, now)
 			status := c.scene.Materialize.Status.DeepCopy()
-			setCondition((*v1alpha2.MaterializeStatus)(status), c.scene.Materialize, verdictOf(c.scene.Observed, d, c.failed, now), now)
+			setCondition((*v1alpha2.MaterializeStatus)(status), c.scene.Materialize, assess(c.scene.Observed, d, c.failed, now), now)
 			got := meta.FindStatusCondition(status.Conditions, v1alpha2.ConditionUpToDate)
 			if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.want {
 				t.Errorf("\n got %s\nwant %s", text, c.want)

@@ -21,10 +21,10 @@ type scene struct {
 func seeing(t testing.TB, b maker) scene {
 	t.Helper()
 	s := scene{t, Observed{
-		Materialize: b.Materialize, Hash: hashOf(t, b), HashVersion: known.version,
-		Generations: map[int64]*Generation{}, Fixtures: map[passage.Object]*unstructured.Unstructured{},
+		Materialize: b.Materialize, Hash: hashOf(t, b), HashVersion: hashAlgorithms.version,
+		Generations: map[int64]*Generation{}, SharedObjects: map[passage.Object]*unstructured.Unstructured{},
 	}}
-	s.relabel(known)
+	s.relabel(hashAlgorithms)
 	return s
 }
 
@@ -49,7 +49,7 @@ func (s scene) generation(number int64, spec maker) scene {
 				"replicas": int64(1), "readyReplicas": int64(1), "updatedReplicas": int64(1),
 			}
 		}
-		if err := g.take(object, known); err != nil {
+		if err := g.add(object, hashAlgorithms); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -68,7 +68,7 @@ func (s scene) without(number int64, kind string) scene {
 	left := &Generation{Number: number}
 	for _, object := range g.Objects {
 		if object.GetKind() != kind {
-			if err := left.take(object, known); err != nil {
+			if err := left.add(object, hashAlgorithms); err != nil {
 				s.t.Fatal(err)
 			}
 		}
@@ -106,11 +106,11 @@ func (s scene) foreign(number int64) scene {
 	set := environmentdSet(s.Materialize, number)
 	set.Namespace = s.Materialize.Namespace
 	set.Spec.Selector.MatchLabels = map[string]string{"theirs": fmt.Sprint(number)}
-	stray, err := configurationOf(kindStatefulSet, set)
+	stray, err := toUnstructured(kindStatefulSet, set)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Generations[number] = &Generation{Number: number, StatefulSet: set, Foreign: true, Strays: []*unstructured.Unstructured{stray}}
+	s.Generations[number] = &Generation{Number: number, StatefulSet: set, Foreign: true, Unlabelled: []*unstructured.Unstructured{stray}}
 	return s
 }
 
@@ -118,11 +118,11 @@ func (s scene) foreign(number int64) scene {
 func (s scene) kept(number int64) scene {
 	s.t.Helper()
 	g := s.Generations[number]
-	keepsake, err := keepsakeOf(s.Materialize, g)
+	keepsake, err := newStatefulSetBackup(s.Materialize, g)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := g.take(keepsake, known); err != nil {
+	if err := g.add(keepsake, hashAlgorithms); err != nil {
 		s.t.Fatal(err)
 	}
 	return s
@@ -132,19 +132,19 @@ func (s scene) kept(number int64) scene {
 func (s scene) ended(number int64) scene {
 	s.kept(number)
 	g := s.Generations[number]
-	g.Foreign, g.StatefulSet, g.Strays = false, nil, nil
+	g.Foreign, g.StatefulSet, g.Unlabelled = false, nil, nil
 	return s
 }
 
 // complete has all that stands in front of what serves.
 func (s scene) complete() scene {
 	s.t.Helper()
-	all, err := fixtures(s.Materialize, s.served())
+	all, err := sharedObjects(s.Materialize, s.activeConfig())
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, object := range all {
-		s.Fixtures[identity(object)] = object
+		s.SharedObjects[identity(object)] = object
 	}
 	return s
 }
@@ -152,9 +152,9 @@ func (s scene) complete() scene {
 // leaves has what another spec has left behind.
 func (s scene) leaves(b maker) scene {
 	s.t.Helper()
-	for _, object := range seeing(s.t, b).complete().Fixtures {
-		if s.Fixtures[identity(object)] == nil {
-			s.Fixtures[identity(object)] = object
+	for _, object := range seeing(s.t, b).complete().SharedObjects {
+		if s.SharedObjects[identity(object)] == nil {
+			s.SharedObjects[identity(object)] = object
 		}
 	}
 	return s
@@ -163,14 +163,14 @@ func (s scene) leaves(b maker) scene {
 // leadTo is where the public Service leads.
 func (s scene) leadTo(number int64) scene {
 	s.t.Helper()
-	public, err := configurationOf(kindService, publicService(s.Materialize, s.selector(s.Observed.generation(number))))
+	public, err := toUnstructured(kindService, publicService(s.Materialize, s.selector(s.Observed.generation(number))))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := belonging(s.Materialize, public); err != nil {
+	if err := setOwner(s.Materialize, public); err != nil {
 		s.t.Fatal(err)
 	}
-	s.Fixtures[identity(public)] = public
+	s.SharedObjects[identity(public)] = public
 	return s
 }
 

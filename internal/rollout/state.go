@@ -33,7 +33,7 @@ func (o Observed) underway() bool {
 }
 
 // refused is why the spec cannot be rolled out, nil if it can.
-func (o Observed) refused() error {
+func (o Observed) validateSpec() error {
 	_, err := siblingImage(o.Materialize.Spec.EnvironmentdImageRef, appBalancerd)
 	return err
 }
@@ -54,18 +54,18 @@ func (o Observed) active() *Generation {
 
 // back tells whether the generation that serves has its pods: it may have been ended, to make room. Nothing is waited for of
 // what others have made.
-func (o Observed) back() bool {
+func (o Observed) activeIsReady() bool {
 	active := o.active()
 	return active == nil || active.Foreign || active.rolledOut()
 }
 
 // down tells whether nothing serves at present that did before.
-func (o Observed) down() bool {
+func (o Observed) isDown() bool {
 	active := o.active()
-	if active == nil || o.promoting() && (o.Leader.Status == IsLeader || o.switched()) {
+	if active == nil || o.promoting() && (o.Leader.Status == IsLeader || o.serviceSwitched()) {
 		return false
 	}
-	return active.idle()
+	return active.isIdle()
 }
 
 // next is the generation that will serve.
@@ -73,11 +73,11 @@ func (o Observed) next() *Generation { return o.generation(o.Materialize.Status.
 
 // forced tells whether somebody asks to promote this very rollout at once.
 func (o Observed) forced() bool {
-	return o.requested() != "" && o.Materialize.Spec.ForcePromote == o.requested() && !o.leftOver()
+	return o.requested() != "" && o.Materialize.Spec.ForcePromote == o.requested() && !o.forcePromoteIsStale()
 }
 
 // leftOver tells whether forcePromote is from before the rollout was asked for. The same spec has the same hash each time.
-func (o Observed) leftOver() bool {
+func (o Observed) forcePromoteIsStale() bool {
 	m := o.Materialize
 	return m.Spec.ForcePromote != "" && m.Spec.ForcePromote == m.Status.IgnoredForcePromote
 }
@@ -95,7 +95,7 @@ func (o Observed) strategy() v1alpha2.RolloutStrategy {
 }
 
 // hasty tells whether nobody waits until the next generation has caught up.
-func (o Observed) hasty() bool {
+func (o Observed) skipsCatchUp() bool {
 	return o.forced() || o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
 }
 
@@ -111,20 +111,20 @@ func (o Observed) deadline() time.Time {
 func (o Observed) expired(now time.Time) bool { return o.underway() && !now.Before(o.deadline()) }
 
 // worthAsking tells whether the plan depends on what the next generation says.
-func (o Observed) worthAsking() bool {
+func (o Observed) needsLeaderStatus() bool {
 	if !o.Materialize.DeletionTimestamp.IsZero() {
 		return false
 	}
 	if o.promoting() {
-		return !o.switched()
+		return !o.serviceSwitched()
 	}
 	next := o.next()
-	return o.underway() && o.current(next) && next.rolledOut()
+	return o.underway() && o.matchesSpec(next) && next.rolledOut()
 }
 
 // current tells whether a generation is of the spec as it is now, and neither its pods nor its record are about to go. What
 // else does is made anew.
-func (o Observed) current(g *Generation) bool {
+func (o Observed) matchesSpec(g *Generation) bool {
 	if g.Foreign {
 		return false
 	}
@@ -138,9 +138,9 @@ func (o Observed) current(g *Generation) bool {
 
 // switched tells whether the public Service leads to the next generation already. That is done when that is the leader,
 // and there is no way back, even if it should forget.
-func (o Observed) switched() bool {
+func (o Observed) serviceSwitched() bool {
 	m := o.Materialize
-	public := o.Fixtures[passage.Object{
+	public := o.SharedObjects[passage.Object{
 		APIVersion: kindService.GroupVersion().String(), Kind: kindService.Kind, Namespace: m.Namespace, Name: namesOf(m).environmentd(),
 	}]
 	if public == nil {
@@ -155,8 +155,8 @@ func (o Observed) selector(g *Generation) map[string]string {
 	if g.Foreign && g.StatefulSet.Spec.Selector != nil {
 		return g.StatefulSet.Spec.Selector.MatchLabels
 	}
-	if g.Inherited != nil && g.StatefulSet == nil {
-		if selector, found, err := unstructured.NestedStringMap(g.Inherited.Object, "spec", "selector", "matchLabels"); found && err == nil {
+	if g.Backup != nil && g.StatefulSet == nil {
+		if selector, found, err := unstructured.NestedStringMap(g.Backup.Object, "spec", "selector", "matchLabels"); found && err == nil {
 			return selector
 		}
 	}
@@ -164,9 +164,9 @@ func (o Observed) selector(g *Generation) map[string]string {
 }
 
 // served is what the last rollout that was completed has left behind.
-func (o Observed) served() served {
+func (o Observed) activeConfig() activeConfig {
 	m, active := o.Materialize, o.active()
-	var now served
+	var now activeConfig
 	switch next := o.next(); {
 	case !o.promoting():
 	case next.Record != nil:

@@ -49,7 +49,7 @@ func environmentdSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulSet {
 		Name:  appEnvironmentd,
 		Image: spec.EnvironmentdImageRef,
 		Args:  append(environmentdArgs(m, g), spec.EnvironmentdExtraArgs...),
-		Env:   lastOfEach(append(environmentdEnv(spec), spec.EnvironmentdExtraEnv...)),
+		Env:   lastByName(append(environmentdEnv(spec), spec.EnvironmentdExtraEnv...)),
 		Ports: containerPorts(append(environmentdPorts, pubsubPort)...),
 		// Until it is ready the StatefulSet does not count it; whether it has caught up is another question.
 		ReadinessProbe: &corev1.Probe{
@@ -160,7 +160,7 @@ func environmentdEnv(spec *v1alpha2.MaterializeSpec) []corev1.EnvVar {
 }
 
 // lastOfEach leaves out variables that are set again further on, which the API server would refuse.
-func lastOfEach(env []corev1.EnvVar) []corev1.EnvVar {
+func lastByName(env []corev1.EnvVar) []corev1.EnvVar {
 	var kept []corev1.EnvVar
 	for i, variable := range env {
 		if !slices.ContainsFunc(env[i+1:], func(later corev1.EnvVar) bool { return later.Name == variable.Name }) {

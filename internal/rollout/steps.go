@@ -17,19 +17,19 @@ func (p *planner) step(object passage.Object, action passage.Action, from, to st
 func (p *planner) last() *passage.Step { return &p.Steps[len(p.Steps)-1] }
 
 // listed tells whether the plan does this already.
-func (p *planner) listed(action passage.Action, object passage.Object) bool {
+func (p *planner) hasStep(action passage.Action, object passage.Object) bool {
 	return slices.ContainsFunc(p.Steps, func(s passage.Step) bool { return s.Action == action && s.Object == object })
 }
 
 // about is a step that is no more than a note in the status of the resource itself.
-func (p *planner) about(action passage.Action, from, to string, reason passage.Reason) {
+func (p *planner) statusStep(action passage.Action, from, to string, reason passage.Reason) {
 	p.step(p.subject(), action, from, to, reason)
 }
 
 func (p *planner) subject() passage.Object { return subject(p.Materialize) }
 
 // set is the StatefulSet of a generation.
-func (p *planner) set(g *Generation) passage.Object {
+func (p *planner) statefulSetOf(g *Generation) passage.Object {
 	return passage.Object{
 		APIVersion: kindStatefulSet.GroupVersion().String(), Kind: kindStatefulSet.Kind,
 		Namespace: p.Materialize.Namespace, Name: namesOf(p.Materialize).generation(g.Number),
@@ -40,28 +40,28 @@ func (p *planner) set(g *Generation) passage.Object {
 func (p *planner) apply(action passage.Action, want, have *unstructured.Unstructured) {
 	reason := passage.Because(CodeMissing, "does not exist")
 	if have != nil {
-		why := drift(want, have)
+		why := driftReason(want, have)
 		if why == "" {
 			return
 		}
 		reason = passage.Because(CodeDrifted, "%s", why)
 	}
-	p.wanted[identity(want)] = want
+	p.desired[identity(want)] = want
 	p.step(identity(want), action, "", "", reason)
 	if have != nil {
 		// One that is being deleted is made anew when it is gone.
-		p.going(have)
+		p.markDeleting(have)
 	}
 }
 
 // gone is a step until the object is.
-func (p *planner) gone(object *unstructured.Unstructured, action passage.Action, reason passage.Reason) {
+func (p *planner) deleteObject(object *unstructured.Unstructured, action passage.Action, reason passage.Reason) {
 	p.step(identity(object), action, "", "", reason)
-	p.going(object)
+	p.markDeleting(object)
 }
 
 // going is the last step if it has been asked for already.
-func (p *planner) going(object metav1.Object) {
+func (p *planner) markDeleting(object metav1.Object) {
 	if object.GetDeletionTimestamp() != nil {
 		p.last().State = passage.Running
 	}
@@ -69,15 +69,15 @@ func (p *planner) going(object metav1.Object) {
 
 // byName is the order in which plans list objects. Kinds come in reverse, so that the StatefulSet goes before the record
 // that it could be made from again.
-func byName(a, b passage.Object) int {
+func compareObjects(a, b passage.Object) int {
 	return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Name, b.Name))
 }
 
 // aside holds for what a rollout neither waits for nor fails with.
-func aside(action passage.Action) bool { return action == ActionKeep || action == ActionDrop }
+func isTolerated(action passage.Action) bool { return action == ActionKeep || action == ActionDrop }
 
 // waits holds for what somebody else has to do.
-func waits(action passage.Action) bool {
+func isWait(action passage.Action) bool {
 	switch action {
 	case ActionAwait, ActionCatchUp, ActionApprove:
 		return true
@@ -92,14 +92,14 @@ func startable(steps []passage.Step) []passage.Step {
 	var head passage.Action
 	for _, step := range steps {
 		switch {
-		case step.State == passage.Done, step.State == passage.Running && aside(step.Action):
+		case step.State == passage.Done, step.State == passage.Running && isTolerated(step.Action):
 			continue
 		case head == "":
 			head = step.Action
 		case step.Action != head:
 			return start
 		}
-		if step.State == passage.Pending && !waits(step.Action) {
+		if step.State == passage.Pending && !isWait(step.Action) {
 			start = append(start, step)
 		}
 	}

@@ -358,19 +358,19 @@ func TestStory(t *testing.T) {
 func (c *cluster) others(generation int64, status LeaderStatus) {
 	set := environmentdSet(c.m, generation)
 	set.Spec.Selector.MatchLabels = map[string]string{v1alpha2.LabelGeneration: fmt.Sprint(generation), "by": "others"}
-	object, err := configurationOf(kindStatefulSet, set)
+	object, err := toUnstructured(kindStatefulSet, set)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	made := []*unstructured.Unstructured{object}
 	for _, service := range []*corev1.Service{generationService(c.m, generation), pubsubService(c.m, generation)} {
-		object, err := configurationOf(kindService, service)
+		object, err := toUnstructured(kindService, service)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		made = append(made, object)
 	}
-	listeners := objectOf(kindConfigMap)
+	listeners := newUnstructured(kindConfigMap)
 	listeners.SetName(namesOf(c.m).generation(generation))
 	for _, object := range append(made, listeners) {
 		object.SetNamespace("shop")

@@ -160,7 +160,7 @@ func (e *environment) play(t testing.TB) faults.World {
 				return nil, err
 			}
 			return faults.Dump{
-				Kinds: append(rollout.Belongings()[:len(rollout.Belongings())-1], v1alpha2.GroupVersion.WithKind(v1alpha2.MaterializeKind)),
+				Kinds: append(rollout.OwnedKinds()[:len(rollout.OwnedKinds())-1], v1alpha2.GroupVersion.WithKind(v1alpha2.MaterializeKind)),
 				In:    []client.ListOption{client.InNamespace(e.namespace)},
 				Names: map[string]string{e.namespace: "NAMESPACE", m.Status.ResourceID: "RESOURCE"},
 				Scrub: scrub,

@@ -24,7 +24,7 @@ func (e *environment) belongings(t testing.TB) map[string]*unstructured.Unstruct
 	t.Helper()
 	all := map[string]*unstructured.Unstructured{}
 	prefix := "mz" + e.now(t).Status.ResourceID + "-"
-	for _, kind := range rollout.Belongings() {
+	for _, kind := range rollout.OwnedKinds() {
 		if kind.Kind == "Certificate" {
 			continue
 		}

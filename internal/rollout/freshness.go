@@ -14,19 +14,19 @@ import (
 
 // acquaintance is which environments this process has seen as they really are. Those that it has not, another process may
 // just have brought further than the cache has heard: what is done on such hearsay could lead users back to what is gone.
-type acquaintance struct {
+type freshnessCheck struct {
 	live client.Reader
 
-	mu    sync.Mutex
-	known map[types.NamespacedName]types.UID
+	mu       sync.Mutex
+	verified map[types.NamespacedName]types.UID
 }
 
 // check is a conflict if a resource is not as it was read. Once it was, our own writes are all that matters, and those are
 // read first.
-func (a *acquaintance) check(ctx context.Context, seen *v1alpha2.Materialize) error {
+func (a *freshnessCheck) check(ctx context.Context, seen *v1alpha2.Materialize) error {
 	key := client.ObjectKeyFromObject(seen)
 	a.mu.Lock()
-	known := a.known[key] == seen.UID
+	known := a.verified[key] == seen.UID
 	a.mu.Unlock()
 	if known {
 		return nil
@@ -41,15 +41,15 @@ func (a *acquaintance) check(ctx context.Context, seen *v1alpha2.Materialize) er
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known == nil {
-		a.known = map[types.NamespacedName]types.UID{}
+	if a.verified == nil {
+		a.verified = map[types.NamespacedName]types.UID{}
 	}
-	a.known[key] = seen.UID
+	a.verified[key] = seen.UID
 	return nil
 }
 
-func (a *acquaintance) forget(key types.NamespacedName) {
+func (a *freshnessCheck) forget(key types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.known, key)
+	delete(a.verified, key)
 }

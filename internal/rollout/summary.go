@@ -15,7 +15,7 @@ import (
 )
 
 // Standing is where a rollout is, for those who only look on.
-type Standing struct {
+type Summary struct {
 	// Completed and Requested are the hashes in the status, by today's algorithm.
 	Completed, Requested string
 	// Promoting holds from the point of no return until the rollout is complete.
@@ -39,16 +39,16 @@ type Standing struct {
 }
 
 // Standing tells where the rollout is.
-func (o Observed) Standing(now time.Time) Standing {
-	s := Standing{
+func (o Observed) Summary(now time.Time) Summary {
+	s := Summary{
 		Completed: o.completed(), Requested: o.requested(), Promoting: o.promoting(), Underway: o.underway(), Expired: o.expired(now),
-		Forced: o.forced(), Ignored: o.leftOver(), Down: o.down(),
+		Forced: o.forced(), Ignored: o.forcePromoteIsStale(), Down: o.isDown(),
 		Active: o.active(), Next: o.next(), NextImage: o.Materialize.Spec.EnvironmentdImageRef,
 	}
 	if o.Hash != s.Completed {
-		s.Refused = o.refused()
+		s.Refused = o.validateSpec()
 	}
-	if s.Promoting || o.current(s.Next) {
+	if s.Promoting || o.matchesSpec(s.Next) {
 		s.NextImage = o.imageOf(s.Next)
 	}
 	if s.Underway && !s.Promoting {
@@ -58,39 +58,39 @@ func (o Observed) Standing(now time.Time) Standing {
 }
 
 // Proposing is the same environment with another spec: what would be observed if that were the one.
-func (o Observed) Proposing(m *v1alpha2.Materialize) (Observed, error) {
-	hash, err := known.of(m)
+func (o Observed) WithSpec(m *v1alpha2.Materialize) (Observed, error) {
+	hash, err := hashAlgorithms.of(m)
 	if err != nil {
 		return o, fmt.Errorf("hash the spec of Materialize %s/%s: %w", m.Namespace, m.Name, err)
 	}
-	o.Materialize, o.Hash, o.HashVersion = m, hash, known.version
+	o.Materialize, o.Hash, o.HashVersion = m, hash, hashAlgorithms.version
 	o.Relabelled, o.UnknownHash = nil, nil
-	o.relabel(known)
-	if !o.worthAsking() {
+	o.relabel(hashAlgorithms)
+	if !o.needsLeaderStatus() {
 		o.Leader = Answer{}
 	}
 	return o, nil
 }
 
 // Belongings are the kinds of all that belongs to an environment. That of cert-manager may not be installed.
-func Belongings() []schema.GroupVersionKind {
-	return append(slices.Clone(alwaysKnown), kindCertificate)
+func OwnedKinds() []schema.GroupVersionKind {
+	return append(slices.Clone(builtinKinds), kindCertificate)
 }
 
 // NewReader finds what belongs to an environment among what a client or a cache has. Of the kinds that it is told not to
 // look at, it finds nothing.
 func NewReader(reader client.Reader, except ...schema.GroupVersionKind) Reader {
-	return onlooker{reader, except}
+	return labelReader{reader, except}
 }
 
-type onlooker struct {
+type labelReader struct {
 	reader client.Reader
 	except []schema.GroupVersionKind
 }
 
-func (r onlooker) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
+func (r labelReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, kind := range Belongings() {
+	for _, kind := range OwnedKinds() {
 		if slices.Contains(r.except, kind) {
 			continue
 		}
@@ -104,7 +104,7 @@ func (r onlooker) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstru
 			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
 		}
 		for i := range list.Items {
-			if owner := owner(&list.Items[i]); owner != nil && owner.UID == m.UID {
+			if owner := ownerOf(&list.Items[i]); owner != nil && owner.UID == m.UID {
 				all = append(all, &list.Items[i])
 			}
 		}
@@ -112,8 +112,8 @@ func (r onlooker) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstru
 	return all, nil
 }
 
-func (r onlooker) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	object, err := objectReader{live: r.reader}.Live(ctx, kind, key)
+func (r labelReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	object, err := cacheReader{live: r.reader}.Live(ctx, kind, key)
 	if kind != kindStatefulSet && apierrors.IsForbidden(err) {
 		// What may not be seen of what others have made makes little difference.
 		return nil, nil

@@ -27,12 +27,12 @@ import (
 )
 
 // alwaysKnown are the kinds of what belongs to an environment, but for that of cert-manager, which may not be there.
-var alwaysKnown = []schema.GroupVersionKind{
+var builtinKinds = []schema.GroupVersionKind{
 	kindServiceAccount, kindRole, kindRoleBinding, kindConfigMap, kindService, kindStatefulSet, kindDeployment,
 }
 
 // belongings is a cache of what belongs to environments, all of which carries a label, and of nothing else.
-type belongings struct {
+type ownedObjects struct {
 	cache  cache.Cache
 	client client.Client
 	mapper meta.RESTMapper
@@ -42,12 +42,12 @@ type belongings struct {
 	controller controller.Controller
 }
 
-func newBelongings(mgr ctrl.Manager) (*belongings, error) {
+func newOwnedObjects(mgr ctrl.Manager) (*ownedObjects, error) {
 	labelled, err := labels.NewRequirement(v1alpha2.LabelResourceID, selection.Exists, nil)
 	if err != nil {
 		return nil, err
 	}
-	b := &belongings{mapper: mgr.GetRESTMapper()}
+	b := &ownedObjects{mapper: mgr.GetRESTMapper()}
 	b.cache, err = cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.NewSelector().Add(*labelled),
@@ -61,11 +61,11 @@ func newBelongings(mgr ctrl.Manager) (*belongings, error) {
 	if err := mgr.Add(b.cache); err != nil {
 		return nil, fmt.Errorf("add the cache of owned objects to the manager: %w", err)
 	}
-	if b.client, err = ownWritesFirst(mgr, b.cache); err != nil {
+	if b.client, err = newReadYourWritesClient(mgr, b.cache); err != nil {
 		return nil, err
 	}
-	for _, kind := range alwaysKnown {
-		if err := b.index(context.Background(), kind); err != nil {
+	for _, kind := range builtinKinds {
+		if err := b.indexKind(context.Background(), kind); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +74,7 @@ func newBelongings(mgr ctrl.Manager) (*belongings, error) {
 
 // ownWritesFirst is a client that reads its own writes: a plan made from a cache that has not seen our last write would
 // write it again.
-func ownWritesFirst(mgr ctrl.Manager, reader cache.Cache) (client.Client, error) {
+func newReadYourWritesClient(mgr ctrl.Manager, reader cache.Cache) (client.Client, error) {
 	c, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		Cache: &client.CacheOptions{Reader: reader, Unstructured: true, EnableReadYourWritesConsistency: ptr.To(true)},
@@ -85,9 +85,9 @@ func ownWritesFirst(mgr ctrl.Manager, reader cache.Cache) (client.Client, error)
 	return c, nil
 }
 
-func (b *belongings) index(ctx context.Context, kind schema.GroupVersionKind) error {
-	err := b.cache.IndexField(ctx, objectOf(kind), byOwner, func(object client.Object) []string {
-		if owner := owner(object); owner != nil {
+func (b *ownedObjects) indexKind(ctx context.Context, kind schema.GroupVersionKind) error {
+	err := b.cache.IndexField(ctx, newUnstructured(kind), ownerIndex, func(object client.Object) []string {
+		if owner := ownerOf(object); owner != nil {
 			return []string{string(owner.UID)}
 		}
 		return nil
@@ -99,14 +99,14 @@ func (b *belongings) index(ctx context.Context, kind schema.GroupVersionKind) er
 	return nil
 }
 
-func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
+func newUnstructured(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	return object
 }
 
 // owner is the Materialize that an object belongs to.
-func owner(object metav1.Object) *metav1.OwnerReference {
+func ownerOf(object metav1.Object) *metav1.OwnerReference {
 	controller := metav1.GetControllerOf(object)
 	if controller == nil || controller.Kind != v1alpha2.MaterializeKind {
 		return nil
@@ -118,41 +118,41 @@ func owner(object metav1.Object) *metav1.OwnerReference {
 }
 
 // known are the kinds that are cached.
-func (b *belongings) known() []schema.GroupVersionKind {
+func (b *ownedObjects) cachedKinds() []schema.GroupVersionKind {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.kinds[:len(b.kinds):len(b.kinds)]
 }
 
 // watch lets a controller hear of everything that belongs to an environment.
-func (b *belongings) watch(c controller.Controller) error {
+func (b *ownedObjects) watchAll(c controller.Controller) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.controller = c
 	if _, err := b.mapper.RESTMapping(kindCertificate.GroupKind(), kindCertificate.Version); err == nil {
-		if err := b.index(context.Background(), kindCertificate); err != nil {
+		if err := b.indexKind(context.Background(), kindCertificate); err != nil {
 			return err
 		}
 	} else if !notInstalled(err) {
 		return fmt.Errorf("look up %s: %w", kindCertificate.Kind, err)
 	}
 	for _, kind := range b.kinds {
-		if err := b.follow(kind); err != nil {
+		if err := b.watchKind(kind); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *belongings) follow(kind schema.GroupVersionKind) error {
-	err := b.controller.Watch(source.Kind(b.cache, objectOf(kind),
+func (b *ownedObjects) watchKind(kind schema.GroupVersionKind) error {
+	err := b.controller.Watch(source.Kind(b.cache, newUnstructured(kind),
 		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object *unstructured.Unstructured) []reconcile.Request {
-			owner := owner(object)
+			owner := ownerOf(object)
 			if owner == nil {
 				return nil
 			}
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
-		}), touched(kind)))
+		}), affectsPlan(kind)))
 	if err != nil {
 		return fmt.Errorf("watch %ss: %w", kind.Kind, err)
 	}
@@ -160,7 +160,7 @@ func (b *belongings) follow(kind schema.GroupVersionKind) error {
 }
 
 // touched leaves out what changes nothing about a plan: of the status, only that of a StatefulSet does.
-func touched(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstructured.Unstructured] {
+func affectsPlan(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstructured.Unstructured] {
 	return predicate.TypedFuncs[*unstructured.Unstructured]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
 			before, now := e.ObjectOld, e.ObjectNew
@@ -174,7 +174,7 @@ func touched(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstructure
 }
 
 // serve makes cert-manager's kind known, when it has been installed meanwhile.
-func (b *belongings) serve(ctx context.Context) error {
+func (b *ownedObjects) watchCertificates(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, kind := range b.kinds {
@@ -185,8 +185,8 @@ func (b *belongings) serve(ctx context.Context) error {
 	if _, err := b.mapper.RESTMapping(kindCertificate.GroupKind(), kindCertificate.Version); err != nil {
 		return err
 	}
-	if err := b.index(ctx, kindCertificate); err != nil {
+	if err := b.indexKind(ctx, kindCertificate); err != nil {
 		return err
 	}
-	return b.follow(kindCertificate)
+	return b.watchKind(kindCertificate)
 }

@@ -29,7 +29,7 @@ func seen(t *testing.T, strategy v1alpha2.RolloutStrategy, reason v1alpha2.Reaso
 		LastCompletedRolloutHash: "another", RequestedRolloutHash: h, RolloutHashVersion: hash.Version,
 		RolloutRequestedAt: ptr.To(metav1.NewTime(now)),
 	}}
-	setCondition(&m.Status, m, verdict{reason: passage.Because(reason, "of before")}, now)
+	setCondition(&m.Status, m, assessment{reason: passage.Because(reason, "of before")}, now)
 	record, err := newRecord(m, h, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func seen(t *testing.T, strategy v1alpha2.RolloutStrategy, reason v1alpha2.Reaso
 	set.Status = appsv1.StatefulSetStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
 	next := &Generation{Number: 2, Record: &record, Hash: h, StatefulSet: set}
 	o := Observed{Materialize: m, Hash: h, HashVersion: hash.Version, Generations: map[int64]*Generation{2: next}}
-	for _, object := range decide(o, now).wanted {
+	for _, object := range decide(o, now).desired {
 		if generationOf(object) == next.Number {
 			next.Objects = append(next.Objects, object)
 		}
@@ -74,11 +74,11 @@ func TestStanding(t *testing.T) {
 				proposed := o.Materialize.DeepCopy()
 				proposed.Spec.EnvironmentdImageRef = c.image
 				var err error
-				if o, err = o.Proposing(proposed); err != nil {
+				if o, err = o.WithSpec(proposed); err != nil {
 					t.Fatal(err)
 				}
 			}
-			s := o.Standing(now.Add(c.after))
+			s := o.Summary(now.Add(c.after))
 			got := standing{Promoting: s.Promoting, Underway: s.Underway, Expired: s.Expired, Image: s.NextImage}
 			if !s.Deadline.IsZero() {
 				got.Left = s.Deadline.Sub(now.Add(c.after))

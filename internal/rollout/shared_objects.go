@@ -25,7 +25,7 @@ var (
 )
 
 // served is what a rollout has left behind that is complete.
-type served struct {
+type activeConfig struct {
 	// Spec is nil where nobody knows it any more.
 	Spec *v1alpha2.MaterializeSpec
 	// Next is the spec of the generation that takes over. Nil: none does, or nobody knows.
@@ -37,7 +37,7 @@ type served struct {
 }
 
 // specs are those that a generation lives by, or will. That of one that takes over comes before what the spec says by now.
-func (s served) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec {
+func (s activeConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec {
 	var all []*v1alpha2.MaterializeSpec
 	for _, spec := range []*v1alpha2.MaterializeSpec{s.Next, &m.Spec, s.Spec} {
 		if spec != nil {
@@ -50,25 +50,25 @@ func (s served) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec {
 // fixtures are what is always there, whichever generation serves. What the first generation needs to run comes first;
 // what stands in front of it follows when there is something to stand in front of. With an error, they are those that can
 // be made all the same.
-func fixtures(m *v1alpha2.Materialize, now served) ([]*unstructured.Unstructured, error) {
+func sharedObjects(m *v1alpha2.Materialize, now activeConfig) ([]*unstructured.Unstructured, error) {
 	specs := now.specs(m)
-	objects := permissions(m, specs)
+	objects := rbacObjects(m, specs)
 	var failed error
 	if now.Image != "" {
 		var inFront []typedObject
-		inFront, failed = front(m, now)
+		inFront, failed = frontendObjects(m, now)
 		objects = append(append(objects, typedObject{kindService, publicService(m, now.Selector)}), inFront...)
 	}
 	all := certificates(m, specs)
 	for _, object := range objects {
-		u, err := configurationOf(object.kind, object.Object)
+		u, err := toUnstructured(object.kind, object.Object)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, u)
 	}
 	for _, object := range all {
-		if err := belonging(m, object); err != nil {
+		if err := setOwner(m, object); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +82,7 @@ type typedObject struct {
 
 // permissions are those of environmentd, which runs its clusters itself. Several specs matter while one generation takes
 // over from the other; what there can be one of only is as the first of them says.
-func permissions(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []typedObject {
+func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []typedObject {
 	n := namesOf(m)
 	metadata := metav1.ObjectMeta{Name: n.environmentd(), Labels: n.labels(appEnvironmentd)}
 	var accounts []string
@@ -119,7 +119,7 @@ func permissions(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []t
 }
 
 // front is balancerd and the console: of the version that serves, and otherwise as the spec asks right now.
-func front(m *v1alpha2.Materialize, now served) ([]typedObject, error) {
+func frontendObjects(m *v1alpha2.Materialize, now activeConfig) ([]typedObject, error) {
 	n := namesOf(m)
 	spec := m.Spec.DeepCopy()
 	if now.Spec != nil {
@@ -127,7 +127,7 @@ func front(m *v1alpha2.Materialize, now served) ([]typedObject, error) {
 		spec.InternalCertificateSpec = now.Spec.InternalCertificateSpec
 	}
 	environmentd := n.host(n.environmentd())
-	balancerd := part{
+	balancerd := frontend{
 		app: appBalancerd, replicas: spec.BalancerdReplicas, resources: spec.BalancerdResourceRequirements,
 		ports: []port{{"sql", 6875}, {"http", 6876}, {"internal-http", 8080}},
 		args: []string{
@@ -142,7 +142,7 @@ func front(m *v1alpha2.Materialize, now served) ([]typedObject, error) {
 	if spec.InternalCertificateSpec != nil {
 		balancerd.args = append(balancerd.args, "--internal-tls")
 	}
-	console := part{
+	console := frontend{
 		app: appConsole, replicas: spec.ConsoleReplicas, resources: spec.ConsoleResourceRequirements,
 		ports: []port{{"http", 8080}},
 		env:   []corev1.EnvVar{{Name: "MZ_ENDPOINT", Value: fmt.Sprintf("http://%s:6876", n.host(n.of(appBalancerd)))}},
@@ -154,7 +154,7 @@ func front(m *v1alpha2.Materialize, now served) ([]typedObject, error) {
 		console.secret = n.certificateSecret(certificateConsole)
 	}
 	var all []typedObject
-	for _, p := range []part{balancerd, console} {
+	for _, p := range []frontend{balancerd, console} {
 		image, err := siblingImage(now.Image, p.app)
 		if err != nil {
 			return nil, err
@@ -169,7 +169,7 @@ func front(m *v1alpha2.Materialize, now served) ([]typedObject, error) {
 }
 
 // part is balancerd or the console.
-type part struct {
+type frontend struct {
 	app, image string
 	replicas   *int32
 	resources  *corev1.ResourceRequirements
@@ -180,7 +180,7 @@ type part struct {
 	secret string
 }
 
-func (p part) deployment(n names, spec *v1alpha2.MaterializeSpec) *appsv1.Deployment {
+func (p frontend) deployment(n names, spec *v1alpha2.MaterializeSpec) *appsv1.Deployment {
 	labels := n.labels(p.app)
 	container := corev1.Container{Name: p.app, Image: p.image, Args: p.args, Env: p.env, Ports: containerPorts(p.ports...)}
 	if p.resources != nil {

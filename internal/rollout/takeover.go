@@ -16,12 +16,12 @@ import (
 
 // keepsakeOf is a ConfigMap with the StatefulSet of a generation that somebody else has made, as it is, so that it can be
 // made again. Nobody knows the spec that it is of.
-func keepsakeOf(m *v1alpha2.Materialize, g *Generation) (*unstructured.Unstructured, error) {
-	at := slices.IndexFunc(g.Strays, func(object *unstructured.Unstructured) bool { return object.GroupVersionKind() == kindStatefulSet })
+func newStatefulSetBackup(m *v1alpha2.Materialize, g *Generation) (*unstructured.Unstructured, error) {
+	at := slices.IndexFunc(g.Unlabelled, func(object *unstructured.Unstructured) bool { return object.GroupVersionKind() == kindStatefulSet })
 	if at < 0 {
 		return nil, fmt.Errorf("back up the StatefulSet of generation %d: it does not exist", g.Number)
 	}
-	set := g.Strays[at].DeepCopy()
+	set := g.Unlabelled[at].DeepCopy()
 	delete(set.Object, "status")
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "finalizers"} {
 		unstructured.RemoveNestedField(set.Object, "metadata", field)
@@ -31,18 +31,18 @@ func keepsakeOf(m *v1alpha2.Materialize, g *Generation) (*unstructured.Unstructu
 		return nil, fmt.Errorf("back up the StatefulSet of generation %d: %w", g.Number, err)
 	}
 	n := namesOf(m)
-	configMap, err := configurationOf(kindConfigMap, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: n.inherited(g.Number), Labels: n.generationLabels(g.Number)},
+	configMap, err := toUnstructured(kindConfigMap, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: n.backup(g.Number), Labels: n.generationLabels(g.Number)},
 		Data:       map[string]string{v1alpha2.RecordStatefulSet: string(text)},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return configMap, belonging(m, configMap)
+	return configMap, setOwner(m, configMap)
 }
 
 // readKeepsake is the StatefulSet in such a ConfigMap, nil if it is none.
-func readKeepsake(configMap *unstructured.Unstructured) *unstructured.Unstructured {
+func readStatefulSetBackup(configMap *unstructured.Unstructured) *unstructured.Unstructured {
 	data, _, _ := unstructured.NestedStringMap(configMap.Object, "data")
 	set := &unstructured.Unstructured{}
 	if _, recorded := data[v1alpha2.RecordSpec]; recorded || json.Unmarshal([]byte(data[v1alpha2.RecordStatefulSet]), set) != nil {
@@ -52,7 +52,7 @@ func readKeepsake(configMap *unstructured.Unstructured) *unstructured.Unstructur
 }
 
 // letIn gives what is wanted of a RoleBinding all whom it has let in so far.
-func letIn(want, have *unstructured.Unstructured) *unstructured.Unstructured {
+func keepSubjects(want, have *unstructured.Unstructured) *unstructured.Unstructured {
 	subjects, _, _ := unstructured.NestedSlice(want.Object, "subjects")
 	before, _, err := unstructured.NestedSlice(have.Object, "subjects")
 	if err != nil {
@@ -70,7 +70,7 @@ func letIn(want, have *unstructured.Unstructured) *unstructured.Unstructured {
 
 // inherit gives what is wanted of a Deployment the selector that it was made with, by whomever: nobody can change that. Its
 // pods carry the labels of both.
-func inherit(want, have *unstructured.Unstructured) *unstructured.Unstructured {
+func keepSelector(want, have *unstructured.Unstructured) *unstructured.Unstructured {
 	selector, found, err := unstructured.NestedMap(have.Object, "spec", "selector")
 	if wanted, _, _ := unstructured.NestedMap(want.Object, "spec", "selector"); err != nil || !found || equality.Semantic.DeepEqual(selector, wanted) {
 		return want

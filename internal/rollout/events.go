@@ -9,7 +9,7 @@ import (
 )
 
 // announce tells, in an event and in metrics, what a status says for the first time.
-func (r *reconciler) announce(m *v1alpha2.Materialize, status v1alpha2.MaterializeStatus) {
+func (r *reconciler) recordTransition(m *v1alpha2.Materialize, status v1alpha2.MaterializeStatus) {
 	before := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate)
 	now := meta.FindStatusCondition(status.Conditions, v1alpha2.ConditionUpToDate)
 	if now == nil {
@@ -45,5 +45,5 @@ func (r *reconciler) announce(m *v1alpha2.Materialize, status v1alpha2.Materiali
 	case now.Status == metav1.ConditionFalse:
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, now.Reason, "roll out", "%s", now.Message)
 	}
-	r.meters.observe(m, status, is, r.now())
+	r.metrics.observe(m, status, is, r.now())
 }

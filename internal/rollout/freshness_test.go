@@ -9,7 +9,7 @@ import (
 // TestHearsay: what has changed since it was read is looked at again, the first time. Later, that is for writes to find out.
 func TestHearsay(t *testing.T) {
 	c := newCluster(t)
-	a := acquaintance{live: &api{cluster: c}}
+	a := freshnessCheck{live: &api{cluster: c}}
 	before := c.m.DeepCopy()
 	c.edit(func(b maker) { b.image("v2") })
 	if err := a.check(t.Context(), before); !apierrors.IsConflict(err) {
