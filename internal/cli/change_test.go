@@ -17,7 +17,6 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/internal/rollout"
 )
 
 // offered is what a person is shown, and then asked.
@@ -41,7 +40,7 @@ func TestPromotion(t *testing.T) {
 	}{
 		"waits for it": {
 			scene{
-				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonReadyToPromote, leader: rollout.ReadyToPromote,
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonReadyToPromote, leader: v1alpha2.LeaderReadyToPromote,
 				pods: []corev1.Pod{makePod("a", true, "")},
 			},
 			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
@@ -55,7 +54,7 @@ Promote generation 2?
 `,
 		},
 		"has not caught up": {
-			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, leader: rollout.Initializing, pods: []corev1.Pod{makePod("a", true, "")}},
+			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, leader: v1alpha2.LeaderInitializing, pods: []corev1.Pod{makePod("a", true, "")}},
 			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
 1 of 1 pod ready; it has not caught up yet, and would be promoted all the same.
 
@@ -89,7 +88,7 @@ Promote generation 1?
 		},
 		"asked for before the rollout was": {
 			scene{
-				m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, ignored: v2, phase: v1alpha2.ReasonReadyToPromote, leader: rollout.ReadyToPromote,
+				m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, ignored: v2, phase: v1alpha2.ReasonReadyToPromote, leader: v1alpha2.LeaderReadyToPromote,
 				pods: []corev1.Pod{makePod("a", true, "")},
 			},
 			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
@@ -107,7 +106,7 @@ Promote generation 2?
 			"error: the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?\n",
 		},
 		"the operator has seen another one": {
-			scene{m: spec("v3"), serves: v1, requested: v2, phase: v1alpha2.ReasonReadyToPromote, leader: rollout.ReadyToPromote},
+			scene{m: spec("v3"), serves: v1, requested: v2, phase: v1alpha2.ReasonReadyToPromote, leader: v1alpha2.LeaderReadyToPromote},
 			"error: the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?\n",
 		},
 		"refused": {

@@ -7,12 +7,13 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // hasCertManager tells whether Certificates can be made, as far as anybody can tell.
 func (c *cluster) hasCertManager() bool {
 	for _, kind := range rollout.OwnedKinds() {
-		if !rollout.IsCertificate(kind) {
+		if !objects.IsCertificate(kind) {
 			continue
 		}
 		if _, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
@@ -31,7 +32,7 @@ func (a *account) withoutCertManager(proposed *v1alpha2.Materialize) {
 	if proposed != nil {
 		m = proposed
 	}
-	err := rollout.WithoutCertManager(m.Spec)
+	err := objects.WithoutCertManager(m.Spec)
 	if err == nil {
 		return
 	}
@@ -39,7 +40,7 @@ func (a *account) withoutCertManager(proposed *v1alpha2.Materialize) {
 	for i := range a.Plan.Steps {
 		step := &a.Plan.Steps[i]
 		kind := schema.FromAPIVersionAndKind(step.Object.APIVersion, step.Object.Kind)
-		if rollout.IsCertificate(kind) && step.Action == rollout.ActionKeep && step.State == passage.Pending {
+		if objects.IsCertificate(kind) && step.Action == rollout.ActionKeep && step.State == passage.Pending {
 			step.State, step.Reason = passage.Failed, passage.Because(v1alpha2.ReasonFailedDeploy, "cert-manager is not installed")
 		}
 	}

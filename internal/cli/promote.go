@@ -105,10 +105,10 @@ func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time
 	fmt.Fprintf(w, "Materialize %s/%s: generation %d is to serve%s.\n", m.Namespace, m.Name, next, inPlace)
 	status := e.status(now)
 	state := "it has not said yet whether it has caught up, and would be promoted whether or not it has"
-	switch rollout.LeaderStatus(status.Leader) {
-	case rollout.ReadyToPromote:
+	switch v1alpha2.LeaderStatus(status.Leader) {
+	case v1alpha2.LeaderReadyToPromote:
 		state = "it has caught up, and waits to be promoted"
-	case rollout.Initializing:
+	case v1alpha2.LeaderInitializing:
 		state = "it has not caught up yet, and would be promoted all the same"
 	}
 	pods := fmt.Sprintf("%d of %s ready", readyAmong(status.Pods), count(len(status.Pods), "pod"))

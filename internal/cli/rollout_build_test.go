@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // spec makes a Materialize of an image, and of what else is changed about it.
@@ -57,7 +58,7 @@ type scene struct {
 	ended   bool
 	phase   v1alpha2.Reason
 	message string
-	leader  rollout.LeaderStatus
+	leader  v1alpha2.LeaderStatus
 	counted *v1alpha2.PodCount
 	after   time.Duration
 	pods    []corev1.Pod
@@ -71,7 +72,7 @@ func (s scene) environment(t *testing.T) environment {
 	generation := func(number int64, of *v1alpha2.Materialize) {
 		g := &rollout.Generation{Number: number, Hash: hashOf(t, of), StatefulSet: &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{ReadyReplicas: 1}}}
 		if !s.unrecorded {
-			g.Record = &rollout.Record{Materialize: of, StatefulSet: ofKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+			g.Record = &objects.Record{Materialize: of, StatefulSet: ofKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 		}
 		o.Generations[number] = g
 	}

@@ -58,7 +58,7 @@ func TestStatusOfRollout(t *testing.T) {
 	}{
 		"catches up": {
 			scene{
-				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "creating generation 2", leader: rollout.Initializing,
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, message: "creating generation 2", leader: v1alpha2.LeaderInitializing,
 				after: 12 * time.Minute, pods: []corev1.Pod{makePod("mza1b2c3d4e5-environmentd-2-0", true, "")},
 			}, nil, from(rollout.ActionCatchUp),
 			`Materialize shop/mz to generation 2: InProgress
@@ -107,7 +107,7 @@ To go back to what serves: fairlead abort mzs mz -n shop
 		"waits to be promoted": {
 			scene{
 				m: spec("v2", strategy(v1alpha2.RolloutManuallyPromote)), serves: v1, requested: spec("v2", strategy(v1alpha2.RolloutManuallyPromote)),
-				phase: v1alpha2.ReasonReadyToPromote, message: "generation 2 is ready", leader: rollout.ReadyToPromote, after: 30 * time.Minute,
+				phase: v1alpha2.ReasonReadyToPromote, message: "generation 2 is ready", leader: v1alpha2.LeaderReadyToPromote, after: 30 * time.Minute,
 			}, nil, from(rollout.ActionApprove),
 			`Materialize shop/mz to generation 2: InProgress
 ReadyToPromote: generation 2 is ready
@@ -128,7 +128,7 @@ To go back to what serves: fairlead abort mzs mz -n shop
 		"waits to be promoted, and was once before": {
 			scene{
 				m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, ignored: v2,
-				phase: v1alpha2.ReasonReadyToPromote, message: "generation 2 is ready", leader: rollout.ReadyToPromote, after: 30 * time.Minute,
+				phase: v1alpha2.ReasonReadyToPromote, message: "generation 2 is ready", leader: v1alpha2.LeaderReadyToPromote, after: 30 * time.Minute,
 			}, nil, from(rollout.ActionApprove),
 			`Materialize shop/mz to generation 2: InProgress
 ReadyToPromote: generation 2 is ready
@@ -148,7 +148,7 @@ To go back to what serves: fairlead abort mzs mz -n shop
 		},
 		"takes over": {
 			scene{
-				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting, message: "promoting generation 2", leader: rollout.Promoting,
+				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting, message: "promoting generation 2", leader: v1alpha2.LeaderPromoting,
 				after: 2 * time.Hour,
 			}, nil, from(rollout.ActionPromote),
 			`Materialize shop/mz to generation 2: InProgress
@@ -423,10 +423,10 @@ func TestTeletypeOfRollout(t *testing.T) {
 	s.pods, s.message = []corev1.Pod{makePod(name, false, "ContainerCreating")}, "creating generation 2: 0 of 1 pods ready"
 	draw(s, from(rollout.ActionAwait)...)
 	draw(s, from(rollout.ActionAwait)...)
-	s.pods, s.leader = []corev1.Pod{makePod(name, true, "")}, rollout.Initializing
+	s.pods, s.leader = []corev1.Pod{makePod(name, true, "")}, v1alpha2.LeaderInitializing
 	s.message = "creating generation 2: environmentd has not caught up yet"
 	draw(s, from(rollout.ActionCatchUp)...)
-	s.phase, s.message, s.leader = v1alpha2.ReasonPromoting, "promoting generation 2", rollout.Promoting
+	s.phase, s.message, s.leader = v1alpha2.ReasonPromoting, "promoting generation 2", v1alpha2.LeaderPromoting
 	draw(s, from(rollout.ActionPromote)...)
 	done := scene{m: v2, serves: v2, phase: v1alpha2.ReasonApplied, message: "generation 2 serves the current spec", pods: s.pods}
 	draw(done, passage.Step{Action: rollout.ActionComplete, State: passage.Done})

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
-	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 )
 
 // Options are what the flags of `fairlead operator` set.
@@ -39,7 +39,7 @@ type Options struct {
 	// Members are the limits of what is asked of the clusters that have joined.
 	Members member.Limits
 	// Rollout says where environmentd is found, and how long a request to it may take.
-	Rollout rollout.Options
+	Rollout environmentd.Options
 	// Mesh says what part of a mesh this is the control plane of.
 	Mesh meshservice.Options
 }
@@ -63,7 +63,7 @@ func DefaultOptions() Options {
 		LogLevel:                    "info",
 		Webhook:                     defaultWebhookOptions(),
 		Members:                     member.DefaultLimits(),
-		Rollout:                     rollout.DefaultOptions(),
+		Rollout:                     environmentd.DefaultOptions(),
 		Mesh:                        meshservice.DefaultOptions(),
 	}
 }

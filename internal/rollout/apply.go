@@ -14,6 +14,8 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/environmentd"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // attempt is a step that was carried out, or could not be.
@@ -95,7 +97,7 @@ func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step p
 	case ActionCommit:
 		if o.forced() {
 			// It says no where there is nothing to skip.
-			if err := r.leaders.SkipCatchup(ctx, next); err != nil && !errors.As(err, new(refusal)) {
+			if err := r.leaders.SkipCatchup(ctx, next); err != nil && !errors.As(err, new(environmentd.Refusal)) {
 				return asEnvironmentdError(err)
 			}
 		}
@@ -104,7 +106,7 @@ func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step p
 }
 
 func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured) error {
-	if want.GroupVersionKind() == kindCertificate {
+	if want.GroupVersionKind() == objects.KindCertificate {
 		if err := r.certificates.watchCertificates(ctx); err != nil {
 			if notInstalled(err) {
 				return noCertManager{want.GetName()}
@@ -113,15 +115,15 @@ func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured)
 		}
 	}
 	err := r.serverSideApply(ctx, want)
-	if want.GroupVersionKind() != kindDeployment || !apierrors.IsInvalid(err) {
+	if want.GroupVersionKind() != objects.KindDeployment || !apierrors.IsInvalid(err) {
 		return err
 	}
 	// Somebody else may have made it, with a selector of theirs.
-	have := newUnstructured(kindDeployment)
+	have := newUnstructured(objects.KindDeployment)
 	if r.live.Get(ctx, client.ObjectKeyFromObject(want), have) != nil {
 		return err
 	}
-	if inherited := keepSelector(want, have); inherited != want {
+	if inherited := objects.KeepSelector(want, have); inherited != want {
 		return r.serverSideApply(ctx, inherited)
 	}
 	return err
@@ -153,7 +155,7 @@ func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object)
 		writer = r.live
 	}
 	propagation := metav1.DeletePropagationBackground
-	if key.Kind == kindStatefulSet.Kind {
+	if key.Kind == objects.KindStatefulSet.Kind {
 		propagation = metav1.DeletePropagationForeground
 	}
 	uid := object.GetUID()
@@ -177,7 +179,7 @@ func (o Observed) find(key passage.Object) *unstructured.Unstructured {
 func (o Observed) findUnlabelled(key passage.Object) *unstructured.Unstructured {
 	for _, g := range o.Generations {
 		for _, object := range g.Unlabelled {
-			if identity(object) == key {
+			if objects.Identity(object) == key {
 				return object
 			}
 		}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // cluster is a Kubernetes in memory with a clock of its own, and as much of one as the controller reads and writes. A
@@ -63,7 +64,7 @@ const (
 
 // daemon is an environmentd.
 type daemon struct {
-	status LeaderStatus
+	status v1alpha2.LeaderStatus
 	// spec that it was made from.
 	spec *v1alpha2.Materialize
 	// late is one whose StatefulSet was made when there was no way back.
@@ -172,7 +173,7 @@ func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
 	var spec *v1alpha2.Materialize
 	record := key
 	record.APIVersion, record.Kind = "v1", "ConfigMap"
-	if r, err := readRecord(c.objects[record]); err == nil {
+	if r, err := objects.ReadRecord(c.objects[record]); err == nil {
 		spec = r.Materialize
 	}
 	delete(c.daemons, uid)
@@ -194,7 +195,7 @@ func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
 		}
 		c.objects[key].Object["status"] = status
 		c.objects[key].SetResourceVersion(c.nextVersion())
-		c.daemons[uid] = &daemon{Initializing, spec, late}
+		c.daemons[uid] = &daemon{v1alpha2.LeaderInitializing, spec, late}
 		c.tell("         the pod of %s is ready", name(key))
 		c.changed()
 	})
@@ -202,8 +203,8 @@ func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
 		return
 	}
 	c.later(c.starts+c.catchesUp, "", func() {
-		if d := c.daemons[uid]; d != nil && d.status == Initializing && there() {
-			d.status = ReadyToPromote
+		if d := c.daemons[uid]; d != nil && d.status == v1alpha2.LeaderInitializing && there() {
+			d.status = v1alpha2.LeaderReadyToPromote
 			c.tell("         %s has caught up", name(key))
 		}
 	})
@@ -282,12 +283,12 @@ func (a *api) Apply(_ context.Context, configuration runtime.ApplyConfiguration,
 	object := &unstructured.Unstructured{}
 	decode(a.t, encode(a.t, configuration), object)
 	if a.refuses != nil {
-		if err := a.refuses(identity(object)); err != nil {
+		if err := a.refuses(objects.Identity(object)); err != nil {
 			return err
 		}
 	}
-	a.checkApply(identity(object), object)
-	a.wrote(identity(object), object)
+	a.checkApply(objects.Identity(object), object)
+	a.wrote(objects.Identity(object), object)
 	return nil
 }
 
@@ -297,7 +298,7 @@ func (a *api) Delete(_ context.Context, object client.Object, options ...client.
 	}
 	var asked client.DeleteOptions
 	asked.ApplyOptions(options)
-	key := identity(object.(*unstructured.Unstructured))
+	key := objects.Identity(object.(*unstructured.Unstructured))
 	live := a.objects[key]
 	if live == nil {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.String())

@@ -22,6 +22,8 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/environmentd"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=get;list;watch
@@ -47,8 +49,8 @@ func Caches() []client.Object { return []client.Object{&v1alpha2.Materialize{}} 
 const maxConcurrentReconciles = 16
 
 // Setup adds the passage to the manager.
-func Setup(mgr ctrl.Manager, options Options) error {
-	leaders, err := newEnvironmentdClient(options)
+func Setup(mgr ctrl.Manager, options environmentd.Options) error {
+	leaders, err := environmentd.NewClient(options)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		reader:   cacheReader{objects: belongings.client, live: mgr.GetAPIReader(), kinds: belongings.cachedKinds},
 		hashes:   hashAlgorithms,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1alpha2.PassageRollout),
-		now:      time.Now, newID: newResourceID, metrics: newRolloutMetrics(),
+		now:      time.Now, newID: objects.NewResourceID, metrics: newRolloutMetrics(),
 		freshness: &freshnessCheck{live: mgr.GetAPIReader()},
 	}
 	log := mgr.GetLogger()
@@ -110,8 +112,8 @@ type reconciler struct {
 
 type leaderClient interface {
 	LeaderReader
-	Promote(context.Context, Address) error
-	SkipCatchup(context.Context, Address) error
+	Promote(context.Context, environmentd.Address) error
+	SkipCatchup(context.Context, environmentd.Address) error
 }
 
 // certificateKind makes cert-manager's kind usable, if it is there.

@@ -62,7 +62,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 				return makeMaterialize().strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime).timeout("30s")
 			}
 			c.m = maker{c.m}.spec(served()).serving(c.t, 1, served()).Materialize
-			c.others(1, IsLeader)
+			c.others(1, v1alpha2.LeaderIsLeader)
 			c.on(18, "", func() { c.starts = 0 })
 			c.roll(20, "v2")
 			c.on(40, "", func() { c.starts = 3 * time.Second })

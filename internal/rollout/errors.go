@@ -80,6 +80,14 @@ func (s applyErrors) toleratedText() string {
 	return strings.Join(all, "; ")
 }
 
+// noCertManager is why a certificate cannot be asked for.
+type noCertManager struct{ certificate string }
+
+func (e noCertManager) Error() string {
+	return fmt.Sprintf("the spec requires Certificate %s, and cert-manager is not installed: install cert-manager, or remove "+
+		"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", e.certificate)
+}
+
 // worthTelling holds for what people have to know of: it would be the same if it were tried again at once, and does not
 // pass like the trouble of an API server.
 func isReportable(err error) bool {

@@ -7,12 +7,13 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // leads tells whether the environmentd of a generation is the leader.
 func (c *cluster) leads(generation int64) bool {
 	set := c.set(fmt.Sprintf("mz%s-environmentd-%d", testID, generation))
-	return set != nil && c.daemons[set.GetUID()] != nil && c.daemons[set.GetUID()].status == IsLeader
+	return set != nil && c.daemons[set.GetUID()] != nil && c.daemons[set.GetUID()].status == v1alpha2.LeaderIsLeader
 }
 
 func (c *cluster) promoting() bool { return hasReason(c.m.Status, v1alpha2.ReasonPromoting) }
@@ -22,7 +23,7 @@ func (c *cluster) checkApply(key passage.Object, object *unstructured.Unstructur
 	if len(object.GetOwnerReferences()) == 0 {
 		c.t.Errorf("%s would belong to nobody", key)
 	}
-	if generation := generationOf(object); generation != 0 && generation == c.m.Status.ActiveGeneration && c.objects[key] != nil && !sameSpec(c.objects[key], object) {
+	if generation := objects.GenerationOf(object); generation != 0 && generation == c.m.Status.ActiveGeneration && c.objects[key] != nil && !sameSpec(c.objects[key], object) {
 		c.t.Errorf("%s is changed while it serves", key)
 	}
 	if key.Kind != "Service" || name(key) != "environmentd" {
@@ -36,7 +37,7 @@ func (c *cluster) checkApply(key passage.Object, object *unstructured.Unstructur
 }
 
 func (c *cluster) checkDelete(key passage.Object) {
-	generation := generationOf(c.objects[key])
+	generation := objects.GenerationOf(c.objects[key])
 	if generation != c.m.Status.ActiveGeneration || generation == 0 {
 		return
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 )
 
 // leader is what controllers ask.
 type leader struct{ *api }
 
-func (l leader) daemon(at Address) (*daemon, error) {
+func (l leader) daemon(at environmentd.Address) (*daemon, error) {
 	set := l.set("mz" + at.ResourceID + fmt.Sprint("-environmentd-", at.Generation))
 	if set == nil || l.daemons[set.GetUID()] == nil {
 		return nil, errors.New("environmentd does not answer: connection refused")
@@ -17,7 +20,7 @@ func (l leader) daemon(at Address) (*daemon, error) {
 	return l.daemons[set.GetUID()], nil
 }
 
-func (l leader) Status(_ context.Context, at Address) (LeaderStatus, error) {
+func (l leader) Status(_ context.Context, at environmentd.Address) (v1alpha2.LeaderStatus, error) {
 	d, err := l.daemon(at)
 	if err != nil {
 		return "", err
@@ -25,7 +28,7 @@ func (l leader) Status(_ context.Context, at Address) (LeaderStatus, error) {
 	return d.status, nil
 }
 
-func (l leader) Promote(_ context.Context, at Address) error {
+func (l leader) Promote(_ context.Context, at environmentd.Address) error {
 	if !l.alive() {
 		return errKilled
 	}
@@ -35,23 +38,23 @@ func (l leader) Promote(_ context.Context, at Address) error {
 	}
 	l.checkPromote(d)
 	l.tell("post     promote generation %d", at.Generation)
-	if d.status == Initializing {
-		return refusal{"it is not ready"}
+	if d.status == v1alpha2.LeaderInitializing {
+		return environmentd.Refusal{Message: "it is not ready"}
 	}
-	if d.status == ReadyToPromote {
-		d.status = Promoting
+	if d.status == v1alpha2.LeaderReadyToPromote {
+		d.status = v1alpha2.LeaderPromoting
 		l.later(takesOver, "", func() {
 			if now, err := l.daemon(at); err != nil || now != d {
 				return
 			}
-			d.status = IsLeader
+			d.status = v1alpha2.LeaderIsLeader
 			l.tell("         generation %d is the leader", at.Generation)
 		})
 	}
 	return nil
 }
 
-func (l leader) SkipCatchup(_ context.Context, at Address) error {
+func (l leader) SkipCatchup(_ context.Context, at environmentd.Address) error {
 	if !l.alive() {
 		return errKilled
 	}
@@ -60,9 +63,9 @@ func (l leader) SkipCatchup(_ context.Context, at Address) error {
 		return err
 	}
 	l.tell("post     skip-catchup of generation %d", at.Generation)
-	if d.status != Initializing {
-		return refusal{"there is nothing to skip"}
+	if d.status != v1alpha2.LeaderInitializing {
+		return environmentd.Refusal{Message: "there is nothing to skip"}
 	}
-	d.status = ReadyToPromote
+	d.status = v1alpha2.LeaderReadyToPromote
 	return nil
 }

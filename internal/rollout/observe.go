@@ -2,13 +2,10 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,7 +14,9 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // Observed is all that a plan is made of, besides the time.
@@ -40,25 +39,12 @@ type Observed struct {
 
 // Answer is what an environmentd said, or why there was no answer. The zero Answer was never asked for.
 type Answer struct {
-	Status LeaderStatus
+	Status v1alpha2.LeaderStatus
 	Err    error
 }
 
 // Hashes are those in a status.
 type Hashes struct{ Completed, Requested string }
-
-// Reader finds what belongs to an environment.
-type Reader interface {
-	// Owned are all objects that belong to a Materialize.
-	Owned(context.Context, *v1alpha2.Materialize) ([]*unstructured.Unstructured, error)
-	// Live is the object of a kind and a name, whomever it belongs to, nil if there is none.
-	Live(context.Context, schema.GroupVersionKind, client.ObjectKey) (*unstructured.Unstructured, error)
-}
-
-// Leaders asks environmentd.
-type LeaderReader interface {
-	Status(context.Context, Address) (LeaderStatus, error)
-}
 
 // algorithms are those that a spec can be hashed with, and which one is today's.
 type algorithms struct {
@@ -101,9 +87,9 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes algori
 		return fmt.Errorf("list the objects of Materialize %s/%s: %w", m.Namespace, m.Name, err)
 	}
 	for _, object := range owned {
-		number := generationOf(object)
+		number := objects.GenerationOf(object)
 		if number == 0 {
-			o.SharedObjects[identity(object)] = object
+			o.SharedObjects[objects.Identity(object)] = object
 			continue
 		}
 		g := o.generation(number)
@@ -143,7 +129,7 @@ func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materializ
 	if g.StatefulSet != nil {
 		return nil
 	}
-	set, err := reader.Live(ctx, kindStatefulSet, client.ObjectKey{Namespace: m.Namespace, Name: namesOf(m).generation(g.Number)})
+	set, err := reader.Live(ctx, objects.KindStatefulSet, client.ObjectKey{Namespace: m.Namespace, Name: objects.NamesOf(m).Generation(g.Number)})
 	if err != nil || set == nil {
 		return err
 	}
@@ -161,16 +147,16 @@ func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materializ
 
 // findStrays looks for what else somebody made for a generation, to remove it together with that.
 func (g *Generation) findUnlabelled(ctx context.Context, m *v1alpha2.Materialize, reader Reader) error {
-	n := namesOf(m)
+	n := objects.NamesOf(m)
 	for _, wanted := range []struct {
 		kind schema.GroupVersionKind
 		name string
-	}{{kindService, n.generation(g.Number)}, {kindService, n.pubsub(g.Number)}, {kindConfigMap, n.generation(g.Number)}} {
+	}{{objects.KindService, n.Generation(g.Number)}, {objects.KindService, n.PubSub(g.Number)}, {objects.KindConfigMap, n.Generation(g.Number)}} {
 		object, err := reader.Live(ctx, wanted.kind, client.ObjectKey{Namespace: m.Namespace, Name: wanted.name})
 		if err != nil {
 			return err
 		}
-		if object != nil && g.find(identity(object)) == nil && slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == m.UID }) {
+		if object != nil && g.find(objects.Identity(object)) == nil && slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == m.UID }) {
 			g.Unlabelled = append(g.Unlabelled, object)
 		}
 	}
@@ -189,15 +175,15 @@ func (g *Generation) add(object *unstructured.Unstructured, hashes algorithms) e
 	g.Objects = append(g.Objects, object)
 	var err error
 	switch object.GroupVersionKind() {
-	case kindConfigMap:
+	case objects.KindConfigMap:
 		if object.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		if inherited := readStatefulSetBackup(object); inherited != nil {
+		if inherited := objects.ReadStatefulSetBackup(object); inherited != nil {
 			g.Backup = inherited
 			return nil
 		}
-		if g.Record, err = readRecord(object); err != nil {
+		if g.Record, err = objects.ReadRecord(object); err != nil {
 			// It tells nothing, so there is none: what can be made again will be.
 			g.Record = nil
 			return nil
@@ -205,7 +191,7 @@ func (g *Generation) add(object *unstructured.Unstructured, hashes algorithms) e
 		if g.Hash, err = hashes.of(g.Record.Materialize); err != nil {
 			return fmt.Errorf("hash the spec of generation %d: %w", g.Number, err)
 		}
-	case kindStatefulSet:
+	case objects.KindStatefulSet:
 		g.StatefulSet = &appsv1.StatefulSet{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, g.StatefulSet); err != nil {
 			return fmt.Errorf("read StatefulSet %s: %w", object.GetName(), err)
@@ -217,8 +203,8 @@ func (g *Generation) add(object *unstructured.Unstructured, hashes algorithms) e
 	return nil
 }
 
-func (g *Generation) address(m *v1alpha2.Materialize) Address {
-	return Address{Name: m.Name, Namespace: m.Namespace, ResourceID: m.Status.ResourceID, Generation: g.Number}
+func (g *Generation) address(m *v1alpha2.Materialize) environmentd.Address {
+	return environmentd.Address{Name: m.Name, Namespace: m.Namespace, ResourceID: m.Status.ResourceID, Generation: g.Number}
 }
 
 // relabel finds out what the hashes in the status are by today's algorithm. A hash that nothing left is of stays as it is.
@@ -257,49 +243,4 @@ func (o *Observed) relabel(hashes algorithms) {
 		}
 	}
 	o.Relabelled = &kept
-}
-
-// objectReader reads from a cache of what Fairlead has made, and asks the API server for the rest.
-type cacheReader struct {
-	objects client.Reader
-	live    client.Reader
-	kinds   func() []schema.GroupVersionKind
-}
-
-// byOwner is the index of objects by the UID of the Materialize that they belong to.
-const ownerIndex = "owner"
-
-func (r cacheReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	for _, kind := range r.kinds() {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.objects.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{ownerIndex: string(m.UID)},
-			client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
-		}
-		for i := range list.Items {
-			all = append(all, &list.Items[i])
-		}
-	}
-	return all, nil
-}
-
-func (r cacheReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	object := newUnstructured(kind)
-	err := r.live.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get %s %s: %w", kind.Kind, key, err)
-	}
-	return object, nil
-}
-
-// notInstalled holds for a kind that the API server does not know.
-func notInstalled(err error) bool {
-	var discovery *meta.NoKindMatchError
-	return errors.As(err, &discovery) || meta.IsNoMatchError(err)
 }

@@ -24,11 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // alwaysKnown are the kinds of what belongs to an environment, but for that of cert-manager, which may not be there.
 var builtinKinds = []schema.GroupVersionKind{
-	kindServiceAccount, kindRole, kindRoleBinding, kindConfigMap, kindService, kindStatefulSet, kindDeployment,
+	objects.KindServiceAccount, objects.KindRole, objects.KindRoleBinding, objects.KindConfigMap, objects.KindService, objects.KindStatefulSet, objects.KindDeployment,
 }
 
 // belongings is a cache of what belongs to environments, all of which carries a label, and of nothing else.
@@ -129,12 +130,12 @@ func (b *ownedObjects) watchAll(c controller.Controller) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.controller = c
-	if _, err := b.mapper.RESTMapping(kindCertificate.GroupKind(), kindCertificate.Version); err == nil {
-		if err := b.indexKind(context.Background(), kindCertificate); err != nil {
+	if _, err := b.mapper.RESTMapping(objects.KindCertificate.GroupKind(), objects.KindCertificate.Version); err == nil {
+		if err := b.indexKind(context.Background(), objects.KindCertificate); err != nil {
 			return err
 		}
 	} else if !notInstalled(err) {
-		return fmt.Errorf("look up %s: %w", kindCertificate.Kind, err)
+		return fmt.Errorf("look up %s: %w", objects.KindCertificate.Kind, err)
 	}
 	for _, kind := range b.kinds {
 		if err := b.watchKind(kind); err != nil {
@@ -167,7 +168,7 @@ func affectsPlan(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstruc
 			if before.GetResourceVersion() == now.GetResourceVersion() {
 				return false
 			}
-			return kind != kindDeployment && kind != kindCertificate || before.GetGeneration() != now.GetGeneration() ||
+			return kind != objects.KindDeployment && kind != objects.KindCertificate || before.GetGeneration() != now.GetGeneration() ||
 				!labels.Equals(before.GetLabels(), now.GetLabels()) || !labels.Equals(before.GetAnnotations(), now.GetAnnotations())
 		},
 	}
@@ -178,15 +179,15 @@ func (b *ownedObjects) watchCertificates(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, kind := range b.kinds {
-		if kind == kindCertificate {
+		if kind == objects.KindCertificate {
 			return nil
 		}
 	}
-	if _, err := b.mapper.RESTMapping(kindCertificate.GroupKind(), kindCertificate.Version); err != nil {
+	if _, err := b.mapper.RESTMapping(objects.KindCertificate.GroupKind(), objects.KindCertificate.Version); err != nil {
 		return err
 	}
-	if err := b.indexKind(ctx, kindCertificate); err != nil {
+	if err := b.indexKind(ctx, objects.KindCertificate); err != nil {
 		return err
 	}
-	return b.watchKind(kindCertificate)
+	return b.watchKind(objects.KindCertificate)
 }

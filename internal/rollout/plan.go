@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // What a step does.
@@ -84,7 +85,7 @@ func decide(o Observed, now time.Time) decision {
 	p := &planner{Observed: o, now: now}
 	p.desired = map[passage.Object]*unstructured.Unstructured{}
 	p.Plan = passage.Plan{
-		Passage: v1alpha2.PassageRollout, Subject: subject(m), Hold: passage.FirstHold(o, gates...), Steps: []passage.Step{},
+		Passage: v1alpha2.PassageRollout, Subject: objects.Subject(m), Hold: passage.FirstHold(o, gates...), Steps: []passage.Step{},
 	}
 	if o.Relabelled != nil && !o.promoting() {
 		p.statusStep(ActionRelabel, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
@@ -92,7 +93,7 @@ func decide(o Observed, now time.Time) decision {
 	}
 	p.Target = p.generationName(m.Status.ActiveGeneration + 1)
 	switch {
-	case m.Status.ResourceID == "" || environmentID(m) == "":
+	case m.Status.ResourceID == "" || objects.EnvironmentID(m) == "":
 		p.statusStep(ActionIdentify, "", "", passage.Because(CodeFirst, "the environment has no resource ID yet"))
 		p.statusStep(ActionRequest, "", o.Hash, passage.Because(CodeFirst, "this is the first rollout"))
 		if err := p.validateSpec(); err != nil {
@@ -205,13 +206,13 @@ func (p *planner) planCancel() {
 // promotion is what there is to do after the point of no return. The spec has no say in it.
 func (p *planner) planPromotion() {
 	next := p.next()
-	leads := p.Leader.Status == IsLeader || p.serviceSwitched()
+	leads := p.Leader.Status == v1alpha2.LeaderIsLeader || p.serviceSwitched()
 	if !leads {
 		p.planSharedObjects()
 		p.maintainActive()
 	}
 	p.applyGeneration(next)
-	if p.Leader.Status == Initializing && p.skipsCatchUp() {
+	if p.Leader.Status == v1alpha2.LeaderInitializing && p.skipsCatchUp() {
 		p.step(p.statefulSetOf(next), ActionSkipCatchup, "", "", passage.Because(CodeForced, "the promotion does not wait for the catch-up"))
 	}
 	p.step(p.statefulSetOf(next), ActionPromote, "", "", passage.Because(CodeTakesOver, "environmentd is ready"))
@@ -221,9 +222,9 @@ func (p *planner) planPromotion() {
 		promote.State = passage.Done
 	case p.Leader.Err != nil:
 		promote.State, promote.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
-	case p.Leader.Status == Initializing:
+	case p.Leader.Status == v1alpha2.LeaderInitializing:
 		promote.State, promote.Reason = passage.Running, passage.Because(CodeNotReady, "environmentd has restarted and is not ready yet")
-	case p.Leader.Status == Promoting:
+	case p.Leader.Status == v1alpha2.LeaderPromoting:
 		promote.State, promote.Reason = passage.Running, passage.Because(CodeTakesOver, "environmentd is taking over leadership")
 	}
 	p.planTakeover(leads)
@@ -232,9 +233,9 @@ func (p *planner) planPromotion() {
 // takeOver is what follows when the next generation leads.
 func (p *planner) planTakeover(leads bool) {
 	next, active := p.next(), p.active()
-	public, err := toUnstructured(kindService, publicService(p.Materialize, p.selector(next)))
+	public, err := objects.ToUnstructured(objects.KindService, objects.PublicService(p.Materialize, p.selector(next)))
 	if err == nil {
-		err = setOwner(p.Materialize, public)
+		err = objects.SetOwner(p.Materialize, public)
 	}
 	if err != nil {
 		p.specErr = specError{err}
@@ -244,10 +245,10 @@ func (p *planner) planTakeover(leads bool) {
 	if active != nil {
 		from = p.generationName(active.Number)
 	}
-	p.step(identity(public), ActionSwitch, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "Service must select the pods of the new leader"))
+	p.step(objects.Identity(public), ActionSwitch, from, p.generationName(next.Number), passage.Because(CodeTakesOver, "Service must select the pods of the new leader"))
 	if leads {
-		p.desired[identity(public)] = public
-		if have := p.SharedObjects[identity(public)]; have != nil && driftReason(public, have) == "" {
+		p.desired[objects.Identity(public)] = public
+		if have := p.SharedObjects[objects.Identity(public)]; have != nil && objects.Drift(public, have) == "" {
 			p.last().State = passage.Done
 		}
 	}
@@ -278,9 +279,9 @@ func (p *planner) catchUp() {
 	switch {
 	case p.Leader.Err != nil:
 		catchUp.State, catchUp.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
-	case p.Leader.Status == Initializing && p.skipsCatchUp():
+	case p.Leader.Status == v1alpha2.LeaderInitializing && p.skipsCatchUp():
 		catchUp.Action, catchUp.Reason = ActionSkipCatchup, passage.Because(CodeForced, "the promotion does not wait for the catch-up")
-	case p.Leader.Status == Initializing:
+	case p.Leader.Status == v1alpha2.LeaderInitializing:
 		catchUp.State = passage.Running
 	case p.Leader.Status != "":
 		catchUp.State = passage.Done
@@ -291,7 +292,7 @@ func (p *planner) catchUp() {
 func (p *planner) approve() {
 	// What was approved before says nothing of what has yet to be requested.
 	approved := p.forced() && p.underway()
-	if p.strategy() != v1alpha2.RolloutManuallyPromote || approved || p.Leader.Status == Promoting || p.Leader.Status == IsLeader {
+	if p.strategy() != v1alpha2.RolloutManuallyPromote || approved || p.Leader.Status == v1alpha2.LeaderPromoting || p.Leader.Status == v1alpha2.LeaderIsLeader {
 		return
 	}
 	m := p.Materialize
@@ -302,7 +303,7 @@ func (p *planner) approve() {
 			"spec.forcePromote %s is older than the rollout and ignored; to promote it, remove spec.forcePromote and set it again: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
 	}
 	p.step(p.subject(), ActionApprove, "", p.Target, reason)
-	if p.Leader.Status == ReadyToPromote {
+	if p.Leader.Status == v1alpha2.LeaderReadyToPromote {
 		p.last().State = passage.Running
 	}
 }
@@ -310,7 +311,7 @@ func (p *planner) approve() {
 // fixtures sees to what all generations share, and removes what is no longer asked for.
 func (p *planner) planSharedObjects() {
 	now := p.activeConfig()
-	all, err := sharedObjects(p.Materialize, now)
+	all, err := objects.Shared(p.Materialize, now)
 	if err != nil {
 		p.sharedSpecErr = specError{err}
 	}
@@ -318,13 +319,13 @@ func (p *planner) planSharedObjects() {
 	unknown := p.active() != nil && now.Spec == nil || p.promoting() && now.Next == nil
 	wanted := map[passage.Object]bool{}
 	for _, object := range all {
-		wanted[identity(object)] = true
-		have := p.SharedObjects[identity(object)]
+		wanted[objects.Identity(object)] = true
+		have := p.SharedObjects[objects.Identity(object)]
 		switch kind := object.GroupVersionKind(); {
-		case have != nil && kind == kindDeployment:
-			object = keepSelector(object, have)
-		case have != nil && kind == kindRoleBinding && unknown:
-			object = keepSubjects(object, have)
+		case have != nil && kind == objects.KindDeployment:
+			object = objects.KeepSelector(object, have)
+		case have != nil && kind == objects.KindRoleBinding && unknown:
+			object = objects.KeepSubjects(object, have)
 		}
 		p.apply(ActionKeep, object, have)
 	}
@@ -370,19 +371,19 @@ func (p *planner) applyObjects(action passage.Action, g *Generation) {
 	if record == nil {
 		return
 	}
-	all, err := objectsOf(p.Materialize, g.Number, *record, g.Record != nil)
+	all, err := objects.ForGeneration(p.Materialize, g.Number, *record, g.Record != nil)
 	if err != nil {
 		p.specErr = specError{err}
 		return
 	}
 	for _, object := range all {
-		p.apply(action, object, g.find(identity(object)))
+		p.apply(action, object, g.find(objects.Identity(object)))
 	}
 }
 
 // recordOf is what a generation is made from: what it says itself, or else the spec, if it must have been that. It is nil
 // where nobody knows, and what there is stays as it is.
-func (p *planner) recordOf(g *Generation) *Record {
+func (p *planner) recordOf(g *Generation) *objects.Record {
 	was := g.Hash
 	switch {
 	case g.Record != nil:
@@ -398,7 +399,7 @@ func (p *planner) recordOf(g *Generation) *Record {
 	if was != p.Hash {
 		return nil
 	}
-	record, err := newRecord(p.Materialize, p.Hash, g.Number)
+	record, err := objects.NewRecord(p.Materialize, p.Hash, g.Number)
 	if err == nil && was != p.completed() {
 		err = p.validateSpec()
 	}
@@ -410,20 +411,11 @@ func (p *planner) recordOf(g *Generation) *Record {
 		return &record
 	}
 	set := record.StatefulSet.DeepCopy()
-	if err := setOwner(p.Materialize, set); err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
+	if err := objects.SetOwner(p.Materialize, set); err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
 		// It was made by another Fairlead, in another way. To apply it would restart it.
 		return nil
 	}
 	return &record
-}
-
-func (g *Generation) find(key passage.Object) *unstructured.Unstructured {
-	for _, object := range g.Objects {
-		if identity(object) == key {
-			return object
-		}
-	}
-	return nil
 }
 
 // stop ends the pods of a generation, and keeps the record from which they can be started again.
@@ -432,12 +424,12 @@ func (p *planner) stopGeneration(g *Generation) {
 		return
 	}
 	if g.Foreign {
-		keepsake, err := newStatefulSetBackup(p.Materialize, g)
+		keepsake, err := objects.NewStatefulSetBackup(p.Materialize, g.Number, g.unlabelledStatefulSet())
 		if err != nil {
 			p.specErr = specError{err}
 			return
 		}
-		p.apply(ActionApply, keepsake, g.find(identity(keepsake)))
+		p.apply(ActionApply, keepsake, g.find(objects.Identity(keepsake)))
 	}
 	p.step(p.statefulSetOf(g), ActionRemove, "", "", passage.Because(CodeDowntime, "strategy %s stops the active generation before the next one starts",
 		v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
@@ -446,7 +438,7 @@ func (p *planner) stopGeneration(g *Generation) {
 
 // restore starts the pods of a generation again that somebody else has made. It is theirs again, as it was.
 func (p *planner) restoreBackup(action passage.Action, g *Generation) {
-	object := identity(g.Backup)
+	object := objects.Identity(g.Backup)
 	p.desired[object] = g.Backup
 	p.step(object, action, "", "", passage.Because(CodeMissing, "was stopped to make room for the next generation, and is active again"))
 	if g.StatefulSet != nil {
@@ -468,9 +460,9 @@ func (p *planner) removeOthers(reason passage.Reason, keep ...*Generation) {
 // remove deletes all that there is of a generation.
 func (p *planner) removeGeneration(g *Generation, reason passage.Reason) {
 	for _, object := range slices.SortedFunc(slices.Values(slices.Concat(g.Objects, g.Unlabelled)), func(a, b *unstructured.Unstructured) int {
-		return compareObjects(identity(a), identity(b))
+		return compareObjects(objects.Identity(a), objects.Identity(b))
 	}) {
-		if !p.hasStep(ActionRemove, identity(object)) {
+		if !p.hasStep(ActionRemove, objects.Identity(object)) {
 			p.deleteObject(object, ActionRemove, reason)
 		}
 	}

@@ -136,7 +136,7 @@ func TestPlan(t *testing.T) {
 			want:  lines("> Pending apply ConfigMap environmentd-1"),
 		},
 		"the record is missing, and the spec has changed": {
-			scene: seeing(t, second(v2())).generation(1, v1()).without(1, "ConfigMap").generation(2, v2()).complete().hears(Initializing),
+			scene: seeing(t, second(v2())).generation(1, v1()).without(1, "ConfigMap").generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit[:3], "  Pending remove StatefulSet environmentd-1", "  Pending remove Service environmentd-1", "  Pending remove Service persist-pubsub-1", "  Pending complete"),
 		},
 		"somebody else has made what serves": {
@@ -165,43 +165,43 @@ func TestPlan(t *testing.T) {
 			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
 		},
 		"it catches up": {
-			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
 		},
 		"it catches up, and a person does not want to wait": {
-			scene: seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			scene: seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines(ready, "> Pending skip catch-up StatefulSet environmentd-2", commit),
 		},
 		"it is ready": {
-			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
 		},
 		"it is ready, and a person has to agree": {
-			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", "  Running approve", commit),
 		},
 		"it is ready, and a person has agreed to another one": {
-			scene: seeing(t, second(manual().forcePromote(hashOf(t, v1())))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, v1())))).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", "  Running approve", commit),
 		},
 		"it is ready, and a person has agreed": {
-			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual())))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual())))).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
 		},
 		"it is ready, and a person had agreed to it before it was asked for": {
-			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, manual()))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, manual()))).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", "  Running approve", commit),
 		},
 		"it is ready, and a person has agreed to it and to another one before": {
-			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, v1()))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, v1()))).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
 		},
 		"it catches up, and a person did not want to wait before it was asked for": {
-			scene: seeing(t, second(v2().forcePromote(hashOf(t, v2()))).ignoring(hashOf(t, v2()))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			scene: seeing(t, second(v2().forcePromote(hashOf(t, v2()))).ignoring(hashOf(t, v2()))).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
 		},
 		"it has taken over without being asked": {
-			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(IsLeader),
+			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderIsLeader),
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
 		},
 		"the spec has changed before promoting": {
@@ -220,7 +220,7 @@ func TestPlan(t *testing.T) {
 				"  Pending catch up StatefulSet environmentd-2", commit),
 		},
 		"a Service of the next generation is going": {
-			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).losing(2, "Service").complete().hears(Initializing),
+			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).losing(2, "Service").complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
 		},
 		"the record of the next generation is going": {
@@ -234,7 +234,7 @@ func TestPlan(t *testing.T) {
 				"  Pending catch up StatefulSet environmentd-2", commit[:3], "  Pending remove StatefulSet environmentd-1", "  Pending complete"),
 		},
 		"the spec has changed back": {
-			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines(removeSecond, "  Pending withdraw"),
 		},
 		"the spec has changed back, and nothing is left": {
@@ -253,7 +253,7 @@ func TestPlan(t *testing.T) {
 			scene: seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).unready(1).complete(),
 		},
 		"it took too long": {
-			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(Initializing),
+			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(v1alpha2.LeaderInitializing),
 			now:   60,
 			want:  lines("> Pending cancel", later(removeSecond...)),
 		},
@@ -268,7 +268,7 @@ func TestPlan(t *testing.T) {
 			want:  lines("  Failed  cancel"),
 		},
 		"it has not taken too long": {
-			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(v1alpha2.LeaderReadyToPromote),
 			now:   59,
 			want:  lines(ready, "  Done    catch up StatefulSet environmentd-2", committed),
 		},
@@ -278,7 +278,7 @@ func TestPlan(t *testing.T) {
 			want:  lines("> Pending apply StatefulSet environmentd-1", "  Pending cancel", later(removeSecond...)),
 		},
 		"it took too long, and is promoting": {
-			scene: seeing(t, promoting(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(ReadyToPromote),
+			scene: seeing(t, promoting(v2().timeout("1m"))).generation(1, v1()).generation(2, v2().timeout("1m")).complete().hears(v1alpha2.LeaderReadyToPromote),
 			now:   1000,
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
@@ -325,11 +325,11 @@ func TestPlan(t *testing.T) {
 			want:  lines("> Pending apply StatefulSet environmentd-1", later(removeSecond...), "  Pending withdraw", "  Pending await StatefulSet environmentd-1"),
 		},
 		"promoting, and not asked yet": {
-			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and it takes over": {
-			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
 			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and it does not answer": {
@@ -337,23 +337,23 @@ func TestPlan(t *testing.T) {
 			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and it has forgotten all": {
-			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting with downtime, and it has forgotten all": {
-			scene: seeing(t, second(immediate()).told(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutWaitUntilReady)).generation(1, v1()).generation(2, immediate()).complete().hears(Initializing),
+			scene: seeing(t, second(immediate()).told(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutWaitUntilReady)).generation(1, v1()).generation(2, immediate()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines("> Pending skip catch-up StatefulSet environmentd-2", "  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and it has forgotten all, and downtime is asked for next": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime)).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and the spec has changed": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and the spec has changed back": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v1")).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v1")).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and its StatefulSet was deleted": {
@@ -369,7 +369,7 @@ func TestPlan(t *testing.T) {
 			want:  lines(makeSecond, "  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and nobody knows what its pods were made of": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "ConfigMap").complete().hears(ReadyToPromote),
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "ConfigMap").complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and what serves has lost its pods": {
@@ -382,21 +382,21 @@ func TestPlan(t *testing.T) {
 			want:  lines("  Running promote StatefulSet environmentd-2", "  Pending switch Service environmentd", removeFirst[1:], "  Pending complete"),
 		},
 		"it leads, and what served is on its way out": {
-			scene: seeing(t, promoting(v2())).generation(1, v1()).without(1, "StatefulSet").generation(2, v2()).complete().hears(IsLeader),
+			scene: seeing(t, promoting(v2())).generation(1, v1()).without(1, "StatefulSet").generation(2, v2()).complete().hears(v1alpha2.LeaderIsLeader),
 			want: lines("  Done    promote StatefulSet environmentd-2", "> Pending switch Service environmentd",
 				removeFirst[1:], "  Pending complete"),
 		},
 		"promoting what somebody else has made": {
-			scene: seeing(t, func() maker { m := promoting(v2()); m.Status.RequestedRolloutHash = ""; return m }()).foreign(1).foreign(2).complete().hears(ReadyToPromote),
+			scene: seeing(t, func() maker { m := promoting(v2()); m.Status.RequestedRolloutHash = ""; return m }()).foreign(1).foreign(2).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want: lines("> Pending promote StatefulSet environmentd-2", "  Pending switch Service environmentd",
 				"  Pending remove StatefulSet environmentd-1", "  Pending complete"),
 		},
 		"it leads": {
-			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(IsLeader),
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderIsLeader),
 			want:  lines("  Done    promote StatefulSet environmentd-2", lead),
 		},
 		"it leads, and users are led to it": {
-			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().leadTo(2).hears(IsLeader),
+			scene: seeing(t, promoting(v2())).generation(1, v1()).generation(2, v2()).complete().leadTo(2).hears(v1alpha2.LeaderIsLeader),
 			want:  lines("  Done    promote StatefulSet environmentd-2", "  Done    switch Service environmentd", started(removeFirst...), "  Pending complete"),
 		},
 		"users are led to it, and it has forgotten all": {
@@ -416,22 +416,22 @@ func TestPlan(t *testing.T) {
 			want:  lines("> Pending drop ServiceAccount environmentd"),
 		},
 		"another ServiceAccount is asked for, and what serves needs the old one": {
-			scene: seeing(t, second(own("theirs"))).generation(1, v1()).generation(2, own("theirs")).complete().hears(Initializing),
+			scene: seeing(t, second(own("theirs"))).generation(1, v1()).generation(2, own("theirs")).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines(ready, "  Running catch up StatefulSet environmentd-2", commit),
 		},
 		"another ServiceAccount is asked for, and nobody knows what serves needs": {
-			scene: seeing(t, second(own("theirs"))).foreign(1).generation(2, own("theirs")).complete().leaves(v1().serving(t, 1, v1())).hears(Initializing),
+			scene: seeing(t, second(own("theirs"))).foreign(1).generation(2, own("theirs")).complete().leaves(v1().serving(t, 1, v1())).hears(v1alpha2.LeaderInitializing),
 			want: lines(ready, "  Running catch up StatefulSet environmentd-2", commit[:3], "  Pending remove StatefulSet environmentd-1",
 				"  Pending complete"),
 		},
 		"promoting, and another ServiceAccount and no certificate is asked for": {
 			scene: seeing(t, second(secured()).told(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).complete().
-				leaves(secured().serving(t, 1, own("first"))).hears(ReadyToPromote),
+				leaves(secured().serving(t, 1, own("first"))).hears(v1alpha2.LeaderReadyToPromote),
 			want: lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and another ServiceAccount is asked for, and nobody knows what takes over needs": {
 			scene: seeing(t, second(secured()).told(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).without(2, "ConfigMap").
-				complete().leaves(secured().serving(t, 1, own("first"))).hears(ReadyToPromote),
+				complete().leaves(secured().serving(t, 1, own("first"))).hears(v1alpha2.LeaderReadyToPromote),
 			want: lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"an image without a tag is asked for": {
@@ -466,7 +466,7 @@ func TestPlan(t *testing.T) {
 				"  Pending catch up StatefulSet environmentd-2", commit),
 		},
 		"paused while promoting": {
-			scene: seeing(t, promoting(v2()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			scene: seeing(t, promoting(v2()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"being deleted while promoting": {

@@ -1,12 +1,12 @@
 package rollout
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 )
 
 // progressOf is how far the generation is that a rollout waits for. All of it shows in the message of the condition, so that
@@ -20,7 +20,7 @@ func progressOf(o Observed, step *passage.Step, failure error) *v1alpha2.Rollout
 	switch {
 	case failure != nil:
 		p.Message = failure.Error()
-		if silence := (noAnswer{}); errors.As(failure, &silence) {
+		if silence := (environmentd.NoAnswer{}); errors.As(failure, &silence) {
 			p.Leader = &v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderUnknown, Message: silence.Error()}
 		}
 	case step == nil:
@@ -40,7 +40,7 @@ func progressOf(o Observed, step *passage.Step, failure error) *v1alpha2.Rollout
 func leaderAnswer(o Observed, action passage.Action) *v1alpha2.LeaderAnswer {
 	switch action {
 	case ActionSwitch:
-		return &v1alpha2.LeaderAnswer{Status: IsLeader}
+		return &v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderIsLeader}
 	case ActionCatchUp, ActionSkipCatchup, ActionApprove, ActionPromote:
 		if o.Leader.Err != nil {
 			return &v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderUnknown, Message: o.Leader.Err.Error()}
@@ -71,20 +71,4 @@ func (o Observed) lastProgress() string {
 		return p.Message
 	}
 	return ""
-}
-
-// Heard gives the answers that the operator has heard and written down: only it may be where environmentd can be reached.
-func RecordedAnswers(m *v1alpha2.Materialize) LeaderReader { return recordedAnswers{m} }
-
-type recordedAnswers struct{ m *v1alpha2.Materialize }
-
-func (h recordedAnswers) Status(_ context.Context, at Address) (LeaderStatus, error) {
-	p := Progress(h.m)
-	switch {
-	case p == nil || p.Generation != at.Generation || p.Leader == nil:
-		return "", nil
-	case p.Leader.Status == v1alpha2.LeaderUnknown:
-		return "", errors.New(p.Leader.Message)
-	}
-	return p.Leader.Status, nil
 }

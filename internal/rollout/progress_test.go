@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 )
 
 // What the operator writes down about the answers of environmentd can be read again.
@@ -20,14 +21,14 @@ func TestHeard(t *testing.T) {
 		phase    v1alpha2.Reason
 		answer   Answer
 	}{
-		"catches up":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Status: Initializing}},
+		"catches up":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Status: v1alpha2.LeaderInitializing}},
 		"silent while it catches up":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: silence}},
-		"garbled while it catches up":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: invalidResponse("/api/leader/status", 200)}},
-		"waits for a person":           {v1alpha2.RolloutManuallyPromote, v1alpha2.ReasonApplying, Answer{Status: ReadyToPromote}},
-		"takes over":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: Promoting}},
+		"garbled while it catches up":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: environmentd.NoAnswer{Message: "environmentd sends an invalid response to /api/leader/status (HTTP 200)"}}},
+		"waits for a person":           {v1alpha2.RolloutManuallyPromote, v1alpha2.ReasonApplying, Answer{Status: v1alpha2.LeaderReadyToPromote}},
+		"takes over":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: v1alpha2.LeaderPromoting}},
 		"silent while it takes over":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Err: silence}},
-		"started anew":                 {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: Initializing}},
-		"leads, and nobody knows yet":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: IsLeader}},
+		"started anew":                 {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: v1alpha2.LeaderInitializing}},
+		"leads, and nobody knows yet":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: v1alpha2.LeaderIsLeader}},
 		"was never asked, as it seems": {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{}},
 	}
 	for name, c := range cases {

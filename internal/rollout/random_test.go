@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // TestRandom lets people, pods and the operator do whatever comes to their minds. The invariants hold all the way, and when
@@ -39,8 +40,8 @@ func TestRandom(t *testing.T) {
 					b.strategy(v1alpha2.RolloutWaitUntilReady).timeout("24h").image("v9")
 				})
 				for _, daemon := range c.daemons {
-					if daemon.status == Initializing {
-						daemon.status = ReadyToPromote
+					if daemon.status == v1alpha2.LeaderInitializing {
+						daemon.status = v1alpha2.LeaderReadyToPromote
 					}
 				}
 			})
@@ -98,9 +99,9 @@ func (c *cluster) mischief(random *rand.Rand) {
 	case 9:
 		c.on(second, "environmentds that do not lead start anew", func() {
 			for _, daemon := range c.daemons {
-				if daemon.status == ReadyToPromote {
-					daemon.status = Initializing
-					c.later(5*time.Second, "", func() { daemon.status = ReadyToPromote })
+				if daemon.status == v1alpha2.LeaderReadyToPromote {
+					daemon.status = v1alpha2.LeaderInitializing
+					c.later(5*time.Second, "", func() { daemon.status = v1alpha2.LeaderReadyToPromote })
 				}
 			}
 		})
@@ -121,7 +122,7 @@ func (c *cluster) checkEnd() {
 		c.t.Errorf("there are %d objects", len(c.objects))
 	}
 	for key, object := range c.objects {
-		if generation := generationOf(object); generation != 0 && fmt.Sprint(generation) != active {
+		if generation := objects.GenerationOf(object); generation != 0 && fmt.Sprint(generation) != active {
 			c.t.Errorf("%s is still there", key)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // after is the status when a step that is written there has been carried out.
@@ -32,7 +33,7 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 		if status.ResourceID == "" {
 			status.ResourceID = newID()
 		}
-		if environmentID(m) == "" {
+		if objects.EnvironmentID(m) == "" {
 			status.EnvironmentID = v1alpha2.UUID(m.UID)
 		}
 	case ActionRelabel:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 )
 
 func TestCondition(t *testing.T) {
@@ -20,7 +21,7 @@ func TestCondition(t *testing.T) {
 	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
 	refused := applyErrors{tolerated: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}
 	stopped := applyErrors{blocking: errors.New("apply StatefulSet shop/x: somebody does not want it")}
-	asked := applyErrors{blocking: asEnvironmentdError(refusal{"not today"})}
+	asked := applyErrors{blocking: asEnvironmentdError(environmentd.Refusal{Message: "not today"})}
 	cases := map[string]struct {
 		scene  scene
 		failed applyErrors
@@ -47,17 +48,17 @@ func TestCondition(t *testing.T) {
 			want:  "Unknown Applying: creating generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: 0 of 1 pods ready",
 		},
 		"ready": {
-			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want: "Unknown ReadyToPromote: generation 2 is ready; to promote it, set spec.forcePromote to " + hashOf(t, manual()) +
 				": `fairlead promote mzs mz -n shop`",
 		},
 		"ready, and approved of before it was asked for": {
-			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, manual()))).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			scene: seeing(t, second(manual().forcePromote(hashOf(t, manual()))).ignoring(hashOf(t, manual()))).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want: "Unknown ReadyToPromote: generation 2 is ready; spec.forcePromote " + hashOf(t, manual()) +
 				" is older than the rollout and ignored; to promote it, remove spec.forcePromote and set it again: `fairlead promote mzs mz -n shop`",
 		},
 		"ready, and something is refused": {
-			scene:  seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(ReadyToPromote),
+			scene:  seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			failed: refused, want: "Unknown ReadyToPromote: generation 2 is ready; to promote it, set spec.forcePromote to " + hashOf(t, manual()) +
 				": `fairlead promote mzs mz -n shop`; also: keep Deployment shop/x: somebody does not want it",
 		},
@@ -80,20 +81,20 @@ func TestCondition(t *testing.T) {
 			failed: refused, want: "False FailedDeploy: keep Deployment shop/x: somebody does not want it",
 		},
 		"promoting": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
+			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
 			want:  "Unknown Promoting: promoting generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: environmentd is taking over leadership",
 		},
 		"promoting, and something is refused": {
-			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(Promoting),
+			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
 			failed: refused, want: "Unknown Promoting: promoting generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: environmentd is taking over leadership; " +
 				"also: keep Deployment shop/x: somebody does not want it",
 		},
 		"promoting, and being asked in vain": {
-			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(ReadyToPromote),
+			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			failed: asked, want: "Unknown Promoting: promoting generation 2: environmentd refuses: not today",
 		},
 		"being asked in vain": {
-			scene:  seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(Initializing),
+			scene:  seeing(t, second(v2().forcePromote(hashOf(t, v2())))).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
 			failed: asked, want: "Unknown Applying: creating generation 2: environmentd refuses: not today",
 		},
 		"too late": {

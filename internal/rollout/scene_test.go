@@ -8,7 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // scene is what is observed, put together by hand.
@@ -33,11 +35,11 @@ func (s scene) generation(number int64, spec maker) scene {
 	s.t.Helper()
 	made := spec.DeepCopy()
 	made.Status, made.UID = s.Materialize.Status, s.Materialize.UID
-	record, err := newRecord(made, hashOf(s.t, spec), number)
+	record, err := objects.NewRecord(made, hashOf(s.t, spec), number)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	objects, err := objectsOf(s.Materialize, number, record, false)
+	objects, err := objects.ForGeneration(s.Materialize, number, record, false)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -103,10 +105,10 @@ func (s scene) losing(number int64, kind string) scene {
 
 // foreign is a generation that somebody else has made.
 func (s scene) foreign(number int64) scene {
-	set := environmentdSet(s.Materialize, number)
+	set := objects.EnvironmentdStatefulSet(s.Materialize, number)
 	set.Namespace = s.Materialize.Namespace
 	set.Spec.Selector.MatchLabels = map[string]string{"theirs": fmt.Sprint(number)}
-	stray, err := toUnstructured(kindStatefulSet, set)
+	stray, err := objects.ToUnstructured(objects.KindStatefulSet, set)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -118,7 +120,7 @@ func (s scene) foreign(number int64) scene {
 func (s scene) kept(number int64) scene {
 	s.t.Helper()
 	g := s.Generations[number]
-	keepsake, err := newStatefulSetBackup(s.Materialize, g)
+	keepsake, err := objects.NewStatefulSetBackup(s.Materialize, number, g.unlabelledStatefulSet())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -139,12 +141,12 @@ func (s scene) ended(number int64) scene {
 // complete has all that stands in front of what serves.
 func (s scene) complete() scene {
 	s.t.Helper()
-	all, err := sharedObjects(s.Materialize, s.activeConfig())
+	all, err := objects.Shared(s.Materialize, s.activeConfig())
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, object := range all {
-		s.SharedObjects[identity(object)] = object
+		s.SharedObjects[objects.Identity(object)] = object
 	}
 	return s
 }
@@ -153,8 +155,8 @@ func (s scene) complete() scene {
 func (s scene) leaves(b maker) scene {
 	s.t.Helper()
 	for _, object := range seeing(s.t, b).complete().SharedObjects {
-		if s.SharedObjects[identity(object)] == nil {
-			s.SharedObjects[identity(object)] = object
+		if s.SharedObjects[objects.Identity(object)] == nil {
+			s.SharedObjects[objects.Identity(object)] = object
 		}
 	}
 	return s
@@ -163,18 +165,18 @@ func (s scene) leaves(b maker) scene {
 // leadTo is where the public Service leads.
 func (s scene) leadTo(number int64) scene {
 	s.t.Helper()
-	public, err := toUnstructured(kindService, publicService(s.Materialize, s.selector(s.Observed.generation(number))))
+	public, err := objects.ToUnstructured(objects.KindService, objects.PublicService(s.Materialize, s.selector(s.Observed.generation(number))))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := setOwner(s.Materialize, public); err != nil {
+	if err := objects.SetOwner(s.Materialize, public); err != nil {
 		s.t.Fatal(err)
 	}
-	s.SharedObjects[identity(public)] = public
+	s.SharedObjects[objects.Identity(public)] = public
 	return s
 }
 
-func (s scene) hears(status LeaderStatus) scene {
+func (s scene) hears(status v1alpha2.LeaderStatus) scene {
 	s.Leader = Answer{Status: status}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // completed is the hash of the spec that was last rolled out.
@@ -34,7 +35,7 @@ func (o Observed) underway() bool {
 
 // refused is why the spec cannot be rolled out, nil if it can.
 func (o Observed) validateSpec() error {
-	_, err := siblingImage(o.Materialize.Spec.EnvironmentdImageRef, appBalancerd)
+	_, err := objects.SiblingImage(o.Materialize.Spec.EnvironmentdImageRef, objects.AppBalancerd)
 	return err
 }
 
@@ -62,7 +63,7 @@ func (o Observed) activeIsReady() bool {
 // down tells whether nothing serves at present that did before.
 func (o Observed) isDown() bool {
 	active := o.active()
-	if active == nil || o.promoting() && (o.Leader.Status == IsLeader || o.serviceSwitched()) {
+	if active == nil || o.promoting() && (o.Leader.Status == v1alpha2.LeaderIsLeader || o.serviceSwitched()) {
 		return false
 	}
 	return active.isIdle()
@@ -129,7 +130,7 @@ func (o Observed) matchesSpec(g *Generation) bool {
 		return false
 	}
 	for _, object := range g.Objects {
-		if kind := object.GroupVersionKind(); object.GetDeletionTimestamp() != nil && (kind == kindStatefulSet || kind == kindConfigMap) {
+		if kind := object.GroupVersionKind(); object.GetDeletionTimestamp() != nil && (kind == objects.KindStatefulSet || kind == objects.KindConfigMap) {
 			return false
 		}
 	}
@@ -141,7 +142,7 @@ func (o Observed) matchesSpec(g *Generation) bool {
 func (o Observed) serviceSwitched() bool {
 	m := o.Materialize
 	public := o.SharedObjects[passage.Object{
-		APIVersion: kindService.GroupVersion().String(), Kind: kindService.Kind, Namespace: m.Namespace, Name: namesOf(m).environmentd(),
+		APIVersion: objects.KindService.GroupVersion().String(), Kind: objects.KindService.Kind, Namespace: m.Namespace, Name: objects.NamesOf(m).Environmentd(),
 	}]
 	if public == nil {
 		return false
@@ -160,13 +161,13 @@ func (o Observed) selector(g *Generation) map[string]string {
 			return selector
 		}
 	}
-	return namesOf(o.Materialize).generationLabels(g.Number)
+	return objects.NamesOf(o.Materialize).GenerationLabels(g.Number)
 }
 
 // served is what the last rollout that was completed has left behind.
-func (o Observed) activeConfig() activeConfig {
+func (o Observed) activeConfig() objects.ActiveConfig {
 	m, active := o.Materialize, o.active()
-	var now activeConfig
+	var now objects.ActiveConfig
 	switch next := o.next(); {
 	case !o.promoting():
 	case next.Record != nil:

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 func (p *planner) step(object passage.Object, action passage.Action, from, to string, reason passage.Reason) {
@@ -26,13 +27,13 @@ func (p *planner) statusStep(action passage.Action, from, to string, reason pass
 	p.step(p.subject(), action, from, to, reason)
 }
 
-func (p *planner) subject() passage.Object { return subject(p.Materialize) }
+func (p *planner) subject() passage.Object { return objects.Subject(p.Materialize) }
 
 // set is the StatefulSet of a generation.
 func (p *planner) statefulSetOf(g *Generation) passage.Object {
 	return passage.Object{
-		APIVersion: kindStatefulSet.GroupVersion().String(), Kind: kindStatefulSet.Kind,
-		Namespace: p.Materialize.Namespace, Name: namesOf(p.Materialize).generation(g.Number),
+		APIVersion: objects.KindStatefulSet.GroupVersion().String(), Kind: objects.KindStatefulSet.Kind,
+		Namespace: p.Materialize.Namespace, Name: objects.NamesOf(p.Materialize).Generation(g.Number),
 	}
 }
 
@@ -40,14 +41,14 @@ func (p *planner) statefulSetOf(g *Generation) passage.Object {
 func (p *planner) apply(action passage.Action, want, have *unstructured.Unstructured) {
 	reason := passage.Because(CodeMissing, "does not exist")
 	if have != nil {
-		why := driftReason(want, have)
+		why := objects.Drift(want, have)
 		if why == "" {
 			return
 		}
 		reason = passage.Because(CodeDrifted, "%s", why)
 	}
-	p.desired[identity(want)] = want
-	p.step(identity(want), action, "", "", reason)
+	p.desired[objects.Identity(want)] = want
+	p.step(objects.Identity(want), action, "", "", reason)
 	if have != nil {
 		// One that is being deleted is made anew when it is gone.
 		p.markDeleting(have)
@@ -56,7 +57,7 @@ func (p *planner) apply(action passage.Action, want, have *unstructured.Unstruct
 
 // gone is a step until the object is.
 func (p *planner) deleteObject(object *unstructured.Unstructured, action passage.Action, reason passage.Reason) {
-	p.step(identity(object), action, "", "", reason)
+	p.step(objects.Identity(object), action, "", "", reason)
 	p.markDeleting(object)
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 var update = flag.Bool("update", false, "rewrite the stories in testdata")
@@ -232,7 +233,7 @@ func TestStory(t *testing.T) {
 			downtime: time.Minute,
 			dies: func(c *cluster) bool {
 				set := c.set("mz" + testID + "-environmentd-2")
-				return set != nil && c.daemons[set.GetUID()] != nil && c.daemons[set.GetUID()].status == Promoting
+				return set != nil && c.daemons[set.GetUID()] != nil && c.daemons[set.GetUID()].status == v1alpha2.LeaderPromoting
 			},
 			setup: func(c *cluster) { c.roll(100, "v2") },
 		},
@@ -242,9 +243,9 @@ func TestStory(t *testing.T) {
 				c.roll(100, "v2")
 				c.on(132, "environmentd restarts", func() {
 					d := c.daemons[c.set("mz"+testID+"-environmentd-2").GetUID()]
-					d.status = Initializing
+					d.status = v1alpha2.LeaderInitializing
 					c.coming = nil
-					c.later(10*time.Second, "", func() { d.status = ReadyToPromote })
+					c.later(10*time.Second, "", func() { d.status = v1alpha2.LeaderReadyToPromote })
 				})
 			},
 		},
@@ -290,7 +291,7 @@ func TestStory(t *testing.T) {
 			title: "Somebody else has made what serves, before Fairlead came. It is left as it is, and what is in front of it is Fairlead's from now on. The next rollout replaces it.",
 			setup: func(c *cluster) {
 				c.m = maker{c.m}.serving(c.t, 1, makeMaterialize()).Materialize
-				c.others(1, IsLeader)
+				c.others(1, v1alpha2.LeaderIsLeader)
 				c.roll(100, "v2")
 			},
 		},
@@ -301,7 +302,7 @@ func TestStory(t *testing.T) {
 					return makeMaterialize().strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime).timeout("1m")
 				}
 				c.m = maker{c.m}.spec(served()).serving(c.t, 1, served()).Materialize
-				c.others(1, IsLeader)
+				c.others(1, v1alpha2.LeaderIsLeader)
 				c.on(90, "pods do not start from now on", func() { c.starts = 0 })
 				c.roll(100, "v2")
 				c.on(150, "pods start again", func() { c.starts = 10 * time.Second })
@@ -314,8 +315,8 @@ func TestStory(t *testing.T) {
 				m.Status.LastCompletedRolloutHash, m.Status.RolloutRequestedAt = "", nil
 				c.m = m.requested(c.t, m, 0).told(v1alpha2.ReasonApplying).Materialize
 				c.m.Status.RolloutRequestedAt = nil
-				c.others(1, IsLeader)
-				c.others(2, ReadyToPromote)
+				c.others(1, v1alpha2.LeaderIsLeader)
+				c.others(2, v1alpha2.LeaderReadyToPromote)
 			},
 		},
 		"made-by-others-promoting": {
@@ -324,8 +325,8 @@ func TestStory(t *testing.T) {
 				m := maker{c.m}.image("v2").serving(c.t, 1, makeMaterialize()).told(v1alpha2.ReasonPromoting)
 				m.Status.LastCompletedRolloutHash, m.Status.RequestedRolloutHash, m.Status.RolloutRequestedAt = "", "", nil
 				c.m = m.Materialize
-				c.others(1, IsLeader)
-				c.others(2, ReadyToPromote)
+				c.others(1, v1alpha2.LeaderIsLeader)
+				c.others(2, v1alpha2.LeaderReadyToPromote)
 			},
 		},
 		"forced-by-annotation": {
@@ -355,29 +356,29 @@ func TestStory(t *testing.T) {
 }
 
 // others is a generation that somebody else has made.
-func (c *cluster) others(generation int64, status LeaderStatus) {
-	set := environmentdSet(c.m, generation)
+func (c *cluster) others(generation int64, status v1alpha2.LeaderStatus) {
+	set := objects.EnvironmentdStatefulSet(c.m, generation)
 	set.Spec.Selector.MatchLabels = map[string]string{v1alpha2.LabelGeneration: fmt.Sprint(generation), "by": "others"}
-	object, err := toUnstructured(kindStatefulSet, set)
+	object, err := objects.ToUnstructured(objects.KindStatefulSet, set)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	made := []*unstructured.Unstructured{object}
-	for _, service := range []*corev1.Service{generationService(c.m, generation), pubsubService(c.m, generation)} {
-		object, err := toUnstructured(kindService, service)
+	for _, service := range []*corev1.Service{objects.GenerationService(c.m, generation), objects.PubSubService(c.m, generation)} {
+		object, err := objects.ToUnstructured(objects.KindService, service)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		made = append(made, object)
 	}
-	listeners := newUnstructured(kindConfigMap)
-	listeners.SetName(namesOf(c.m).generation(generation))
+	listeners := newUnstructured(objects.KindConfigMap)
+	listeners.SetName(objects.NamesOf(c.m).Generation(generation))
 	for _, object := range append(made, listeners) {
 		object.SetNamespace("shop")
 		object.SetUID(types.UID(fmt.Sprint("of-others-", object.GetKind(), object.GetName())))
 		object.SetLabels(nil)
 		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "materialize.cloud/v1alpha1", Kind: v1alpha2.MaterializeKind, Name: c.m.Name, UID: c.m.UID}})
-		c.objects[identity(object)] = object
+		c.objects[objects.Identity(object)] = object
 	}
 	c.daemons[object.GetUID()] = &daemon{status: status}
 }

@@ -1,15 +1,8 @@
 package rollout
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
@@ -70,53 +63,4 @@ func (o Observed) WithSpec(m *v1alpha2.Materialize) (Observed, error) {
 		o.Leader = Answer{}
 	}
 	return o, nil
-}
-
-// Belongings are the kinds of all that belongs to an environment. That of cert-manager may not be installed.
-func OwnedKinds() []schema.GroupVersionKind {
-	return append(slices.Clone(builtinKinds), kindCertificate)
-}
-
-// NewReader finds what belongs to an environment among what a client or a cache has. Of the kinds that it is told not to
-// look at, it finds nothing.
-func NewReader(reader client.Reader, except ...schema.GroupVersionKind) Reader {
-	return labelReader{reader, except}
-}
-
-type labelReader struct {
-	reader client.Reader
-	except []schema.GroupVersionKind
-}
-
-func (r labelReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	for _, kind := range OwnedKinds() {
-		if slices.Contains(r.except, kind) {
-			continue
-		}
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.reader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{v1alpha2.LabelResourceID: m.Status.ResourceID})
-		if kind == kindCertificate && (notInstalled(err) || apierrors.IsNotFound(err)) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
-		}
-		for i := range list.Items {
-			if owner := ownerOf(&list.Items[i]); owner != nil && owner.UID == m.UID {
-				all = append(all, &list.Items[i])
-			}
-		}
-	}
-	return all, nil
-}
-
-func (r labelReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	object, err := cacheReader{live: r.reader}.Live(ctx, kind, key)
-	if kind != kindStatefulSet && apierrors.IsForbidden(err) {
-		// What may not be seen of what others have made makes little difference.
-		return nil, nil
-	}
-	return object, err
 }

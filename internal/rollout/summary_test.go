@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // seen is an environment whose second generation has its pods.
@@ -30,7 +31,7 @@ func seen(t *testing.T, strategy v1alpha2.RolloutStrategy, reason v1alpha2.Reaso
 		RolloutRequestedAt: ptr.To(metav1.NewTime(now)),
 	}}
 	setCondition(&m.Status, m, assessment{reason: passage.Because(reason, "of before")}, now)
-	record, err := newRecord(m, h, 2)
+	record, err := objects.NewRecord(m, h, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func seen(t *testing.T, strategy v1alpha2.RolloutStrategy, reason v1alpha2.Reaso
 	next := &Generation{Number: 2, Record: &record, Hash: h, StatefulSet: set}
 	o := Observed{Materialize: m, Hash: h, HashVersion: hash.Version, Generations: map[int64]*Generation{2: next}}
 	for _, object := range decide(o, now).desired {
-		if generationOf(object) == next.Number {
+		if objects.GenerationOf(object) == next.Number {
 			next.Objects = append(next.Objects, object)
 		}
 	}

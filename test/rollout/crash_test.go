@@ -45,7 +45,7 @@ func (w *world) run(ctx context.Context, config *rest.Config, log logr.Logger) e
 	options.Passages = []string{rollout.Name}
 	options.InstallCRDs, options.LeaderElection = false, false
 	options.HealthProbeBindAddress, options.MetricsBindAddress, options.Webhook.BindAddress = "0", "0", "0"
-	options.Rollout.EnvironmentdURL, options.Rollout.EnvironmentdTimeout = w.fleet.URL(), time.Hour
+	options.Rollout.URL, options.Rollout.Timeout = w.fleet.URL(), time.Hour
 	return operator.Run(ctx, config, options, log)
 }
 

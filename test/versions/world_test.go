@@ -167,6 +167,6 @@ func (w *world) run(ctx context.Context, log *launch.Log) error {
 	options.Passages = []string{rollout.Name}
 	options.LeaderElectionNamespace, options.LeaderElectionLeaseDuration = "fairlead-system", wait.Deadline()/6
 	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
-	options.Rollout.EnvironmentdURL, options.Rollout.EnvironmentdTimeout = w.fleet.URL(), time.Hour
+	options.Rollout.URL, options.Rollout.Timeout = w.fleet.URL(), time.Hour
 	return operator.Run(ctx, w.config, options, operator.NewLogger(log, "text", "info"))
 }

@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"crypto/sha256"
@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // configurationOf is what is applied of an object: all that its type has and nobody else decides.
-func toUnstructured(kind schema.GroupVersionKind, object client.Object) (*unstructured.Unstructured, error) {
+func ToUnstructured(kind schema.GroupVersionKind, object metav1.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("describe %s %s: %w", kind.Kind, object.GetName(), err)
@@ -30,7 +29,7 @@ func toUnstructured(kind schema.GroupVersionKind, object client.Object) (*unstru
 
 // belonging makes a configuration that of an object of an environment: it goes with the environment, and tells what it was
 // applied from, so that what is left out of it later is noticed.
-func setOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error {
+func SetOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error {
 	object.SetNamespace(m.Namespace)
 	// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
 	controller := true
@@ -53,13 +52,13 @@ func setOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error 
 }
 
 // identity of an object, as plans name it. The API server may serve several versions of a kind; one is meant.
-func identity(object *unstructured.Unstructured) passage.Object {
+func Identity(object *unstructured.Unstructured) passage.Object {
 	return passage.Object{
 		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 	}
 }
 
-func subject(m *v1alpha2.Materialize) passage.Object {
+func Subject(m *v1alpha2.Materialize) passage.Object {
 	return passage.Object{
 		APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind, Namespace: m.Namespace, Name: m.Name,
 	}

@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 )
 
 // siblingImage is the image of balancerd or the console that belongs to one of environmentd: of the same registry and tag.
-func siblingImage(environmentd, app string) (string, error) {
+func SiblingImage(environmentd, app string) (string, error) {
 	named, _, digested := strings.Cut(environmentd, "@")
 	slash := strings.LastIndex(named, "/")
 	directory, repository := named[:slash+1], named[slash+1:]
@@ -16,8 +16,8 @@ func siblingImage(environmentd, app string) (string, error) {
 			"write it as NAME:TAG@DIGEST", environmentd, app)
 	}
 	sibling := app
-	if strings.Contains(repository, appEnvironmentd) {
-		sibling = strings.Replace(repository, appEnvironmentd, app, 1)
+	if strings.Contains(repository, AppEnvironmentd) {
+		sibling = strings.Replace(repository, AppEnvironmentd, app, 1)
 	}
 	if tagged {
 		sibling += ":" + tag

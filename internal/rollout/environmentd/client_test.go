@@ -1,4 +1,4 @@
-package rollout
+package environmentd
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ import (
 var second = Address{Name: "mz", Namespace: "shop", ResourceID: "a1b2c3d4e5", Generation: 2}
 
 // clientOf is one that waits for as long as it takes, unless it has a timeout.
-func clientOf(t *testing.T, url string, timeout ...time.Duration) *environmentdClient {
+func clientOf(t *testing.T, url string, timeout ...time.Duration) *Client {
 	t.Helper()
-	e, err := newEnvironmentdClient(Options{EnvironmentdURL: url, EnvironmentdTimeout: append(timeout, time.Hour)[0]})
+	e, err := NewClient(Options{URL: url, Timeout: append(timeout, time.Hour)[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +105,11 @@ func TestNoAnswerInTime(t *testing.T) {
 }
 
 func TestDefaultTimeout(t *testing.T) {
-	e, err := newEnvironmentdClient(Options{})
+	e, err := NewClient(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.http.Timeout != DefaultEnvironmentdTimeout {
+	if e.http.Timeout != DefaultTimeout {
 		t.Errorf("the timeout is %s", e.http.Timeout)
 	}
 }
@@ -133,7 +133,7 @@ func TestSkipCatchup(t *testing.T) {
 	if e.Status() != environmentd.ReadyToPromote {
 		t.Errorf("it is %s", e.Status())
 	}
-	if err := client.SkipCatchup(t.Context(), second); !errors.As(err, new(refusal)) {
+	if err := client.SkipCatchup(t.Context(), second); !errors.As(err, new(Refusal)) {
 		t.Errorf("with nothing to skip: %v", err)
 	}
 	if diff := cmp.Diff([]string{"skip-catchup", "skip-catchup"}, e.Asked()); diff != "" {
@@ -146,10 +146,10 @@ func TestNoSuchDemand(t *testing.T) {
 	for code, refuses := range map[int]bool{http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusInternalServerError: false} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
 		client := clientOf(t, server.URL)
-		if err := client.SkipCatchup(t.Context(), second); err == nil || errors.As(err, new(refusal)) != refuses {
+		if err := client.SkipCatchup(t.Context(), second); err == nil || errors.As(err, new(Refusal)) != refuses {
 			t.Errorf("HTTP %d to skip catch-up: %v", code, err)
 		}
-		if err := client.Promote(t.Context(), second); err == nil || errors.As(err, new(refusal)) {
+		if err := client.Promote(t.Context(), second); err == nil || errors.As(err, new(Refusal)) {
 			t.Errorf("HTTP %d to promote: %v", code, err)
 		}
 		server.Close()
@@ -188,7 +188,7 @@ func TestBaseURL(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			template, err := Options{EnvironmentdURL: c.template}.template()
+			template, err := Options{URL: c.template}.template()
 			if err != nil {
 				t.Fatal(err)
 			}

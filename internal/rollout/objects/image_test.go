@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import "testing"
 
@@ -16,7 +16,7 @@ func TestSiblingImage(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := siblingImage(c.environmentd, appBalancerd)
+			got, err := SiblingImage(c.environmentd, AppBalancerd)
 			if got != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
 			}

@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"testing"
@@ -81,7 +81,7 @@ spec:
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := driftReason(parsed(t, want, "1"), parsed(t, c.have, "1")); got != c.want {
+			if got := Drift(parsed(t, want, "1"), parsed(t, c.have, "1")); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -98,7 +98,7 @@ func TestDriftOfWhatIsWanted(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := driftReason(parsed(t, c.want, "new"), parsed(t, c.have, "old")); got != c.drift {
+			if got := Drift(parsed(t, c.want, "new"), parsed(t, c.have, "old")); got != c.drift {
 				t.Errorf("got %q, want %q", got, c.drift)
 			}
 		})

@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"fmt"
@@ -11,21 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
 // The kinds of what all generations share.
 var (
-	kindServiceAccount = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	kindRole           = rbacv1.SchemeGroupVersion.WithKind("Role")
-	kindRoleBinding    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
-	kindDeployment     = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	KindServiceAccount = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	KindRole           = rbacv1.SchemeGroupVersion.WithKind("Role")
+	KindRoleBinding    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	KindDeployment     = appsv1.SchemeGroupVersion.WithKind("Deployment")
 )
 
 // served is what a rollout has left behind that is complete.
-type activeConfig struct {
+type ActiveConfig struct {
 	// Spec is nil where nobody knows it any more.
 	Spec *v1alpha2.MaterializeSpec
 	// Next is the spec of the generation that takes over. Nil: none does, or nobody knows.
@@ -37,7 +36,7 @@ type activeConfig struct {
 }
 
 // specs are those that a generation lives by, or will. That of one that takes over comes before what the spec says by now.
-func (s activeConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec {
+func (s ActiveConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec {
 	var all []*v1alpha2.MaterializeSpec
 	for _, spec := range []*v1alpha2.MaterializeSpec{s.Next, &m.Spec, s.Spec} {
 		if spec != nil {
@@ -50,25 +49,25 @@ func (s activeConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec
 // fixtures are what is always there, whichever generation serves. What the first generation needs to run comes first;
 // what stands in front of it follows when there is something to stand in front of. With an error, they are those that can
 // be made all the same.
-func sharedObjects(m *v1alpha2.Materialize, now activeConfig) ([]*unstructured.Unstructured, error) {
+func Shared(m *v1alpha2.Materialize, now ActiveConfig) ([]*unstructured.Unstructured, error) {
 	specs := now.specs(m)
 	objects := rbacObjects(m, specs)
 	var failed error
 	if now.Image != "" {
 		var inFront []typedObject
 		inFront, failed = frontendObjects(m, now)
-		objects = append(append(objects, typedObject{kindService, publicService(m, now.Selector)}), inFront...)
+		objects = append(append(objects, typedObject{KindService, PublicService(m, now.Selector)}), inFront...)
 	}
 	all := certificates(m, specs)
 	for _, object := range objects {
-		u, err := toUnstructured(object.kind, object.Object)
+		u, err := ToUnstructured(object.kind, object.Object)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, u)
 	}
 	for _, object := range all {
-		if err := setOwner(m, object); err != nil {
+		if err := SetOwner(m, object); err != nil {
 			return nil, err
 		}
 	}
@@ -77,14 +76,14 @@ func sharedObjects(m *v1alpha2.Materialize, now activeConfig) ([]*unstructured.U
 
 type typedObject struct {
 	kind schema.GroupVersionKind
-	client.Object
+	metav1.Object
 }
 
 // permissions are those of environmentd, which runs its clusters itself. Several specs matter while one generation takes
 // over from the other; what there can be one of only is as the first of them says.
 func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []typedObject {
-	n := namesOf(m)
-	metadata := metav1.ObjectMeta{Name: n.environmentd(), Labels: n.labels(appEnvironmentd)}
+	n := NamesOf(m)
+	metadata := metav1.ObjectMeta{Name: n.Environmentd(), Labels: n.Labels(AppEnvironmentd)}
 	var accounts []string
 	for _, spec := range specs {
 		if account := n.serviceAccount(spec); !slices.Contains(accounts, account) {
@@ -98,7 +97,7 @@ func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []t
 	}
 	for _, account := range accounts {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: m.Namespace})
-		if account == n.environmentd() {
+		if account == n.Environmentd() {
 			own := metadata.DeepCopy()
 			own.Annotations = specs[0].ServiceAccountAnnotations
 			for key, value := range specs[0].ServiceAccountLabels {
@@ -106,7 +105,7 @@ func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []t
 					own.Labels[key] = value
 				}
 			}
-			all = append(all, typedObject{kindServiceAccount, &corev1.ServiceAccount{ObjectMeta: *own}})
+			all = append(all, typedObject{KindServiceAccount, &corev1.ServiceAccount{ObjectMeta: *own}})
 		}
 	}
 	role := &rbacv1.Role{ObjectMeta: metadata, Rules: []rbacv1.PolicyRule{
@@ -115,20 +114,20 @@ func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []t
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
 	}}
-	return append(all, typedObject{kindRole, role}, typedObject{kindRoleBinding, binding})
+	return append(all, typedObject{KindRole, role}, typedObject{KindRoleBinding, binding})
 }
 
 // front is balancerd and the console: of the version that serves, and otherwise as the spec asks right now.
-func frontendObjects(m *v1alpha2.Materialize, now activeConfig) ([]typedObject, error) {
-	n := namesOf(m)
+func frontendObjects(m *v1alpha2.Materialize, now ActiveConfig) ([]typedObject, error) {
+	n := NamesOf(m)
 	spec := m.Spec.DeepCopy()
 	if now.Spec != nil {
 		spec.PodLabels, spec.PodAnnotations = now.Spec.PodLabels, now.Spec.PodAnnotations
 		spec.InternalCertificateSpec = now.Spec.InternalCertificateSpec
 	}
-	environmentd := n.host(n.environmentd())
+	environmentd := n.host(n.Environmentd())
 	balancerd := frontend{
-		app: appBalancerd, replicas: spec.BalancerdReplicas, resources: spec.BalancerdResourceRequirements,
+		app: AppBalancerd, replicas: spec.BalancerdReplicas, resources: spec.BalancerdResourceRequirements,
 		ports: []port{{"sql", 6875}, {"http", 6876}, {"internal-http", 8080}},
 		args: []string{
 			"service", "--pgwire-listen-addr=0.0.0.0:6875", "--https-listen-addr=0.0.0.0:6876", "--internal-http-listen-addr=0.0.0.0:8080",
@@ -143,27 +142,27 @@ func frontendObjects(m *v1alpha2.Materialize, now activeConfig) ([]typedObject, 
 		balancerd.args = append(balancerd.args, "--internal-tls")
 	}
 	console := frontend{
-		app: appConsole, replicas: spec.ConsoleReplicas, resources: spec.ConsoleResourceRequirements,
+		app: AppConsole, replicas: spec.ConsoleReplicas, resources: spec.ConsoleResourceRequirements,
 		ports: []port{{"http", 8080}},
-		env:   []corev1.EnvVar{{Name: "MZ_ENDPOINT", Value: fmt.Sprintf("http://%s:6876", n.host(n.of(appBalancerd)))}},
+		env:   []corev1.EnvVar{{Name: "MZ_ENDPOINT", Value: fmt.Sprintf("http://%s:6876", n.host(n.Of(AppBalancerd)))}},
 	}
 	if spec.BalancerdExternalCertificateSpec != nil {
-		console.env[0].Value = fmt.Sprintf("https://%s:6876", n.host(n.of(appBalancerd)))
+		console.env[0].Value = fmt.Sprintf("https://%s:6876", n.host(n.Of(AppBalancerd)))
 	}
 	if spec.ConsoleExternalCertificateSpec != nil {
 		console.secret = n.certificateSecret(certificateConsole)
 	}
 	var all []typedObject
 	for _, p := range []frontend{balancerd, console} {
-		image, err := siblingImage(now.Image, p.app)
+		image, err := SiblingImage(now.Image, p.app)
 		if err != nil {
 			return nil, err
 		}
 		p.image = image
-		labels := n.labels(p.app)
+		labels := n.Labels(p.app)
 		all = append(all,
-			typedObject{kindDeployment, p.deployment(n, spec)},
-			typedObject{kindService, service(n.of(p.app), labels, labels, p.ports...)})
+			typedObject{KindDeployment, p.deployment(n, spec)},
+			typedObject{KindService, service(n.Of(p.app), labels, labels, p.ports...)})
 	}
 	return all, nil
 }
@@ -180,8 +179,8 @@ type frontend struct {
 	secret string
 }
 
-func (p frontend) deployment(n names, spec *v1alpha2.MaterializeSpec) *appsv1.Deployment {
-	labels := n.labels(p.app)
+func (p frontend) deployment(n Names, spec *v1alpha2.MaterializeSpec) *appsv1.Deployment {
+	labels := n.Labels(p.app)
 	container := corev1.Container{Name: p.app, Image: p.image, Args: p.args, Env: p.env, Ports: containerPorts(p.ports...)}
 	if p.resources != nil {
 		container.Resources = *p.resources
@@ -193,7 +192,7 @@ func (p frontend) deployment(n names, spec *v1alpha2.MaterializeSpec) *appsv1.De
 	}
 	pod.Containers = []corev1.Container{container}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: n.of(p.app), Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Of(p.app), Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To(ptr.Deref(p.replicas, v1alpha2.DefaultReplicas)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},

@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"testing"
@@ -38,7 +38,7 @@ func TestInherit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := want.DeepCopy()
-			if diff := cmp.Diff(c.expect, keepSelector(want, c.have)); diff != "" {
+			if diff := cmp.Diff(c.expect, KeepSelector(want, c.have)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			if diff := cmp.Diff(before, want); diff != "" {
@@ -64,7 +64,7 @@ func TestLetIn(t *testing.T) {
 		"somebody is in": {binding("b"), binding("a", "b"), binding("b", "a")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.expect, keepSubjects(c.want, c.have)); diff != "" {
+			if diff := cmp.Diff(c.expect, KeepSubjects(c.want, c.have)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

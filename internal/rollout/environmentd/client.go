@@ -1,4 +1,4 @@
-package rollout
+package environmentd
 
 import (
 	"context"
@@ -16,20 +16,9 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// LeaderStatus is what environmentd says of itself.
-type LeaderStatus = v1alpha2.LeaderStatus
-
-// What environmentd can say, in its order.
-const (
-	Initializing   = v1alpha2.LeaderInitializing
-	ReadyToPromote = v1alpha2.LeaderReadyToPromote
-	Promoting      = v1alpha2.LeaderPromoting
-	IsLeader       = v1alpha2.LeaderIsLeader
-)
-
-func isAnswer(s LeaderStatus) bool {
+func isAnswer(s v1alpha2.LeaderStatus) bool {
 	switch s {
-	case Initializing, ReadyToPromote, Promoting, IsLeader:
+	case v1alpha2.LeaderInitializing, v1alpha2.LeaderReadyToPromote, v1alpha2.LeaderPromoting, v1alpha2.LeaderIsLeader:
 		return true
 	}
 	return false
@@ -39,24 +28,24 @@ func isAnswer(s LeaderStatus) bool {
 const maxResponseBytes = 64 << 10
 
 // environmentds asks environmentd, over HTTP, what it is about and to take over.
-type environmentdClient struct {
+type Client struct {
 	url  *template.Template
 	http *http.Client
 }
 
-func newEnvironmentdClient(options Options) (*environmentdClient, error) {
+func NewClient(options Options) (*Client, error) {
 	t, err := options.template()
 	if err != nil {
 		return nil, err
 	}
-	timeout := options.EnvironmentdTimeout
+	timeout := options.Timeout
 	if timeout == 0 {
-		timeout = DefaultEnvironmentdTimeout
+		timeout = DefaultTimeout
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	// Inside the cluster there is nothing in between, and a connection that is kept could outlive the pod behind it.
 	transport.Proxy, transport.DisableKeepAlives = nil, true
-	return &environmentdClient{
+	return &Client{
 		url: t,
 		http: &http.Client{
 			Timeout: timeout, Transport: transport,
@@ -67,13 +56,13 @@ func newEnvironmentdClient(options Options) (*environmentdClient, error) {
 }
 
 // Status asks how far the environmentd at an address is.
-func (e *environmentdClient) Status(ctx context.Context, at Address) (LeaderStatus, error) {
+func (e *Client) Status(ctx context.Context, at Address) (v1alpha2.LeaderStatus, error) {
 	code, body, err := e.send(ctx, http.MethodGet, at, "/api/leader/status")
 	if err != nil {
 		return "", err
 	}
 	var answer struct {
-		Status LeaderStatus `json:"status"`
+		Status v1alpha2.LeaderStatus `json:"status"`
 	}
 	if code != http.StatusOK || json.Unmarshal(body, &answer) != nil || !isAnswer(answer.Status) {
 		return "", invalidResponse("/api/leader/status", code)
@@ -82,39 +71,39 @@ func (e *environmentdClient) Status(ctx context.Context, at Address) (LeaderStat
 }
 
 // noAnswer is why environmentd has not answered, or not so that it could be understood.
-type noAnswer struct{ message string }
+type NoAnswer struct{ Message string }
 
-func (n noAnswer) Error() string { return n.message }
+func (n NoAnswer) Error() string { return n.Message }
 
 // refusal is environmentd's own no.
-type refusal struct{ message string }
+type Refusal struct{ Message string }
 
-func (r refusal) Error() string {
-	if r.message == "" {
+func (r Refusal) Error() string {
+	if r.Message == "" {
 		return "environmentd refuses"
 	}
-	return "environmentd refuses: " + r.message
+	return "environmentd refuses: " + r.Message
 }
 
 // Promote asks the environmentd at an address to take over. It may be asked again and again.
-func (e *environmentdClient) Promote(ctx context.Context, at Address) error {
+func (e *Client) Promote(ctx context.Context, at Address) error {
 	return e.post(ctx, at, "/api/leader/promote")
 }
 
 // SkipCatchup asks the environmentd at an address not to wait until it has caught up. Not every version can.
-func (e *environmentdClient) SkipCatchup(ctx context.Context, at Address) error {
+func (e *Client) SkipCatchup(ctx context.Context, at Address) error {
 	return e.post(ctx, at, skipCatchup)
 }
 
 const skipCatchup = "/api/leader/skip-catchup"
 
-func (e *environmentdClient) post(ctx context.Context, at Address, path string) error {
+func (e *Client) post(ctx context.Context, at Address, path string) error {
 	code, body, err := e.send(ctx, http.MethodPost, at, path)
 	if err != nil {
 		return err
 	}
 	if path == skipCatchup && (code == http.StatusNotFound || code == http.StatusMethodNotAllowed) {
-		return refusal{"this version does not support " + path}
+		return Refusal{"this version does not support " + path}
 	}
 	if code/100 == 2 {
 		// What it came to is seen in its status. It may say so in words of its own.
@@ -128,12 +117,12 @@ func (e *environmentdClient) post(ctx context.Context, at Address, path string) 
 		} `json:"result"`
 	}
 	if code == http.StatusBadRequest && json.Unmarshal(body, &answer) == nil {
-		return refusal{answer.Result.Failure.Message}
+		return Refusal{answer.Result.Failure.Message}
 	}
 	return invalidResponse(path, code)
 }
 
-func (e *environmentdClient) send(ctx context.Context, method string, at Address, path string) (int, []byte, error) {
+func (e *Client) send(ctx context.Context, method string, at Address, path string) (int, []byte, error) {
 	base, err := baseURL(e.url, at)
 	if err != nil {
 		return 0, nil, err
@@ -155,7 +144,7 @@ func (e *environmentdClient) send(ctx context.Context, method string, at Address
 }
 
 func invalidResponse(path string, code int) error {
-	return noAnswer{fmt.Sprintf("environmentd sends an invalid response to %s (HTTP %d)", path, code)}
+	return NoAnswer{fmt.Sprintf("environmentd sends an invalid response to %s (HTTP %d)", path, code)}
 }
 
 // silent puts into words why there is no answer: the same ones each time, for they end up in a status. What Go says has
@@ -176,5 +165,5 @@ func connectionError(err error, timeout time.Duration) error {
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		why = "the response is not HTTP"
 	}
-	return noAnswer{"environmentd does not answer: " + why}
+	return NoAnswer{"environmentd does not answer: " + why}
 }

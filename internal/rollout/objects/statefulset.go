@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"fmt"
@@ -42,11 +42,11 @@ func containerPorts(ports ...port) []corev1.ContainerPort {
 }
 
 // environmentdSet is the StatefulSet of one generation.
-func environmentdSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulSet {
-	n, spec := namesOf(m), &m.Spec
-	labels := n.generationLabels(g)
+func EnvironmentdStatefulSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulSet {
+	n, spec := NamesOf(m), &m.Spec
+	labels := n.GenerationLabels(g)
 	container := corev1.Container{
-		Name:  appEnvironmentd,
+		Name:  AppEnvironmentd,
 		Image: spec.EnvironmentdImageRef,
 		Args:  append(environmentdArgs(m, g), spec.EnvironmentdExtraArgs...),
 		Env:   lastByName(append(environmentdEnv(spec), spec.EnvironmentdExtraEnv...)),
@@ -63,10 +63,10 @@ func environmentdSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulSet {
 		container.Resources = *spec.EnvironmentdResourceRequirements
 	}
 	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: n.generation(g), Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Generation(g), Labels: labels},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:            ptr.To[int32](1),
-			ServiceName:         n.generation(g),
+			ServiceName:         n.Generation(g),
 			PodManagementPolicy: appsv1.ParallelPodManagement,
 			Selector:            &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -111,21 +111,21 @@ func environmentdSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulSet {
 }
 
 func environmentdArgs(m *v1alpha2.Materialize, g int64) []string {
-	n, spec := namesOf(m), &m.Spec
+	n, spec := NamesOf(m), &m.Spec
 	listen := func(name string, port int32) string { return fmt.Sprintf("--%s-listen-addr=0.0.0.0:%d", name, port) }
 	args := []string{
 		"--deploy-generation=" + strconv.FormatInt(g, 10),
-		"--environment-id=" + string(environmentID(m)),
+		"--environment-id=" + string(EnvironmentID(m)),
 	}
 	for _, p := range environmentdPorts {
 		args = append(args, listen(p.name, p.number))
 	}
 	args = append(args,
 		listen("internal-persist-pubsub", pubsubPort.number),
-		fmt.Sprintf("--persist-pubsub-url=http://%s:%d", n.host(n.pubsub(g)), pubsubPort.number),
+		fmt.Sprintf("--persist-pubsub-url=http://%s:%d", n.host(n.PubSub(g)), pubsubPort.number),
 		"--orchestrator=kubernetes",
 		"--orchestrator-kubernetes-service-account="+n.serviceAccount(spec),
-		"--orchestrator-kubernetes-name-prefix="+n.of(""),
+		"--orchestrator-kubernetes-name-prefix="+n.Of(""),
 		fmt.Sprintf("--system-parameter-default=enable_rbac_checks=%t", spec.EnableRbac),
 	)
 	if kind := spec.AuthenticatorKind; kind != "" && kind != v1alpha2.AuthenticatorNone {

@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"encoding/json"
@@ -16,33 +16,32 @@ import (
 
 // keepsakeOf is a ConfigMap with the StatefulSet of a generation that somebody else has made, as it is, so that it can be
 // made again. Nobody knows the spec that it is of.
-func newStatefulSetBackup(m *v1alpha2.Materialize, g *Generation) (*unstructured.Unstructured, error) {
-	at := slices.IndexFunc(g.Unlabelled, func(object *unstructured.Unstructured) bool { return object.GroupVersionKind() == kindStatefulSet })
-	if at < 0 {
-		return nil, fmt.Errorf("back up the StatefulSet of generation %d: it does not exist", g.Number)
+func NewStatefulSetBackup(m *v1alpha2.Materialize, generation int64, set *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if set == nil {
+		return nil, fmt.Errorf("back up the StatefulSet of generation %d: it does not exist", generation)
 	}
-	set := g.Unlabelled[at].DeepCopy()
+	set = set.DeepCopy()
 	delete(set.Object, "status")
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "finalizers"} {
 		unstructured.RemoveNestedField(set.Object, "metadata", field)
 	}
 	text, err := json.Marshal(set)
 	if err != nil {
-		return nil, fmt.Errorf("back up the StatefulSet of generation %d: %w", g.Number, err)
+		return nil, fmt.Errorf("back up the StatefulSet of generation %d: %w", generation, err)
 	}
-	n := namesOf(m)
-	configMap, err := toUnstructured(kindConfigMap, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: n.backup(g.Number), Labels: n.generationLabels(g.Number)},
+	n := NamesOf(m)
+	configMap, err := ToUnstructured(KindConfigMap, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Backup(generation), Labels: n.GenerationLabels(generation)},
 		Data:       map[string]string{v1alpha2.RecordStatefulSet: string(text)},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return configMap, setOwner(m, configMap)
+	return configMap, SetOwner(m, configMap)
 }
 
 // readKeepsake is the StatefulSet in such a ConfigMap, nil if it is none.
-func readStatefulSetBackup(configMap *unstructured.Unstructured) *unstructured.Unstructured {
+func ReadStatefulSetBackup(configMap *unstructured.Unstructured) *unstructured.Unstructured {
 	data, _, _ := unstructured.NestedStringMap(configMap.Object, "data")
 	set := &unstructured.Unstructured{}
 	if _, recorded := data[v1alpha2.RecordSpec]; recorded || json.Unmarshal([]byte(data[v1alpha2.RecordStatefulSet]), set) != nil {
@@ -52,7 +51,7 @@ func readStatefulSetBackup(configMap *unstructured.Unstructured) *unstructured.U
 }
 
 // letIn gives what is wanted of a RoleBinding all whom it has let in so far.
-func keepSubjects(want, have *unstructured.Unstructured) *unstructured.Unstructured {
+func KeepSubjects(want, have *unstructured.Unstructured) *unstructured.Unstructured {
 	subjects, _, _ := unstructured.NestedSlice(want.Object, "subjects")
 	before, _, err := unstructured.NestedSlice(have.Object, "subjects")
 	if err != nil {
@@ -70,7 +69,7 @@ func keepSubjects(want, have *unstructured.Unstructured) *unstructured.Unstructu
 
 // inherit gives what is wanted of a Deployment the selector that it was made with, by whomever: nobody can change that. Its
 // pods carry the labels of both.
-func keepSelector(want, have *unstructured.Unstructured) *unstructured.Unstructured {
+func KeepSelector(want, have *unstructured.Unstructured) *unstructured.Unstructured {
 	selector, found, err := unstructured.NestedMap(have.Object, "spec", "selector")
 	if wanted, _, _ := unstructured.NestedMap(want.Object, "spec", "selector"); err != nil || !found || equality.Semantic.DeepEqual(selector, wanted) {
 		return want

@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // kindCertificate is cert-manager's.
-var kindCertificate = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
+var KindCertificate = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
 
 // The certificates that a spec can ask for.
 const (
@@ -21,12 +21,12 @@ const (
 	certificateConsole   = "console-external"
 )
 
-func (n names) certificateSecret(which string) string { return n.of(which) + "-tls" }
+func (n Names) certificateSecret(which string) string { return n.Of(which) + "-tls" }
 
 // certificates are those that specs ask for: that of the parts among each other is needed for as long as a generation
 // uses it.
 func certificates(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []*unstructured.Unstructured {
-	n := namesOf(m)
+	n := NamesOf(m)
 	var internal *v1alpha2.CertificateSpec
 	for _, spec := range specs {
 		if internal == nil {
@@ -39,13 +39,13 @@ func certificates(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []
 			all = append(all, certificate(n, which, app, spec, services))
 		}
 	}
-	add(certificateInternal, appEnvironmentd, internal, n.environmentd(), n.of(appBalancerd))
-	add(certificateBalancerd, appBalancerd, m.Spec.BalancerdExternalCertificateSpec, n.of(appBalancerd))
-	add(certificateConsole, appConsole, m.Spec.ConsoleExternalCertificateSpec, n.of(appConsole))
+	add(certificateInternal, AppEnvironmentd, internal, n.Environmentd(), n.Of(AppBalancerd))
+	add(certificateBalancerd, AppBalancerd, m.Spec.BalancerdExternalCertificateSpec, n.Of(AppBalancerd))
+	add(certificateConsole, AppConsole, m.Spec.ConsoleExternalCertificateSpec, n.Of(AppConsole))
 	return all
 }
 
-func certificate(n names, which, app string, asked *v1alpha2.CertificateSpec, services []string) *unstructured.Unstructured {
+func certificate(n Names, which, app string, asked *v1alpha2.CertificateSpec, services []string) *unstructured.Unstructured {
 	var dnsNames []any
 	for _, name := range asked.DNSNames {
 		dnsNames = append(dnsNames, name)
@@ -79,9 +79,9 @@ func certificate(n names, which, app string, asked *v1alpha2.CertificateSpec, se
 		spec["secretTemplate"] = metadata
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetGroupVersionKind(kindCertificate)
-	u.SetName(n.of(which))
-	u.SetLabels(n.labels(app))
+	u.SetGroupVersionKind(KindCertificate)
+	u.SetName(n.Of(which))
+	u.SetLabels(n.Labels(app))
 	return u
 }
 
@@ -115,12 +115,4 @@ func WithoutCertManager(spec v1alpha2.MaterializeSpec) error {
 }
 
 // IsCertificate holds for the kind that cert-manager brings.
-func IsCertificate(kind schema.GroupVersionKind) bool { return kind == kindCertificate }
-
-// noCertManager is why a certificate cannot be asked for.
-type noCertManager struct{ certificate string }
-
-func (e noCertManager) Error() string {
-	return fmt.Sprintf("the spec requires Certificate %s, and cert-manager is not installed: install cert-manager, or remove "+
-		"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", e.certificate)
-}
+func IsCertificate(kind schema.GroupVersionKind) bool { return kind == KindCertificate }

@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // drift says why an object has to be applied again, or nothing if it is as it should be. What is not wanted in so many
 // words is for defaults and for others to decide.
-func driftReason(want, have *unstructured.Unstructured) string {
+func Drift(want, have *unstructured.Unstructured) string {
 	// What was wanted once and no longer is leaves no trace but this.
 	asBefore := want.GetAnnotations()[v1alpha2.AnnotationApplied] == have.GetAnnotations()[v1alpha2.AnnotationApplied]
 	field := firstDifference("", want.Object, have.Object)

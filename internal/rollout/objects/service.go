@@ -1,4 +1,4 @@
-package rollout
+package objects
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -22,23 +22,23 @@ func service(name string, labels, selector map[string]string, ports ...port) *co
 }
 
 // generationService leads to one generation, leader or not, for those who have to ask it.
-func generationService(m *v1alpha2.Materialize, g int64) *corev1.Service {
-	n := namesOf(m)
-	s := service(n.generation(g), n.generationLabels(g), n.generationLabels(g), environmentdPorts...)
+func GenerationService(m *v1alpha2.Materialize, g int64) *corev1.Service {
+	n := NamesOf(m)
+	s := service(n.Generation(g), n.GenerationLabels(g), n.GenerationLabels(g), environmentdPorts...)
 	s.Spec.PublishNotReadyAddresses = true
 	return s
 }
 
 // pubsubService is where the parts of one generation find each other.
-func pubsubService(m *v1alpha2.Materialize, g int64) *corev1.Service {
-	n := namesOf(m)
-	s := service(n.pubsub(g), n.generationLabels(g), n.generationLabels(g), pubsubPort)
+func PubSubService(m *v1alpha2.Materialize, g int64) *corev1.Service {
+	n := NamesOf(m)
+	s := service(n.PubSub(g), n.GenerationLabels(g), n.GenerationLabels(g), pubsubPort)
 	s.Spec.ClusterIP, s.Spec.PublishNotReadyAddresses = corev1.ClusterIPNone, true
 	return s
 }
 
 // publicService leads to the pods that the selector says: those of the generation that serves.
-func publicService(m *v1alpha2.Materialize, selector map[string]string) *corev1.Service {
-	n := namesOf(m)
-	return service(n.environmentd(), n.labels(appEnvironmentd), selector, environmentdPorts...)
+func PublicService(m *v1alpha2.Materialize, selector map[string]string) *corev1.Service {
+	n := NamesOf(m)
+	return service(n.Environmentd(), n.Labels(AppEnvironmentd), selector, environmentdPorts...)
 }

@@ -1,4 +1,4 @@
-package rollout
+package environmentd
 
 import (
 	"fmt"
@@ -11,21 +11,21 @@ import (
 )
 
 // DefaultEnvironmentdURL is where the environmentd of a generation answers inside the cluster.
-const DefaultEnvironmentdURL = "http://mz{{.ResourceID}}-environmentd-{{.Generation}}.{{.Namespace}}.svc.cluster.local:6878"
+const DefaultURL = "http://mz{{.ResourceID}}-environmentd-{{.Generation}}.{{.Namespace}}.svc.cluster.local:6878"
 
 // DefaultEnvironmentdTimeout is short: a worker that waits for an environmentd reconciles no other environment meanwhile.
-const DefaultEnvironmentdTimeout = 3 * time.Second
+const DefaultTimeout = 3 * time.Second
 
 // Options say where environmentd is found, and how long a request to it may take.
 type Options struct {
 	// EnvironmentdURL is a Go template over the fields of Address; empty means DefaultEnvironmentdURL.
-	EnvironmentdURL string
+	URL string
 	// EnvironmentdTimeout of a request; 0 means DefaultEnvironmentdTimeout.
-	EnvironmentdTimeout time.Duration
+	Timeout time.Duration
 }
 
 // DefaultOptions are those of an operator inside the cluster.
-func DefaultOptions() Options { return Options{EnvironmentdTimeout: DefaultEnvironmentdTimeout} }
+func DefaultOptions() Options { return Options{Timeout: DefaultTimeout} }
 
 // Address is what tells the environmentd of one generation from all others.
 type Address struct {
@@ -37,17 +37,17 @@ type Address struct {
 
 // AddFlags registers a flag for every option; what the options hold already is the default.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.EnvironmentdURL, "environmentd-url", o.EnvironmentdURL,
+	flags.StringVar(&o.URL, "environmentd-url", o.URL,
 		"where the environmentd of a generation answers: a Go template over .Name .Namespace .ResourceID .Generation\n"+
-			"(default "+DefaultEnvironmentdURL+")")
-	flags.DurationVar(&o.EnvironmentdTimeout, "environmentd-timeout", o.EnvironmentdTimeout,
+			"(default "+DefaultURL+")")
+	flags.DurationVar(&o.Timeout, "environmentd-timeout", o.Timeout,
 		"how long a request to an environmentd may take before it fails, and is tried again later")
 }
 
 // Validate refuses options that cannot work, each with its remedy.
 func (o Options) Validate() error {
-	if o.EnvironmentdTimeout < 0 {
-		return fmt.Errorf("--environmentd-timeout %s is negative", o.EnvironmentdTimeout)
+	if o.Timeout < 0 {
+		return fmt.Errorf("--environmentd-timeout %s is negative", o.Timeout)
 	}
 	t, err := o.template()
 	if err != nil {
@@ -58,9 +58,9 @@ func (o Options) Validate() error {
 }
 
 func (o Options) template() (*template.Template, error) {
-	text := o.EnvironmentdURL
+	text := o.URL
 	if text == "" {
-		text = DefaultEnvironmentdURL
+		text = DefaultURL
 	}
 	t, err := template.New("--environmentd-url").Option("missingkey=error").Parse(text)
 	if err != nil {
