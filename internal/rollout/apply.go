@@ -18,13 +18,13 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// attempt is a step that was carried out, or could not be.
+// attempt is a step that was executed, successfully or not.
 type attempt struct {
 	object passage.Object
 	action passage.Action
 }
 
-// advance carries out all that can be done without waiting, with a new plan after each step, and returns what is left.
+// advance executes all steps that need no waiting, with a new plan after each batch, and returns the rest.
 func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observed, decision, applyErrors) {
 	log := ctrl.LoggerFrom(ctx)
 	tried := map[attempt]bool{}
@@ -71,7 +71,7 @@ func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observe
 	}
 }
 
-// untried takes what was tried for being underway: once in a while is enough.
+// markAttempted marks attempted steps as running: each is tried once per reconcile.
 func markAttempted(steps []passage.Step, tried map[attempt]bool) []passage.Step {
 	left := make([]passage.Step, len(steps))
 	for i, step := range steps {
@@ -96,7 +96,7 @@ func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step p
 		return asEnvironmentdError(r.leaders.Promote(ctx, next))
 	case ActionCommit:
 		if o.forced() {
-			// It says no where there is nothing to skip.
+			// environmentd refuses if there is nothing to skip.
 			if err := r.leaders.SkipCatchup(ctx, next); err != nil && !errors.As(err, new(environmentd.Refusal)) {
 				return asEnvironmentdError(err)
 			}
@@ -118,7 +118,7 @@ func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured)
 	if want.GroupVersionKind() != objects.KindDeployment || !apierrors.IsInvalid(err) {
 		return err
 	}
-	// Somebody else may have made it, with a selector of theirs.
+	// Another operator may have created it with another selector, which is immutable.
 	have := newUnstructured(objects.KindDeployment)
 	if r.live.Get(ctx, client.ObjectKeyFromObject(want), have) != nil {
 		return err
@@ -132,15 +132,14 @@ func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured)
 func (r *reconciler) serverSideApply(ctx context.Context, want *unstructured.Unstructured) error {
 	writer := r.objects
 	if want.GetLabels()[v1alpha2.LabelResourceID] == "" {
-		// The cache never hears of it.
+		// The cache does not hold unlabelled objects.
 		writer = r.live
 	}
 	return writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(want.DeepCopy()),
 		client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
 }
 
-// remove deletes an object as it was seen. A StatefulSet goes after its pods, so that whoever finds it gone knows that they
-// are, too.
+// remove deletes an object as it was observed. A StatefulSet is deleted after its pods, so that its absence proves theirs.
 func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object) error {
 	object, writer := &unstructured.Unstructured{}, client.Writer(r.objects)
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(key.APIVersion, key.Kind))
@@ -150,7 +149,7 @@ func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object)
 		object.SetUID(have.GetUID())
 	}
 	if stray := o.findUnlabelled(key); stray != nil {
-		// The cache never hears of it.
+		// The cache does not hold unlabelled objects.
 		object.SetUID(stray.GetUID())
 		writer = r.live
 	}
@@ -162,7 +161,7 @@ func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object)
 	return client.IgnoreNotFound(writer.Delete(ctx, object, client.PropagationPolicy(propagation), client.Preconditions{UID: &uid}))
 }
 
-// find is an object that belongs to the environment, nil if there is none of that name.
+// find returns an object of the environment, nil if there is none of that name.
 func (o Observed) find(key passage.Object) *unstructured.Unstructured {
 	if object := o.SharedObjects[key]; object != nil {
 		return object
@@ -175,7 +174,7 @@ func (o Observed) find(key passage.Object) *unstructured.Unstructured {
 	return nil
 }
 
-// stray is an object without a label, nil if there is none of that name.
+// findUnlabelled returns an unlabelled object, nil if there is none of that name.
 func (o Observed) findUnlabelled(key passage.Object) *unstructured.Unstructured {
 	for _, g := range o.Generations {
 		for _, object := range g.Unlabelled {

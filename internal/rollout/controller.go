@@ -1,5 +1,5 @@
 // Package rollout is the passage that takes an environment of Materialize from one generation to the next when its spec
-// changes: the next one is made beside the one that serves, and takes over when it is ready.
+// changes: the next generation is created beside the active one, and is promoted when it is ready.
 package rollout
 
 import (
@@ -35,7 +35,7 @@ import (
 // +kubebuilder:rbac:groups=cert-manager.io,resources=certificates,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// What environmentd is allowed to do, which only those can allow who may do it themselves.
+// What environmentd is granted, which the operator has to hold itself.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
@@ -45,7 +45,7 @@ const Name = v1alpha2.PassageRollout
 // Caches are the kinds that the passage reads from the manager's cache.
 func Caches() []client.Object { return []client.Object{&v1alpha2.Materialize{}} }
 
-// atOnce is how many environments are looked at at the same time: one that is slow to answer keeps no other waiting.
+// maxConcurrentReconciles is high, so that an environmentd that is slow to answer does not delay other environments.
 const maxConcurrentReconciles = 16
 
 // Setup adds the passage to the manager.
@@ -88,13 +88,13 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 	return belongings.watchAll(c)
 }
 
-// retries is how soon the queue tries again what nobody was told of.
+// newRateLimiter limits the retries of errors that are not reported in the status.
 func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, maxRetryDelay)
 }
 
 type reconciler struct {
-	// client reads Materializes, its own writes included; objects what belongs to them. live asks the API server.
+	// client reads Materializes, and objects their objects; both read their own writes. live reads from the API server.
 	client       client.Client
 	objects      client.Client
 	live         client.Client
@@ -116,7 +116,7 @@ type leaderClient interface {
 	SkipCatchup(context.Context, environmentd.Address) error
 }
 
-// certificateKind makes cert-manager's kind usable, if it is there.
+// certificateWatcher watches Certificates once cert-manager is installed.
 type certificateWatcher interface {
 	watchCertificates(context.Context) error
 }
@@ -131,12 +131,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.backoff.next(request.NamespacedName, false)
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(stopped):
-		// Somebody was faster: what they wrote is a matter for a new plan, not an error.
+		// Another client wrote first. That needs a new plan, and is no error.
 		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	case stopped != nil && (o.Materialize == nil || !isReportable(stopped)):
 		return ctrl.Result{}, stopped
 	case !o.Materialize.DeletionTimestamp.IsZero():
-		// What belongs to it goes with it.
+		// Its objects are garbage-collected with it.
 		return ctrl.Result{}, nil
 	}
 	tell := failed
@@ -162,7 +162,7 @@ func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observe
 	return observe(ctx, &m, r.reader, r.leaders, r.hashes)
 }
 
-// lookAgain is when time alone may change the plan, or environmentd is asked again.
+// requeueAfter is when time alone may change the plan, or environmentd is asked again.
 func (r *reconciler) requeueAfter(request ctrl.Request, o Observed, d decision, failed applyErrors) time.Duration {
 	pause := r.backoff.next(request.NamespacedName, failed.any() || o.Leader.Err != nil)
 	if o.promoting() {
@@ -176,7 +176,7 @@ func (r *reconciler) requeueAfter(request ctrl.Request, o Observed, d decision, 
 	case d.Hold != nil:
 		return 0
 	case step != nil && (step.Action == ActionRemove || step.State == passage.Running) && o.findUnlabelled(step.Object) != nil:
-		// Nobody tells when that is gone.
+		// Unlabelled objects are not watched.
 		next = pause
 	case step != nil && step.Action == ActionApprove:
 		next = approvalPollInterval

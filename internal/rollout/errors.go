@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unheard is what environmentd did not do that it was asked to. It is asked again.
+// environmentdError is a request that environmentd has not fulfilled. It is retried.
 type environmentdError struct{ error }
 
 func (u environmentdError) Unwrap() error { return u.error }
@@ -24,13 +24,13 @@ func asEnvironmentdError(err error) error {
 	return environmentdError{err}
 }
 
-// unplannable is what only another spec can help with.
+// specError is what only a change of the spec resolves.
 type specError struct{ error }
 
 func (u specError) Unwrap() error { return u.error }
 
-// transient is what may pass by itself. It is told in the same words each time, for they end up in a status; those of the
-// API server may have addresses and ports in them that are others with every attempt.
+// transient is an error that may pass by itself. Its text is always the same, because it is written to the status; that of
+// the API server may contain addresses and ports that differ with every attempt.
 type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
@@ -42,13 +42,13 @@ func (t transient) Error() string {
 	return "the request to the API server failed"
 }
 
-// setbacks are what could not be done: what stopped all that was to follow, and what a rollout goes on without.
+// applyErrors are the errors of one reconcile: the one that stopped it, and those of steps that a rollout does not wait for.
 type applyErrors struct {
 	blocking  error
 	tolerated []error
 }
 
-// lasting leaves out what may have passed by the next time.
+// withoutTransient leaves out errors that may have passed by the next attempt.
 func (s applyErrors) withoutTransient() applyErrors {
 	lasting := applyErrors{blocking: s.blocking}
 	for _, err := range s.tolerated {
@@ -61,10 +61,10 @@ func (s applyErrors) withoutTransient() applyErrors {
 
 func (s applyErrors) any() bool { return s.blocking != nil || len(s.tolerated) > 0 }
 
-// besides is what a sentence ends with that is about something else.
+// also separates a further error at the end of a message.
 const also = "; also: "
 
-// besides tells of what a rollout goes on without, at the end of a sentence.
+// suffix is the tolerated errors, as the end of a message.
 func (s applyErrors) suffix() string {
 	if len(s.tolerated) == 0 {
 		return ""
@@ -80,7 +80,7 @@ func (s applyErrors) toleratedText() string {
 	return strings.Join(all, "; ")
 }
 
-// noCertManager is why a certificate cannot be asked for.
+// noCertManager is why a Certificate cannot be created.
 type noCertManager struct{ certificate string }
 
 func (e noCertManager) Error() string {
@@ -88,35 +88,35 @@ func (e noCertManager) Error() string {
 		"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", e.certificate)
 }
 
-// worthTelling holds for what people have to know of: it would be the same if it were tried again at once, and does not
-// pass like the trouble of an API server.
+// isReportable holds for errors that people have to know of: an immediate retry would not help, and they do not pass like
+// those of an overloaded API server.
 func isReportable(err error) bool {
 	return errors.As(err, new(environmentdError)) || errors.As(err, new(specError)) || errors.As(err, new(noCertManager)) ||
 		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
 const (
-	// pollPause is how long environmentd is left alone while it is waited for.
+	// pollInterval is how often environmentd is asked while it is waited for.
 	pollInterval = time.Second
-	// parkedPause is how long it is while a person is waited for.
+	// approvalPollInterval is how often it is asked while a person is waited for.
 	approvalPollInterval = 10 * time.Second
-	// promotingPause is the longest that it is left alone while it takes over: until users are led to it, nobody serves them.
+	// maxPromotingInterval is short: until the Service is switched to the new leader, nothing serves.
 	maxPromotingInterval = 2 * time.Second
-	// longestPause is how long anything is left alone that has failed again and again.
+	// maxBackoff is the longest delay after repeated failures.
 	maxBackoff = 30 * time.Second
-	// longestRetry is how long the queue leaves anything alone. What is promoting must not wait for longer.
+	// maxRetryDelay is the longest delay of the queue, for promotions too.
 	maxRetryDelay = 5 * time.Second
-	// conflictPause lets the cache see what somebody else has just written.
+	// conflictRequeueDelay lets the cache catch up with the write of another client.
 	conflictRequeueDelay = 100 * time.Millisecond
 )
 
-// patience is how long to wait after a failure: longer each time.
+// failureBackoff is the delay after consecutive failures.
 type failureBackoff struct {
 	mu     sync.Mutex
 	failed map[types.NamespacedName]int
 }
 
-// worn tells whether something has failed so often in a row that it will hardly pass by itself.
+// isPersistent tells whether so many attempts in a row have failed that the error will hardly pass by itself.
 func (p *failureBackoff) isPersistent(key types.NamespacedName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

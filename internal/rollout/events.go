@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// announce tells, in an event and in metrics, what a status says for the first time.
+// recordTransition records a change of the status as an event and in metrics.
 func (r *reconciler) recordTransition(m *v1alpha2.Materialize, status v1alpha2.MaterializeStatus) {
 	before := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate)
 	now := meta.FindStatusCondition(status.Conditions, v1alpha2.ConditionUpToDate)

@@ -12,8 +12,9 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// acquaintance is which environments this process has seen as they really are. Those that it has not, another process may
-// just have brought further than the cache has heard: what is done on such hearsay could lead users back to what is gone.
+// freshnessCheck compares each environment with the API server once per process, before the first write. A cache may lag
+// behind what another process, which was the leader before, has written; a plan from a stale copy could switch the Service
+// back to a generation that is gone.
 type freshnessCheck struct {
 	live client.Reader
 
@@ -21,8 +22,8 @@ type freshnessCheck struct {
 	verified map[types.NamespacedName]types.UID
 }
 
-// check is a conflict if a resource is not as it was read. Once it was, our own writes are all that matters, and those are
-// read first.
+// check returns a conflict if the Materialize is not as it was read. After one success only our own writes matter, and the
+// client reads those.
 func (a *freshnessCheck) check(ctx context.Context, seen *v1alpha2.Materialize) error {
 	key := client.ObjectKeyFromObject(seen)
 	a.mu.Lock()

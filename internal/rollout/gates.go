@@ -5,15 +5,15 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Why nothing starts.
+// The reasons why nothing starts.
 const (
 	CodeBeingDeleted passage.Code = "BeingDeleted"
 	CodeUnknownHash  passage.Code = "UnknownHashVersion"
 	CodePaused       passage.Code = "Paused"
 )
 
-// gates are why nothing starts, in the order in which a person would ask. Only deletion holds what is promoting: with half
-// of that done, two generations take themselves for the one that serves.
+// gates are the reasons why nothing starts, in the order in which they are checked. Only deletion stops a promotion:
+// half-way through, two generations consider themselves the leader.
 var gates = []passage.Gate[Observed]{whileBeingDeleted, withUnknownHash, whilePaused}
 
 func whileBeingDeleted(o Observed) *passage.Reason {

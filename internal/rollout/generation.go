@@ -10,26 +10,28 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// Generation is what there is of one.
+// Generation holds the objects of one generation.
 type Generation struct {
 	Number int64
-	// Record is nil where there is none: it was deleted, or it was not Fairlead that made the generation.
+	// Record is nil if it was deleted, or if Fairlead did not create the generation.
 	Record *objects.Record
-	// Hash of the spec that it was made from: by today's algorithm, or as the StatefulSet has it where there is no record.
+	// Hash of the spec that it was created from: by the current algorithm, or as annotated on the StatefulSet if there is no
+	// record.
 	Hash string
-	// StatefulSet is nil where there is none.
+	// StatefulSet is nil if it does not exist.
 	StatefulSet *appsv1.StatefulSet
-	// Foreign generations were made by somebody else, before Fairlead looked after the environment.
+	// Foreign generations were created by another operator, before Fairlead managed the environment.
 	Foreign bool
-	// Inherited is the StatefulSet of such a one as it was before Fairlead ended it. Nil: it did not.
+	// Backup is the StatefulSet of a foreign generation as it was before Fairlead stopped it. Nil: it was not stopped.
 	Backup *unstructured.Unstructured
-	// Objects that belong to it and to the environment.
+	// Objects of the generation that carry the label and the owner reference.
 	Objects []*unstructured.Unstructured
-	// Strays belong to it without a label to tell: somebody else has made them, or has taken it away.
+	// Unlabelled objects belong to the generation by name only: another operator created them, or a client removed the
+	// label.
 	Unlabelled []*unstructured.Unstructured
 }
 
-// rolledOut tells whether all pods of a generation are ready, and of the latest revision of its StatefulSet.
+// rolledOut tells whether all pods of a generation are ready and at the latest revision of its StatefulSet.
 func (g *Generation) rolledOut() bool {
 	if g == nil || g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero() {
 		return false
@@ -41,7 +43,7 @@ func (g *Generation) rolledOut() bool {
 		set.Status.CurrentRevision == set.Status.UpdateRevision
 }
 
-// podCount is nil where there is no StatefulSet.
+// podCount is nil if there is no StatefulSet.
 func (g *Generation) podCount() *v1alpha2.PodCount {
 	if g.StatefulSet == nil {
 		return nil
@@ -50,7 +52,7 @@ func (g *Generation) podCount() *v1alpha2.PodCount {
 	return &v1alpha2.PodCount{Ready: min(status.ReadyReplicas, status.UpdatedReplicas), Desired: ptr.Deref(g.StatefulSet.Spec.Replicas, 1)}
 }
 
-// idle tells whether no pod of a generation can serve, or none will for long.
+// isIdle tells whether no pod of a generation serves, or none will for long.
 func (g *Generation) isIdle() bool {
 	return g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero() || g.StatefulSet.Status.ReadyReplicas == 0
 }
@@ -64,7 +66,6 @@ func (g *Generation) find(key passage.Object) *unstructured.Unstructured {
 	return nil
 }
 
-// unlabelledStatefulSet is nil where there is none.
 func (g *Generation) unlabelledStatefulSet() *unstructured.Unstructured {
 	for _, object := range g.Unlabelled {
 		if object.GroupVersionKind() == objects.KindStatefulSet {

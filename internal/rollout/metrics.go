@@ -26,10 +26,10 @@ var (
 
 func init() { metrics.Registry.MustRegister(rolloutsByOutcome, phaseDuration) }
 
-// meters turns the statuses of each Materialize, one after the other, into metrics.
+// rolloutMetrics turns consecutive statuses of each Materialize into metrics.
 type rolloutMetrics struct {
 	mu sync.Mutex
-	// phases has since when each is in which. A process that has not seen the beginning does not know.
+	// phases has the current phase of each and its start. It is unknown if this process has not seen the start.
 	phases map[types.NamespacedName]phase
 }
 
@@ -59,7 +59,7 @@ func (m *rolloutMetrics) observe(before *v1alpha2.Materialize, status v1alpha2.M
 	m.phases[key] = phase{is, now}
 }
 
-// outcomeOf is how a rollout has ended between two statuses, if one has.
+// outcomeOf is how a rollout ended between two statuses, empty if none did.
 func outcomeOf(before, status v1alpha2.MaterializeStatus, is v1alpha2.Reason) string {
 	open := before.RequestedRolloutHash != before.LastCompletedRolloutHash
 	switch {

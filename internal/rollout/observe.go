@@ -19,25 +19,25 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// Observed is all that a plan is made of, besides the time.
+// Observed is the input of a plan, besides the time.
 type Observed struct {
 	Materialize *v1alpha2.Materialize
-	// Hash of the spec, by today's algorithm, and the version of that.
+	// Hash of the spec by the current algorithm, and the version of that algorithm.
 	Hash        string
 	HashVersion int32
-	// Generations by their numbers, each with what there is of it.
+	// Generations by number.
 	Generations map[int64]*Generation
-	// Fixtures are what all generations share.
+	// SharedObjects are the objects that all generations share.
 	SharedObjects map[passage.Object]*unstructured.Unstructured
-	// Relabelled are the hashes of the status by today's algorithm, where they are by another one.
+	// Relabelled are the hashes of the status by the current algorithm. Nil: they are already.
 	Relabelled *Hashes
-	// Leader is what the next generation says, if it was worth asking.
+	// Leader is the answer of the next generation's environmentd, if the plan depends on it.
 	Leader Answer
-	// UnknownHash is why hashes in the status cannot be compared.
+	// UnknownHash is why the hashes in the status cannot be compared.
 	UnknownHash error
 }
 
-// Answer is what an environmentd said, or why there was no answer. The zero Answer was never asked for.
+// Answer is the status of an environmentd, or why it is unknown. The zero Answer was not asked for.
 type Answer struct {
 	Status v1alpha2.LeaderStatus
 	Err    error
@@ -46,7 +46,7 @@ type Answer struct {
 // Hashes are those in a status.
 type Hashes struct{ Completed, Requested string }
 
-// algorithms are those that a spec can be hashed with, and which one is today's.
+// algorithms are those that a spec can be hashed with, and the current version.
 type algorithms struct {
 	version int32
 	with    func(version int32, m *v1alpha2.Materialize) (string, error)
@@ -56,7 +56,7 @@ func (a algorithms) of(m *v1alpha2.Materialize) (string, error) { return a.with(
 
 var hashAlgorithms = algorithms{hash.Version, hash.With}
 
-// Observe reads all that there is of an environment, and asks its next generation how far it is.
+// Observe reads the objects of an environment, and asks environmentd of its next generation for its status.
 func Observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders LeaderReader) (Observed, error) {
 	return observe(ctx, m, reader, leaders, hashAlgorithms)
 }
@@ -110,7 +110,7 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes algori
 		if err := g.findStatefulSet(ctx, m, reader, hashes); err != nil {
 			return err
 		}
-		// Of what Fairlead has made itself, all is labelled.
+		// All objects that Fairlead has created are labelled.
 		if len(concerned) > 1 && (g.Foreign || number == m.Status.ActiveGeneration && g.Record == nil) {
 			if err := g.findUnlabelled(ctx, m, reader); err != nil {
 				return err
@@ -123,8 +123,8 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes algori
 	return nil
 }
 
-// findSet looks for a StatefulSet that carries no label: to apply over what somebody else has made would change it, and
-// restart its pods.
+// findStatefulSet looks for an unlabelled StatefulSet: to apply over one that another operator created would restart its
+// pods.
 func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materialize, reader Reader, hashes algorithms) error {
 	if g.StatefulSet != nil {
 		return nil
@@ -135,7 +135,7 @@ func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materializ
 	}
 	g.Unlabelled = append(g.Unlabelled, set)
 	if controller := metav1.GetControllerOf(set); set.GetAnnotations()[v1alpha2.AnnotationRolloutHash] != "" && (controller == nil || controller.UID == m.UID) {
-		// Somebody has taken its label or its owner away, which is put right like any other change.
+		// A client removed its label or owner, which is corrected like other drift.
 		return g.add(set, hashes)
 	}
 	g.Foreign, g.StatefulSet = true, &appsv1.StatefulSet{}
@@ -145,7 +145,7 @@ func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materializ
 	return nil
 }
 
-// findStrays looks for what else somebody made for a generation, to remove it together with that.
+// findUnlabelled looks for other objects that another operator created for a generation, to delete them together with it.
 func (g *Generation) findUnlabelled(ctx context.Context, m *v1alpha2.Materialize, reader Reader) error {
 	n := objects.NamesOf(m)
 	for _, wanted := range []struct {
@@ -163,7 +163,7 @@ func (g *Generation) findUnlabelled(ctx context.Context, m *v1alpha2.Materialize
 	return nil
 }
 
-// generation of a number, with nothing in it if there is none.
+// generation returns the generation of a number, an empty one if there is none.
 func (o Observed) generation(number int64) *Generation {
 	if g := o.Generations[number]; g != nil {
 		return g
@@ -184,7 +184,7 @@ func (g *Generation) add(object *unstructured.Unstructured, hashes algorithms) e
 			return nil
 		}
 		if g.Record, err = objects.ReadRecord(object); err != nil {
-			// It tells nothing, so there is none: what can be made again will be.
+			// An unreadable record counts as missing, and is created again if possible.
 			g.Record = nil
 			return nil
 		}
@@ -207,7 +207,7 @@ func (g *Generation) address(m *v1alpha2.Materialize) environmentd.Address {
 	return environmentd.Address{Name: m.Name, Namespace: m.Namespace, ResourceID: m.Status.ResourceID, Generation: g.Number}
 }
 
-// relabel finds out what the hashes in the status are by today's algorithm. A hash that nothing left is of stays as it is.
+// relabel translates the hashes of the status to the current algorithm. A hash that matches no known spec stays as it is.
 func (o *Observed) relabel(hashes algorithms) {
 	status := &o.Materialize.Status
 	version := status.RolloutHashVersion
@@ -215,7 +215,7 @@ func (o *Observed) relabel(hashes algorithms) {
 		return
 	}
 	if version == 0 {
-		// Written before there was more than one.
+		// Written before the version was recorded.
 		version = 1
 	}
 	specs := []*v1alpha2.Materialize{o.Materialize}

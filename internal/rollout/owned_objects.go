@@ -27,12 +27,12 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// alwaysKnown are the kinds of what belongs to an environment, but for that of cert-manager, which may not be there.
+// builtinKinds are the kinds of owned objects, without that of cert-manager, which may not be installed.
 var builtinKinds = []schema.GroupVersionKind{
 	objects.KindServiceAccount, objects.KindRole, objects.KindRoleBinding, objects.KindConfigMap, objects.KindService, objects.KindStatefulSet, objects.KindDeployment,
 }
 
-// belongings is a cache of what belongs to environments, all of which carries a label, and of nothing else.
+// ownedObjects is a cache of the objects of all environments, selected by label.
 type ownedObjects struct {
 	cache  cache.Cache
 	client client.Client
@@ -53,7 +53,7 @@ func newOwnedObjects(mgr ctrl.Manager) (*ownedObjects, error) {
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.NewSelector().Add(*labelled),
 		DefaultTransform:     cache.TransformStripManagedFields(),
-		// A kind that was not asked for is refused, never cached by accident.
+		// A kind without an informer is an error, and not cached by accident.
 		ReaderFailOnMissingInformer: true,
 	})
 	if err != nil {
@@ -73,8 +73,8 @@ func newOwnedObjects(mgr ctrl.Manager) (*ownedObjects, error) {
 	return b, nil
 }
 
-// ownWritesFirst is a client that reads its own writes: a plan made from a cache that has not seen our last write would
-// write it again.
+// newReadYourWritesClient returns a client that reads its own writes: a plan from a cache without our last write would
+// repeat it.
 func newReadYourWritesClient(mgr ctrl.Manager, reader cache.Cache) (client.Client, error) {
 	c, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -106,7 +106,7 @@ func newUnstructured(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return object
 }
 
-// owner is the Materialize that an object belongs to.
+// ownerOf is the Materialize that controls an object.
 func ownerOf(object metav1.Object) *metav1.OwnerReference {
 	controller := metav1.GetControllerOf(object)
 	if controller == nil || controller.Kind != v1alpha2.MaterializeKind {
@@ -118,14 +118,13 @@ func ownerOf(object metav1.Object) *metav1.OwnerReference {
 	return controller
 }
 
-// known are the kinds that are cached.
 func (b *ownedObjects) cachedKinds() []schema.GroupVersionKind {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.kinds[:len(b.kinds):len(b.kinds)]
 }
 
-// watch lets a controller hear of everything that belongs to an environment.
+// watchAll enqueues a Materialize for every change of its objects.
 func (b *ownedObjects) watchAll(c controller.Controller) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +159,7 @@ func (b *ownedObjects) watchKind(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// touched leaves out what changes nothing about a plan: of the status, only that of a StatefulSet does.
+// affectsPlan filters out changes that no plan depends on: of all statuses, only that of a StatefulSet matters.
 func affectsPlan(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstructured.Unstructured] {
 	return predicate.TypedFuncs[*unstructured.Unstructured]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
@@ -174,7 +173,7 @@ func affectsPlan(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstruc
 	}
 }
 
-// serve makes cert-manager's kind known, when it has been installed meanwhile.
+// watchCertificates starts to watch Certificates if cert-manager has been installed since the start.
 func (b *ownedObjects) watchCertificates(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,45 +13,45 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// What a step does.
+// The actions of steps.
 const (
-	// ActionIdentify writes down which names all that belongs to the environment will have.
+	// ActionIdentify records the resource ID and the environment ID.
 	ActionIdentify passage.Action = "identify"
-	// ActionRelabel writes the hashes of the status down by today's algorithm.
+	// ActionRelabel records the hashes of the status by the current algorithm.
 	ActionRelabel passage.Action = "relabel"
-	// ActionRequest writes down which spec is to be rolled out, and since when.
+	// ActionRequest records which spec is rolled out, and since when.
 	ActionRequest passage.Action = "request"
-	// ActionWithdraw writes down that the spec is again the one that serves.
+	// ActionWithdraw records that the spec is that of the active generation again.
 	ActionWithdraw passage.Action = "withdraw"
-	// ActionKeep sees to what all generations share.
+	// ActionKeep applies an object that all generations share, or one of the active generation during a promotion.
 	ActionKeep passage.Action = "keep"
-	// ActionDrop deletes what all generations shared.
+	// ActionDrop deletes an object that all generations shared.
 	ActionDrop passage.Action = "drop"
-	// ActionApply sees to what a generation is made of.
+	// ActionApply applies an object of a generation.
 	ActionApply passage.Action = "apply"
-	// ActionRemove deletes what a generation is made of.
+	// ActionRemove deletes an object of a generation.
 	ActionRemove passage.Action = "remove"
 	// ActionAwait waits for pods.
 	ActionAwait passage.Action = "await"
-	// ActionCatchUp waits until a generation could take over.
+	// ActionCatchUp waits until environmentd of a generation is ready to promote.
 	ActionCatchUp passage.Action = "catch up"
-	// ActionSkipCatchup tells a generation not to wait for that.
+	// ActionSkipCatchup asks environmentd of a generation to skip the catch-up.
 	ActionSkipCatchup passage.Action = "skip catch-up"
-	// ActionApprove waits for a person.
+	// ActionApprove waits for spec.forcePromote.
 	ActionApprove passage.Action = "approve"
-	// ActionCommit writes down that there is no way back.
+	// ActionCommit records that the promotion starts and cannot be undone.
 	ActionCommit passage.Action = "commit"
-	// ActionPromote lets a generation take over.
+	// ActionPromote asks environmentd of a generation to become the leader.
 	ActionPromote passage.Action = "promote"
-	// ActionSwitch leads users to the generation that has taken over.
+	// ActionSwitch points the public Service to the generation that leads.
 	ActionSwitch passage.Action = "switch"
-	// ActionComplete writes down what serves.
+	// ActionComplete records the next generation as the active one.
 	ActionComplete passage.Action = "complete"
-	// ActionCancel writes down that a rollout took too long.
+	// ActionCancel records that a rollout timed out.
 	ActionCancel passage.Action = "cancel"
 )
 
-// Why a step is there.
+// The reasons of steps.
 const (
 	CodeFirst     passage.Code = "First"
 	CodeChanged   passage.Code = "Changed"
@@ -67,17 +67,16 @@ const (
 	CodeNoAnswer  passage.Code = "NoAnswer"
 )
 
-// decision is a plan, and what is needed to carry it out.
+// decision is a plan, and the objects and errors that belong to it.
 type decision struct {
 	passage.Plan
-	// wanted is what objects are to look like.
+	// desired are the objects that steps apply.
 	desired map[passage.Object]*unstructured.Unstructured
-	// unplannable is what only a change of the spec can help with, and unkept the same of what all generations share.
+	// specErr is what only a change of the spec resolves; sharedSpecErr likewise, for objects that all generations share.
 	specErr, sharedSpecErr error
 }
 
-// Plan is all that is left to do until the spec serves, in the order in which it is done: no step starts before those above
-// it have settled.
+// Plan is all that is left to do until the spec is rolled out, in order: no step starts before those above it have settled.
 func Plan(o Observed, now time.Time) passage.Plan { return decide(o, now).Plan }
 
 func decide(o Observed, now time.Time) decision {
@@ -118,14 +117,14 @@ type planner struct {
 
 func (p *planner) generationName(g int64) string { return fmt.Sprintf("generation %d", g) }
 
-// settled is what there is to do when nothing is to be rolled out.
+// planUpToDate plans for a spec that is that of the active generation.
 func (p *planner) planUpToDate() {
 	active := p.active()
 	p.planSharedObjects()
 	p.applyGeneration(active)
 	p.removeOthers(passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
 	if p.requested() != p.Hash {
-		// Before its pods are back: what is asked for after this has all the time that it is given.
+		// Recorded before the pods are back, so that a later request gets its full timeout.
 		p.statusStep(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
 	}
 	if !p.activeIsReady() && !hasReason(p.Materialize.Status, v1alpha2.ReasonApplied) {
@@ -133,12 +132,12 @@ func (p *planner) planUpToDate() {
 	}
 }
 
-// rollout is what there is to do until there is no way back, and a forecast of what follows.
+// planRollout plans up to the promotion, and forecasts the steps after it.
 func (p *planner) planRollout() {
 	next, active := p.next(), p.active()
 	p.planSharedObjects()
 	if err := p.validateSpec(); err != nil {
-		// It would be told of only when there is no way back.
+		// Otherwise the error would show only after the promotion, which cannot be undone.
 		p.maintainActive()
 		p.statusStep(ActionRequest, p.requested(), p.Hash, passage.Reason{})
 		p.failLastStep(err)
@@ -175,14 +174,14 @@ func (p *planner) planRollout() {
 	p.planTakeover(false)
 }
 
-// refuse does not take the last step: nothing but another spec helps.
+// failLastStep fails the last step with an error that only a change of the spec resolves.
 func (p *planner) failLastStep(err error) {
 	p.specErr = specError{err}
 	p.last().State, p.last().Reason = passage.Failed, passage.Because(v1alpha2.ReasonFailedDeploy, "%v", err)
 }
 
-// cancelled takes back what has been made for a rollout that took too long. That it did is written down first: whoever does
-// not know that it is promoting by now cannot do that.
+// planCancel removes the next generation of a rollout that timed out. The timeout is recorded first: that write conflicts if
+// another process has started the promotion.
 func (p *planner) planCancel() {
 	reason := passage.Because(v1alpha2.ReasonRolloutTimeout, "%s was not ready to promote within %s", p.Target, p.Materialize.Spec.RolloutRequestTimeout)
 	cancel := func() {
@@ -203,7 +202,7 @@ func (p *planner) planCancel() {
 	p.last().State = passage.Failed
 }
 
-// promotion is what there is to do after the point of no return. The spec has no say in it.
+// planPromotion plans what follows the commit. It does not depend on the spec any more.
 func (p *planner) planPromotion() {
 	next := p.next()
 	leads := p.Leader.Status == v1alpha2.LeaderIsLeader || p.serviceSwitched()
@@ -230,7 +229,7 @@ func (p *planner) planPromotion() {
 	p.planTakeover(leads)
 }
 
-// takeOver is what follows when the next generation leads.
+// planTakeover plans what follows when the next generation is the leader.
 func (p *planner) planTakeover(leads bool) {
 	next, active := p.next(), p.active()
 	public, err := objects.ToUnstructured(objects.KindService, objects.PublicService(p.Materialize, p.selector(next)))
@@ -272,7 +271,7 @@ func (p *planner) await(g *Generation) {
 	}
 }
 
-// catchUp waits until the next generation could take over.
+// catchUp waits until environmentd of the next generation is ready to promote.
 func (p *planner) catchUp() {
 	p.step(p.statefulSetOf(p.next()), ActionCatchUp, "", "", passage.Because(CodeNotReady, "environmentd has not caught up yet"))
 	catchUp := p.last()
@@ -288,9 +287,9 @@ func (p *planner) catchUp() {
 	}
 }
 
-// approve waits for a person, if there is anything left to decide.
+// approve waits for spec.forcePromote, if the strategy requires it.
 func (p *planner) approve() {
-	// What was approved before says nothing of what has yet to be requested.
+	// A forcePromote from before the request does not approve this rollout.
 	approved := p.forced() && p.underway()
 	if p.strategy() != v1alpha2.RolloutManuallyPromote || approved || p.Leader.Status == v1alpha2.LeaderPromoting || p.Leader.Status == v1alpha2.LeaderIsLeader {
 		return
@@ -308,14 +307,14 @@ func (p *planner) approve() {
 	}
 }
 
-// fixtures sees to what all generations share, and removes what is no longer asked for.
+// planSharedObjects applies the objects that all generations share, and deletes those that the spec no longer requires.
 func (p *planner) planSharedObjects() {
 	now := p.activeConfig()
 	all, err := objects.Shared(p.Materialize, now)
 	if err != nil {
 		p.sharedSpecErr = specError{err}
 	}
-	// Nobody knows what a generation needs that serves, or takes over: what is there may be just that.
+	// The active or the next generation may need any of the existing objects if its spec is unknown.
 	unknown := p.active() != nil && now.Spec == nil || p.promoting() && now.Next == nil
 	wanted := map[passage.Object]bool{}
 	for _, object := range all {
@@ -339,8 +338,8 @@ func (p *planner) planSharedObjects() {
 	}
 }
 
-// keepUp sees to the generation that serves, on the side, unless it was ended to make room. One without a record may have
-// been removed in part, because another one has taken over.
+// maintainActive applies the objects of the active generation without blocking the promotion, unless it was stopped to make
+// room. One without a record may have been removed in part already, after the promotion.
 func (p *planner) maintainActive() {
 	active := p.active()
 	stopped := active != nil && active.StatefulSet == nil && p.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
@@ -349,7 +348,7 @@ func (p *planner) maintainActive() {
 	}
 }
 
-// upkeep makes what is missing of a generation, and sets right what somebody has changed.
+// applyGeneration creates missing objects of a generation, and corrects drift.
 func (p *planner) applyGeneration(g *Generation) { p.applyObjects(ActionApply, g) }
 
 func (p *planner) applyObjects(action passage.Action, g *Generation) {
@@ -357,7 +356,7 @@ func (p *planner) applyObjects(action passage.Action, g *Generation) {
 		return
 	}
 	if !p.promoting() && g.Number == p.next().Number && !p.matchesSpec(g) {
-		// What stands in its place is gone by then.
+		// The generation of another spec is removed by then.
 		g = &Generation{Number: g.Number, Hash: p.Hash}
 	}
 	if g.Backup != nil && g.Record == nil && (g.StatefulSet == nil || !g.StatefulSet.DeletionTimestamp.IsZero()) {
@@ -381,8 +380,8 @@ func (p *planner) applyObjects(action passage.Action, g *Generation) {
 	}
 }
 
-// recordOf is what a generation is made from: what it says itself, or else the spec, if it must have been that. It is nil
-// where nobody knows, and what there is stays as it is.
+// recordOf is the record of a generation, or one made from the spec if the generation must have been created from it. It is
+// nil if that is unknown; its objects then stay as they are.
 func (p *planner) recordOf(g *Generation) *objects.Record {
 	was := g.Hash
 	switch {
@@ -391,7 +390,8 @@ func (p *planner) recordOf(g *Generation) *objects.Record {
 	case g.Number == p.Materialize.Status.ActiveGeneration:
 		was = p.completed()
 	case p.promoting() && g.StatefulSet == nil:
-		// Nothing is left of what was to take over. No pod of it can be promoted any more, so the spec is as good as any.
+		// Nothing is left of the generation being promoted. None of its pods can become the leader any more, so the current
+		// spec replaces it.
 		was = p.Hash
 	case was == "" && p.promoting():
 		was = p.requested()
@@ -412,13 +412,13 @@ func (p *planner) recordOf(g *Generation) *objects.Record {
 	}
 	set := record.StatefulSet.DeepCopy()
 	if err := objects.SetOwner(p.Materialize, set); err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
-		// It was made by another Fairlead, in another way. To apply it would restart it.
+		// Another version of Fairlead created it differently. To apply it would restart its pods.
 		return nil
 	}
 	return &record
 }
 
-// stop ends the pods of a generation, and keeps the record from which they can be started again.
+// stopGeneration deletes the StatefulSet of a generation, and keeps the record from which it can be created again.
 func (p *planner) stopGeneration(g *Generation) {
 	if g == nil || g.StatefulSet == nil {
 		return
@@ -436,7 +436,7 @@ func (p *planner) stopGeneration(g *Generation) {
 	p.markDeleting(g.StatefulSet)
 }
 
-// restore starts the pods of a generation again that somebody else has made. It is theirs again, as it was.
+// restoreBackup creates the StatefulSet of a foreign generation again, as it was, without taking ownership.
 func (p *planner) restoreBackup(action passage.Action, g *Generation) {
 	object := objects.Identity(g.Backup)
 	p.desired[object] = g.Backup
@@ -446,7 +446,7 @@ func (p *planner) restoreBackup(action passage.Action, g *Generation) {
 	}
 }
 
-// removeOthers deletes every generation but the one that serves and those given.
+// removeOthers deletes every generation but the active one and those given.
 func (p *planner) removeOthers(reason passage.Reason, keep ...*Generation) {
 	for _, number := range slices.Sorted(maps.Keys(p.Generations)) {
 		g := p.Generations[number]
@@ -457,7 +457,7 @@ func (p *planner) removeOthers(reason passage.Reason, keep ...*Generation) {
 	}
 }
 
-// remove deletes all that there is of a generation.
+// removeGeneration deletes all objects of a generation.
 func (p *planner) removeGeneration(g *Generation, reason passage.Reason) {
 	for _, object := range slices.SortedFunc(slices.Values(slices.Concat(g.Objects, g.Unlabelled)), func(a, b *unstructured.Unstructured) int {
 		return compareObjects(objects.Identity(a), objects.Identity(b))

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 )
 
-// progressOf is how far the generation is that a rollout waits for. All of it shows in the message of the condition, so that
-// it does not change without that.
+// progressOf is the progress of the generation that a rollout waits for. The message of the condition shows all of it, so
+// that neither changes without the other.
 func progressOf(o Observed, step *passage.Step, failure error) *v1alpha2.RolloutProgress {
 	g := o.next()
 	if o.Hash == o.completed() && !o.promoting() {
@@ -36,7 +36,7 @@ func progressOf(o Observed, step *passage.Step, failure error) *v1alpha2.Rollout
 	return p
 }
 
-// leaderAnswer is what environmentd said, where an action depends on that.
+// leaderAnswer is the answer of environmentd if the action depends on it.
 func leaderAnswer(o Observed, action passage.Action) *v1alpha2.LeaderAnswer {
 	switch action {
 	case ActionSwitch:
@@ -57,7 +57,7 @@ func FormatPodCount(c v1alpha2.PodCount) string {
 	return fmt.Sprintf("%d of %d pods ready", c.Ready, c.Desired)
 }
 
-// Progress is how far the operator last saw a rollout. Nil: nothing is being rolled out.
+// Progress is the last reported progress of a rollout. Nil: nothing is being rolled out.
 func Progress(m *v1alpha2.Materialize) *v1alpha2.RolloutProgress {
 	if m.Status.Progress != nil {
 		return m.Status.Progress
@@ -65,7 +65,7 @@ func Progress(m *v1alpha2.Materialize) *v1alpha2.RolloutProgress {
 	return legacyProgress(m)
 }
 
-// waitedFor is what a rollout last waited for, whichever operator has written that down.
+// lastProgress is what a rollout was last reported to wait for.
 func (o Observed) lastProgress() string {
 	if p := Progress(o.Materialize); p != nil && p.Generation == o.next().Number {
 		return p.Message

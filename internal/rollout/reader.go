@@ -17,27 +17,27 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// Reader finds what belongs to an environment.
+// Reader finds the objects of an environment.
 type Reader interface {
-	// Owned are all objects that belong to a Materialize.
+	// Owned returns all objects that a Materialize controls.
 	Owned(context.Context, *v1alpha2.Materialize) ([]*unstructured.Unstructured, error)
-	// Live is the object of a kind and a name, whomever it belongs to, nil if there is none.
+	// Live returns the object of a kind and a name, whoever owns it; nil if there is none.
 	Live(context.Context, schema.GroupVersionKind, client.ObjectKey) (*unstructured.Unstructured, error)
 }
 
-// Leaders asks environmentd.
+// LeaderReader reads the status of an environmentd.
 type LeaderReader interface {
 	Status(context.Context, environmentd.Address) (v1alpha2.LeaderStatus, error)
 }
 
-// objectReader reads from a cache of what Fairlead has made, and asks the API server for the rest.
+// cacheReader reads owned objects from a cache, and others from the API server.
 type cacheReader struct {
 	objects client.Reader
 	live    client.Reader
 	kinds   func() []schema.GroupVersionKind
 }
 
-// byOwner is the index of objects by the UID of the Materialize that they belong to.
+// ownerIndex indexes objects by the UID of their Materialize.
 const ownerIndex = "owner"
 
 func (r cacheReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
@@ -69,19 +69,18 @@ func (r cacheReader) Live(ctx context.Context, kind schema.GroupVersionKind, key
 	return object, nil
 }
 
-// notInstalled holds for a kind that the API server does not know.
+// notInstalled holds for a kind that the API server does not serve.
 func notInstalled(err error) bool {
 	var discovery *meta.NoKindMatchError
 	return errors.As(err, &discovery) || meta.IsNoMatchError(err)
 }
 
-// Belongings are the kinds of all that belongs to an environment. That of cert-manager may not be installed.
+// OwnedKinds are the kinds of owned objects. That of cert-manager may not be installed.
 func OwnedKinds() []schema.GroupVersionKind {
 	return append(slices.Clone(builtinKinds), objects.KindCertificate)
 }
 
-// NewReader finds what belongs to an environment among what a client or a cache has. Of the kinds that it is told not to
-// look at, it finds nothing.
+// NewReader returns a Reader for commands, which finds owned objects by label. It skips the kinds in except.
 func NewReader(reader client.Reader, except ...schema.GroupVersionKind) Reader {
 	return labelReader{reader, except}
 }
@@ -118,13 +117,13 @@ func (r labelReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*uns
 func (r labelReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	object, err := cacheReader{live: r.reader}.Live(ctx, kind, key)
 	if kind != objects.KindStatefulSet && apierrors.IsForbidden(err) {
-		// What may not be seen of what others have made makes little difference.
+		// Without permission, objects of other operators are left out of the plan.
 		return nil, nil
 	}
 	return object, err
 }
 
-// Heard gives the answers that the operator has heard and written down: only it may be where environmentd can be reached.
+// RecordedAnswers returns the answers in the status, for commands: environmentd may be reachable from the operator only.
 func RecordedAnswers(m *v1alpha2.Materialize) LeaderReader { return recordedAnswers{m} }
 
 type recordedAnswers struct{ m *v1alpha2.Materialize }

@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// after is the status when a step that is written there has been carried out.
+// statusAfter is the status after a step that writes nothing else.
 func statusAfter(o Observed, action passage.Action, newID func() string, now time.Time) v1alpha2.MaterializeStatus {
 	m := o.Materialize
 	status := *m.Status.DeepCopy()
@@ -44,7 +44,7 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 		status.RolloutRequestedAt = ptr.To(metav1.NewTime(now))
 		status.IgnoredForcePromote = ""
 		if m.Spec.ForcePromote == o.Hash {
-			// Nobody can have approved of what had yet to be asked for.
+			// A forcePromote from before the request does not approve it.
 			status.IgnoredForcePromote = o.Hash
 		}
 		begins(next, "creating generation %d", next)
@@ -64,11 +64,11 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 		status.ActiveGeneration = next
 		reached := o.requested()
 		if made := o.next(); made.Record != nil && made.Hash != reached && o.UnknownHash == nil {
-			// What was asked for was lost on the way, and this was made in its place.
+			// The requested generation was lost during the promotion, and this one replaced it.
 			reached = made.Hash
 			status.RequestedRolloutHash, status.RolloutHashVersion = reached, o.HashVersion
 		}
-		// As it is written there, by whatever algorithm: nothing else moves it while promoting.
+		// By whatever algorithm it was written: hashes are not relabelled while promoting.
 		status.LastCompletedRolloutHash = status.RequestedRolloutHash
 		status.LastCompletedRolloutEnvironmentdImageRef = o.imageOf(o.next())
 		if o.Hash == reached {
@@ -84,7 +84,7 @@ func upToDate(generation int64) assessment {
 	return assessment{reason: passage.Because(v1alpha2.ReasonApplied, "generation %d serves the current spec", generation)}
 }
 
-// imageOf is the image of environmentd in a generation, as far as anybody knows.
+// imageOf is the image of environmentd in a generation, as far as known.
 func (o Observed) imageOf(g *Generation) string {
 	switch {
 	case g.Record != nil:
@@ -95,7 +95,7 @@ func (o Observed) imageOf(g *Generation) string {
 	return o.Materialize.Spec.EnvironmentdImageRef
 }
 
-// statuses are those of the condition for each of its reasons.
+// conditionStatuses are the statuses of the condition by reason.
 var conditionStatuses = map[v1alpha2.Reason]metav1.ConditionStatus{
 	v1alpha2.ReasonApplied:        metav1.ConditionTrue,
 	v1alpha2.ReasonApplying:       metav1.ConditionUnknown,
@@ -105,7 +105,7 @@ var conditionStatuses = map[v1alpha2.Reason]metav1.ConditionStatus{
 	v1alpha2.ReasonRolloutTimeout: metav1.ConditionFalse,
 }
 
-// setCondition writes a verdict down. Progress alone is no reason for a write: it changes when the condition does.
+// setCondition writes an assessment to the status. Progress alone causes no write: it changes together with the condition.
 func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, v assessment, now time.Time) {
 	status.ObservedGeneration = m.Generation
 	changed := meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -118,14 +118,14 @@ func setCondition(status *v1alpha2.MaterializeStatus, m *v1alpha2.Materialize, v
 	}
 }
 
-// verdict is what is written down about a rollout: for people in words, and for programs in fields.
+// assessment is what the status says about a rollout: the condition in words, and the progress in fields.
 type assessment struct {
 	reason passage.Reason
 	// progress is nil when nothing is being rolled out.
 	progress *v1alpha2.RolloutProgress
 }
 
-// verdictOf says where a rollout is, or what keeps it.
+// assess says how far a rollout is, or what blocks it.
 func assess(o Observed, d decision, failed applyErrors, now time.Time) assessment {
 	m := o.Materialize
 	next := o.next().Number
@@ -139,7 +139,7 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 	tell := func(code v1alpha2.Reason, format string, args ...any) assessment {
 		return assessment{passage.Because(code, format, args...), progress}
 	}
-	// blocked is what keeps a rollout, in place of what it would wait for otherwise.
+	// blocked replaces the progress by the reason why there is none.
 	blocked := func(why string) { progress = &v1alpha2.RolloutProgress{Generation: progress.Generation, Message: why} }
 	switch {
 	case o.promoting():
@@ -151,7 +151,7 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 		progress = nil
 		return tell(v1alpha2.ReasonApplied, "generation %d serves the current spec; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.expired(now) && hasReason(m.Status, v1alpha2.ReasonRolloutTimeout):
-		// It has failed, and was counted: to pause it changes neither.
+		// The timeout is final and has been counted; to pause the environment changes neither.
 		return timeoutAssessment(o, d.Hold.Message)
 	case d.Hold != nil:
 		blocked("paused")
@@ -181,7 +181,7 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 	return tell(v1alpha2.ReasonApplying, "creating generation %d%s", next, waits)
 }
 
-// timedOut says that a rollout took too long, what else is to be known, and what it waited for to the end.
+// timeoutAssessment says that a rollout timed out, what becomes of the generations, and what it last waited for.
 func timeoutAssessment(o Observed, besides ...string) assessment {
 	m := o.Materialize
 	parts := []string{fmt.Sprintf("generation %d was not ready to promote within %s of %s, and is removed",
@@ -201,7 +201,7 @@ func timeoutAssessment(o Observed, besides ...string) assessment {
 	}
 }
 
-// survivor is what becomes of the generation that served when the next one is given up.
+// describeActive says what becomes of the active generation when the next one is removed.
 func (o Observed) describeActive() string {
 	active := o.active()
 	switch ended := o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime; {
@@ -215,10 +215,10 @@ func (o Observed) describeActive() string {
 	return fmt.Sprintf("generation %d stays active", active.Number)
 }
 
-// lastState is before what a rollout that took too long waited for.
+// lastState precedes what a rollout last waited for.
 const lastState = "; last state: "
 
-// head is the first step that a rollout waits for.
+// firstOpenStep is the first step that a rollout waits for.
 func firstOpenStep(steps []passage.Step) *passage.Step {
 	for i := range steps {
 		if !steps[i].State.Settled() && !isTolerated(steps[i].Action) {
@@ -228,7 +228,7 @@ func firstOpenStep(steps []passage.Step) *passage.Step {
 	return nil
 }
 
-// report writes the status, if it says anything new.
+// report writes the status if it changes.
 func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed applyErrors) error {
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
@@ -239,7 +239,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed 
 	return r.write(ctx, o, status)
 }
 
-// write the status of a resource as it was looked at: of one that was changed since, that is a conflict.
+// write applies the status to the Materialize as it was observed; if that has changed since, the write conflicts.
 func (r *reconciler) write(ctx context.Context, o Observed, status v1alpha2.MaterializeStatus) error {
 	m := o.Materialize
 	if equality.Semantic.DeepEqual(m.Status, status) {

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// completed is the hash of the spec that was last rolled out.
+// completed is the hash of the spec that was last rolled out completely.
 func (o Observed) completed() string {
 	if o.Relabelled != nil {
 		return o.Relabelled.Completed
@@ -20,7 +20,7 @@ func (o Observed) completed() string {
 	return o.Materialize.Status.LastCompletedRolloutHash
 }
 
-// requested is the hash of the spec whose rollout was last asked for.
+// requested is the hash of the spec whose rollout was last requested.
 func (o Observed) requested() string {
 	if o.Relabelled != nil {
 		return o.Relabelled.Requested
@@ -28,24 +28,24 @@ func (o Observed) requested() string {
 	return o.Materialize.Status.RequestedRolloutHash
 }
 
-// underway tells whether the rollout of the spec, as it is now, has been written down.
+// underway tells whether the rollout of the current spec has been requested, and is not complete.
 func (o Observed) underway() bool {
 	return o.requested() == o.Hash && o.Hash != o.completed() && o.Materialize.Status.RolloutRequestedAt != nil
 }
 
-// refused is why the spec cannot be rolled out, nil if it can.
+// validateSpec is why the spec cannot be rolled out, nil if it can.
 func (o Observed) validateSpec() error {
 	_, err := objects.SiblingImage(o.Materialize.Spec.EnvironmentdImageRef, objects.AppBalancerd)
 	return err
 }
 
-// promoting tells whether the point of no return has been passed, and what follows has not been completed.
+// promoting tells whether the promotion has been committed and is not complete.
 func (o Observed) promoting() bool {
 	condition := meta.FindStatusCondition(o.Materialize.Status.Conditions, v1alpha2.ConditionUpToDate)
 	return condition != nil && condition.Reason == string(v1alpha2.ReasonPromoting)
 }
 
-// active is the generation that serves, nil before the first.
+// active is the active generation, nil before the first.
 func (o Observed) active() *Generation {
 	if o.Materialize.Status.ActiveGeneration == 0 {
 		return nil
@@ -53,14 +53,14 @@ func (o Observed) active() *Generation {
 	return o.generation(o.Materialize.Status.ActiveGeneration)
 }
 
-// back tells whether the generation that serves has its pods: it may have been ended, to make room. Nothing is waited for of
-// what others have made.
+// activeIsReady tells whether the active generation has its pods: it may have been stopped to make room. Foreign generations
+// are not waited for.
 func (o Observed) activeIsReady() bool {
 	active := o.active()
 	return active == nil || active.Foreign || active.rolledOut()
 }
 
-// down tells whether nothing serves at present that did before.
+// isDown tells whether no generation serves although one was active.
 func (o Observed) isDown() bool {
 	active := o.active()
 	if active == nil || o.promoting() && (o.Leader.Status == v1alpha2.LeaderIsLeader || o.serviceSwitched()) {
@@ -69,21 +69,21 @@ func (o Observed) isDown() bool {
 	return active.isIdle()
 }
 
-// next is the generation that will serve.
+// next is the generation after the active one.
 func (o Observed) next() *Generation { return o.generation(o.Materialize.Status.ActiveGeneration + 1) }
 
-// forced tells whether somebody asks to promote this very rollout at once.
+// forced tells whether spec.forcePromote asks to promote this rollout.
 func (o Observed) forced() bool {
 	return o.requested() != "" && o.Materialize.Spec.ForcePromote == o.requested() && !o.forcePromoteIsStale()
 }
 
-// leftOver tells whether forcePromote is from before the rollout was asked for. The same spec has the same hash each time.
+// forcePromoteIsStale tells whether spec.forcePromote is older than the request. The same spec has the same hash each time.
 func (o Observed) forcePromoteIsStale() bool {
 	m := o.Materialize
 	return m.Spec.ForcePromote != "" && m.Spec.ForcePromote == m.Status.IgnoredForcePromote
 }
 
-// strategy of the rollout. What is promoting has its own, whatever the spec says by now.
+// strategy of the rollout. A promotion keeps the strategy that it started with.
 func (o Observed) strategy() v1alpha2.RolloutStrategy {
 	strategy := o.Materialize.Spec.RolloutStrategy
 	if next := o.next(); o.promoting() && next.Record != nil {
@@ -95,12 +95,12 @@ func (o Observed) strategy() v1alpha2.RolloutStrategy {
 	return strategy
 }
 
-// hasty tells whether nobody waits until the next generation has caught up.
+// skipsCatchUp tells whether the promotion does not wait for the catch-up.
 func (o Observed) skipsCatchUp() bool {
 	return o.forced() || o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
 }
 
-// deadline is when the rollout that is underway is cancelled.
+// deadline is when the rollout that is underway times out.
 func (o Observed) deadline() time.Time {
 	timeout, err := o.Materialize.Spec.RolloutRequestTimeout.Parse()
 	if err != nil {
@@ -111,7 +111,7 @@ func (o Observed) deadline() time.Time {
 
 func (o Observed) expired(now time.Time) bool { return o.underway() && !now.Before(o.deadline()) }
 
-// worthAsking tells whether the plan depends on what the next generation says.
+// needsLeaderStatus tells whether the plan depends on the answer of the next generation's environmentd.
 func (o Observed) needsLeaderStatus() bool {
 	if !o.Materialize.DeletionTimestamp.IsZero() {
 		return false
@@ -123,8 +123,8 @@ func (o Observed) needsLeaderStatus() bool {
 	return o.underway() && o.matchesSpec(next) && next.rolledOut()
 }
 
-// current tells whether a generation is of the spec as it is now, and neither its pods nor its record are about to go. What
-// else does is made anew.
+// matchesSpec tells whether a generation was created from the current spec, and neither its StatefulSet nor its record is
+// being deleted. Its other objects are created again when they are gone.
 func (o Observed) matchesSpec(g *Generation) bool {
 	if g.Foreign {
 		return false
@@ -137,8 +137,8 @@ func (o Observed) matchesSpec(g *Generation) bool {
 	return g.Hash == o.Hash
 }
 
-// switched tells whether the public Service leads to the next generation already. That is done when that is the leader,
-// and there is no way back, even if it should forget.
+// serviceSwitched tells whether the public Service selects the next generation already. That happens only after environmentd
+// was the leader, and is final even if environmentd restarts.
 func (o Observed) serviceSwitched() bool {
 	m := o.Materialize
 	public := o.SharedObjects[passage.Object{
@@ -151,7 +151,7 @@ func (o Observed) serviceSwitched() bool {
 	return err == nil && equality.Semantic.DeepEqual(selector, o.selector(o.next()))
 }
 
-// selector of the pods of a generation. Those of somebody else's carry labels of theirs.
+// selector of the pods of a generation. Pods of foreign generations carry other labels.
 func (o Observed) selector(g *Generation) map[string]string {
 	if g.Foreign && g.StatefulSet.Spec.Selector != nil {
 		return g.StatefulSet.Spec.Selector.MatchLabels
@@ -164,7 +164,7 @@ func (o Observed) selector(g *Generation) map[string]string {
 	return objects.NamesOf(o.Materialize).GenerationLabels(g.Number)
 }
 
-// served is what the last rollout that was completed has left behind.
+// activeConfig is what the shared objects depend on: the active generation, and the one being promoted.
 func (o Observed) activeConfig() objects.ActiveConfig {
 	m, active := o.Materialize, o.active()
 	var now objects.ActiveConfig

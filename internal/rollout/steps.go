@@ -17,19 +17,19 @@ func (p *planner) step(object passage.Object, action passage.Action, from, to st
 
 func (p *planner) last() *passage.Step { return &p.Steps[len(p.Steps)-1] }
 
-// listed tells whether the plan does this already.
+// hasStep tells whether the plan has such a step already.
 func (p *planner) hasStep(action passage.Action, object passage.Object) bool {
 	return slices.ContainsFunc(p.Steps, func(s passage.Step) bool { return s.Action == action && s.Object == object })
 }
 
-// about is a step that is no more than a note in the status of the resource itself.
+// statusStep is a step that writes nothing but the status of the Materialize.
 func (p *planner) statusStep(action passage.Action, from, to string, reason passage.Reason) {
 	p.step(p.subject(), action, from, to, reason)
 }
 
 func (p *planner) subject() passage.Object { return objects.Subject(p.Materialize) }
 
-// set is the StatefulSet of a generation.
+// statefulSetOf names the StatefulSet of a generation.
 func (p *planner) statefulSetOf(g *Generation) passage.Object {
 	return passage.Object{
 		APIVersion: objects.KindStatefulSet.GroupVersion().String(), Kind: objects.KindStatefulSet.Kind,
@@ -37,7 +37,7 @@ func (p *planner) statefulSetOf(g *Generation) passage.Object {
 	}
 }
 
-// apply is a step unless the object is as it should be.
+// apply adds a step unless the object is as desired.
 func (p *planner) apply(action passage.Action, want, have *unstructured.Unstructured) {
 	reason := passage.Because(CodeMissing, "does not exist")
 	if have != nil {
@@ -50,34 +50,34 @@ func (p *planner) apply(action passage.Action, want, have *unstructured.Unstruct
 	p.desired[objects.Identity(want)] = want
 	p.step(objects.Identity(want), action, "", "", reason)
 	if have != nil {
-		// One that is being deleted is made anew when it is gone.
+		// An object that is being deleted is created again when it is gone.
 		p.markDeleting(have)
 	}
 }
 
-// gone is a step until the object is.
+// deleteObject adds a step until the object is gone.
 func (p *planner) deleteObject(object *unstructured.Unstructured, action passage.Action, reason passage.Reason) {
 	p.step(objects.Identity(object), action, "", "", reason)
 	p.markDeleting(object)
 }
 
-// going is the last step if it has been asked for already.
+// markDeleting marks the last step as running if the deletion has been requested already.
 func (p *planner) markDeleting(object metav1.Object) {
 	if object.GetDeletionTimestamp() != nil {
 		p.last().State = passage.Running
 	}
 }
 
-// byName is the order in which plans list objects. Kinds come in reverse, so that the StatefulSet goes before the record
-// that it could be made from again.
+// compareObjects is the order in which plans list objects. Kinds come in reverse, so that the StatefulSet is deleted before
+// the record from which it could be created again.
 func compareObjects(a, b passage.Object) int {
 	return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Name, b.Name))
 }
 
-// aside holds for what a rollout neither waits for nor fails with.
+// isTolerated holds for actions that a rollout neither waits for nor fails with.
 func isTolerated(action passage.Action) bool { return action == ActionKeep || action == ActionDrop }
 
-// waits holds for what somebody else has to do.
+// isWait holds for actions that nothing is done for.
 func isWait(action passage.Action) bool {
 	switch action {
 	case ActionAwait, ActionCatchUp, ActionApprove:
@@ -86,8 +86,8 @@ func isWait(action passage.Action) bool {
 	return false
 }
 
-// startable are the steps to carry out now: of those that have not settled, the first and all that do the same and follow
-// at once. Nothing is started behind what is waited for.
+// startable are the steps to execute now: the first that has not settled, and those with the same action directly after it.
+// No step starts behind one that waits.
 func startable(steps []passage.Step) []passage.Step {
 	var start []passage.Step
 	var head passage.Action

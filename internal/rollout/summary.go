@@ -7,31 +7,31 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// Standing is where a rollout is, for those who only look on.
+// Summary is the state of a rollout, for commands.
 type Summary struct {
-	// Completed and Requested are the hashes in the status, by today's algorithm.
+	// Completed and Requested are the hashes in the status, by the current algorithm.
 	Completed, Requested string
-	// Promoting holds from the point of no return until the rollout is complete.
+	// Promoting holds from the commit of the promotion until the rollout is complete.
 	Promoting bool
-	// Underway holds when the rollout of the spec, as it is now, has been asked for.
+	// Underway holds when the rollout of the current spec has been requested.
 	Underway bool
-	// Expired holds when that took too long.
+	// Expired holds when that rollout timed out.
 	Expired bool
-	// Refused is why the spec, as it is now, cannot be rolled out; nil if it can, or has been.
+	// Refused is why the current spec cannot be rolled out; nil if it can, or has been.
 	Refused error
-	// Forced holds when somebody has asked to promote that very rollout, Ignored when forcePromote says so since before.
+	// Forced holds when spec.forcePromote asks to promote that rollout, Ignored when it is older than the request.
 	Forced, Ignored bool
-	// Deadline is when a rollout that is underway will have taken too long. Zero: there is none, or none any more.
+	// Deadline is when the rollout that is underway times out. Zero: there is none, or it cannot time out any more.
 	Deadline time.Time
-	// Down holds when the active generation has no pod that serves, and no other one does yet.
+	// Down holds when the active generation has no ready pod, and no other generation serves.
 	Down bool
-	// Active is the generation that serves, nil before the first; Next the one that is to.
+	// Active is the active generation, nil before the first; Next is the one after it.
 	Active, Next *Generation
-	// NextImage is the image of environmentd in the next generation, or the one that it will have.
+	// NextImage is the image of environmentd in the next generation.
 	NextImage string
 }
 
-// Standing tells where the rollout is.
+// Summary of the rollout at a time.
 func (o Observed) Summary(now time.Time) Summary {
 	s := Summary{
 		Completed: o.completed(), Requested: o.requested(), Promoting: o.promoting(), Underway: o.underway(), Expired: o.expired(now),
@@ -50,7 +50,7 @@ func (o Observed) Summary(now time.Time) Summary {
 	return s
 }
 
-// Proposing is the same environment with another spec: what would be observed if that were the one.
+// WithSpec is the same environment with another spec.
 func (o Observed) WithSpec(m *v1alpha2.Materialize) (Observed, error) {
 	hash, err := hashAlgorithms.of(m)
 	if err != nil {

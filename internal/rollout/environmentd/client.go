@@ -1,3 +1,4 @@
+// Package environmentd is the client of environmentd's HTTP API: status of the leader, promote, skip catch-up.
 package environmentd
 
 import (
@@ -24,10 +25,10 @@ func isAnswer(s v1alpha2.LeaderStatus) bool {
 	return false
 }
 
-// longestAnswer is more than any answer that makes sense.
+// maxResponseBytes is more than any valid response has.
 const maxResponseBytes = 64 << 10
 
-// environmentds asks environmentd, over HTTP, what it is about and to take over.
+// Client sends requests to environmentd over HTTP.
 type Client struct {
 	url  *template.Template
 	http *http.Client
@@ -43,19 +44,19 @@ func NewClient(options Options) (*Client, error) {
 		timeout = DefaultTimeout
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// Inside the cluster there is nothing in between, and a connection that is kept could outlive the pod behind it.
+	// In the cluster there is no proxy, and a kept connection could outlive the pod behind it.
 	transport.Proxy, transport.DisableKeepAlives = nil, true
 	return &Client{
 		url: t,
 		http: &http.Client{
 			Timeout: timeout, Transport: transport,
-			// An answer counts only if it is environmentd's own.
+			// Only a direct response of environmentd counts.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
-// Status asks how far the environmentd at an address is.
+// Status returns the leader status of the environmentd at an address.
 func (e *Client) Status(ctx context.Context, at Address) (v1alpha2.LeaderStatus, error) {
 	code, body, err := e.send(ctx, http.MethodGet, at, "/api/leader/status")
 	if err != nil {
@@ -70,12 +71,12 @@ func (e *Client) Status(ctx context.Context, at Address) (v1alpha2.LeaderStatus,
 	return answer.Status, nil
 }
 
-// noAnswer is why environmentd has not answered, or not so that it could be understood.
+// NoAnswer is why there is no valid response of environmentd.
 type NoAnswer struct{ Message string }
 
 func (n NoAnswer) Error() string { return n.Message }
 
-// refusal is environmentd's own no.
+// Refusal is environmentd's own rejection of a request.
 type Refusal struct{ Message string }
 
 func (r Refusal) Error() string {
@@ -85,12 +86,12 @@ func (r Refusal) Error() string {
 	return "environmentd refuses: " + r.Message
 }
 
-// Promote asks the environmentd at an address to take over. It may be asked again and again.
+// Promote asks the environmentd at an address to become the leader. It is idempotent.
 func (e *Client) Promote(ctx context.Context, at Address) error {
 	return e.post(ctx, at, "/api/leader/promote")
 }
 
-// SkipCatchup asks the environmentd at an address not to wait until it has caught up. Not every version can.
+// SkipCatchup asks the environmentd at an address to skip the catch-up. Not every version supports it.
 func (e *Client) SkipCatchup(ctx context.Context, at Address) error {
 	return e.post(ctx, at, skipCatchup)
 }
@@ -106,7 +107,7 @@ func (e *Client) post(ctx context.Context, at Address, path string) error {
 		return Refusal{"this version does not support " + path}
 	}
 	if code/100 == 2 {
-		// What it came to is seen in its status. It may say so in words of its own.
+		// The status shows the result; the body of the response does not matter.
 		return nil
 	}
 	var answer struct {
@@ -147,8 +148,8 @@ func invalidResponse(path string, code int) error {
 	return NoAnswer{fmt.Sprintf("environmentd sends an invalid response to %s (HTTP %d)", path, code)}
 }
 
-// silent puts into words why there is no answer: the same ones each time, for they end up in a status. What Go says has
-// addresses and ports in it that are others with every attempt.
+// connectionError describes why there is no response, always in the same words, because they are written to the status. Go's
+// own errors contain addresses and ports that differ with every attempt.
 func connectionError(err error, timeout time.Duration) error {
 	var network net.Error
 	var dns *net.DNSError

@@ -10,24 +10,24 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// DefaultEnvironmentdURL is where the environmentd of a generation answers inside the cluster.
+// DefaultURL is where the environmentd of a generation is reachable inside the cluster.
 const DefaultURL = "http://mz{{.ResourceID}}-environmentd-{{.Generation}}.{{.Namespace}}.svc.cluster.local:6878"
 
-// DefaultEnvironmentdTimeout is short: a worker that waits for an environmentd reconciles no other environment meanwhile.
+// DefaultTimeout is short: a worker that waits for an environmentd reconciles no other environment.
 const DefaultTimeout = 3 * time.Second
 
-// Options say where environmentd is found, and how long a request to it may take.
+// Options of a Client.
 type Options struct {
-	// EnvironmentdURL is a Go template over the fields of Address; empty means DefaultEnvironmentdURL.
+	// URL is a Go template over the fields of Address; empty means DefaultURL.
 	URL string
-	// EnvironmentdTimeout of a request; 0 means DefaultEnvironmentdTimeout.
+	// Timeout of a request; 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
 // DefaultOptions are those of an operator inside the cluster.
 func DefaultOptions() Options { return Options{Timeout: DefaultTimeout} }
 
-// Address is what tells the environmentd of one generation from all others.
+// Address identifies the environmentd of one generation.
 type Address struct {
 	Name       string
 	Namespace  string
@@ -35,7 +35,7 @@ type Address struct {
 	Generation int64
 }
 
-// AddFlags registers a flag for every option; what the options hold already is the default.
+// AddFlags registers a flag for every option, with the current value as its default.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.URL, "environmentd-url", o.URL,
 		"where the environmentd of a generation answers: a Go template over .Name .Namespace .ResourceID .Generation\n"+
@@ -44,7 +44,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"how long a request to an environmentd may take before it fails, and is tried again later")
 }
 
-// Validate refuses options that cannot work, each with its remedy.
+// Validate rejects options that cannot work, each with its remedy.
 func (o Options) Validate() error {
 	if o.Timeout < 0 {
 		return fmt.Errorf("--environmentd-timeout %s is negative", o.Timeout)

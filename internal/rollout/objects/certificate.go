@@ -11,10 +11,10 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// kindCertificate is cert-manager's.
+// KindCertificate is cert-manager's.
 var KindCertificate = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
 
-// The certificates that a spec can ask for.
+// The Certificates that a spec can require.
 const (
 	certificateInternal  = "internal"
 	certificateBalancerd = "balancerd-external"
@@ -23,8 +23,7 @@ const (
 
 func (n Names) certificateSecret(which string) string { return n.Of(which) + "-tls" }
 
-// certificates are those that specs ask for: that of the parts among each other is needed for as long as a generation
-// uses it.
+// certificates are those that any of the specs requires. The internal one stays as long as a generation uses it.
 func certificates(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []*unstructured.Unstructured {
 	n := NamesOf(m)
 	var internal *v1alpha2.CertificateSpec
@@ -93,7 +92,8 @@ func anyMap(from map[string]string) map[string]any {
 	return to
 }
 
-// WithoutCertManager is what cannot be made for a spec where cert-manager is not installed, nil if nothing is missing.
+// WithoutCertManager is the error of a spec that requires Certificates where cert-manager is not installed, nil if it
+// requires none.
 func WithoutCertManager(spec v1alpha2.MaterializeSpec) error {
 	var fields []string
 	for _, asked := range []struct {
@@ -114,5 +114,5 @@ func WithoutCertManager(spec v1alpha2.MaterializeSpec) error {
 	return fmt.Errorf("cert-manager is not installed, and the spec requires a Certificate in %s: install cert-manager, or remove those fields", strings.Join(fields, ", "))
 }
 
-// IsCertificate holds for the kind that cert-manager brings.
+// IsCertificate holds for cert-manager's kind.
 func IsCertificate(kind schema.GroupVersionKind) bool { return kind == KindCertificate }

@@ -10,10 +10,10 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// drift says why an object has to be applied again, or nothing if it is as it should be. What is not wanted in so many
-// words is for defaults and for others to decide.
+// Drift says why an object has to be applied again, empty if it is as desired. Fields that are not desired explicitly are
+// left to defaults and to other owners.
 func Drift(want, have *unstructured.Unstructured) string {
-	// What was wanted once and no longer is leaves no trace but this.
+	// Only the digest shows that a field was desired before and no longer is.
 	asBefore := want.GetAnnotations()[v1alpha2.AnnotationApplied] == have.GetAnnotations()[v1alpha2.AnnotationApplied]
 	field := firstDifference("", want.Object, have.Object)
 	switch {
@@ -27,7 +27,7 @@ func Drift(want, have *unstructured.Unstructured) string {
 	return ""
 }
 
-// differs is the path of the first field in which have does not satisfy want.
+// firstDifference is the path of the first field in which have does not satisfy want.
 func firstDifference(path string, want, have any) string {
 	satisfied := want == nil
 	switch want := want.(type) {
@@ -59,8 +59,7 @@ func firstDifference(path string, want, have any) string {
 	return path
 }
 
-// differsInList compares elements by what the API server tells them apart by, so that others can add theirs, or else in
-// their order.
+// firstListDifference compares elements by their merge key, so that other owners can add theirs, or else by index.
 func firstListDifference(path string, want, have []any) string {
 	key := listKey(want)
 	if key == "" && len(want) != len(have) {
@@ -89,7 +88,7 @@ func firstListDifference(path string, want, have []any) string {
 	return ""
 }
 
-// keyOf is the field that names the elements of a list, if there is one.
+// listKey is the merge key of a list, empty if it has none.
 func listKey(list []any) string {
 	for _, key := range []string{"name", "mountPath", "uid"} {
 		if len(list) > 0 && !slices.ContainsFunc(list, func(element any) bool {

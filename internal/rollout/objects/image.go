@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// siblingImage is the image of balancerd or the console that belongs to one of environmentd: of the same registry and tag.
+// SiblingImage is the image of balancerd or the console for one of environmentd: of the same registry and tag.
 func SiblingImage(environmentd, app string) (string, error) {
 	named, _, digested := strings.Cut(environmentd, "@")
 	slash := strings.LastIndex(named, "/")

@@ -1,3 +1,5 @@
+// Package objects builds the objects of an environment, per generation and shared by all, and compares them with those in
+// the cluster. It is pure.
 package objects
 
 import (
@@ -11,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// The parts of an environment, as LabelApp has them.
+// The values of LabelApp.
 const (
 	AppEnvironmentd = "environmentd"
 	AppBalancerd    = "balancerd"
@@ -20,19 +22,19 @@ const (
 
 const resourceIDLength = 10
 
-// newResourceID is part of names that Kubernetes limits to lower-case letters and digits.
+// NewResourceID is part of names that Kubernetes limits to lower-case letters and digits.
 func NewResourceID() string {
 	return strings.ToLower(rand.Text()[:resourceIDLength])
 }
 
-// names are those of everything that belongs to one environment.
+// Names are those of the objects of one environment.
 type Names struct{ resourceID, namespace string }
 
 func NamesOf(m *v1alpha2.Materialize) Names { return Names{m.Status.ResourceID, m.Namespace} }
 
 func (n Names) Of(part string) string { return "mz" + n.resourceID + "-" + part }
 
-// environmentd is the name of the public Service, and of what all generations share.
+// Environmentd is the name of the public Service and of the RBAC objects.
 func (n Names) Environmentd() string { return n.Of(AppEnvironmentd) }
 
 func (n Names) Generation(g int64) string {
@@ -47,7 +49,7 @@ func (n Names) host(service string) string {
 	return fmt.Sprintf("%s.%s.svc.cluster.local", service, n.namespace)
 }
 
-// serviceAccount of environmentd: the one that the spec names, or that Fairlead makes.
+// serviceAccount of environmentd: the one in the spec, or the one that Fairlead creates.
 func (n Names) serviceAccount(spec *v1alpha2.MaterializeSpec) string {
 	if spec.ServiceAccountName != "" {
 		return spec.ServiceAccountName
@@ -65,7 +67,7 @@ func (n Names) GenerationLabels(g int64) map[string]string {
 	return labels
 }
 
-// generationOf is the generation that an object was made for, and 0 for one that all share.
+// GenerationOf is the generation of an object, 0 for one that all generations share.
 func GenerationOf(object metav1.Object) int64 {
 	g, err := strconv.ParseInt(object.GetLabels()[v1alpha2.LabelGeneration], 10, 64)
 	if err != nil {
@@ -74,7 +76,7 @@ func GenerationOf(object metav1.Object) int64 {
 	return g
 }
 
-// environmentID is what the spec says, or what was derived from the UID when the environment was first seen.
+// EnvironmentID is the one in the spec, or the one in the status, which comes from the UID.
 func EnvironmentID(m *v1alpha2.Materialize) v1alpha2.UUID {
 	if id := m.Spec.EnvironmentID; id != "" && id != v1alpha2.NilUUID {
 		return id

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// configurationOf is what is applied of an object: all that its type has and nobody else decides.
+// ToUnstructured is the apply configuration of an object, without its status.
 func ToUnstructured(kind schema.GroupVersionKind, object metav1.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -27,8 +27,8 @@ func ToUnstructured(kind schema.GroupVersionKind, object metav1.Object) (*unstru
 	return u, nil
 }
 
-// belonging makes a configuration that of an object of an environment: it goes with the environment, and tells what it was
-// applied from, so that what is left out of it later is noticed.
+// SetOwner makes a Materialize the owner of an object, and annotates a digest of the configuration, so that fields that are
+// removed later are noticed.
 func SetOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error {
 	object.SetNamespace(m.Namespace)
 	// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
@@ -51,7 +51,7 @@ func SetOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error 
 	return nil
 }
 
-// identity of an object, as plans name it. The API server may serve several versions of a kind; one is meant.
+// Identity of an object, as plans name it. The API server may serve several versions of a kind; one is meant.
 func Identity(object *unstructured.Unstructured) passage.Object {
 	return passage.Object{
 		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),

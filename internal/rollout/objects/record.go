@@ -14,40 +14,41 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// The kinds of what is made for a generation.
+// The kinds of the objects of a generation.
 var (
 	KindConfigMap   = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	KindService     = corev1.SchemeGroupVersion.WithKind("Service")
 	KindStatefulSet = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 )
 
-// Record is what the ConfigMap of a generation keeps: a later spec, or a later Fairlead, changes nothing about it.
+// Record is stored in the ConfigMap of a generation, so that neither a later spec nor a later Fairlead changes the
+// generation.
 type Record struct {
-	// Materialize has no more than the spec and the annotation that the generation was made from.
+	// Materialize has only the spec and the annotation that the generation was created from.
 	Materialize *v1alpha2.Materialize
 	// StatefulSet as it was applied.
 	StatefulSet *unstructured.Unstructured
 }
 
-// newRecord is that of a generation of the spec as it is now, whose hash is given.
+// NewRecord makes the record of a generation from the current spec and its hash.
 func NewRecord(m *v1alpha2.Materialize, hash string, g int64) (Record, error) {
 	kept := &v1alpha2.Materialize{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind},
 		Spec:     *m.Spec.DeepCopy(),
 	}
-	// It is about one rollout, and not part of what runs.
+	// It concerns one rollout, and is not part of what runs.
 	kept.Spec.ForcePromote = ""
 	if forced, found := m.Annotations[v1alpha2.AnnotationForceRollout]; found {
 		kept.Annotations = map[string]string{v1alpha2.AnnotationForceRollout: forced}
 	}
 	set := EnvironmentdStatefulSet(m, g)
-	// Two specs can make the same StatefulSet, and are two rollouts all the same.
+	// Two specs that make the same StatefulSet are two rollouts.
 	set.Annotations = map[string]string{v1alpha2.AnnotationRolloutHash: hash}
 	configuration, err := ToUnstructured(KindStatefulSet, set)
 	return Record{kept, configuration}, err
 }
 
-// readRecord is what a ConfigMap keeps.
+// ReadRecord reads the record in a ConfigMap.
 func ReadRecord(configMap *unstructured.Unstructured) (*Record, error) {
 	data, _, err := unstructured.NestedStringMap(configMap.Object, "data")
 	if err != nil {
@@ -79,9 +80,8 @@ func (r Record) configMap(m *v1alpha2.Materialize, g int64) (*corev1.ConfigMap, 
 	}, nil
 }
 
-// objectsOf is all that there should be of a generation, in the order in which it is made: the record first, from which
-// the rest can be made again. One that is there is left out: it cannot be changed, and does not have to be as another
-// Fairlead would write it.
+// ForGeneration returns the objects of a generation, in order of creation: first the record, from which the others can be
+// created again. A record that exists is left out: it is immutable, and another Fairlead may have written it differently.
 func ForGeneration(m *v1alpha2.Materialize, g int64, record Record, recorded bool) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	add := func(kind schema.GroupVersionKind, object metav1.Object) error {

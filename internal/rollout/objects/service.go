@@ -21,7 +21,7 @@ func service(name string, labels, selector map[string]string, ports ...port) *co
 	return s
 }
 
-// generationService leads to one generation, leader or not, for those who have to ask it.
+// GenerationService selects one generation, leader or not, so that the operator can reach its environmentd.
 func GenerationService(m *v1alpha2.Materialize, g int64) *corev1.Service {
 	n := NamesOf(m)
 	s := service(n.Generation(g), n.GenerationLabels(g), n.GenerationLabels(g), environmentdPorts...)
@@ -29,7 +29,7 @@ func GenerationService(m *v1alpha2.Materialize, g int64) *corev1.Service {
 	return s
 }
 
-// pubsubService is where the parts of one generation find each other.
+// PubSubService is where the processes of one generation find each other.
 func PubSubService(m *v1alpha2.Materialize, g int64) *corev1.Service {
 	n := NamesOf(m)
 	s := service(n.PubSub(g), n.GenerationLabels(g), n.GenerationLabels(g), pubsubPort)
@@ -37,7 +37,7 @@ func PubSubService(m *v1alpha2.Materialize, g int64) *corev1.Service {
 	return s
 }
 
-// publicService leads to the pods that the selector says: those of the generation that serves.
+// PublicService selects the pods of the active generation.
 func PublicService(m *v1alpha2.Materialize, selector map[string]string) *corev1.Service {
 	n := NamesOf(m)
 	return service(n.Environmentd(), n.Labels(AppEnvironmentd), selector, environmentdPorts...)

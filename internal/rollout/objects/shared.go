@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// The kinds of what all generations share.
+// The kinds of the objects that all generations share.
 var (
 	KindServiceAccount = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
 	KindRole           = rbacv1.SchemeGroupVersion.WithKind("Role")
@@ -23,19 +23,19 @@ var (
 	KindDeployment     = appsv1.SchemeGroupVersion.WithKind("Deployment")
 )
 
-// served is what a rollout has left behind that is complete.
+// ActiveConfig is what shared objects depend on besides the spec.
 type ActiveConfig struct {
-	// Spec is nil where nobody knows it any more.
+	// Spec of the active generation. Nil: unknown.
 	Spec *v1alpha2.MaterializeSpec
-	// Next is the spec of the generation that takes over. Nil: none does, or nobody knows.
+	// Next is the spec of the generation that is being promoted. Nil: there is none, or it is unknown.
 	Next *v1alpha2.MaterializeSpec
-	// Image of environmentd. Empty: none has ever been completed.
+	// Image of environmentd in the active generation. Empty: no rollout has completed yet.
 	Image string
-	// Selector of the pods of the generation that serves.
+	// Selector of the pods of the active generation.
 	Selector map[string]string
 }
 
-// specs are those that a generation lives by, or will. That of one that takes over comes before what the spec says by now.
+// specs are those of all generations that run. That of a promotion takes precedence over the current spec.
 func (s ActiveConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec {
 	var all []*v1alpha2.MaterializeSpec
 	for _, spec := range []*v1alpha2.MaterializeSpec{s.Next, &m.Spec, s.Spec} {
@@ -46,9 +46,9 @@ func (s ActiveConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec
 	return all
 }
 
-// fixtures are what is always there, whichever generation serves. What the first generation needs to run comes first;
-// what stands in front of it follows when there is something to stand in front of. With an error, they are those that can
-// be made all the same.
+// Shared returns the objects that all generations share. Those that the first generation needs come first; Services and
+// Deployments in front of environmentd follow once a rollout has completed. With an error, it returns those that can be
+// created all the same.
 func Shared(m *v1alpha2.Materialize, now ActiveConfig) ([]*unstructured.Unstructured, error) {
 	specs := now.specs(m)
 	objects := rbacObjects(m, specs)
@@ -79,8 +79,8 @@ type typedObject struct {
 	metav1.Object
 }
 
-// permissions are those of environmentd, which runs its clusters itself. Several specs matter while one generation takes
-// over from the other; what there can be one of only is as the first of them says.
+// rbacObjects let environmentd run its clusters. Several specs count while one generation replaces another; where only one
+// can apply, it is the first.
 func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []typedObject {
 	n := NamesOf(m)
 	metadata := metav1.ObjectMeta{Name: n.Environmentd(), Labels: n.Labels(AppEnvironmentd)}
@@ -117,7 +117,7 @@ func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []t
 	return append(all, typedObject{KindRole, role}, typedObject{KindRoleBinding, binding})
 }
 
-// front is balancerd and the console: of the version that serves, and otherwise as the spec asks right now.
+// frontendObjects are balancerd and the console: of the active version, and otherwise as the current spec says.
 func frontendObjects(m *v1alpha2.Materialize, now ActiveConfig) ([]typedObject, error) {
 	n := NamesOf(m)
 	spec := m.Spec.DeepCopy()
@@ -167,7 +167,7 @@ func frontendObjects(m *v1alpha2.Materialize, now ActiveConfig) ([]typedObject, 
 	return all, nil
 }
 
-// part is balancerd or the console.
+// frontend is balancerd or the console.
 type frontend struct {
 	app, image string
 	replicas   *int32
@@ -175,7 +175,7 @@ type frontend struct {
 	ports      []port
 	args       []string
 	env        []corev1.EnvVar
-	// secret has its certificate, where it has one.
+	// secret of its certificate, empty if it has none.
 	secret string
 }
 

@@ -41,7 +41,7 @@ func containerPorts(ports ...port) []corev1.ContainerPort {
 	return all
 }
 
-// environmentdSet is the StatefulSet of one generation.
+// EnvironmentdStatefulSet is the StatefulSet of one generation.
 func EnvironmentdStatefulSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulSet {
 	n, spec := NamesOf(m), &m.Spec
 	labels := n.GenerationLabels(g)
@@ -51,7 +51,7 @@ func EnvironmentdStatefulSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulS
 		Args:  append(environmentdArgs(m, g), spec.EnvironmentdExtraArgs...),
 		Env:   lastByName(append(environmentdEnv(spec), spec.EnvironmentdExtraEnv...)),
 		Ports: containerPorts(append(environmentdPorts, pubsubPort)...),
-		// Until it is ready the StatefulSet does not count it; whether it has caught up is another question.
+		// Readiness is for the StatefulSet; whether environmentd has caught up is asked for separately.
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 				Path: "/api/readyz", Port: intstr.FromString("internal-http"), Scheme: corev1.URISchemeHTTP,
@@ -99,7 +99,7 @@ func EnvironmentdStatefulSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulS
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *size}},
 			},
 		}}
-		// What is on it is of no use to any other generation.
+		// Its data is of no use to other generations.
 		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
 			WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
@@ -146,7 +146,7 @@ func environmentdArgs(m *v1alpha2.Materialize, g int64) []string {
 	return args
 }
 
-// environmentdEnv has what must not be seen in a list of arguments.
+// environmentdEnv holds secrets, which must not appear in arguments.
 func environmentdEnv(spec *v1alpha2.MaterializeSpec) []corev1.EnvVar {
 	secret := func(variable, key string) corev1.EnvVar {
 		return corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
@@ -159,7 +159,7 @@ func environmentdEnv(spec *v1alpha2.MaterializeSpec) []corev1.EnvVar {
 	}
 }
 
-// lastOfEach leaves out variables that are set again further on, which the API server would refuse.
+// lastByName leaves out variables that are set again later, which the API server would reject.
 func lastByName(env []corev1.EnvVar) []corev1.EnvVar {
 	var kept []corev1.EnvVar
 	for i, variable := range env {
@@ -170,7 +170,7 @@ func lastByName(env []corev1.EnvVar) []corev1.EnvVar {
 	return kept
 }
 
-// podMetadata has what the user asks for; what Services select by is not for the user to change.
+// podMetadata has the labels of the spec, which cannot override those that Services select by.
 func podMetadata(spec *v1alpha2.MaterializeSpec, labels map[string]string) metav1.ObjectMeta {
 	all := maps.Clone(spec.PodLabels)
 	if all == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// keepsakeOf is a ConfigMap with the StatefulSet of a generation that somebody else has made, as it is, so that it can be
-// made again. Nobody knows the spec that it is of.
+// NewStatefulSetBackup is a ConfigMap with the StatefulSet of a foreign generation, so that it can be created again. Its
+// spec is unknown.
 func NewStatefulSetBackup(m *v1alpha2.Materialize, generation int64, set *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if set == nil {
 		return nil, fmt.Errorf("back up the StatefulSet of generation %d: it does not exist", generation)
@@ -40,7 +40,7 @@ func NewStatefulSetBackup(m *v1alpha2.Materialize, generation int64, set *unstru
 	return configMap, SetOwner(m, configMap)
 }
 
-// readKeepsake is the StatefulSet in such a ConfigMap, nil if it is none.
+// ReadStatefulSetBackup is the StatefulSet in a backup, nil if the ConfigMap is none.
 func ReadStatefulSetBackup(configMap *unstructured.Unstructured) *unstructured.Unstructured {
 	data, _, _ := unstructured.NestedStringMap(configMap.Object, "data")
 	set := &unstructured.Unstructured{}
@@ -50,7 +50,7 @@ func ReadStatefulSetBackup(configMap *unstructured.Unstructured) *unstructured.U
 	return set
 }
 
-// letIn gives what is wanted of a RoleBinding all whom it has let in so far.
+// KeepSubjects adds the existing subjects of a RoleBinding to the desired ones.
 func KeepSubjects(want, have *unstructured.Unstructured) *unstructured.Unstructured {
 	subjects, _, _ := unstructured.NestedSlice(want.Object, "subjects")
 	before, _, err := unstructured.NestedSlice(have.Object, "subjects")
@@ -67,8 +67,8 @@ func KeepSubjects(want, have *unstructured.Unstructured) *unstructured.Unstructu
 	return want
 }
 
-// inherit gives what is wanted of a Deployment the selector that it was made with, by whomever: nobody can change that. Its
-// pods carry the labels of both.
+// KeepSelector replaces the selector of a desired Deployment by the existing one, which is immutable. Its pods carry the
+// labels of both.
 func KeepSelector(want, have *unstructured.Unstructured) *unstructured.Unstructured {
 	selector, found, err := unstructured.NestedMap(have.Object, "spec", "selector")
 	if wanted, _, _ := unstructured.NestedMap(want.Object, "spec", "selector"); err != nil || !found || equality.Semantic.DeepEqual(selector, wanted) {
