@@ -148,9 +148,9 @@ func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object)
 	if have := o.find(key); have != nil {
 		object.SetUID(have.GetUID())
 	}
-	if stray := o.findUnlabelled(key); stray != nil {
+	if unlabelled := o.findUnlabelled(key); unlabelled != nil {
 		// The cache does not hold unlabelled objects.
-		object.SetUID(stray.GetUID())
+		object.SetUID(unlabelled.GetUID())
 		writer = r.live
 	}
 	propagation := metav1.DeletePropagationBackground

@@ -58,13 +58,13 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 	if err != nil {
 		return err
 	}
-	belongings, err := newOwnedObjects(mgr)
+	owned, err := newOwnedObjects(mgr)
 	if err != nil {
 		return err
 	}
 	r := &reconciler{
-		client: own, objects: belongings.client, live: mgr.GetClient(), certificates: belongings, leaders: leaders,
-		reader:   cacheReader{objects: belongings.client, live: mgr.GetAPIReader(), kinds: belongings.cachedKinds},
+		client: own, objects: owned.client, live: mgr.GetClient(), certificates: owned, leaders: leaders,
+		reader:   cacheReader{objects: owned.client, live: mgr.GetAPIReader(), kinds: owned.cachedKinds},
 		hashes:   hashAlgorithms,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1alpha2.PassageRollout),
 		now:      time.Now, newID: objects.NewResourceID, metrics: newRolloutMetrics(),
@@ -85,7 +85,7 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 	if err != nil {
 		return fmt.Errorf("watch Materializes: %w", err)
 	}
-	return belongings.watchAll(c)
+	return owned.watchAll(c)
 }
 
 // newRateLimiter limits the retries of errors that are not reported in the status.

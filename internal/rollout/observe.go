@@ -179,8 +179,8 @@ func (g *Generation) add(object *unstructured.Unstructured, hashes algorithms) e
 		if object.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		if inherited := objects.ReadStatefulSetBackup(object); inherited != nil {
-			g.Backup = inherited
+		if backup := objects.ReadStatefulSetBackup(object); backup != nil {
+			g.Backup = backup
 			return nil
 		}
 		if g.Record, err = objects.ReadRecord(object); err != nil {

@@ -424,12 +424,12 @@ func (p *planner) stopGeneration(g *Generation) {
 		return
 	}
 	if g.Foreign {
-		keepsake, err := objects.NewStatefulSetBackup(p.Materialize, g.Number, g.unlabelledStatefulSet())
+		backup, err := objects.NewStatefulSetBackup(p.Materialize, g.Number, g.unlabelledStatefulSet())
 		if err != nil {
 			p.specErr = specError{err}
 			return
 		}
-		p.apply(ActionApply, keepsake, g.find(objects.Identity(keepsake)))
+		p.apply(ActionApply, backup, g.find(objects.Identity(backup)))
 	}
 	p.step(p.statefulSetOf(g), ActionRemove, "", "", passage.Because(CodeDowntime, "strategy %s stops the active generation before the next one starts",
 		v1alpha2.RolloutImmediatelyPromoteCausingDowntime))

@@ -102,13 +102,13 @@ func BenchmarkConvert(b *testing.B) {
 // BenchmarkReview is a whole review of 500 objects, without the network.
 func BenchmarkReview(b *testing.B) {
 	text := encode(b, object(b, newer, strings.ReplaceAll(typical, "VERSION", newer)+"status:"+upToDate+"  rolloutHashVersion: 1\n"))
-	request, err := read(strings.NewReader(review(older, strings.Split(strings.Repeat(string(text)+"\n", 500), "\n")[:500]...)))
+	request, err := readReview(strings.NewReader(review(older, strings.Split(strings.Repeat(string(text)+"\n", 500), "\n")[:500]...)))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(500 * len(text)))
 	for b.Loop() {
-		if response := answer(request); len(response.ConvertedObjects) != 500 {
+		if response := respond(request); len(response.ConvertedObjects) != 500 {
 			b.Fatal(response.Result)
 		}
 	}

@@ -1,7 +1,7 @@
-// Package conversion turns a Materialize of one version of the API into one of the other.
+// Package conversion converts a Materialize between the versions of the API.
 //
-// Server-side apply asks for it with the fields of one manager at a time, so it works on JSON rather than on types: what an
-// object does not have is neither needed nor made up, and what nobody knows stays.
+// Server-side apply converts the fields of one manager at a time, so the conversion works on JSON rather than on types:
+// absent fields are neither required nor added, and unknown fields stay.
 package conversion
 
 import (
@@ -17,8 +17,8 @@ var (
 	newer = v1alpha2.GroupVersion.String()
 )
 
-// Convert gives the object in another version of the API. The object stays as it is, and the result shares with it what is
-// the same in both. The values are those of JSON; metadata may also be left as json.RawMessage.
+// Convert returns the object in another version of the API. The object is not changed, and the result shares with it what
+// both versions have in common. The values are those of JSON; metadata may also be json.RawMessage.
 func Convert(object map[string]any, toAPIVersion string) (map[string]any, error) {
 	from, kind := object["apiVersion"], object["kind"]
 	if kind != v1alpha1.MaterializeKind || from != older && from != newer {
@@ -43,7 +43,7 @@ func Convert(object map[string]any, toAPIVersion string) (map[string]any, error)
 	return converted, nil
 }
 
-// upgrade changes an object of v1alpha1, which nobody else holds, but not what is in it.
+// upgrade changes a shallow copy of an object of v1alpha1; values inside are shared with the original and stay as they are.
 func upgrade(object map[string]any) error {
 	was, err := child(object, "spec")
 	if err != nil {
@@ -64,8 +64,8 @@ func upgrade(object map[string]any) error {
 		return nil
 	}
 	upgraded := upgradeStatus(status)
-	if whole(spec) && native(status) {
-		history, err := historyOf(was, status, func() (string, error) { return hashOf(object["metadata"], spec) })
+	if isWholeObject(spec) && isV1alpha1Status(status) {
+		history, err := rolloutHashes(was, status, func() (string, error) { return hashOf(object["metadata"], spec) })
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func upgrade(object map[string]any) error {
 	return nil
 }
 
-// downgrade changes an object of v1alpha2 likewise. All that it has is in v1alpha1 as well.
+// downgrade changes an object of v1alpha2 likewise. All of its fields exist in v1alpha1.
 func downgrade(object map[string]any) error {
 	spec, err := child(object, "spec")
 	if err != nil {
@@ -85,13 +85,13 @@ func downgrade(object map[string]any) error {
 	if err != nil {
 		return err
 	}
-	if whole(spec) && native(status) {
-		object["status"] = disown(status)
+	if isWholeObject(spec) && isV1alpha1Status(status) {
+		object["status"] = markV1alpha2Status(status)
 	}
 	return nil
 }
 
-// child is an object in an object, or nil if there is none.
+// child is the object in a field, nil if the field is absent.
 func child(of map[string]any, name string) (map[string]any, error) {
 	switch value := of[name].(type) {
 	case nil:
@@ -99,6 +99,6 @@ func child(of map[string]any, name string) (map[string]any, error) {
 	case map[string]any:
 		return value, nil
 	default:
-		return nil, fmt.Errorf("%s is %s: make it an object", name, typeOf(value))
+		return nil, fmt.Errorf("%s is %s: make it an object", name, jsonTypeOf(value))
 	}
 }

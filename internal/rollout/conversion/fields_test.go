@@ -132,10 +132,10 @@ func TestNativeStatus(t *testing.T) {
 	for path, value := range fieldsOf[struct{}, v1alpha1.MaterializeStatus]() {
 		_, name, _ := strings.Cut(path, ".")
 		want := slices.Contains(once, name)
-		if got := native(map[string]any{name: value}); got != want {
+		if got := isV1alpha1Status(map[string]any{name: value}); got != want {
 			t.Errorf("a status with %s alone is native: %v", name, got)
 		}
-		if got := native(map[string]any{name: value, "resourceId": "x"}); got != want {
+		if got := isV1alpha1Status(map[string]any{name: value, "resourceId": "x"}); got != want {
 			t.Errorf("a status with %s is native: %v", name, got)
 		}
 	}

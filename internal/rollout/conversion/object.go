@@ -39,22 +39,22 @@ func hashOf(metadata any, spec map[string]any) (string, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &m.Spec); err != nil {
 		return "", fmt.Errorf("hash the spec: %w", err)
 	}
-	m.Annotations = labelOf(metadata).Annotations
+	m.Annotations = objectMetaOf(metadata).Annotations
 	return hash.Of(m)
 }
 
-// label is what conversion looks at in metadata.
-type label struct {
+// objectMeta is the part of metadata that conversion reads.
+type objectMeta struct {
 	Namespace   string            `json:"namespace"`
 	Name        string            `json:"name"`
 	Annotations map[string]string `json:"annotations"`
 }
 
-func labelOf(metadata any) label {
-	var l label
+func objectMetaOf(metadata any) objectMeta {
+	var l objectMeta
 	switch metadata := metadata.(type) {
 	case json.RawMessage:
-		// What is of the wrong type is left out, as below.
+		// Values of the wrong type are left out, as below.
 		_ = utiljson.Unmarshal(metadata, &l)
 	case map[string]any:
 		l.Namespace, _ = metadata["namespace"].(string)
@@ -67,13 +67,13 @@ func labelOf(metadata any) label {
 	return l
 }
 
-// nameOf is an object's name for people.
+// nameOf is the name of an object for messages.
 func nameOf(object map[string]any) string {
 	kind, isText := object["kind"].(string)
 	if !isText {
 		kind = "object"
 	}
-	l := labelOf(object["metadata"])
+	l := objectMetaOf(object["metadata"])
 	switch {
 	case l.Name == "":
 		return kind + " without a name"
@@ -83,8 +83,8 @@ func nameOf(object map[string]any) string {
 	return kind + " " + l.Namespace + "/" + l.Name
 }
 
-// typeOf is what people call a value of JSON.
-func typeOf(value any) string {
+// jsonTypeOf is the name of a JSON type for messages.
+func jsonTypeOf(value any) string {
 	switch value.(type) {
 	case nil:
 		return "null"

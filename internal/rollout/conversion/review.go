@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxReview is many times what the API server sends at once.
-	maxReview = 64 << 20
-	// maxTold is how many bad objects of one review are named.
-	maxTold = 5
+	// maxReviewBytes is many times what the API server sends at once.
+	maxReviewBytes = 64 << 20
+	// maxErrors is how many failed objects of one review are named.
+	maxErrors = 5
 )
 
 const reviewKind = "ConversionReview"
@@ -30,7 +30,7 @@ func Handler(log logr.Logger) http.Handler {
 			http.Error(w, "send a "+reviewKind+" by POST", http.StatusMethodNotAllowed)
 			return
 		}
-		request, err := read(http.MaxBytesReader(w, r.Body, maxReview))
+		request, err := readReview(http.MaxBytesReader(w, r.Body, maxReviewBytes))
 		if err != nil {
 			code := http.StatusBadRequest
 			if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -40,18 +40,18 @@ func Handler(log logr.Logger) http.Handler {
 			http.Error(w, err.Error(), code)
 			return
 		}
-		response := answer(request)
+		response := respond(request)
 		if response.Result.Status != metav1.StatusSuccess {
 			log.Error(errors.New(response.Result.Message), "Could not convert",
 				"review", request.UID, "to", request.DesiredAPIVersion, "objects", len(request.Objects))
 		}
-		if err := write(w, response); err != nil {
+		if err := writeReview(w, response); err != nil {
 			log.Error(err, "Could not answer a conversion review", "review", request.UID)
 		}
 	})
 }
 
-func read(body io.Reader) (*apiextensionsv1.ConversionRequest, error) {
+func readReview(body io.Reader) (*apiextensionsv1.ConversionRequest, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return nil, fmt.Errorf("read the review: %w", err)
@@ -72,8 +72,8 @@ func read(body io.Reader) (*apiextensionsv1.ConversionRequest, error) {
 	return review.Request, nil
 }
 
-// answer converts all objects or none: the API server takes no part of them.
-func answer(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
+// respond converts all objects or none: the API server accepts no partial result.
+func respond(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
 	response := &apiextensionsv1.ConversionResponse{
 		UID:              request.UID,
 		ConvertedObjects: make([]runtime.RawExtension, 0, len(request.Objects)),
@@ -90,7 +90,7 @@ func answer(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.Convers
 	}
 	if len(bad) > 0 {
 		response.ConvertedObjects = []runtime.RawExtension{}
-		response.Result = metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Message: tell(bad)}
+		response.Result = metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Message: joinErrors(bad)}
 	}
 	return response
 }
@@ -104,22 +104,22 @@ func convertText(text []byte, toAPIVersion string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The API server puts its own metadata back in any case, and refuses an answer that has none.
+	// The API server restores its own metadata in any case, and rejects a response without any.
 	if converted["metadata"] == nil {
 		converted["metadata"] = struct{}{}
 	}
 	return json.Marshal(converted)
 }
 
-func tell(bad []error) string {
-	told := errors.Join(bad[:min(len(bad), maxTold)]...).Error()
-	if more := len(bad) - maxTold; more > 0 {
+func joinErrors(bad []error) string {
+	told := errors.Join(bad[:min(len(bad), maxErrors)]...).Error()
+	if more := len(bad) - maxErrors; more > 0 {
 		told += fmt.Sprintf("\nand %d more", more)
 	}
 	return told
 }
 
-func write(w http.ResponseWriter, response *apiextensionsv1.ConversionResponse) error {
+func writeReview(w http.ResponseWriter, response *apiextensionsv1.ConversionResponse) error {
 	review := apiextensionsv1.ConversionReview{Response: response}
 	review.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind(reviewKind))
 	text, err := json.Marshal(review)

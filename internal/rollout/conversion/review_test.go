@@ -149,7 +149,7 @@ func TestMalformedReviews(t *testing.T) {
 		"no request":      {http.MethodPost, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`, http.StatusBadRequest},
 		"no uid":          {http.MethodPost, strings.Replace(good, "u-1", "", 1), http.StatusBadRequest},
 		"objects of none": {http.MethodPost, strings.Replace(good, "[]", "7", 1), http.StatusBadRequest},
-		"too much":        {http.MethodPost, strings.Repeat(" ", maxReview+1), http.StatusRequestEntityTooLarge},
+		"too much":        {http.MethodPost, strings.Repeat(" ", maxReviewBytes+1), http.StatusRequestEntityTooLarge},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

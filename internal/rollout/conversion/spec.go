@@ -19,7 +19,7 @@ func upgradeSpec(was map[string]any) (map[string]any, error) {
 
 	arn, isText := was["environmentdIamRoleArn"].(string)
 	if !isText && was["environmentdIamRoleArn"] != nil {
-		return nil, fmt.Errorf("spec.environmentdIamRoleArn is %s: make it text", typeOf(was["environmentdIamRoleArn"]))
+		return nil, fmt.Errorf("spec.environmentdIamRoleArn is %s: make it text", jsonTypeOf(was["environmentdIamRoleArn"]))
 	}
 	if arn == "" {
 		return spec, nil
@@ -40,7 +40,8 @@ func upgradeSpec(was map[string]any) (map[string]any, error) {
 	return spec, nil
 }
 
-// whole tells an object from the part of it that one manager has applied: the API server accepts none without these.
-func whole(spec map[string]any) bool {
+// isWholeObject tells an object from the fields that one manager has applied: the API server accepts no object without these
+// two.
+func isWholeObject(spec map[string]any) bool {
 	return spec["environmentdImageRef"] != nil && spec["backendSecretName"] != nil
 }

@@ -17,15 +17,15 @@ const (
 	rolloutHashVersion          = "rolloutHashVersion"
 )
 
-// original are the fields that a status had when v1alpha1 was reconciled. There will never be more.
-var original = []string{
+// v1alpha1StatusFields are the fields that a status had when v1alpha1 was reconciled. There will never be more.
+var v1alpha1StatusFields = []string{
 	"activeGeneration", "conditions", "lastCompletedRolloutEnvironmentdImageRef", "resourceId",
 	lastCompletedRolloutRequest, resourcesHash,
 }
 
-// native tells a status from the time when v1alpha1 was reconciled from one of v1alpha2 that came through it. Only the
-// first kind is translated: the other one travels as it is, whatever the spec beside it says by now.
-func native(status map[string]any) bool {
+// isV1alpha1Status tells a status that was written when v1alpha1 was reconciled from one of v1alpha2 that was converted.
+// Only the former is translated; the latter is carried as it is, whatever the spec beside it says.
+func isV1alpha1Status(status map[string]any) bool {
 	switch {
 	case hasAny(status, lastCompletedRolloutHash, requestedRolloutHash, rolloutHashVersion):
 		return false
@@ -33,36 +33,37 @@ func native(status map[string]any) bool {
 		return true
 	}
 	for name := range status {
-		if !slices.Contains(original, name) {
+		if !slices.Contains(v1alpha1StatusFields, name) {
 			return false
 		}
 	}
 	return len(status) > 0
 }
 
-// disown marks a status of v1alpha2 that looks like a native one of v1alpha1, for the way back: its hashes are of no version.
-func disown(status map[string]any) map[string]any {
+// markV1alpha2Status marks a status of v1alpha2 that looks like one of v1alpha1, for the conversion back: its hashes have no
+// version.
+func markV1alpha2Status(status map[string]any) map[string]any {
 	marked := maps.Clone(status)
 	marked[rolloutHashVersion] = int64(0)
 	return marked
 }
 
-// upgradeStatus leaves behind what only v1alpha1 has, and the mark.
+// upgradeStatus removes the fields that only v1alpha1 has, and the mark.
 func upgradeStatus(was map[string]any) map[string]any {
 	status := maps.Clone(was)
 	delete(status, lastCompletedRolloutRequest)
 	delete(status, resourcesHash)
-	if !some(status[rolloutHashVersion]) {
+	if !isNonZero(status[rolloutHashVersion]) {
 		delete(status, rolloutHashVersion)
 	}
 	return status
 }
 
-// historyOf is what a native status tells in terms of hashes. A rollout that is promoting already has to come to its end,
-// and nobody knows the spec that it is of, so there is no hash that was requested.
-func historyOf(spec, status map[string]any, hashed func() (string, error)) (map[string]any, error) {
+// rolloutHashes translates a status of v1alpha1 to hashes. A promotion has to be completed, and its spec is unknown, so it
+// gets no requested hash.
+func rolloutHashes(spec, status map[string]any, hashed func() (string, error)) (map[string]any, error) {
 	history := map[string]any{rolloutHashVersion: int64(hash.Version)}
-	completed := atRest(spec, status)
+	completed := isRolloutComplete(spec, status)
 	if !completed && promoting(status) {
 		return history, nil
 	}
@@ -77,15 +78,15 @@ func historyOf(spec, status map[string]any, hashed func() (string, error)) (map[
 	return history, nil
 }
 
-// atRest: the rollout that was asked for last was completed. To ask for none is to ask for the nil UUID, which is also what
-// stands for the last one before there was any.
-func atRest(spec, status map[string]any) bool {
+// isRolloutComplete: the rollout that was requested last is complete. No request is the nil UUID, which also stands for the
+// last one before the first.
+func isRolloutComplete(spec, status map[string]any) bool {
 	completed, _ := status[lastCompletedRolloutRequest].(string)
 	requested, _ := spec["requestRollout"].(string)
 	if requested == "" {
 		requested = string(v1alpha2.NilUUID)
 	}
-	if completed == string(v1alpha2.NilUUID) && !some(status["activeGeneration"]) {
+	if completed == string(v1alpha2.NilUUID) && !isNonZero(status["activeGeneration"]) {
 		return false
 	}
 	return completed != "" && strings.EqualFold(requested, completed)
@@ -102,8 +103,7 @@ func promoting(status map[string]any) bool {
 	return false
 }
 
-// some is a number other than zero.
-func some(number any) bool {
+func isNonZero(number any) bool {
 	return number != nil && number != int64(0) && number != float64(0)
 }
 

@@ -7,19 +7,19 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// Change is a field that differs, by its path in the spec. From and To are empty where it is not there.
+// Change is a field that differs, by its path in the spec. From and To are empty if it is absent.
 type Change struct {
 	Field string
 	From  string
 	To    string
 }
 
-// Changes are the fields in which two Materializes differ: those that make a rollout, and those that do not.
+// Changes are the fields in which two Materializes differ: those that cause a rollout, and those that do not.
 func Changes(from, to *v1alpha2.Materialize) (rolls, doesNot []Change) {
 	was, is := specOf(from), specOf(to)
 	for _, name := range names(was, is) {
 		changes := differences(name, was.member(name), is.member(name))
-		if Rolls(name) {
+		if CausesRollout(name) {
 			rolls = append(rolls, changes...)
 		} else {
 			doesNot = append(doesNot, changes...)
@@ -57,7 +57,7 @@ func differences(path string, from, to *node) []Change {
 		}
 	}
 	if changes == nil {
-		changes = []Change{{path, shown(path, from), shown(path, to)}}
+		changes = []Change{{path, displayText(path, from), displayText(path, to)}}
 	}
 	return changes
 }
@@ -69,8 +69,8 @@ func equal(a, b *node) bool {
 	return string(a.appendJSON(nil)) == string(b.appendJSON(nil))
 }
 
-// shown is a value as text. Where there is none, it is what holds instead.
-func shown(path string, n *node) string {
+// displayText is a value as text. An absent one is shown as its default.
+func displayText(path string, n *node) string {
 	if n != nil {
 		return n.String()
 	}

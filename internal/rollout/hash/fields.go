@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// Rolls tells whether a change to a field of the spec, by its JSON name, makes a rollout.
-func Rolls(field string) bool { return !slices.Contains(excluded, field) }
+// CausesRollout tells whether a change of a field of the spec, by its JSON name, causes a rollout.
+func CausesRollout(field string) bool { return !slices.Contains(excluded, field) }
 
 // excluded are the fields that are applied on every reconcile without a rollout, and the one that only promotes.
 var excluded = []string{

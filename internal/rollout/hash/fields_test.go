@@ -81,8 +81,8 @@ func TestEveryField(t *testing.T) {
 			continue
 		}
 		t.Run(field, func(t *testing.T) {
-			if Rolls(field) != row.rolls {
-				t.Errorf("Rolls is %v", Rolls(field))
+			if CausesRollout(field) != row.rolls {
+				t.Errorf("Rolls is %v", CausesRollout(field))
 			}
 			none := parse(t, "{}")
 			one, two := parse(t, field+": "+row.first), parse(t, field+": "+row.second)

@@ -1,5 +1,5 @@
-// Package hash tells whether a change to a Materialize makes it roll out: its spec, and the annotation that forces a
-// rollout, become one text for all ways to write the same, and that text becomes a hash.
+// Package hash decides whether a change of a Materialize causes a rollout: its spec, and the annotation that forces a
+// rollout, are brought into a canonical form, which is hashed.
 package hash
 
 import (
@@ -21,14 +21,16 @@ const Version int32 = 1
 func Of(m *v1alpha2.Materialize) (string, error) { return With(Version, m) }
 
 // With is the rollout hash by the algorithm of a version, to compare with a hash that was made by it.
-func With(version int32, m *v1alpha2.Materialize) (string, error) { return known.with(version, m) }
+func With(version int32, m *v1alpha2.Materialize) (string, error) {
+	return hashAlgorithms.with(version, m)
+}
 
 type algorithm func(*v1alpha2.Materialize) string
 
 type algorithms map[int32]algorithm
 
-// known are all that ever were: a resource may not have been looked at since the oldest of them.
-var known = algorithms{1: first}
+// hashAlgorithms are all that ever were: a resource may not have been reconciled since the oldest of them.
+var hashAlgorithms = algorithms{1: hashV1}
 
 func (a algorithms) with(version int32, m *v1alpha2.Materialize) (string, error) {
 	if m == nil {
@@ -42,7 +44,7 @@ func (a algorithms) with(version int32, m *v1alpha2.Materialize) (string, error)
 	return algorithm(m), nil
 }
 
-func first(m *v1alpha2.Materialize) string {
+func hashV1(m *v1alpha2.Materialize) string {
 	sum := sha256.Sum256(canonical(m))
 	return hex.EncodeToString(sum[:])
 }
@@ -52,7 +54,7 @@ func first(m *v1alpha2.Materialize) string {
 func canonical(m *v1alpha2.Materialize) []byte {
 	spec := node{kind: structure}
 	for _, member := range specOf(m).members {
-		if Rolls(member.name) {
+		if CausesRollout(member.name) {
 			spec.members = append(spec.members, member)
 		}
 	}

@@ -131,7 +131,7 @@ func TestIdentityIsOutsideTheHash(t *testing.T) {
 func TestWith(t *testing.T) {
 	m := parse(t, least)
 	second := func(m *v1alpha2.Materialize) string { return "2:" + m.Spec.EnvironmentdImageRef }
-	both := algorithms{1: first, 2: second}
+	both := algorithms{1: hashV1, 2: second}
 
 	if h, err := both.with(2, m); err != nil || h != "2:materialize/environmentd:v0.150.0" {
 		t.Errorf("by the second algorithm: %q, %v", h, err)
@@ -151,7 +151,7 @@ func TestWith(t *testing.T) {
 	if _, err := Of(nil); err == nil {
 		t.Error("nothing has a hash")
 	}
-	if _, found := known[Version]; !found {
+	if _, found := hashAlgorithms[Version]; !found {
 		t.Errorf("no algorithm has the current version %d", Version)
 	}
 }

@@ -30,9 +30,9 @@ func readerOf(t reflect.Type, path string) reader {
 	case reflect.String:
 		return func(v reflect.Value) node { return text(v.String()) }
 	case reflect.Bool:
-		return func(v reflect.Value) node { return plain(strconv.FormatBool(v.Bool()), !v.Bool()) }
+		return func(v reflect.Value) node { return literal(strconv.FormatBool(v.Bool()), !v.Bool()) }
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return func(v reflect.Value) node { return plain(strconv.FormatInt(v.Int(), 10), v.Int() == 0) }
+		return func(v reflect.Value) node { return literal(strconv.FormatInt(v.Int(), 10), v.Int() == 0) }
 	case reflect.Slice:
 		return readerOfList(readerOf(t.Elem(), path+"[]"))
 	case reflect.Map:
@@ -86,10 +86,10 @@ type field struct {
 	name  string
 	index []int
 	read  reader
-	// pointer tells a zero that somebody wrote from none.
+	// pointer tells an explicit zero from an absent value.
 	pointer bool
-	// byDefault is the JSON of the value that means the same as none, if there is one.
-	byDefault string
+	// defaultJSON is the value that means the same as an absent one, if there is one.
+	defaultJSON string
 }
 
 func (f field) value(of reflect.Value) (node, bool) {
@@ -102,7 +102,7 @@ func (f field) value(of reflect.Value) (node, bool) {
 	}
 	n := f.read(v)
 	if n.kind == scalar {
-		if n.json == f.byDefault || n.empty && !f.pointer {
+		if n.json == f.defaultJSON || n.empty && !f.pointer {
 			return node{}, false
 		}
 		return n, true
@@ -139,7 +139,7 @@ func fieldOf(t reflect.Type, index int, name, path string) field {
 	}
 	f.read = readerOf(t, name)
 	if value, found := defaults[name]; found {
-		f.byDefault = f.read(reflect.ValueOf(value)).json
+		f.defaultJSON = f.read(reflect.ValueOf(value)).json
 	}
 	return f
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-func plain(value string, empty bool) node { return node{json: value, text: value, empty: empty} }
+func literal(value string, empty bool) node { return node{json: value, text: value, empty: empty} }
 
 func text(s string) node {
 	n := node{json: string(appendString(nil, s)), text: s, empty: s == ""}
@@ -33,8 +33,7 @@ func quantity(q resource.Quantity) node {
 	return node{json: `"` + value + `"`, text: written, empty: digits == "0"}
 }
 
-// duration that is none is taken as it is written: the hash is of what the user wrote, and who uses the duration tells
-// what is wrong with it.
+// duration that cannot be parsed is taken literally: the error is reported where the duration is used.
 func duration(d v1alpha2.Duration) node {
 	n := text(string(d))
 	if span, err := d.Parse(); err == nil {
