@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// keyAuthorityPrivate is under which key a Secret of Fairlead's own holds the key of its authority.
+// keyAuthorityPrivate is the key of a managed Secret that holds the private key of its authority.
 const keyAuthorityPrivate = "ca.key"
 
 // Lifetimes of the certificates that Fairlead signs itself.
@@ -28,70 +28,70 @@ func (l Lifetimes) withDefaults() Lifetimes {
 	return l
 }
 
-// renewal is what has to be made anew.
+// renewal is what has to be issued again.
 type renewal string
 
 const (
-	nothing         renewal = ""
-	certificateOnly renewal = "certificate"
-	authorityToo    renewal = "authority"
+	nothing                 renewal = ""
+	certificateOnly         renewal = "certificate"
+	authorityAndCertificate renewal = "authority"
 )
 
-// holding is what a Secret of Fairlead's own holds, as far as it can be read.
-type holding struct {
+// secretContent is the content of a managed Secret, as far as it can be read.
+type secretContent struct {
 	authority *authority
 	pair      *pair
-	trouble   error
+	err       error
 }
 
-func readHolding(data map[string][]byte) holding {
-	var h holding
+func readSecretContent(data map[string][]byte) secretContent {
+	var h secretContent
 	signer, err := tls.X509KeyPair(data[keyAuthority], data[keyAuthorityPrivate])
 	if err != nil {
-		h.trouble = fmt.Errorf("%s and %s do not make an authority with its key: %w", keyAuthority, keyAuthorityPrivate, err)
+		h.err = fmt.Errorf("%s and %s do not make an authority with its key: %w", keyAuthority, keyAuthorityPrivate, err)
 		return h
 	}
 	key, signs := signer.PrivateKey.(crypto.Signer)
 	if !signs || !signer.Leaf.IsCA {
-		h.trouble = fmt.Errorf("%s is not that of an authority", keyAuthority)
+		h.err = fmt.Errorf("%s is not a certificate authority", keyAuthority)
 		return h
 	}
 	h.authority = &authority{signer.Leaf, key}
-	h.pair, h.trouble = parsePair(data)
+	h.pair, h.err = parsePair(data)
 	return h
 }
 
-// decide says what has to be made anew, and why, given what is held. An authority is replaced while one more
-// certificate's lifetime is left of it, so that every certificate gets its full time.
-func decide(h holding, names []string, lifetimes Lifetimes, now time.Time) (renewal, string) {
+// decide says what has to be issued again, and why. An authority is replaced while one more certificate's lifetime is left
+// of it, so that every certificate gets its full time.
+func decide(h secretContent, names []string, lifetimes Lifetimes, now time.Time) (renewal, string) {
 	switch left := h.authorityLeft(now); {
 	case h.authority == nil:
-		return authorityToo, "there is none that can be used: " + h.trouble.Error()
+		return authorityAndCertificate, "no usable authority: " + h.err.Error()
 	case left <= lifetimes.Certificate || left <= lifetimes.Authority/5:
-		return authorityToo, fmt.Sprintf("the authority ends at %s", h.authority.certificate.NotAfter.UTC().Format(time.RFC3339))
+		return authorityAndCertificate, fmt.Sprintf("the authority expires at %s", h.authority.certificate.NotAfter.UTC().Format(time.RFC3339))
 	case h.pair == nil:
-		return certificateOnly, h.trouble.Error()
+		return certificateOnly, h.err.Error()
 	}
 	leaf := h.pair.leaf()
 	if leaf.NotAfter.Sub(now) <= lifetimes.Certificate/3 {
-		return certificateOnly, fmt.Sprintf("the certificate ends at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+		return certificateOnly, fmt.Sprintf("the certificate expires at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if missing := missingNames(leaf, names); len(missing) > 0 {
-		return certificateOnly, "the certificate is not for " + strings.Join(missing, ", ")
+		return certificateOnly, "the certificate is not valid for " + strings.Join(missing, ", ")
 	}
 	return nothing, ""
 }
 
-func (h holding) authorityLeft(now time.Time) time.Duration {
+func (h secretContent) authorityLeft(now time.Time) time.Duration {
 	if h.authority == nil {
 		return 0
 	}
 	return h.authority.certificate.NotAfter.Sub(now)
 }
 
-// renewedNames are those of the next certificate. One that is renewed for lack of a name keeps those it had, or two
-// operators that are called by different names would take turns.
-func renewedNames(h holding, names []string) []string {
+// renewedNames are the names of the next certificate. One that is renewed for lack of a name keeps those that it had, or two
+// operators with different names would take turns.
+func renewedNames(h secretContent, names []string) []string {
 	all := slices.Clone(names)
 	if h.pair != nil && len(missingNames(h.pair.leaf(), names)) > 0 {
 		all = append(all, namesOf(h.pair.leaf())...)
@@ -100,10 +100,10 @@ func renewedNames(h holding, names []string) []string {
 	return slices.Compact(all)
 }
 
-// renew makes what was decided on, all of which goes into the Secret in one write.
-func renew(what renewal, h holding, names []string, lifetimes Lifetimes, now time.Time) (map[string][]byte, error) {
+// renew issues what was decided on, all of which is written to the Secret at once.
+func renew(what renewal, h secretContent, names []string, lifetimes Lifetimes, now time.Time) (map[string][]byte, error) {
 	signer := h.authority
-	if what == authorityToo {
+	if what == authorityAndCertificate {
 		var err error
 		if signer, err = newAuthority(now, lifetimes.Authority); err != nil {
 			return nil, err

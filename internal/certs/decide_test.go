@@ -24,25 +24,25 @@ func TestDecide(t *testing.T) {
 		want  renewal
 		why   string
 	}{
-		"nothing yet":                      {nil, nil, authorityToo, "ca.crt and ca.key do not make an authority"},
+		"nothing yet":                      {nil, nil, authorityAndCertificate, "ca.crt and ca.key do not make an authority"},
 		"all is well":                      {filesOf(t, young, young.pair(t, noon)), nil, nothing, ""},
-		"the certificate is used up":       {filesOf(t, young, young.pair(t, noon.Add(-6*time.Hour))), nil, certificateOnly, "the certificate ends at 2027-03-14T15:00:00Z"},
+		"the certificate is used up":       {filesOf(t, young, young.pair(t, noon.Add(-6*time.Hour))), nil, certificateOnly, "the certificate expires at 2027-03-14T15:00:00Z"},
 		"the certificate has a third left": {filesOf(t, young, young.pair(t, noon.Add(-6*time.Hour+time.Minute))), nil, nothing, ""},
-		"the certificate has ended":        {filesOf(t, young, young.pair(t, noon.Add(-10*time.Hour))), nil, certificateOnly, "ends at"},
-		"the authority has a fifth left":   {filesOf(t, old, old.pair(t, noon)), nil, authorityToo, "the authority ends at 2027-03-15T08:00:00Z"},
+		"the certificate has ended":        {filesOf(t, young, young.pair(t, noon.Add(-10*time.Hour))), nil, certificateOnly, "expires at"},
+		"the authority has a fifth left":   {filesOf(t, old, old.pair(t, noon)), nil, authorityAndCertificate, "the authority expires at 2027-03-15T08:00:00Z"},
 		"the authority has ended": {
-			filesOf(t, makeAuthority(t, noon.Add(-101*time.Hour)), young.pair(t, noon)), nil, authorityToo, "ca.crt and ca.key",
+			filesOf(t, makeAuthority(t, noon.Add(-101*time.Hour)), young.pair(t, noon)), nil, authorityAndCertificate, "ca.crt and ca.key",
 		},
-		"another name is wanted":         {filesOf(t, young, young.pair(t, noon)), []string{host, "127.0.0.1"}, certificateOnly, "not for 127.0.0.1"},
+		"another name is wanted":         {filesOf(t, young, young.pair(t, noon)), []string{host, "127.0.0.1"}, certificateOnly, "not valid for 127.0.0.1"},
 		"fewer names are wanted":         {filesOf(t, young, young.pair(t, noon, host, "127.0.0.1")), nil, nothing, ""},
-		"the certificate is lost":        {without(keyCertificate), nil, certificateOnly, "no tls.crt"},
-		"its key is lost":                {without(keyPrivate), nil, certificateOnly, "no tls.key"},
-		"the authority is lost":          {without(keyAuthority), nil, authorityToo, "ca.crt"},
-		"the authority's key is lost":    {without(keyAuthorityPrivate), nil, authorityToo, "ca.key"},
-		"another authority's key":        {filesOf(t, other, young.pair(t, noon)), nil, authorityToo, "do not make an authority"},
+		"the certificate is lost":        {without(keyCertificate), nil, certificateOnly, "tls.crt is missing"},
+		"its key is lost":                {without(keyPrivate), nil, certificateOnly, "tls.key is missing"},
+		"the authority is lost":          {without(keyAuthority), nil, authorityAndCertificate, "ca.crt"},
+		"the authority's key is lost":    {without(keyAuthorityPrivate), nil, authorityAndCertificate, "ca.key"},
+		"another authority's key":        {filesOf(t, other, young.pair(t, noon)), nil, authorityAndCertificate, "do not make an authority"},
 		"signed by another authority":    {mixed(t, young, other), nil, certificateOnly, "is not signed by any certificate of ca.crt"},
-		"the authority is not one":       {leafAsAuthority(t, young), nil, authorityToo, "not that of an authority"},
-		"what is there cannot be parsed": {map[string][]byte{keyAuthority: []byte("x"), keyAuthorityPrivate: []byte("y")}, nil, authorityToo, "ca.crt"},
+		"the authority is not one":       {leafAsAuthority(t, young), nil, authorityAndCertificate, "is not a certificate authority"},
+		"what is there cannot be parsed": {map[string][]byte{keyAuthority: []byte("x"), keyAuthorityPrivate: []byte("y")}, nil, authorityAndCertificate, "ca.crt"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 			if names == nil {
 				names = []string{host}
 			}
-			held := readHolding(c.files)
+			held := readSecretContent(c.files)
 			what, why := decide(held, names, usual, noon)
 			if what != c.want || !strings.Contains(why, c.why) {
 				t.Fatalf("to renew: %q, %s; want %q, %s", what, why, c.want, c.why)
@@ -62,7 +62,7 @@ func TestDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			next := readHolding(files)
+			next := readSecretContent(files)
 			if again, why := decide(next, names, usual, noon); again != nothing {
 				t.Errorf("renewed, it is to be renewed again: %s", why)
 			}
@@ -99,7 +99,7 @@ func TestRenewedNames(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			held := holding{authority: a, pair: a.pair(t, noon, c.had...)}
+			held := secretContent{authority: a, pair: a.pair(t, noon, c.had...)}
 			if diff := cmp.Diff(c.want, renewedNames(held, c.wanted)); diff != "" {
 				t.Error(diff)
 			}

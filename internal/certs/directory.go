@@ -12,8 +12,8 @@ type directory struct{ path string }
 
 func (d directory) String() string { return "directory " + d.path }
 
-// load reads the three files. They change together, but reading them takes several steps: what is read in between does
-// not fit together, is refused for that, and read again the next time.
+// load reads the three files. They change together, but are read one by one: if a change comes in between, they do not
+// match, are rejected, and are read again at the next poll.
 func (d directory) load(context.Context) (*pair, error) {
 	data := map[string][]byte{}
 	for _, key := range []string{keyCertificate, keyPrivate, keyAuthority} {

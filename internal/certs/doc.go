@@ -1,12 +1,10 @@
-// Package certs keeps the serving certificate of Fairlead's webhooks, and tells whom their callers are to trust.
+// Package certs provides the serving certificate of Fairlead's webhooks, and the CA bundle for their callers.
 //
-// A Source loads a certificate from a Secret or a directory, again and again. The Secret may be one that Fairlead itself
-// keeps, with a certificate authority of its own, or one that cert-manager or the user keeps; all three look alike, with
-// the keys tls.crt, tls.key and ca.crt.
+// A Source loads a certificate from a Secret or a directory, again and again. The Secret may be managed by Fairlead, with a
+// certificate authority of its own, by cert-manager, or by the user; all three have the keys tls.crt, tls.key and ca.crt.
 //
-// No caller ever meets a certificate that it does not trust yet. A certificate whose authority is new is loaded, and its
-// authority is published beside the old one, while the old certificate is still served; it is served itself when its
-// authority has been seen to be trusted for a while. The old authority is trusted for a while longer, because another
-// replica may not have changed over yet. All of that is decided from what is published, so nothing needs to be
-// remembered across a restart.
+// No caller ever meets a certificate that it does not trust yet. A certificate of a new authority is loaded, and its
+// authority published beside the old one, while the old certificate is still served. It is served when its authority has
+// been published for a while. The old authority stays published for longer, because another replica may still serve its
+// certificate. All of that is decided from the published bundle, so that no state has to survive a restart.
 package certs

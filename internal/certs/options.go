@@ -12,20 +12,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Kind of a source is who keeps the certificate.
+// Kind of a source is who manages the certificate.
 type Kind string
 
 // The kinds of sources.
 const (
-	// SelfSigned: Fairlead does, with an authority of its own.
+	// SelfSigned: Fairlead, with an authority of its own.
 	SelfSigned Kind = "self-signed"
-	// Secret: the user does.
+	// Secret: the user.
 	Secret Kind = "secret"
-	// CertManager: cert-manager does.
+	// CertManager: cert-manager.
 	CertManager Kind = "cert-manager"
 )
 
-// Kinds are all there are.
+// Kinds are all kinds of sources.
 var Kinds = []Kind{SelfSigned, Secret, CertManager}
 
 // Options of a source.
@@ -37,14 +37,14 @@ type Options struct {
 	Directory string
 	// Names and addresses by which the webhooks are called.
 	Names []string
-	// AwaitTrust serves a certificate of a new authority only once that is trusted, which Published tells.
+	// AwaitTrust serves a certificate of a new authority only once that is published.
 	AwaitTrust bool
 
 	// Poll is how often the source looks for a new certificate.
 	Poll time.Duration
-	// Settle is how long after an authority was published every caller knows it.
+	// Settle is how long it takes until every caller trusts a published authority.
 	Settle time.Duration
-	// Overlap is how long an authority is trusted that this replica knows nothing of: another one may serve it.
+	// Overlap is how long an authority stays published that this replica does not know: another one may serve it.
 	Overlap   time.Duration
 	Lifetimes Lifetimes
 	// Now is the clock.
@@ -88,7 +88,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// New makes a source that has yet to load its certificate.
+// New returns a source that has not loaded its certificate yet.
 func New(config *rest.Config, options Options) (*Source, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -103,9 +103,9 @@ func New(config *rest.Config, options Options) (*Source, error) {
 	}
 	secrets := client.Secrets(options.Namespace)
 	if options.Kind != SelfSigned {
-		return newSource(&theirSecret{secrets: secrets, namespace: options.Namespace, name: options.Name}, options), nil
+		return newSource(&externalSecret{secrets: secrets, namespace: options.Namespace, name: options.Name}, options), nil
 	}
-	return newSource(&ourSecret{
+	return newSource(&managedSecret{
 		secrets: secrets, namespace: options.Namespace, name: options.Name, names: options.Names,
 		lifetimes: options.Lifetimes, now: options.Now, log: options.Log,
 	}, options), nil

@@ -28,7 +28,7 @@ type pair struct {
 func parsePair(data map[string][]byte) (*pair, error) {
 	for _, key := range []string{keyCertificate, keyPrivate, keyAuthority} {
 		if len(bytes.TrimSpace(data[key])) == 0 {
-			return nil, fmt.Errorf("it has no %s: it needs %s, %s and %s, in PEM", key, keyCertificate, keyPrivate, keyAuthority)
+			return nil, fmt.Errorf("%s is missing: %s, %s and %s are required, in PEM", key, keyCertificate, keyPrivate, keyAuthority)
 		}
 	}
 	certificate, err := tls.X509KeyPair(data[keyCertificate], data[keyPrivate])
@@ -90,4 +90,4 @@ func missingNames(leaf *x509.Certificate, wanted []string) []string {
 	return missing
 }
 
-var errNoCertificate = errors.New("there is no certificate in it")
+var errNoCertificate = errors.New("no certificate found")

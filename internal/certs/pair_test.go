@@ -22,11 +22,11 @@ func TestParsePair(t *testing.T) {
 	}{
 		"a good one":                    {good.files(t), ""},
 		"one that is its own authority": {ownAuthority(t), ""},
-		"nothing":                       {nil, "it has no tls.crt: it needs tls.crt, tls.key and ca.crt, in PEM"},
-		"no authority":                  {with(keyAuthority, " \n"), "it has no ca.crt"},
+		"nothing":                       {nil, "tls.crt is missing: tls.crt, tls.key and ca.crt are required, in PEM"},
+		"no authority":                  {with(keyAuthority, " \n"), "ca.crt is missing"},
 		"not PEM":                       {with(keyCertificate, "certificate"), "tls.crt and tls.key do not make a certificate with its key"},
 		"another key":                   {with(keyPrivate, string(a.pair(t, noon).files(t)[keyPrivate])), "do not make a certificate with its key"},
-		"an authority that is no PEM":   {with(keyAuthority, "authority"), "ca.crt: there is no certificate in it"},
+		"an authority that is no PEM":   {with(keyAuthority, "authority"), "ca.crt: no certificate found"},
 		"another authority":             {with(keyAuthority, string(encodeBundle(authorities(b)))), "tls.crt is not signed by any certificate of ca.crt"},
 	}
 	for name, c := range cases {

@@ -13,21 +13,21 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// The mark of a Secret that Fairlead keeps itself. One without it is somebody else's and is never written.
+// The label of a managed Secret. A Secret without it is never written.
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedByUs    = "fairlead"
 )
 
-// theirSecret is one that cert-manager or the user keeps.
-type theirSecret struct {
+// externalSecret is managed by cert-manager or the user.
+type externalSecret struct {
 	secrets         typedcorev1.SecretInterface
 	namespace, name string
 }
 
-func (s *theirSecret) String() string { return fmt.Sprintf("Secret %s/%s", s.namespace, s.name) }
+func (s *externalSecret) String() string { return fmt.Sprintf("Secret %s/%s", s.namespace, s.name) }
 
-func (s *theirSecret) load(ctx context.Context) (*pair, error) {
+func (s *externalSecret) load(ctx context.Context) (*pair, error) {
 	found, err := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -35,25 +35,23 @@ func (s *theirSecret) load(ctx context.Context) (*pair, error) {
 	return parsePair(found.Data)
 }
 
-// ourSecret is one that Fairlead keeps itself, with an authority of its own. All replicas keep it, and whichever is first
-// to renew what it holds is followed by the others.
-type ourSecret struct {
+// managedSecret is managed by Fairlead, with an authority of its own. All replicas manage it, and the others follow the
+// first that renews it.
+type managedSecret struct {
 	secrets         typedcorev1.SecretInterface
 	namespace, name string
 	names           []string
 	lifetimes       Lifetimes
 	now             func() time.Time
 	log             logr.Logger
-	// last is what it held when last seen, to be put back when somebody deletes it: those who trust the authority in it
-	// need not hear of another one.
+	// last is its content when last seen, which is restored if the Secret is deleted, so that the authority stays the same.
 	last map[string][]byte
 }
 
-func (s *ourSecret) String() string { return fmt.Sprintf("Secret %s/%s", s.namespace, s.name) }
+func (s *managedSecret) String() string { return fmt.Sprintf("Secret %s/%s", s.namespace, s.name) }
 
-// load renews what needs to be. It starts over when somebody else has written meanwhile, which means that there is
-// probably nothing left to do.
-func (s *ourSecret) load(ctx context.Context) (p *pair, err error) {
+// load renews what needs to be. It starts over on a conflict, after which there is probably nothing left to do.
+func (s *managedSecret) load(ctx context.Context) (p *pair, err error) {
 	for range 10 {
 		p, err = s.attempt(ctx)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
@@ -63,7 +61,7 @@ func (s *ourSecret) load(ctx context.Context) (p *pair, err error) {
 	return p, err
 }
 
-func (s *ourSecret) attempt(ctx context.Context) (*pair, error) {
+func (s *managedSecret) attempt(ctx context.Context) (*pair, error) {
 	found, err := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
 	gone := apierrors.IsNotFound(err)
 	switch {
@@ -72,12 +70,12 @@ func (s *ourSecret) attempt(ctx context.Context) (*pair, error) {
 	case err != nil:
 		return nil, err
 	case len(found.Data) > 0 && found.Labels[labelManagedBy] != managedByUs:
-		return nil, fmt.Errorf("it is somebody else's (it lacks the label %s: %s) and was left as it is: "+
-			"name another one with --webhook-certificate-secret, or use it as it is with --webhook-certificate-source=secret",
+		return nil, fmt.Errorf("the Secret is not managed by Fairlead (it lacks the label %s: %s) and was not changed: "+
+			"name another Secret with --webhook-certificate-secret, or use this one with --webhook-certificate-source=secret",
 			labelManagedBy, managedByUs)
 	}
 
-	held := readHolding(found.Data)
+	held := readSecretContent(found.Data)
 	what, why := decide(held, s.names, s.lifetimes, s.now())
 	if what == nothing && !gone {
 		s.last = found.Data
@@ -94,9 +92,9 @@ func (s *ourSecret) attempt(ctx context.Context) (*pair, error) {
 	}
 	switch {
 	case what == nothing:
-		s.log.Info("put back the webhook certificate, which was deleted", "secret", s.String())
+		s.log.Info("restored the webhook certificate after its Secret was deleted", "secret", s.String())
 	case held.authority == nil:
-		s.log.Info("made a webhook certificate", "secret", s.String())
+		s.log.Info("issued a webhook certificate", "secret", s.String())
 	default:
 		s.log.Info("renewed the webhook "+string(what), "secret", s.String(), "why", why)
 	}
@@ -104,8 +102,8 @@ func (s *ourSecret) attempt(ctx context.Context) (*pair, error) {
 	return parsePair(written.Data)
 }
 
-// write makes or replaces the Secret; what was read is what it replaces, or it conflicts.
-func (s *ourSecret) write(ctx context.Context, secret *corev1.Secret, gone bool) (*corev1.Secret, error) {
+// write creates or replaces the Secret as it was read, or conflicts.
+func (s *managedSecret) write(ctx context.Context, secret *corev1.Secret, gone bool) (*corev1.Secret, error) {
 	secret = secret.DeepCopy()
 	secret.Labels = maps.Clone(secret.Labels)
 	if secret.Labels == nil {

@@ -27,7 +27,7 @@ type Source struct {
 
 	mu      sync.Mutex
 	serving *pair
-	// waiting is the latest one, as long as its authority is not trusted.
+	// waiting is the latest certificate, as long as its authority is not trusted.
 	waiting *pair
 	trust   trust
 }
@@ -38,14 +38,14 @@ func newSource(from loader, options Options) *Source {
 
 func (s *Source) String() string { return s.from.String() }
 
-// Load looks for a new certificate once.
+// Load loads the certificate once.
 func (s *Source) Load(ctx context.Context) error {
 	p, err := s.from.load(ctx)
 	if err != nil {
 		return fmt.Errorf("load the webhook certificate from %s: %w", s.from, err)
 	}
 	if missing := missingNames(p.leaf(), s.options.Names); len(missing) > 0 {
-		return fmt.Errorf("load the webhook certificate from %s: it is not for %v: issue it for that name, or its callers refuse it",
+		return fmt.Errorf("load the webhook certificate from %s: the certificate is not valid for %v: issue it for these names, or callers reject it",
 			s.from, missing)
 	}
 	s.mu.Lock()
@@ -55,7 +55,7 @@ func (s *Source) Load(ctx context.Context) error {
 	case p.same(s.serving):
 		s.waiting = nil
 	case s.serving != nil && s.serving.validAt(now) && !p.validAt(now):
-		return fmt.Errorf("load the webhook certificate from %s: it holds from %s to %s: issue it anew, or its callers refuse it",
+		return fmt.Errorf("load the webhook certificate from %s: the certificate is valid from %s to %s: renew it, or callers reject it",
 			s.from, p.leaf().NotBefore.Format(time.RFC3339), p.leaf().NotAfter.Format(time.RFC3339))
 	case !p.same(s.waiting):
 		s.waiting = p
@@ -65,7 +65,7 @@ func (s *Source) Load(ctx context.Context) error {
 	return nil
 }
 
-// Run looks for new certificates until the context ends.
+// Run loads new certificates until the context ends.
 func (s *Source) Run(ctx context.Context) error {
 	ticker := time.NewTicker(s.options.Poll)
 	defer ticker.Stop()
@@ -84,7 +84,7 @@ func (s *Source) Run(ctx context.Context) error {
 			told = ""
 		case err.Error() != told:
 			told = err.Error()
-			s.log.Error(err, "the webhook certificate stays as it is", "until", s.expiry())
+			s.log.Error(err, "could not load a new webhook certificate, keeping the current one", "expires", s.expiry())
 		}
 		s.mu.Lock()
 		s.advance(s.options.Now())
@@ -92,7 +92,7 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
-// advance serves the certificate that waits, when its time has come.
+// advance serves the waiting certificate when its authority is trusted.
 func (s *Source) advance(now time.Time) {
 	if s.waiting == nil || !servable(s.serving, s.waiting, s.settled(now), now) {
 		return
@@ -111,8 +111,8 @@ func (s *Source) settled(now time.Time) []*x509.Certificate {
 	return s.trust.settled(s.waiting.authorities, s.options.Settle, now)
 }
 
-// servable tells whether the next certificate can be served: its authority is trusted, or no other one would be accepted
-// either.
+// servable tells whether the next certificate can be served: its authority is trusted, or the current certificate would not
+// be accepted either.
 func servable(serving, next *pair, trusted []*x509.Certificate, now time.Time) bool {
 	if serving == nil || !serving.validAt(now) {
 		return true
@@ -120,18 +120,17 @@ func servable(serving, next *pair, trusted []*x509.Certificate, now time.Time) b
 	return next.trustedBy(trusted, now) == nil
 }
 
-// GetCertificate is that of a tls.Config.
+// GetCertificate is for tls.Config.
 func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.serving == nil {
-		return nil, errors.New("there is no webhook certificate yet")
+		return nil, errors.New("no webhook certificate is loaded yet")
 	}
 	return &s.serving.certificate, nil
 }
 
-// Bundle is whom callers are to trust, in PEM, given whom they trust by now. Only a caller that is alone in doing so
-// drops what is no longer needed.
+// Bundle is the CA bundle for callers, in PEM, given the published one. Only the leader drops what is no longer needed.
 func (s *Source) Bundle(published []byte, drop bool) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +141,7 @@ func (s *Source) Bundle(published []byte, drop bool) []byte {
 	return encodeBundle(bundle(already, s.own(), s.trust, drop, s.options.Overlap, s.options.Now()))
 }
 
-// own are the authorities of what this source serves, and is going to.
+// own are the authorities of the certificates that this source serves or is going to.
 func (s *Source) own() []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, p := range []*pair{s.serving, s.waiting} {
@@ -153,7 +152,7 @@ func (s *Source) own() []*x509.Certificate {
 	return all
 }
 
-// Published tells the source whom its callers have been seen to trust.
+// Published is called with the CA bundle that callers have been seen to use.
 func (s *Source) Published(published []byte) {
 	authorities, err := parseBundle(published)
 	if err != nil {
@@ -162,24 +161,24 @@ func (s *Source) Published(published []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.options.Now()
-	s.trust.see(authorities, s.own(), now)
+	s.trust.observe(authorities, s.own(), now)
 	s.advance(now)
 }
 
-// Check fails when callers would refuse the certificate, whomever they trust.
+// Check fails when callers would reject the certificate, whatever they trust.
 func (s *Source) Check(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.serving == nil:
-		return errors.New("there is no webhook certificate yet")
+		return errors.New("no webhook certificate is loaded yet")
 	case !s.serving.validAt(now):
-		return fmt.Errorf("the webhook certificate from %s has ended at %s: renew it", s.from, s.serving.leaf().NotAfter.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the webhook certificate from %s expired at %s: renew it", s.from, s.serving.leaf().NotAfter.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// Changed tells that Bundle may be another one by now.
+// Changed signals that Bundle may have changed.
 func (s *Source) Changed() <-chan struct{} { return s.changed }
 
 func (s *Source) notify() {
@@ -193,7 +192,7 @@ func (s *Source) expiry() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.serving == nil {
-		return "there is one"
+		return "no certificate"
 	}
 	return s.serving.leaf().NotAfter.UTC().Format(time.RFC3339)
 }

@@ -150,8 +150,8 @@ func TestBadCertificateChangesNothing(t *testing.T) {
 		want  string
 	}{
 		"it cannot be loaded":      {shelf{err: errors.New("it is gone")}, "load the webhook certificate from shelf: it is gone"},
-		"it is for somewhere else": {shelf{pair: a.pair(t, noon, "example.com")}, "it is not for [" + host + "]"},
-		"it has ended":             {shelf{pair: a.pair(t, noon.Add(-2*usual.Certificate))}, "it holds from 2027-03-13T"},
+		"it is for somewhere else": {shelf{pair: a.pair(t, noon, "example.com")}, "the certificate is not valid for [" + host + "]"},
+		"it has ended":             {shelf{pair: a.pair(t, noon.Add(-2*usual.Certificate))}, "the certificate is valid from 2027-03-13T"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// trust is what a source has seen of the authorities that its callers trust.
+// trust is what a source has observed of the published authorities.
 type trust struct {
-	// published is since when each has been.
+	// published is since when each has been published.
 	published map[string]time.Time
 	// foreign is since when each has been published without being one of ours.
 	foreign map[string]time.Time
 }
 
-// see takes in what is published now, and which authorities are ours.
-func (t *trust) see(published, own []*x509.Certificate, now time.Time) {
+// observe records which authorities are published, and which of them are ours.
+func (t *trust) observe(published, own []*x509.Certificate, now time.Time) {
 	before := *t
 	t.published, t.foreign = map[string]time.Time{}, map[string]time.Time{}
 	for _, authority := range published {
 		key := string(authority.Raw)
-		t.published[key] = earlier(before.published, key, now)
+		t.published[key] = firstSeen(before.published, key, now)
 		if !contains(own, authority) {
-			t.foreign[key] = earlier(before.foreign, key, now)
+			t.foreign[key] = firstSeen(before.foreign, key, now)
 		}
 	}
 }
 
-func earlier(seen map[string]time.Time, key string, now time.Time) time.Time {
+func firstSeen(seen map[string]time.Time, key string, now time.Time) time.Time {
 	if since, known := seen[key]; known {
 		return since
 	}
 	return now
 }
 
-// settled are those that have been published for so long that every caller has heard of them.
+// settled are those that have been published for so long that every caller trusts them.
 func (t *trust) settled(among []*x509.Certificate, settle time.Duration, now time.Time) []*x509.Certificate {
 	return slices.DeleteFunc(slices.Clone(among), func(authority *x509.Certificate) bool {
 		since, published := t.published[string(authority.Raw)]
@@ -42,21 +42,20 @@ func (t *trust) settled(among []*x509.Certificate, settle time.Duration, now tim
 	})
 }
 
-// outlived tells whether a foreign authority has been there for so long that no replica serves it any more.
-func (t *trust) outlived(authority *x509.Certificate, overlap time.Duration, now time.Time) bool {
+// isUnused tells whether a foreign authority has been published for so long that no replica serves it any more.
+func (t *trust) isUnused(authority *x509.Certificate, overlap time.Duration, now time.Time) bool {
 	since, foreign := t.foreign[string(authority.Raw)]
 	return foreign && now.Sub(since) >= overlap
 }
 
-// bundle is what is to be published where this is published already: our own authorities, and those of others that may
-// still be in use. Only one replica drops, and never an authority that is newer than its own: it may itself be the one
-// that is behind.
+// bundle is the CA bundle to publish: our own authorities, and published ones that may still be in use. Only one replica
+// drops authorities, and never one that is newer than its own: it may itself be the one that is behind.
 func bundle(published, own []*x509.Certificate, t trust, drop bool, overlap time.Duration, now time.Time) []*x509.Certificate {
 	all := slices.Clone(own)
 	for _, authority := range published {
 		switch {
 		case contains(own, authority), authority.NotAfter.Before(now):
-		case drop && t.outlived(authority, overlap, now) && olderThanAny(authority, own):
+		case drop && t.isUnused(authority, overlap, now) && olderThanAny(authority, own):
 		default:
 			all = append(all, authority)
 		}

@@ -44,13 +44,13 @@ func TestTrustSettles(t *testing.T) {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}
-	seen.see(authorities(a), nil, noon)
+	seen.observe(authorities(a), nil, noon)
 	expect("just published", at(0))
-	seen.see(authorities(a, b), nil, noon.Add(50*time.Second))
+	seen.observe(authorities(a, b), nil, noon.Add(50*time.Second))
 	expect("published for a minute", at(time.Minute), a)
-	seen.see(authorities(b), nil, noon.Add(70*time.Second))
+	seen.observe(authorities(b), nil, noon.Add(70*time.Second))
 	expect("withdrawn", at(2*time.Minute), b)
-	seen.see(authorities(a, b), nil, noon.Add(2*time.Minute))
+	seen.observe(authorities(a, b), nil, noon.Add(2*time.Minute))
 	expect("published again", at(2*time.Minute), b)
 }
 
@@ -79,7 +79,7 @@ func TestBundle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seen trust
 			if c.seen >= 0 {
-				seen.see(authorities(c.published...), authorities(own), now.Add(-c.seen))
+				seen.observe(authorities(c.published...), authorities(own), now.Add(-c.seen))
 			}
 			got := bundle(authorities(c.published...), authorities(own), seen, c.drop, overlap, now)
 			want := encodeBundle(authorities(c.want...))

@@ -42,5 +42,5 @@ func (w *crdWebhook) read() (*crds.Webhook, error) {
 	if !bytes.Contains(authority, []byte("BEGIN CERTIFICATE")) {
 		return nil, usageErrorf("--webhook-ca-file: there is no certificate in PEM in %s", w.authority)
 	}
-	return &crds.Webhook{Service: service, Trust: crds.Trusted(authority)}, nil
+	return &crds.Webhook{Service: service, Trust: crds.StaticTrust(authority)}, nil
 }

@@ -25,7 +25,7 @@ func (in *installer) write(ctx context.Context, live, want *apiextensionsv1.Cust
 	}
 	if want.Spec.Conversion == nil {
 		if outcome == TakenOver && live.Spec.Conversion != nil && live.Spec.Conversion.Webhook != nil {
-			if live, err = in.convert(ctx, live, want, retired()); err != nil {
+			if live, err = in.convert(ctx, live, want, noConversion()); err != nil {
 				return nil, err
 			}
 		}
@@ -39,11 +39,11 @@ func (in *installer) write(ctx context.Context, live, want *apiextensionsv1.Cust
 		return in.apply(ctx, nil, stated)
 	}
 	if !equality.Semantic.DeepEqual(live.Spec.Conversion, want.Spec.Conversion) {
-		if live, err = in.convert(ctx, live, want, converted(want.Spec.Conversion)); err != nil {
+		if live, err = in.convert(ctx, live, want, webhookConversion(want.Spec.Conversion)); err != nil {
 			return nil, err
 		}
 	}
-	if same(live, want) {
+	if isUpToDate(live, want) {
 		return live, nil
 	}
 	return in.apply(ctx, live, stated)
@@ -101,13 +101,12 @@ func (in *installer) merge(ctx context.Context, live *apiextensionsv1.CustomReso
 	return in.crds.Patch(ctx, live.Name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: owner})
 }
 
-// retired is no conversion at all.
-func retired() map[string]any {
+func noConversion() map[string]any {
 	return map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil}
 }
 
-// converted is a conversion by webhook, with nothing left of any other.
-func converted(by *apiextensionsv1.CustomResourceConversion) map[string]any {
+// webhookConversion is a conversion by webhook that removes all settings of another.
+func webhookConversion(by *apiextensionsv1.CustomResourceConversion) map[string]any {
 	config := clientConfigOf(by)
 	return map[string]any{
 		"strategy": apiextensionsv1.WebhookConverter,
@@ -118,8 +117,8 @@ func converted(by *apiextensionsv1.CustomResourceConversion) map[string]any {
 	}
 }
 
-// changedMeanwhile tells that the CRD is no longer what it was when looked at.
-func changedMeanwhile(err error) bool {
+// isOutdated tells that the CRD has changed since it was read.
+func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 

@@ -60,10 +60,10 @@ func decide(live, want *apiextensionsv1.CustomResourceDefinition, takeOver bool)
 	mine, _ := schemaVersion(want)
 	switch {
 	case have > mine:
-		return NewerInCluster, newer(live, want, have, mine)
+		return NewerInCluster, newerMessage(live, want, have, mine)
 	case have < mine:
 		return Updated, fmt.Sprintf("from schema version %d to %d", have, mine)
-	case !same(live, want):
+	case !isUpToDate(live, want):
 		return Repaired, fmt.Sprintf("it differed from schema version %d", mine)
 	}
 	return Unchanged, ""
@@ -78,7 +78,7 @@ func schemaVersion(crd *apiextensionsv1.CustomResourceDefinition) (int, bool) {
 }
 
 // same tells whether the cluster has all that is wanted, and no other schema.
-func same(live, want *apiextensionsv1.CustomResourceDefinition) bool {
+func isUpToDate(live, want *apiextensionsv1.CustomResourceDefinition) bool {
 	for key, value := range want.Annotations {
 		if live.Annotations[key] != value {
 			return false
@@ -98,7 +98,7 @@ func same(live, want *apiextensionsv1.CustomResourceDefinition) bool {
 	return equality.Semantic.DeepEqual(have, wanted)
 }
 
-func newer(live, want *apiextensionsv1.CustomResourceDefinition, have, mine int) string {
+func newerMessage(live, want *apiextensionsv1.CustomResourceDefinition, have, mine int) string {
 	message := fmt.Sprintf("the cluster has schema version %d, newer than %d of this Fairlead, and keeps it", have, mine)
 	var gone []string
 	for _, v := range want.Spec.Versions {
@@ -125,7 +125,7 @@ func ownership(crd *apiextensionsv1.CustomResourceDefinition) string {
 	slices.Sort(managers)
 	text := "managed by " + strings.Join(slices.Compact(managers), ", ")
 	if len(managers) == 0 {
-		text = "managed by someone unknown"
+		text = "managed by an unknown manager"
 	}
 	if release := crd.Annotations["meta.helm.sh/release-name"]; release != "" {
 		text += fmt.Sprintf(" (Helm release %s/%s)", crd.Annotations["meta.helm.sh/release-namespace"], release)

@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 		},
 		"someone else's, equal to ours": {
 			live: makeCRD("boats").Served().Obj(), want: makeCRD("boats").Schema(1).Obj(),
-			outcome: NotOwned, message: "it is managed by someone unknown",
+			outcome: NotOwned, message: "it is managed by an unknown manager",
 		},
 		"someone else's, to be taken over": {
 			live: makeCRD("boats").Served().Manager("helm").Obj(), want: makeCRD("boats").Schema(1).Obj(), takeOver: true,
@@ -78,7 +78,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a mark that no Fairlead writes": {
 			live: makeCRD("boats").Annotation(SchemaVersionAnnotation, "latest").Served().Obj(), want: makeCRD("boats").Schema(1).Obj(),
-			outcome: NotOwned, message: "it is managed by someone unknown",
+			outcome: NotOwned, message: "it is managed by an unknown manager",
 		},
 		"on its way out": {
 			live: makeCRD("boats").Schema(1).Served().Deleting().Obj(), want: makeCRD("boats").Schema(1).Obj(),

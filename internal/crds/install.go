@@ -45,7 +45,7 @@ type Result struct {
 // are served. It writes only what differs. CRDs that cannot be installed do not
 // hold up the others: the results tell of all, the error joins what went wrong.
 func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, error) {
-	crds, err := choose(opts.CRDs, opts.Names)
+	crds, err := selectCRDs(opts.CRDs, opts.Names)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, err
 	results := make([]Result, len(jobs))
 	for i, job := range jobs {
 		results[i] = job.result
-		tell(opts.Log, job.result)
+		logResult(opts.Log, job.result)
 	}
 	// When it was the caller who gave up, that is the whole story.
 	if ctx.Err() != nil {
@@ -117,9 +117,9 @@ func (in *installer) run(ctx context.Context, jobs []*job) {
 			}
 			if err := in.advance(ctx, job); err != nil {
 				if ctx.Err() != nil && job.waiting != "" {
-					expire(jobs, ctx.Err())
+					expireAll(jobs, ctx.Err())
 				} else {
-					giveUp(jobs, err)
+					abortAll(jobs, err)
 				}
 				return
 			}
@@ -135,23 +135,23 @@ func (in *installer) run(ctx context.Context, jobs []*job) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			expire(jobs, ctx.Err())
+			expireAll(jobs, ctx.Err())
 			return
 		}
 	}
 }
 
 // expire ends all open jobs because time is up, and says what each waited for.
-func expire(jobs []*job, cause error) {
+func expireAll(jobs []*job, cause error) {
 	for _, job := range jobs {
 		if !job.done {
-			job.end(fmt.Errorf("CRD %s is not ready: %s: %w", job.want.Name, cmp.Or(job.waiting, "it was not looked at"), cause))
+			job.end(fmt.Errorf("CRD %s is not ready: %s: %w", job.want.Name, cmp.Or(job.waiting, "it was not read"), cause))
 		}
 	}
 }
 
 // giveUp ends all open jobs because of one error, which is reported once.
-func giveUp(jobs []*job, err error) {
+func abortAll(jobs []*job, err error) {
 	for _, job := range jobs {
 		if !job.done {
 			job.end(err)
@@ -179,7 +179,7 @@ func failures(jobs []*job) error {
 	return errors.Join(errs...)
 }
 
-func tell(log logr.Logger, r Result) {
+func logResult(log logr.Logger, r Result) {
 	level := 0
 	if r.Outcome == Unchanged {
 		level = 1

@@ -61,7 +61,7 @@ func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error)
 }
 
 // choose returns the given CRDs or, if there are none, those of Fairlead's with these names.
-func choose(given []*apiextensionsv1.CustomResourceDefinition, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func selectCRDs(given []*apiextensionsv1.CustomResourceDefinition, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if given != nil {
 		return given, nil
 	}
@@ -78,9 +78,9 @@ func Print(w io.Writer, webhook *Webhook) error {
 	for _, crd := range crds {
 		var conversion *apiextensionsv1.CustomResourceConversion
 		if webhook != nil {
-			conversion = webhook.own(nil, false)
+			conversion = webhook.ownConversion(nil, false)
 		}
-		crd, _ = shape(nil, crd, conversion)
+		crd, _ = desiredCRD(nil, crd, conversion)
 		body, err := manifest(crd)
 		if err != nil {
 			return err

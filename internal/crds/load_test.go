@@ -44,7 +44,7 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, crd := range want {
-		want[i], _ = shape(nil, crd, nil)
+		want[i], _ = desiredCRD(nil, crd, nil)
 	}
 	var got []*apiextensionsv1.CustomResourceDefinition
 	for document := range strings.SplitSeq(strings.TrimPrefix(out.String(), "---\n"), "\n---\n") {

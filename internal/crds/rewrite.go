@@ -29,7 +29,7 @@ func (m *migrator) rewriteAll(ctx context.Context, crd *apiextensionsv1.CustomRe
 	for {
 		page, err := m.page(ctx, resource, options)
 		if next, expired := expiredToken(err); expired {
-			// What was gone through already costs nothing but time, and the token, if there is one, goes on from here.
+			// To list rewritten objects again costs only time; the token, if there is one, continues from here.
 			options.Continue = next
 			if next == "" {
 				progress.Rewritten, progress.Failed = 0, 0
@@ -55,19 +55,19 @@ func (m *migrator) rewriteAll(ctx context.Context, crd *apiextensionsv1.CustomRe
 	}
 }
 
-// page lists objects, patiently: a server that has just learnt of a version is busy with it for a moment.
+// page lists objects, with retries: an API server that has just learnt of a version may not serve it for a moment.
 func (m *migrator) page(ctx context.Context, resource metadata.ResourceInterface, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var page *metav1.PartialObjectMetadataList
-	err := persist(ctx, func() (err error) {
+	err := retryTransient(ctx, func() (err error) {
 		page, err = resource.List(ctx, options)
 		return err
 	})
 	return page, err
 }
 
-// unserved holds for the answer of a server that has yet to learn of a kind, or of a version of it: unlike one about an
-// object, it is no more than a page that was not found.
-func unserved(err error) bool {
+// isNotServed holds for the answer of an API server that does not serve a kind or a version yet: unlike one about an object,
+// it is a plain 404.
+func isNotServed(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return false
@@ -78,8 +78,7 @@ func unserved(err error) bool {
 	})
 }
 
-// expiredToken is where to go on after a list took so long that its state of the cluster is gone; nowhere means from the
-// beginning.
+// expiredToken is where to continue after a list whose snapshot has expired; empty means from the beginning.
 func expiredToken(err error) (string, bool) {
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 		return "", false
@@ -90,9 +89,9 @@ func expiredToken(err error) (string, bool) {
 	return "", true
 }
 
-// rewrite stores one object in the version of today. A patch that changes nothing does: the server writes the object
-// only if it is not stored in just that way. An object that is gone, or came later, needs nothing. A failure is told and
-// counted, and the error is only for the end of the context.
+// rewrite stores one object in the current version, by an empty patch: the API server writes the object only if it is stored
+// differently. An object that is gone, or was created later, needs nothing. Failures are reported and counted; an error is
+// returned only when the context ends.
 func (m *migrator) rewrite(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, resource metadata.Getter, object *metav1.PartialObjectMetadata, progress *Migration) error {
 	if err := m.pace.Wait(ctx); err != nil {
 		return err
@@ -101,12 +100,12 @@ func (m *migrator) rewrite(ctx context.Context, crd *apiextensionsv1.CustomResou
 	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
 		in = resource.Namespace(object.Namespace)
 	}
-	err := persist(ctx, func() error {
+	err := retryTransient(ctx, func() error {
 		_, err := in.Patch(ctx, object.Name, mergePatch, []byte("{}"), metav1.PatchOptions{FieldManager: FieldOwner})
 		return err
 	})
 	switch {
-	case err == nil, apierrors.IsNotFound(err) && !unserved(err):
+	case err == nil, apierrors.IsNotFound(err) && !isNotServed(err):
 		progress.Rewritten++
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -117,12 +116,12 @@ func (m *migrator) rewrite(ctx context.Context, crd *apiextensionsv1.CustomResou
 	return nil
 }
 
-// persist tries again what fails in a way that passes, a few times.
-func persist(ctx context.Context, try func() error) error {
+// retryTransient retries transient errors a few times.
+func retryTransient(ctx context.Context, try func() error) error {
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6}
 	for {
 		err := try()
-		if err == nil || !passes(err) || backoff.Steps == 0 {
+		if err == nil || !isTransient(err) || backoff.Steps == 0 {
 			return err
 		}
 		select {
@@ -133,13 +132,13 @@ func persist(ctx context.Context, try func() error) error {
 	}
 }
 
-func passes(err error) bool {
-	return unserved(err) || apierrors.IsConflict(err) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) ||
+func isTransient(err error) bool {
+	return isNotServed(err) || apierrors.IsConflict(err) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// forget is the change after which a CRD knows only of the version that it stores.
-func forget(crd *apiextensionsv1.CustomResourceDefinition) []byte {
+// storedVersionsPatch reduces status.storedVersions to the storage version.
+func storedVersionsPatch(crd *apiextensionsv1.CustomResourceDefinition) []byte {
 	raw, _ := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion},
 		"status":   map[string]any{"storedVersions": []string{storageVersion(crd)}},

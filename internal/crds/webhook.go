@@ -24,32 +24,31 @@ type Webhook struct {
 	Service *apiextensionsv1.ServiceReference
 	URL     string
 	Trust   Trust
-	// Leading tells whether this process leads: only one that does takes trust away from whom nobody needs to trust any
-	// more.
+	// Leading tells whether this process is the leader: only the leader removes authorities that are no longer needed.
 	Leading func() bool
 }
 
-// Trust knows whom the API server has to trust in order to call the webhook.
+// Trust provides the authorities that the API server has to trust in order to call the webhook.
 type Trust interface {
-	// Bundle is what to publish in PEM, given what is published.
+	// Bundle is the CA bundle to publish in PEM, given the published one.
 	Bundle(published []byte, drop bool) []byte
-	// Published hears what the API server has been seen to trust.
+	// Published is called with the CA bundle that is published.
 	Published(bundle []byte)
-	// Changed tells that the bundle may be another one by now.
+	// Changed signals that the bundle may have changed.
 	Changed() <-chan struct{}
 }
 
-// Trusted is the trust in authorities that never change.
-type Trusted []byte
+// StaticTrust is a CA bundle that never changes.
+type StaticTrust []byte
 
-// Bundle is those authorities.
-func (t Trusted) Bundle([]byte, bool) []byte { return t }
+// Bundle returns the CA bundle.
+func (t StaticTrust) Bundle([]byte, bool) []byte { return t }
 
-// Published is of no interest.
-func (Trusted) Published([]byte) {}
+// Published does nothing.
+func (StaticTrust) Published([]byte) {}
 
-// Changed never tells.
-func (Trusted) Changed() <-chan struct{} { return nil }
+// Changed never signals.
+func (StaticTrust) Changed() <-chan struct{} { return nil }
 
 func (w *Webhook) String() string {
 	if w.Service == nil {
@@ -58,34 +57,34 @@ func (w *Webhook) String() string {
 	return fmt.Sprintf("Service %s/%s:%d", w.Service.Namespace, w.Service.Name, ptr.Deref(w.Service.Port, 443))
 }
 
-// conversion is what a CRD's should be where live is. That is another webhook's if that one goes on serving, unless this
-// one takes over.
+// conversion is the desired conversion of a CRD, given the live one. Another webhook that serves stays, unless this one
+// replaces it.
 func (w *Webhook) conversion(ctx context.Context, in *installer, live *apiextensionsv1.CustomResourceDefinition, take bool) *apiextensionsv1.CustomResourceConversion {
 	leading := w.Leading != nil && w.Leading()
 	if live == nil {
-		return w.own(nil, leading)
+		return w.ownConversion(nil, leading)
 	}
 	if _, ours := schemaVersion(live); !ours {
-		return w.own(nil, leading) // a former owner's webhook does not know our versions
+		return w.ownConversion(nil, leading) // a former owner's webhook does not know our versions
 	}
 	other := clientConfigOf(live.Spec.Conversion)
 	switch {
 	case w.targets(other):
 		w.Trust.Published(other.CABundle)
-	case other != nil && !(take && w.outranks(other)) && in.serves(ctx, other):
+	case other != nil && !(take && w.canReplace(other)) && in.webhookExists(ctx, other):
 		return live.Spec.Conversion
 	}
-	return w.own(other, leading)
+	return w.ownConversion(other, leading)
 }
 
-// outranks tells whether the conversion can be taken over from another webhook that serves. A Service is made to last,
-// and serves the cluster better than any process that was started by hand.
-func (w *Webhook) outranks(other *apiextensionsv1.WebhookClientConfig) bool {
+// canReplace tells whether this webhook may replace another that serves. A Service outlasts a process that was started by
+// hand.
+func (w *Webhook) canReplace(other *apiextensionsv1.WebhookClientConfig) bool {
 	return w.Service != nil || other.Service == nil
 }
 
-// own is the conversion by this webhook, where there is one already.
-func (w *Webhook) own(have *apiextensionsv1.WebhookClientConfig, leading bool) *apiextensionsv1.CustomResourceConversion {
+// ownConversion is the conversion by this webhook.
+func (w *Webhook) ownConversion(have *apiextensionsv1.WebhookClientConfig, leading bool) *apiextensionsv1.CustomResourceConversion {
 	var published []byte
 	if have != nil {
 		published = have.CABundle

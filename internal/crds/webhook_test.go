@@ -110,7 +110,7 @@ func TestConverts(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := converts(c.live, want); got != c.want {
+			if got := convertsAllVersions(c.live, want); got != c.want {
 				t.Errorf("converts: %t", got)
 			}
 		})

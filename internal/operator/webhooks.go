@@ -160,7 +160,7 @@ func (w *webhooks) formerAddress(ctx context.Context) string {
 	if err != nil || port != "0" || w.options.Webhook.Service != "" || !w.registers() {
 		return ""
 	}
-	registered, err := crds.ConvertedAt(ctx, w.config, w.converted[0])
+	registered, err := crds.ConversionURL(ctx, w.config, w.converted[0])
 	if err != nil {
 		return "" // the install of the CRD reports the error
 	}
@@ -218,5 +218,5 @@ func (w *webhooks) keepConversion(ctx context.Context, elected <-chan struct{}) 
 		case <-ctx.Done():
 		}
 	}()
-	return w.conversion.Keep(ctx, w.config, crds.KeepOptions{Names: w.converted, Elected: leads, Log: w.log})
+	return w.conversion.ReconcileConversion(ctx, w.config, crds.ReconcileConversionOptions{Names: w.converted, Elected: leads, Log: w.log})
 }

@@ -256,7 +256,7 @@ func newWebhook(t *testing.T, options certs.Options) *webhook {
 		t.Fatal(err)
 	}
 	all.Go(func() {
-		_ = registered.Keep(ctx, config, crds.KeepOptions{Names: []string{crdName}, Every: 100 * time.Millisecond, Log: logr.Discard()})
+		_ = registered.ReconcileConversion(ctx, config, crds.ReconcileConversionOptions{Names: []string{crdName}, Every: 100 * time.Millisecond, Log: logr.Discard()})
 	})
 	w.sentinel = newSentinel(t, w.Client, namespace)
 	// The first authority has been trusted for long enough when the test begins.

@@ -191,7 +191,7 @@ func TestSecretOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := v.replica(v.config).Load(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "it is somebody else's") || !strings.Contains(err.Error(), v.in+"/"+secretName) {
+	if err == nil || !strings.Contains(err.Error(), "the Secret is not managed by Fairlead") || !strings.Contains(err.Error(), v.in+"/"+secretName) {
 		t.Errorf("got %v", err)
 	}
 	if diff := cmp.Diff(theirs.Data, v.open().Data); diff != "" {

@@ -63,7 +63,7 @@ func shipyard(t testing.TB) *crds.Webhook {
 	server := httptest.NewTLSServer(http.HandlerFunc(convertBoats))
 	t.Cleanup(server.Close)
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return &crds.Webhook{URL: server.URL, Trust: crds.Trusted(bundle)}
+	return &crds.Webhook{URL: server.URL, Trust: crds.StaticTrust(bundle)}
 }
 
 // firstBoats are as the first Fairlead had them: with a mate and one version.
@@ -197,7 +197,7 @@ func TestConversionFollowsTheOperator(t *testing.T) {
 	var leading atomic.Bool
 	second.Leading = leading.Load
 	go func() {
-		_ = second.Keep(t.Context(), h.cfg, crds.KeepOptions{
+		_ = second.ReconcileConversion(t.Context(), h.cfg, crds.ReconcileConversionOptions{
 			CRDs: []*apiextensionsv1.CustomResourceDefinition{want}, Every: time.Hour, Elected: elected, Log: logr.Discard(),
 		})
 	}()

@@ -219,7 +219,7 @@ func TestStoryMigrationRefused(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	if got, err := h.migrate(h.cfg, boats, opts); !errors.Is(err, crds.ErrLeftBehind) || got.Failed != 1 || got.Rewritten != 1 || got.Done {
+	if got, err := h.migrate(h.cfg, boats, opts); !errors.Is(err, crds.ErrNotMigrated) || got.Failed != 1 || got.Rewritten != 1 || got.Done {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if want := kindOf(boats) + " heron"; !slices.Contains(refused, want) {

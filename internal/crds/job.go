@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// job is one CRD and how far it has come.
+// job is the installation of one CRD.
 type job struct {
 	want    *apiextensionsv1.CustomResourceDefinition
 	result  Result
@@ -41,17 +41,17 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		return in.classify(j, "get", err)
 	}
 
-	want, hold := shape(live, j.want, in.conversion(ctx, live, j.want, in.webhook != nil && in.webhook.Service != nil))
+	want, hold := desiredCRD(live, j.want, in.conversion(ctx, live, j.want, in.webhook != nil && in.webhook.Service != nil))
 	outcome, message := decide(live, want, in.takeOver)
 	if hold != "" {
-		outcome, message = held(outcome, message, hold)
+		outcome, message = withoutWebhook(outcome, message, hold)
 	}
 	if outcome == NeedsWebhook && j.result.Outcome == TakenOver {
 		outcome = Unchanged // it is taken over as far as it can be
 	}
 	if outcome.writes() {
 		applied, err := in.write(ctx, live, want, outcome, hold)
-		if changedMeanwhile(err) {
+		if isOutdated(err) {
 			j.waiting = err.Error()
 			return nil
 		}
@@ -69,7 +69,7 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		}
 		live = applied
 	}
-	// What this install has done is not forgotten on finding it done.
+	// The result of this install is not replaced by Unchanged on the next check.
 	completed := outcome == Unchanged || outcome == Repaired && j.result.Outcome == Created
 	if j.result.Outcome == "" || !completed {
 		j.result.Outcome, j.result.Message = outcome, message
@@ -84,7 +84,7 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 	case Deleting:
 		j.waiting = message
 	default:
-		// After a write comes another look: somebody else may have written too.
+		// A write is followed by another check: another client may have written too.
 		_, j.waiting = established(live)
 	}
 	return nil

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// needsWebhook tells whether objects lose or change anything on their way from one version of a CRD to another. Where
-// all versions have the same schema they do not, and the API server converts them by itself.
+// needsWebhook tells whether objects lose or change fields between two versions of a CRD. Where all versions have the same
+// schema they do not, and the API server converts them itself.
 func needsWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	first := schemaOf(crd.Spec.Versions[0])
 	for _, version := range crd.Spec.Versions[1:] {
@@ -17,29 +17,29 @@ func needsWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// schemaOf a version is without its descriptions.
+// schemaOf is the schema of a version without its descriptions.
 func schemaOf(version apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
 	if version.Schema == nil {
 		return nil
 	}
 	schema := version.Schema.OpenAPIV3Schema.DeepCopy()
-	undescribe(schema)
+	removeDescriptions(schema)
 	return schema
 }
 
-func undescribe(schema *apiextensionsv1.JSONSchemaProps) {
+func removeDescriptions(schema *apiextensionsv1.JSONSchemaProps) {
 	if schema == nil {
 		return
 	}
 	schema.Description = ""
 	for name, property := range schema.Properties {
-		undescribe(&property)
+		removeDescriptions(&property)
 		schema.Properties[name] = property
 	}
 	if schema.Items != nil {
-		undescribe(schema.Items.Schema)
+		removeDescriptions(schema.Items.Schema)
 	}
 	if schema.AdditionalProperties != nil {
-		undescribe(schema.AdditionalProperties.Schema)
+		removeDescriptions(schema.AdditionalProperties.Schema)
 	}
 }

@@ -54,7 +54,7 @@ func TestShape(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			shaped, hold := shape(c.live, c.want, c.conversion)
+			shaped, hold := desiredCRD(c.live, c.want, c.conversion)
 			if diff := cmp.Diff(c.shaped, shaped); diff != "" {
 				t.Error(diff)
 			}
@@ -90,7 +90,7 @@ func TestHeld(t *testing.T) {
 		NewerInCluster: {NewerInCluster, "it was theirs"},
 	}
 	for outcome, c := range cases {
-		if got, message := held(outcome, "it was theirs", "why"); got != c.want || message != c.message {
+		if got, message := withoutWebhook(outcome, "it was theirs", "why"); got != c.want || message != c.message {
 			t.Errorf("%s becomes %s, %s", outcome, got, message)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// serves tells whether a webhook is there. Of one behind a Service only that Service is looked for: its pods may be back
+// webhookExists tells whether a webhook is there. Of one behind a Service only the Service is checked: its pods may be back
 // at any time, and cannot be called from everywhere.
-func (in *installer) serves(ctx context.Context, config *apiextensionsv1.WebhookClientConfig) bool {
+func (in *installer) webhookExists(ctx context.Context, config *apiextensionsv1.WebhookClientConfig) bool {
 	if config.Service != nil {
 		_, err := in.services.Services(config.Service.Namespace).Get(ctx, config.Service.Name, metav1.GetOptions{})
 		return !apierrors.IsNotFound(err)
@@ -29,13 +29,13 @@ func (in *installer) serves(ctx context.Context, config *apiextensionsv1.Webhook
 	if ip := net.ParseIP(target.Hostname()); ip == nil || !ip.IsLoopback() {
 		return true // only who is on this machine can be looked for
 	}
-	return answers(ctx, target.String(), config.CABundle)
+	return isReachable(ctx, target.String(), config.CABundle)
 }
 
-// answers tells whether anybody answers at a URL who is trusted to. Another process that happens to have got the same
-// port is not.
-func answers(ctx context.Context, address string, bundle []byte) bool {
-	// Nobody refuses at once. One who is there may be busy, and must not be taken for gone.
+// isReachable tells whether a trusted server answers at a URL. Another process that happens to have got the same port is not
+// trusted.
+func isReachable(ctx context.Context, address string, bundle []byte) bool {
+	// A closed port refuses at once. A server may be busy, and must not be taken for gone.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -22,7 +22,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, leftBehind(c.crd.Obj())); diff != "" {
+			if diff := cmp.Diff(c.want, oldStoredVersions(c.crd.Obj())); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -48,7 +48,7 @@ func TestMayForget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := began.DeepCopy()
 			c.change(now)
-			if got := mayForget(began, now); got != c.want {
+			if got := isSameCRD(began, now); got != c.want {
 				t.Errorf("may forget: %t", got)
 			}
 		})
@@ -71,7 +71,7 @@ func TestUnserved(t *testing.T) {
 		"conflict":   {apierrors.NewConflict(boats, "heron", errors.New("changed")), false},
 		"nothing":    {nil, false},
 	} {
-		if got := unserved(c.err); got != c.want {
+		if got := isNotServed(c.err); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

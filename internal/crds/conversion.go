@@ -16,24 +16,24 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// KeepOptions say how conversion is kept.
-type KeepOptions struct {
+// ReconcileConversionOptions are those of ReconcileConversion.
+type ReconcileConversionOptions struct {
 	// Names of the CRDs.
 	Names []string
-	// CRDs, if set, are kept instead of Fairlead's own.
+	// CRDs, if set, replace Fairlead's own.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// Every is how often they are looked at, beside whenever trust changes.
+	// Every is how often the CRDs are checked, besides whenever the trust bundle changes.
 	Every time.Duration
-	// Elected, if set, is closed when this process leads: it then takes the conversion over from another that serves,
-	// once, so that two that both believe to lead do not take turns.
+	// Elected, if set, is closed when this process becomes the leader: it then takes the conversion over from another
+	// webhook that serves, once, so that two processes that both consider themselves the leader do not take turns.
 	Elected <-chan struct{}
 	Log     logr.Logger
 }
 
-// Keep lets the CRDs' conversion follow the webhook, and whom the API server trusts follow its certificate, until the
-// context ends. It writes only what has changed.
-func (w *Webhook) Keep(ctx context.Context, cfg *rest.Config, opts KeepOptions) error {
-	wanted, err := choose(opts.CRDs, opts.Names)
+// ReconcileConversion keeps the conversion of the CRDs pointed to the webhook, and their CA bundle up to date, until the
+// context ends. It writes only changes.
+func (w *Webhook) ReconcileConversion(ctx context.Context, cfg *rest.Config, opts ReconcileConversionOptions) error {
+	wanted, err := selectCRDs(opts.CRDs, opts.Names)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (w *Webhook) Keep(ctx context.Context, cfg *rest.Config, opts KeepOptions) 
 	for {
 		failed := false
 		for _, want := range wanted {
-			err := in.follow(ctx, want, take, opts.Log)
+			err := in.reconcileConversion(ctx, want, take, opts.Log)
 			failed = failed || err != nil
 			if ctx.Err() != nil {
 				return nil
@@ -59,10 +59,10 @@ func (w *Webhook) Keep(ctx context.Context, cfg *rest.Config, opts KeepOptions) 
 			switch text := fmt.Sprint(err); {
 			case err == nil:
 				delete(told, want.Name)
-			case changedMeanwhile(errors.Unwrap(err)):
+			case isOutdated(errors.Unwrap(err)):
 			case told[want.Name] != text:
 				told[want.Name] = text
-				opts.Log.Error(err, "the conversion of a custom resource definition was not looked after, will be tried again")
+				opts.Log.Error(err, "could not update the conversion of a custom resource definition, will be tried again")
 			}
 		}
 		take = take && failed
@@ -77,8 +77,8 @@ func (w *Webhook) Keep(ctx context.Context, cfg *rest.Config, opts KeepOptions) 
 	}
 }
 
-// follow looks at the conversion of one CRD once.
-func (in *installer) follow(ctx context.Context, want *apiextensionsv1.CustomResourceDefinition, take bool, log logr.Logger) error {
+// reconcileConversion checks the conversion of one CRD once.
+func (in *installer) reconcileConversion(ctx context.Context, want *apiextensionsv1.CustomResourceDefinition, take bool, log logr.Logger) error {
 	live, err := in.crds.Get(ctx, want.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -86,14 +86,14 @@ func (in *installer) follow(ctx context.Context, want *apiextensionsv1.CustomRes
 	if err != nil {
 		return fmt.Errorf("get CRD %s: %w", want.Name, err)
 	}
-	if live.DeletionTimestamp != nil || !converts(live, want) {
+	if live.DeletionTimestamp != nil || !convertsAllVersions(live, want) {
 		return nil
 	}
 	conversion := in.conversion(ctx, live, want, take)
 	if conversion == nil || equality.Semantic.DeepEqual(live.Spec.Conversion, conversion) {
 		return nil
 	}
-	_, err = in.merge(ctx, live, conversionOwner, map[string]any{"spec": map[string]any{"conversion": converted(conversion)}})
+	_, err = in.merge(ctx, live, conversionOwner, map[string]any{"spec": map[string]any{"conversion": webhookConversion(conversion)}})
 	if err != nil {
 		return fmt.Errorf("change the conversion of CRD %s: %w", want.Name, err)
 	}
@@ -101,9 +101,9 @@ func (in *installer) follow(ctx context.Context, want *apiextensionsv1.CustomRes
 	return nil
 }
 
-// converts tells whether our webhook converts between all that a CRD serves. A newer Fairlead's CRD may have a version
-// that it does not know.
-func converts(live, want *apiextensionsv1.CustomResourceDefinition) bool {
+// convertsAllVersions tells whether our webhook converts between all versions that a CRD serves. The CRD of a newer Fairlead
+// may have one that it does not know.
+func convertsAllVersions(live, want *apiextensionsv1.CustomResourceDefinition) bool {
 	if version, ours := schemaVersion(live); !ours || version == 0 {
 		return false
 	}
@@ -112,8 +112,8 @@ func converts(live, want *apiextensionsv1.CustomResourceDefinition) bool {
 	})
 }
 
-// ConvertedAt is the URL at which a CRD's objects are converted by now, or nothing if they are not, or behind a Service.
-func ConvertedAt(ctx context.Context, cfg *rest.Config, name string) (string, error) {
+// ConversionURL is the URL of a CRD's conversion webhook, empty if it has none, or one behind a Service.
+func ConversionURL(ctx context.Context, cfg *rest.Config, name string) (string, error) {
 	in, err := newInstaller(cfg, Options{})
 	if err != nil {
 		return "", err

@@ -24,9 +24,9 @@ type MigrateOptions struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Rate is how many objects are rewritten in a second at most.
 	Rate float32
-	// Progress, if set, hears of it after every page, and at the end.
+	// Progress, if set, is called after every page, and at the end.
 	Progress func(Migration)
-	// Refused, if set, hears of every object that could not be rewritten, and why.
+	// Refused, if set, is called for every object that could not be rewritten.
 	Refused func(object string, err error)
 	// PageSize is how many objects are listed at a time. The default is 500.
 	PageSize int64
@@ -38,31 +38,31 @@ const (
 	defaultRate     = 50
 )
 
-// Migration is how far the stored objects of one CRD are.
+// Migration is the progress of the stored objects of one CRD.
 type Migration struct {
 	Name string
-	// To is the version that they are stored in.
+	// To is the storage version.
 	To string
-	// From are the others that they may have been stored in; none means that there was nothing to do.
+	// From are the other versions in which objects may be stored; empty means that there was nothing to do.
 	From []string
-	// Rewritten objects, those that could not be, and those that are yet to come as far as is known.
+	// Rewritten and Failed objects, and those that remain as far as known.
 	Rewritten, Failed int
 	Remaining         int64
-	// Done is when none is left behind.
+	// Done holds when no object is stored in another version.
 	Done bool
 }
 
-// ErrLeftBehind is objects that could not be rewritten. They are as good as before, and the next migration tries again.
-var ErrLeftBehind = errors.New("objects are still stored in an older version")
+// ErrNotMigrated means that some objects could not be rewritten. They stay readable, and the next migration retries them.
+var ErrNotMigrated = errors.New("objects are still stored in an older version")
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,resourceNames=istiorevisiontags.sailoperator.io;materializes.materialize.cloud,verbs=patch
 // +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=list;patch
 
-// Migrate has every object stored in the version that its CRD stores now, without changing it, and then lets the CRD
-// forget the older versions. It starts from the beginning each time: an object that is stored right already costs a
-// request and no write.
+// Migrate has every object stored in the storage version of its CRD, without changing it, and then removes the older
+// versions from status.storedVersions. It starts from the beginning each time: an object that is stored correctly already
+// costs a request and no write.
 func Migrate(ctx context.Context, cfg *rest.Config, opts MigrateOptions) ([]Migration, error) {
-	crds, err := choose(opts.CRDs, opts.Names)
+	crds, err := selectCRDs(opts.CRDs, opts.Names)
 	if err != nil {
 		return nil, err
 	}
@@ -118,15 +118,15 @@ type migrator struct {
 	pace    flowcontrol.RateLimiter
 }
 
-// migrate goes through all objects of a CRD. A CRD that has changed meanwhile may have had another storage version in
-// between, and then they are gone through again.
+// migrate rewrites all objects of a CRD. A CRD that has changed meanwhile may have had another storage version in between,
+// so its objects are rewritten again.
 func (m *migrator) migrate(ctx context.Context, name string) (Migration, error) {
 	for {
 		crd, err := m.crds.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return Migration{Name: name}, err
 		}
-		progress := Migration{Name: name, To: storageVersion(crd), From: leftBehind(crd)}
+		progress := Migration{Name: name, To: storageVersion(crd), From: oldStoredVersions(crd)}
 		if ok, why := established(crd); !ok {
 			return progress, errors.New(why)
 		}
@@ -139,8 +139,8 @@ func (m *migrator) migrate(ctx context.Context, name string) (Migration, error) 
 			return progress, err
 		}
 		if progress.Failed > 0 {
-			return progress, fmt.Errorf("%w: %d of %d: see what was refused and why, and try again",
-				ErrLeftBehind, progress.Failed, progress.Failed+progress.Rewritten)
+			return progress, fmt.Errorf("%w: %d of %d: see the errors above, and try again",
+				ErrNotMigrated, progress.Failed, progress.Failed+progress.Rewritten)
 		}
 		finished, err := m.finish(ctx, crd)
 		if err != nil {
@@ -151,12 +151,12 @@ func (m *migrator) migrate(ctx context.Context, name string) (Migration, error) 
 			m.opts.Progress(progress)
 			return progress, nil
 		}
-		m.opts.Log.Info("the custom resource definition has changed, its objects are gone through again", "name", name)
+		m.opts.Log.Info("the custom resource definition has changed, migrating its objects again", "name", name)
 	}
 }
 
-// leftBehind are the versions, other than the one that is stored now, in which objects may be stored.
-func leftBehind(crd *apiextensionsv1.CustomResourceDefinition) []string {
+// oldStoredVersions are the versions, other than the storage version, in which objects may be stored.
+func oldStoredVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	storage := storageVersion(crd)
 	var others []string
 	for _, version := range crd.Status.StoredVersions {
@@ -167,30 +167,29 @@ func leftBehind(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return others
 }
 
-// finish lets the CRD forget the older versions, unless it is another one by now than when the objects were gone
-// through. The write holds only for the CRD that was looked at.
+// finish removes the older versions from status.storedVersions, unless the CRD has changed since its objects were rewritten.
 func (m *migrator) finish(ctx context.Context, began *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	for {
 		now, err := m.crds.Get(ctx, began.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
-		if !mayForget(began, now) {
+		if !isSameCRD(began, now) {
 			return false, nil
 		}
-		_, err = m.crds.Patch(ctx, began.Name, mergePatch, forget(now), metav1.PatchOptions{FieldManager: FieldOwner}, "status")
+		_, err = m.crds.Patch(ctx, began.Name, mergePatch, storedVersionsPatch(now), metav1.PatchOptions{FieldManager: FieldOwner}, "status")
 		switch {
 		case err == nil:
 			return true, nil
 		case !apierrors.IsConflict(err):
-			return false, fmt.Errorf("drop %v from status.storedVersions: %w", leftBehind(now), err)
+			return false, fmt.Errorf("drop %v from status.storedVersions: %w", oldStoredVersions(now), err)
 		}
 	}
 }
 
-// mayForget tells whether what was gone through is all there can be. Every change of a CRD's spec counts, because one
-// that was taken back cannot be told from none.
-func mayForget(began, now *apiextensionsv1.CustomResourceDefinition) bool {
+// isSameCRD tells whether a CRD is unchanged since its objects were rewritten. Every change of its spec counts, because one
+// that was reverted cannot be told from none.
+func isSameCRD(began, now *apiextensionsv1.CustomResourceDefinition) bool {
 	return began.UID == now.UID && began.Generation == now.Generation &&
 		slices.Equal(began.Status.StoredVersions, now.Status.StoredVersions)
 }

@@ -8,11 +8,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// shape is a CRD as it is wanted where live is (nil if there is none), given how its objects are converted (nil if that
-// is not known). Objects are then safe: without a webhook, the API server would take an object of one version for one of
-// another, and lose what only one of them has. So without one, only the version is served that is stored, and what is
-// stored in another version holds up the change; the second result says so.
-func shape(live, want *apiextensionsv1.CustomResourceDefinition, conversion *apiextensionsv1.CustomResourceConversion) (*apiextensionsv1.CustomResourceDefinition, string) {
+// desiredCRD is a CRD as it should be in the cluster, given the live one (nil if there is none) and the conversion of its
+// objects (nil if unknown). Without a webhook the API server would take an object of one version for one of another, and
+// lose fields. So without one, only the stored version is served, and objects that are stored in another version block the
+// change; the second result says so.
+func desiredCRD(live, want *apiextensionsv1.CustomResourceDefinition, conversion *apiextensionsv1.CustomResourceConversion) (*apiextensionsv1.CustomResourceDefinition, string) {
 	if !needsWebhook(want) {
 		return want, ""
 	}
@@ -34,8 +34,8 @@ func shape(live, want *apiextensionsv1.CustomResourceDefinition, conversion *api
 	return shaped, ""
 }
 
-// held is what becomes of a decision that cannot be carried out for want of a webhook.
-func held(outcome Outcome, message, hold string) (Outcome, string) {
+// withoutWebhook is the outcome of a decision that is blocked because there is no webhook.
+func withoutWebhook(outcome Outcome, message, hold string) (Outcome, string) {
 	switch outcome {
 	case TakenOver:
 		return outcome, message + "; the operator brings its new schema, because " + hold
