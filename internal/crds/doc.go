@@ -12,18 +12,18 @@
 // away from objects that already use them.
 //
 // The annotation is also the mark of ownership. A CRD without it was installed by
-// someone else and is left untouched, unless the caller asks to take it over. A
+// another owner and is left untouched, unless the caller asks to take it over. A
 // CRD that bears it belongs to Fairlead: edits made to it by hand are undone at
 // the next install, except spec.conversion, which the manifests do not state and
 // which is set where the webhook and its certificate are known.
 //
-// A CRD whose versions differ is never without somebody who converts between
-// them. It gets its versions and its webhook in one write; where no webhook is
-// known, only the version is served that is stored, and a CRD with objects of
-// another version is left as it is.
+// A CRD whose versions differ always has a webhook that converts between them. It
+// gets its versions and its webhook in one write; where no webhook is known, only
+// the stored version is served, and a CRD with objects of another version is left
+// as it is.
 //
-// Objects that are stored in an older version stay readable for ever, but keep
-// that version from being given up. Migrate rewrites them, unchanged.
+// Objects that are stored in an older version stay readable, but that version
+// cannot be removed while there are any. Migrate rewrites them, unchanged.
 package crds
 
 //go:generate go test -run ^TestSchemaLock$ . -update

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// NotOwnedError is a CRD that was installed by someone else and left untouched.
+// NotOwnedError is a CRD that was installed by another owner and left untouched.
 type NotOwnedError struct {
 	CRD string
 	// Ownership says whose it is.

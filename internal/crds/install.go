@@ -21,7 +21,7 @@ type Options struct {
 	Names []string
 	// CRDs, if set, are installed instead of Fairlead's own.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// TakeOver adopts CRDs that someone else has installed.
+	// TakeOver adopts CRDs that another owner has installed.
 	TakeOver bool
 	// Webhook converts the objects of CRDs whose versions differ; nil is none
 	// that is known, and leaves conversion as it is.

@@ -182,7 +182,7 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 }
 
 // timeoutAssessment says that a rollout timed out, what becomes of the generations, and what it last waited for.
-func timeoutAssessment(o Observed, besides ...string) assessment {
+func timeoutAssessment(o Observed, notes ...string) assessment {
 	m := o.Materialize
 	parts := []string{fmt.Sprintf("generation %d was not ready to promote within %s of %s, and is removed",
 		o.next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339))}
@@ -190,7 +190,7 @@ func timeoutAssessment(o Observed, besides ...string) assessment {
 		parts = append(parts, o.describeActive())
 	}
 	parts = append(parts, "to try again, change the spec or set spec.forceRollout to a new UUID")
-	parts = append(parts, besides...)
+	parts = append(parts, notes...)
 	message := strings.Join(parts, "; ")
 	if waited := o.lastProgress(); waited != "" {
 		message += lastState + waited
