@@ -48,12 +48,12 @@ func accountOfMesh(ctx context.Context, reader client.Reader, key client.ObjectK
 }
 
 func tellOfMesh(mesh *kumav1alpha1.Mesh) account {
-	standing := consumers.StandingOf(mesh)
+	standing := consumers.ReadProgress(mesh)
 	told := account{
 		Plan: standing.Plan, Batching: standing.Batching, Conditions: mesh.Status.Conditions,
 		Generation: mesh.Generation, ObservedGeneration: mesh.Status.ObservedGeneration,
 		Switching: &meshStatus{
-			Mode: mesh.Mode(), InForce: mesh.ModeInForce(), Asked: standing.Asked, followed: standing.Followed,
+			Mode: mesh.Mode(), InForce: mesh.ModeInForce(), Asked: standing.Requested, followed: standing.Observed,
 			Consumers: []kumav1alpha1.MigratedConsumer{},
 		},
 	}
@@ -62,11 +62,11 @@ func tellOfMesh(mesh *kumav1alpha1.Mesh) account {
 		s.Revert, s.Switched, s.Total = record.Revert, record.Switched, record.Total
 		s.Consumers = append(s.Consumers, record.Consumers...)
 	}
-	if !standing.Followed {
+	if !standing.Observed {
 		// An intent is an annotation, of which no generation tells.
 		told.Generation = told.ObservedGeneration + 1
 	}
-	told.Switching.Advice = adviceOnMesh(mesh, standing.Asked)
+	told.Switching.Advice = adviceOnMesh(mesh, standing.Requested)
 	return told
 }
 

@@ -40,7 +40,7 @@ func (c *cluster) abortMesh(ctx context.Context, streams Streams, r resource, su
 	if record := mesh.Status.Migration; record != nil {
 		intent.BatchSize = max(record.BatchSize, 1)
 	}
-	return c.migrate(ctx, streams, r, switchOver{intent, desired.Where{}, sure, false})
+	return c.migrate(ctx, streams, r, switchOver{intent, desired.ZoneInfo{}, sure, false})
 }
 
 func (c *cluster) mesh(ctx context.Context, r resource) (*kumav1alpha1.Mesh, error) {

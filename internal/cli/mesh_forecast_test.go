@@ -51,7 +51,7 @@ func meshObjects(t *testing.T, name string) []client.Object {
 }
 
 // meshWorld is that of a file, in a mode.
-func meshWorld(t *testing.T, name string, mode model.Mode) *forecast.World {
+func meshWorld(t *testing.T, name string, mode model.Mode) *forecast.MeshState {
 	t.Helper()
 	objects := meshObjects(t, name)
 	if name == "kubernetes" && mode != model.Disabled {
@@ -67,7 +67,7 @@ func meshWorld(t *testing.T, name string, mode model.Mode) *forecast.World {
 		}
 	}
 	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.Mode(mode)}
-	world := forecast.NewWorld(mesh, tags, desired.Where{})
+	world := forecast.NewMeshState(mesh, tags, desired.ZoneInfo{})
 	for _, o := range objects {
 		world.Add(o)
 	}
@@ -79,19 +79,19 @@ func TestPlanOfMesh(t *testing.T) {
 	cases := map[string]struct {
 		world string
 		from  model.Mode
-		q     forecast.Question
+		q     forecast.Scenario
 		code  int
 	}{
-		"disabled":             {kubernetes, model.Disabled, forecast.Question{Mode: model.Disabled}, exitOK},
-		"everywhere":           {kubernetes, model.Disabled, forecast.Question{Mode: model.Everywhere}, exitUnfinished},
-		"reachable":            {kubernetes, model.Disabled, forecast.Question{Mode: model.ReachableBackendRefs}, exitUnfinished},
-		"reachable one":        {kubernetes, model.Disabled, forecast.Question{Mode: model.ReachableBackendRefs, Consumers: []string{"shop/Deployment/cart"}}, exitUnfinished},
-		"reachable switched":   {kubernetes, model.ReachableBackendRefs, forecast.Question{Mode: model.ReachableBackendRefs, Everybody: true}, exitUnfinished},
-		"exclusive":            {kubernetes, model.Disabled, forecast.Question{Mode: model.Exclusive}, exitUnfinished},
-		"back":                 {kubernetes, model.Everywhere, forecast.Question{Mode: model.Disabled}, exitUnfinished},
-		"everywhere already":   {kubernetes, model.Everywhere, forecast.Question{Mode: model.Everywhere}, exitOK},
-		"universal everywhere": {universal, model.Disabled, forecast.Question{Mode: model.Everywhere}, exitUnfinished},
-		"universal exclusive":  {universal, model.Disabled, forecast.Question{Mode: model.Exclusive}, exitUnfinished},
+		"disabled":             {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Disabled}, exitOK},
+		"everywhere":           {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Everywhere}, exitUnfinished},
+		"reachable":            {kubernetes, model.Disabled, forecast.Scenario{Mode: model.ReachableBackendRefs}, exitUnfinished},
+		"reachable one":        {kubernetes, model.Disabled, forecast.Scenario{Mode: model.ReachableBackendRefs, Consumers: []string{"shop/Deployment/cart"}}, exitUnfinished},
+		"reachable switched":   {kubernetes, model.ReachableBackendRefs, forecast.Scenario{Mode: model.ReachableBackendRefs, AllConsumers: true}, exitUnfinished},
+		"exclusive":            {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Exclusive}, exitUnfinished},
+		"back":                 {kubernetes, model.Everywhere, forecast.Scenario{Mode: model.Disabled}, exitUnfinished},
+		"everywhere already":   {kubernetes, model.Everywhere, forecast.Scenario{Mode: model.Everywhere}, exitOK},
+		"universal everywhere": {universal, model.Disabled, forecast.Scenario{Mode: model.Everywhere}, exitUnfinished},
+		"universal exclusive":  {universal, model.Disabled, forecast.Scenario{Mode: model.Exclusive}, exitUnfinished},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestPlanOfMesh(t *testing.T) {
 }
 
 func TestPlanOfMeshForPrograms(t *testing.T) {
-	f, err := forecast.Compare(meshWorld(t, "kubernetes", model.Disabled), forecast.Question{Mode: model.Everywhere})
+	f, err := forecast.Compare(meshWorld(t, "kubernetes", model.Disabled), forecast.Scenario{Mode: model.Everywhere})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // place is where the operator works, as far as it was told.
 type place struct {
-	desired.Where
+	desired.ZoneInfo
 }
 
 func (p *place) addFlags(flags *pflag.FlagSet) {
@@ -24,7 +24,7 @@ func (p *place) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.SystemNamespace, "mesh-namespace", "", "namespace in which the operator keeps what is of the whole mesh (default: kuma-system)")
 }
 
-func (p *place) given() bool { return p.Where != desired.Where{} }
+func (p *place) given() bool { return p.ZoneInfo != desired.ZoneInfo{} }
 
 func (p *place) validate() error {
 	switch p.Environment {
@@ -78,7 +78,7 @@ func (c *cluster) planMesh(ctx context.Context, r resource, m meshQuestion) (acc
 	if err != nil {
 		return account{}, err
 	}
-	q := forecast.Question{Mode: modes[strings.ToLower(m.mode)], Consumers: m.consumers, Everybody: m.switched}
+	q := forecast.Scenario{Mode: modes[strings.ToLower(m.mode)], Consumers: m.consumers, AllConsumers: m.switched}
 	if q.Mode == "" {
 		q.Mode = model.Mode(world.Mesh.Mode())
 	}
@@ -92,6 +92,6 @@ func (c *cluster) planMesh(ctx context.Context, r resource, m meshQuestion) (acc
 	return account{Plan: f.Plan(), Mesh: &f}, nil
 }
 
-func (c *cluster) meshWorld(ctx context.Context, mesh string, p place) (*forecast.World, error) {
-	return forecast.Load(ctx, c.client, mesh, p.Where)
+func (c *cluster) meshWorld(ctx context.Context, mesh string, p place) (*forecast.MeshState, error) {
+	return forecast.Load(ctx, c.client, mesh, p.ZoneInfo)
 }

@@ -159,7 +159,7 @@ func TestPrintMigration(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			foreseen := consumers.Foresee(c.mesh, c.intent, all, now)
+			foreseen := consumers.PlanBatches(c.mesh, c.intent, all, now)
 			if done := nothingToMigrate(c.intent, c.mesh, foreseen); done != "" {
 				out.WriteString(done + "\n")
 			} else {

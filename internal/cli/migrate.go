@@ -24,7 +24,7 @@ func newMigrateCommand(c *connection, streams Streams) *cobra.Command {
 	var sure confirmation
 	var dryRun bool
 	intent := consumers.Intent{ID: string(uuid.NewUUID())}
-	where := desired.Where{Environment: desired.Kubernetes}
+	where := desired.ZoneInfo{Environment: desired.Kubernetes}
 	cmd := &cobra.Command{
 		Use:   "migrate TYPE NAME",
 		Short: "Switch the consumers of a Mesh over to MeshServices, batch by batch, or back",
@@ -78,7 +78,7 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 // switchOver is what the command was asked to do.
 type switchOver struct {
 	intent consumers.Intent
-	where  desired.Where
+	where  desired.ZoneInfo
 	sure   *confirmation
 	dryRun bool
 }
@@ -89,7 +89,7 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 	if err != nil {
 		return err
 	}
-	if hold := consumers.Hindrance(mesh, m.intent); hold != nil {
+	if hold := consumers.ModeHold(mesh, m.intent); hold != nil {
 		return errors.New(hold.Message)
 	}
 	all, err := c.consumersOf(ctx, mesh.Name, m.where)
@@ -99,7 +99,7 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 	if err := known(m.intent, mesh, all); err != nil {
 		return err
 	}
-	foreseen := consumers.Foresee(mesh, m.intent, all, time.Now())
+	foreseen := consumers.PlanBatches(mesh, m.intent, all, time.Now())
 	if done := nothingToMigrate(m.intent, mesh, foreseen); done != "" {
 		fmt.Fprintf(streams.Out, "%s: %s\n", r, done)
 		return nil
@@ -133,7 +133,7 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 }
 
 // consumersOf are those that have a Dataplane in a mesh.
-func (c *cluster) consumersOf(ctx context.Context, mesh string, where desired.Where) ([]string, error) {
+func (c *cluster) consumersOf(ctx context.Context, mesh string, where desired.ZoneInfo) ([]string, error) {
 	var list kumav1alpha1.DataplaneList
 	if err := c.client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list Dataplanes: %w", err)

@@ -38,7 +38,7 @@ func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 // Setup adds the passage to the manager. Where there is no Mesh it watches nothing else: pods and Services of a whole cluster
 // are a price to pay for those who have one.
 func Setup(mgr ctrl.Manager, options Options) error {
-	for _, name := range desired.Obsolete(os.Environ()) {
+	for _, name := range desired.ObsoleteVariables(os.Environ()) {
 		mgr.GetLogger().Info("an option of the experimental past does nothing any more: set meshServices on the Mesh", "variable", name)
 	}
 	return mgr.Add(&passage{outer: mgr, options: options})
@@ -52,7 +52,7 @@ type passage struct {
 
 // Start runs the passage until the context ends; only the operator that leads gets here.
 func (p *passage) Start(ctx context.Context) error {
-	if err := p.firstMesh(ctx); err != nil || ctx.Err() != nil {
+	if err := p.waitForMesh(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	inner, err := p.manager()
@@ -65,9 +65,9 @@ func (p *passage) Start(ctx context.Context) error {
 	return inner.Start(ctx)
 }
 
-// firstMesh waits for one. What was made for a Mesh that has gone while no operator ran is cause to start as well: it has to go.
-func (p *passage) firstMesh(ctx context.Context) error {
-	left, err := p.leftovers(ctx)
+// waitForMesh waits for one. What was made for a Mesh that has gone while no operator ran is cause to start as well: it has to go.
+func (p *passage) waitForMesh(ctx context.Context) error {
+	left, err := p.hasGenerated(ctx)
 	if err != nil || left {
 		return err
 	}
@@ -93,7 +93,7 @@ func (p *passage) firstMesh(ctx context.Context) error {
 	return nil
 }
 
-func (p *passage) leftovers(ctx context.Context) (bool, error) {
+func (p *passage) hasGenerated(ctx context.Context) (bool, error) {
 	for _, kind := range []string{kumav1alpha1.DataplaneKind, kumav1alpha1.MeshServiceKind} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kumav1alpha1.GroupVersion.WithKind(kind + "List"))
@@ -133,27 +133,27 @@ func (p *passage) manager() (ctrl.Manager, error) {
 }
 
 func (p *passage) setup(mgr ctrl.Manager) error {
-	where := p.options.where()
+	where := p.options.zoneInfo()
 	engine := snapshot.New(snapshot.Options{Zone: where.Zone, Environment: where.Environment, SystemNamespace: where.SystemNamespace})
 	store := server.NewStore()
-	if err := generate.Setup(mgr, generate.Options{Where: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
+	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
 		return fmt.Errorf("keep MeshServices: %w", err)
 	}
 	fed := publish.New(mgr.GetCache(), engine, store, where, mgr.GetLogger())
 	if err := mgr.Add(fed); err != nil {
 		return fmt.Errorf("feed proxies: %w", err)
 	}
-	if p.options.Serving.on() {
+	if p.options.Serving.enabled() {
 		if err := mgr.Add(&proxyServer{options: p.options.Serving, where: where, store: store, manager: mgr}); err != nil {
 			return fmt.Errorf("serve proxies: %w", err)
 		}
 	}
-	reporter := &servedReporter{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: fed.Serves, made: fed.Problems}
+	reporter := &servedReconciler{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: fed.IsServed, problems: fed.Problems}
 	if err := reporter.setup(mgr); err != nil {
 		return fmt.Errorf("report on meshes: %w", err)
 	}
 	return consumers.Setup(mgr, consumers.Options{
-		Serving: p.options.Serving.on(), Connections: store, Proxies: engine, Sent: fed.Sent, Changes: store.OnChange,
+		Serving: p.options.Serving.enabled(), Connections: store, Proxies: engine, Sent: fed.SwitchedConsumers, Changes: store.OnChange,
 		Timeout: p.options.SwitchTimeout,
 	})
 }

@@ -63,7 +63,7 @@ func (o Options) Validate() error {
 		times = errors.New("--mesh-service-grace cannot be negative, and --mesh-switch-timeout must be positive")
 	}
 	var identity error
-	if o.Environment == desired.Universal && o.Serving.on() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
+	if o.Environment == desired.Universal && o.Serving.enabled() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
 		identity = errors.New("--mesh-environment universal needs --mesh-client-ca-file: its proxies have no service account whose token could tell who they are")
 	}
 	return errors.Join(environment, times, identity, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.Namespace),
@@ -78,6 +78,6 @@ func validateLabel(flag, value string) error {
 	return nil
 }
 
-func (o Options) where() desired.Where {
-	return desired.Where{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.Namespace}
+func (o Options) zoneInfo() desired.ZoneInfo {
+	return desired.ZoneInfo{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.Namespace}
 }

@@ -36,10 +36,10 @@ func (o *ServingOptions) addFlags(flags *pflag.FlagSet) {
 		"NAMESPACE/NAME of the operator's own pod, which is labelled "+LabelServing+" while it serves proxies")
 }
 
-func (o ServingOptions) on() bool { return o.BindAddress != "" }
+func (o ServingOptions) enabled() bool { return o.BindAddress != "" }
 
 func (o ServingOptions) validate() error {
-	if !o.on() {
+	if !o.enabled() {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(o.BindAddress)

@@ -58,13 +58,13 @@ const defaultTimeout = time.Minute
 // How long to wait: for several news of proxies at once, for consumers that come and go, for what was written to be sent or
 // to be in the cache, and until a mesh is looked at without news.
 const (
-	gatherAnswers   = 50 * time.Millisecond
-	gatherConsumers = time.Second
-	sendPause       = 100 * time.Millisecond
-	conflictPause   = 100 * time.Millisecond
-	lookAtLeast     = time.Minute
+	ackDebounce          = 50 * time.Millisecond
+	consumerDebounce     = time.Second
+	publishRequeueDelay  = 100 * time.Millisecond
+	conflictRequeueDelay = 100 * time.Millisecond
+	resyncInterval       = time.Minute
 	// An answer may come in the moment between looking at a proxy and waiting for it.
-	lookWhileWaiting = 5 * time.Second
+	ackResyncInterval = 5 * time.Second
 )
 
 // Setup adds the controller to the manager. Only the leader switches.
@@ -80,14 +80,14 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return log
 		}).
 		For(&kumav1alpha1.Mesh{}).
-		Watches(&kumav1alpha1.Dataplane{}, comings()).
-		WatchesRawSource(source.Func(r.answers.listen)).
+		Watches(&kumav1alpha1.Dataplane{}, enqueueMembershipChanges()).
+		WatchesRawSource(source.Func(r.acks.setQueue)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the switching of consumers: %w", err)
 	}
 	if o.Serving && o.Changes != nil {
-		o.Changes(r.answers.heard)
+		o.Changes(r.acks.connectionChanged)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ type reconciler struct {
 	client   client.Client
 	recorder events.EventRecorder
 	options  Options
-	answers  *answers
+	acks     *ackWatcher
 	// started is when this process began to look.
 	started func() time.Time
 }
@@ -108,7 +108,7 @@ func newReconciler(c client.Client, recorder events.EventRecorder, o Options) *r
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &reconciler{client: c, recorder: recorder, options: o, answers: newAnswers(), started: sync.OnceValue(o.Now)}
+	return &reconciler{client: c, recorder: recorder, options: o, acks: newAckWatcher(), started: sync.OnceValue(o.Now)}
 }
 
 // Reconcile observes, decides, writes and tells about one mesh.
@@ -116,33 +116,33 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	started := r.started()
 	mesh := &kumav1alpha1.Mesh{}
 	if err := r.client.Get(ctx, request.NamespacedName, mesh); err != nil {
-		r.answers.watch(request.Name, nil)
-		unmeasure(request.Name)
+		r.acks.watch(request.Name, nil)
+		deleteMetrics(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if _, asked := mesh.Annotations[kumav1alpha1.AnnotationMigrate]; !asked && mesh.Status.Migration == nil || !mesh.DeletionTimestamp.IsZero() {
-		r.answers.watch(mesh.Name, nil)
-		unmeasure(mesh.Name)
+		r.acks.watch(mesh.Name, nil)
+		deleteMetrics(mesh.Name)
 		return ctrl.Result{}, nil
 	}
 	o, ok := r.observe(mesh)
 	if !ok {
 		// Whoever has not been heard of yet must not be taken for not being there.
-		return ctrl.Result{RequeueAfter: sendPause}, nil
+		return ctrl.Result{RequeueAfter: publishRequeueDelay}, nil
 	}
 	o.Started = started
 	now := r.options.Now()
 	d := Decide(o, now)
 	// Who is waited for is known before they can answer.
-	r.answers.watch(mesh.Name, d.Watched)
-	if err := r.write(ctx, mesh, d, now); apierrors.IsConflict(err) {
+	r.acks.watch(mesh.Name, d.Watched)
+	if err := r.apply(ctx, mesh, d, now); apierrors.IsConflict(err) {
 		// Somebody was faster, or it was us, and the cache has not heard of it.
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
+		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	} else if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	measure(mesh.Name, d.Record)
-	return ctrl.Result{RequeueAfter: after(d, now)}, nil
+	setMetrics(mesh.Name, d.Record)
+	return ctrl.Result{RequeueAfter: requeueAfter(d, now)}, nil
 }
 
 func (r *reconciler) observe(mesh *kumav1alpha1.Mesh) (o Observed, ok bool) {
@@ -157,8 +157,8 @@ func (r *reconciler) observe(mesh *kumav1alpha1.Mesh) (o Observed, ok bool) {
 	return o, true
 }
 
-// write changes the record and the condition, and nothing else of the status, if they are still what was decided from.
-func (r *reconciler) write(ctx context.Context, mesh *kumav1alpha1.Mesh, d Decision, now time.Time) error {
+// apply changes the record and the condition, and nothing else of the status, if they are still what was decided from.
+func (r *reconciler) apply(ctx context.Context, mesh *kumav1alpha1.Mesh, d Decision, now time.Time) error {
 	before := mesh.DeepCopy()
 	mesh.Status.Migration = d.Record
 	if d.Condition != nil {
@@ -172,7 +172,7 @@ func (r *reconciler) write(ctx context.Context, mesh *kumav1alpha1.Mesh, d Decis
 	if err := r.client.Status().Patch(ctx, mesh, patch, client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("write how far the consumers of Mesh %s are: %w", mesh.Name, err)
 	}
-	for _, n := range d.News {
+	for _, n := range d.Events {
 		kind := corev1.EventTypeNormal
 		if n.Warning {
 			kind = corev1.EventTypeWarning
@@ -182,14 +182,14 @@ func (r *reconciler) write(ctx context.Context, mesh *kumav1alpha1.Mesh, d Decis
 	return nil
 }
 
-// after is how long nothing happens without news.
-func after(d Decision, now time.Time) time.Duration {
-	wait := lookAtLeast
+// requeueAfter is how long nothing happens without news.
+func requeueAfter(d Decision, now time.Time) time.Duration {
+	wait := resyncInterval
 	switch {
 	case d.Unsent:
-		wait = sendPause
+		wait = publishRequeueDelay
 	case len(d.Watched) > 0:
-		wait = lookWhileWaiting
+		wait = ackResyncInterval
 	}
 	if !d.LookAgain.IsZero() {
 		wait = min(wait, max(d.LookAgain.Sub(now), time.Millisecond))

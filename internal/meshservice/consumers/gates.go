@@ -11,24 +11,24 @@ import (
 
 // gates are why nothing starts, in the order in which a person would ask.
 var gates = []passage.Gate[*planner]{
-	withInvalidIntent,
-	onceWithdrawn,
-	whilePaused,
-	unlessServed,
-	inAnotherMode,
-	untilInForce,
-	untilGenerated,
-	untilThereAreMeshServices,
+	holdInvalidIntent,
+	holdWithdrawn,
+	holdPaused,
+	holdNotServed,
+	holdMode,
+	holdModeNotInForce,
+	holdNotGenerated,
+	holdNoMeshServices,
 }
 
-func withInvalidIntent(p *planner) *passage.Reason {
+func holdInvalidIntent(p *planner) *passage.Reason {
 	if p.invalid == nil {
 		return nil
 	}
 	return passage.Hold(kumav1alpha1.ReasonInvalidIntent, "%v", p.invalid)
 }
 
-func onceWithdrawn(p *planner) *passage.Reason {
+func holdWithdrawn(p *planner) *passage.Reason {
 	if p.intent != nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func onceWithdrawn(p *planner) *passage.Reason {
 		"go on with `fairlead migrate mesh %s`, or back with --revert", kumav1alpha1.AnnotationMigrate, p.Mesh.Name)
 }
 
-func whilePaused(p *planner) *passage.Reason {
+func holdPaused(p *planner) *passage.Reason {
 	if p.Mesh.Annotations[fairlead.AnnotationPaused] != "true" {
 		return nil
 	}
@@ -44,7 +44,7 @@ func whilePaused(p *planner) *passage.Reason {
 		fairlead.AnnotationPaused, p.Mesh.Name)
 }
 
-func unlessServed(p *planner) *passage.Reason {
+func holdNotServed(p *planner) *passage.Reason {
 	if p.Serving {
 		return nil
 	}
@@ -52,7 +52,7 @@ func unlessServed(p *planner) *passage.Reason {
 		"the operator gives proxies no configuration, so nobody could tell how they take it; start it with serving on")
 }
 
-func inAnotherMode(p *planner) *passage.Reason {
+func holdMode(p *planner) *passage.Reason {
 	return modeHold(p.Mesh, p.record.Revert)
 }
 
@@ -70,7 +70,7 @@ func modeHold(mesh *kumav1alpha1.Mesh, revert bool) *passage.Reason {
 		"and nobody has to be switched; set %s to switch them one by one", mesh.Name, mode, kumav1alpha1.ModeReachableBackendRefs)
 }
 
-func untilInForce(p *planner) *passage.Reason {
+func holdModeNotInForce(p *planner) *passage.Reason {
 	status, mode := p.Mesh.Status, p.Mesh.Mode()
 	if p.record.Revert || status.Mode == mode && status.ObservedGeneration >= p.Mesh.Generation {
 		return nil
@@ -78,7 +78,7 @@ func untilInForce(p *planner) *passage.Reason {
 	return passage.Hold(kumav1alpha1.ReasonModeNotInForce, "waiting for spec.meshServices: %s to be in force", mode)
 }
 
-func untilGenerated(p *planner) *passage.Reason {
+func holdNotGenerated(p *planner) *passage.Reason {
 	generated := meta.FindStatusCondition(p.Mesh.Status.Conditions, kumav1alpha1.ConditionGenerated)
 	switch {
 	case p.record.Revert:
@@ -91,7 +91,7 @@ func untilGenerated(p *planner) *passage.Reason {
 	return nil
 }
 
-func untilThereAreMeshServices(p *planner) *passage.Reason {
+func holdNoMeshServices(p *planner) *passage.Reason {
 	if count := p.Mesh.Status.MeshServices; p.record.Revert || count != nil && count.Total > 0 {
 		return nil
 	}

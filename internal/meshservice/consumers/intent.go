@@ -82,8 +82,8 @@ func (i Intent) Annotation() (string, error) {
 	return string(text), err
 }
 
-// means says whether an intent is about a consumer. None is about all: what has begun is seen through.
-func (i *Intent) means(consumer string) bool {
+// includes says whether an intent is about a consumer. None is about all: what has begun is seen through.
+func (i *Intent) includes(consumer string) bool {
 	if i == nil || len(i.Consumers) == 0 {
 		return true
 	}

@@ -14,8 +14,8 @@ var consumersByState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(consumersByState) }
 
-// measure what became of the consumers of a mesh.
-func measure(mesh string, record *kumav1alpha1.MeshMigration) {
+// setMetrics what became of the consumers of a mesh.
+func setMetrics(mesh string, record *kumav1alpha1.MeshMigration) {
 	counts := map[kumav1alpha1.ConsumerState]int{
 		kumav1alpha1.ConsumerWaiting: 0, kumav1alpha1.ConsumerSwitching: 0, kumav1alpha1.ConsumerSwitched: 0,
 		kumav1alpha1.ConsumerReverting: 0, kumav1alpha1.ConsumerReverted: 0, kumav1alpha1.ConsumerFailed: 0,
@@ -30,7 +30,7 @@ func measure(mesh string, record *kumav1alpha1.MeshMigration) {
 	}
 }
 
-// unmeasure forgets a mesh whose consumers nobody switches.
-func unmeasure(mesh string) {
+// deleteMetrics forgets a mesh whose consumers nobody switches.
+func deleteMetrics(mesh string) {
 	consumersByState.DeletePartialMatch(prometheus.Labels{"mesh": mesh})
 }

@@ -41,13 +41,13 @@ func TestMetrics(t *testing.T) {
 		}
 		return r
 	}
-	measure("metered", record("Waiting", "Waiting", "Switching"))
-	measure("metered", record("Switched", "Failed", "Switched"))
+	setMetrics("metered", record("Waiting", "Waiting", "Switching"))
+	setMetrics("metered", record("Switched", "Failed", "Switched"))
 	got, series := measured(t, "metered")
 	if diff := cmp.Diff(map[string]float64{"Switched": 2, "Failed": 1}, got); diff != "" || series != 6 {
 		t.Errorf("%d series: %s", series, diff)
 	}
-	unmeasure("metered")
+	deleteMetrics("metered")
 	if _, series := measured(t, "metered"); series != 0 {
 		t.Errorf("%d series are left of a mesh that is gone", series)
 	}

@@ -44,7 +44,7 @@ type Decision struct {
 	Record *kumav1alpha1.MeshMigration
 	// Condition is nil where nobody has asked for anything.
 	Condition *metav1.Condition
-	News      []News
+	Events    []Event
 	// Watched are the proxies whose connections matter now.
 	Watched map[model.ProxyID]bool
 	// LookAgain is when time alone changes the answer; zero if only events can.
@@ -77,25 +77,25 @@ func Decide(o Observed, now time.Time) Decision {
 	if p.revertsAtOnce() {
 		p.revertAll()
 	}
-	p.settle()
+	p.updateOutcomes()
 	plan := p.plan()
 	if len(plan.Steps) > 0 || !p.record.Revert {
 		plan.Hold = passage.FirstHold(p, gates...)
 	}
 	d := passage.Next(plan, batchingOf(p.record), now)
-	if rested := p.rested(); len(d.Start) > 0 && now.Before(rested) {
+	if rested := p.delayEnd(); len(d.Start) > 0 && now.Before(rested) {
 		d.Start, d.Outcome, d.LookAgain = nil, passage.Held, rested
 		d.Reason = passage.Hold(passage.CodeBatchDelay, "batch 1 follows at %s, %s after the last consumer was switched",
 			rested.UTC().Format(time.RFC3339), batchingOf(p.record).Delay)
 	}
-	if absent := p.reconnecting(d.Start); len(absent) > 0 {
+	if absent := p.disconnectedProxies(d.Start); len(absent) > 0 {
 		d.Start = nil
 		d.Reason = passage.Hold(codeReconnecting, "waiting for %s to connect again, until %s",
-			few(absent), p.settledIn().UTC().Format(time.RFC3339))
-		d.LookAgain = p.settledIn()
+			firstAndCount(absent), p.reconnectDeadline().UTC().Format(time.RFC3339))
+		d.LookAgain = p.reconnectDeadline()
 	}
 	if len(d.Start) > 0 {
-		p.open(d.Start)
+		p.startBatch(d.Start)
 		d = passage.Next(p.plan(), batchingOf(p.record), now)
 	}
 	return p.decision(d)
@@ -123,9 +123,9 @@ func newPlanner(o Observed, now time.Time) *planner {
 func (p *planner) update() {
 	retry := p.Mesh.Annotations[fairlead.AnnotationRetry]
 	if p.intent != nil && p.intent.ID != p.record.Intent {
-		follow(p.record, *p.intent, retry, p.now)
+		startIntent(p.record, *p.intent, retry, p.now)
 	}
-	again(p.record, p.intent, retry, p.now)
+	retryFailed(p.record, p.intent, retry, p.now)
 	if p.record.Revert || !p.Serving {
 		return
 	}
@@ -136,20 +136,20 @@ func (p *planner) update() {
 		for name := range p.consumers {
 			names = append(names, name)
 		}
-		join(p.record, p.intent, names, p.now)
+		addConsumers(p.record, p.intent, names, p.now)
 	}
 }
 
 // revertsAtOnce holds where no proxy is given a MeshService anyway.
 func (p *planner) revertsAtOnce() bool {
-	return p.record.Revert && p.intent != nil && p.Mesh.Mode() == kumav1alpha1.ModeDisabled && whilePaused(p) == nil
+	return p.record.Revert && p.intent != nil && p.Mesh.Mode() == kumav1alpha1.ModeDisabled && holdPaused(p) == nil
 }
 
 func (p *planner) revertAll() {
 	for i := range p.record.Consumers {
-		if c := &p.record.Consumers[i]; p.intent.means(c.Name) {
+		if c := &p.record.Consumers[i]; p.intent.includes(c.Name) {
 			c.Switched = false
-			enter(c, kumav1alpha1.ConsumerReverted, p.now)
+			setState(c, kumav1alpha1.ConsumerReverted, p.now)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func planOf(mesh *kumav1alpha1.Mesh, record *kumav1alpha1.MeshMigration, intent 
 	for i := range record.Consumers {
 		c := &record.Consumers[i]
 		step := stepOf(c, record.Revert)
-		if step.State != passage.Running && (!intent.means(c.Name) || record.Revert && c.State == kumav1alpha1.ConsumerSwitched) {
+		if step.State != passage.Running && (!intent.includes(c.Name) || record.Revert && c.State == kumav1alpha1.ConsumerSwitched) {
 			continue
 		}
 		plan.Steps = append(plan.Steps, step)
@@ -210,8 +210,8 @@ func batchingOf(record *kumav1alpha1.MeshMigration) passage.Batching {
 	}
 }
 
-// open starts a batch: what it is measured by is written down with it.
-func (p *planner) open(steps []passage.Step) {
+// startBatch starts a batch: what it is measured by is written down with it.
+func (p *planner) startBatch(steps []passage.Step) {
 	batch := map[passage.Object]int{}
 	for _, step := range steps {
 		batch[step.Object] = step.Batch
@@ -222,7 +222,7 @@ func (p *planner) open(steps []passage.Step) {
 		if !starts {
 			continue
 		}
-		enter(c, kumav1alpha1.ConsumerSwitching, p.now)
+		setState(c, kumav1alpha1.ConsumerSwitching, p.now)
 		if c.Switched = !p.record.Revert; p.record.Revert {
 			c.State = kumav1alpha1.ConsumerReverting
 		}
@@ -237,9 +237,9 @@ func (p *planner) open(steps []passage.Step) {
 	}
 }
 
-// rested is when what was switched last, for whoever asked before, has been left alone for the delay: to ask once more does not
+// delayEnd is when what was switched last, for whoever asked before, has been left alone for the delay: to ask once more does not
 // cut it short.
-func (p *planner) rested() time.Time {
+func (p *planner) delayEnd() time.Time {
 	delay, last := batchingOf(p.record).Delay, time.Time{}
 	if p.record.Revert || delay == 0 {
 		return last
@@ -259,13 +259,13 @@ func (p *planner) rested() time.Time {
 	return last.Add(delay)
 }
 
-// settledIn is when proxies have had time to find this process.
-func (p *planner) settledIn() time.Time { return p.Started.Add(p.Timeout) }
+// reconnectDeadline is when proxies have had time to find this process.
+func (p *planner) reconnectDeadline() time.Time { return p.Started.Add(p.Timeout) }
 
-// reconnecting are proxies of what is to start that have yet to find this process. A batch that opened without them would
+// disconnectedProxies are proxies of what is to start that have yet to find this process. A batch that opened without them would
 // be measured by nobody.
-func (p *planner) reconnecting(steps []passage.Step) []string {
-	if !p.now.Before(p.settledIn()) {
+func (p *planner) disconnectedProxies(steps []passage.Step) []string {
+	if !p.now.Before(p.reconnectDeadline()) {
 		return nil
 	}
 	var absent []string

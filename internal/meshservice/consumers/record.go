@@ -25,34 +25,34 @@ func Switched(mesh *kumav1alpha1.Mesh) map[string]bool {
 	return switched
 }
 
-// follow makes the record one of an intent that it does not know yet.
-func follow(record *kumav1alpha1.MeshMigration, intent Intent, retry string, now time.Time) {
+// startIntent makes the record one of an intent that it does not know yet.
+func startIntent(record *kumav1alpha1.MeshMigration, intent Intent, retry string, now time.Time) {
 	wasRevert := record.Revert
 	consumers := record.Consumers
 	*record = kumav1alpha1.MeshMigration{
 		Intent: intent.ID, Retry: retry, Revert: intent.Revert, BatchSize: intent.BatchSize, DelaySeconds: intent.delaySeconds(),
 	}
 	for _, c := range consumers {
-		becomes := goingOver
+		becomes := stateWhenSwitching
 		if intent.Revert {
-			becomes = goingBack
+			becomes = stateWhenReverting
 		}
-		state := becomes(c, wasRevert, intent.means(c.Name))
+		state := becomes(c, wasRevert, intent.includes(c.Name))
 		if state == "" {
 			continue
 		}
 		// It is part of no batch of this intent.
 		c.Batch = 0
 		if state != c.State {
-			enter(&c, state, now)
+			setState(&c, state, now)
 		}
 		record.Consumers = append(record.Consumers, c)
 	}
 }
 
-// goingOver is the state of a consumer when an intent to switch begins; none, if it is no longer of interest. What is
+// stateWhenSwitching is the state of a consumer when an intent to switch begins; none, if it is no longer of interest. What is
 // switched stays so, and what failed is tried again: somebody has asked.
-func goingOver(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alpha1.ConsumerState {
+func stateWhenSwitching(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alpha1.ConsumerState {
 	switch {
 	case !c.Switched && meant:
 		return kumav1alpha1.ConsumerWaiting
@@ -66,8 +66,8 @@ func goingOver(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alp
 	return c.State
 }
 
-// goingBack is the state of a consumer when an intent to revert begins.
-func goingBack(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alpha1.ConsumerState {
+// stateWhenReverting is the state of a consumer when an intent to revert begins.
+func stateWhenReverting(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alpha1.ConsumerState {
 	switch {
 	case c.Switched && meant:
 		return kumav1alpha1.ConsumerWaiting
@@ -83,8 +83,8 @@ func goingBack(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alp
 	return c.State
 }
 
-// enter puts a consumer into a state, and forgets what belonged to the one before.
-func enter(c *kumav1alpha1.MigratedConsumer, state kumav1alpha1.ConsumerState, now time.Time) {
+// setState puts a consumer into a state, and forgets what belonged to the one before.
+func setState(c *kumav1alpha1.MigratedConsumer, state kumav1alpha1.ConsumerState, now time.Time) {
 	c.State, c.Since = state, metav1.NewTime(now.Truncate(time.Second))
 	c.Finished, c.Proxies, c.Message = nil, nil, ""
 	switch state {
@@ -93,40 +93,40 @@ func enter(c *kumav1alpha1.MigratedConsumer, state kumav1alpha1.ConsumerState, n
 	}
 }
 
-// again lets what has failed be tried again, if somebody has asked for that since.
-func again(record *kumav1alpha1.MeshMigration, intent *Intent, retry string, now time.Time) {
+// retryFailed lets what has failed be tried again, if somebody has asked for that since.
+func retryFailed(record *kumav1alpha1.MeshMigration, intent *Intent, retry string, now time.Time) {
 	if retry == "" || retry == record.Retry {
 		return
 	}
 	record.Retry = retry
 	for i := range record.Consumers {
-		if c := &record.Consumers[i]; c.State == kumav1alpha1.ConsumerFailed && intent.means(c.Name) {
+		if c := &record.Consumers[i]; c.State == kumav1alpha1.ConsumerFailed && intent.includes(c.Name) {
 			c.Batch = 0
-			enter(c, kumav1alpha1.ConsumerWaiting, now)
+			setState(c, kumav1alpha1.ConsumerWaiting, now)
 		}
 	}
 }
 
-// join adds the consumers that an intent means and that the record does not have.
-func join(record *kumav1alpha1.MeshMigration, intent *Intent, consumers []string, now time.Time) {
+// addConsumers adds the consumers that an intent means and that the record does not have.
+func addConsumers(record *kumav1alpha1.MeshMigration, intent *Intent, consumers []string, now time.Time) {
 	known := map[string]bool{}
 	for i := range record.Consumers {
 		known[record.Consumers[i].Name] = true
 	}
 	for _, name := range consumers {
-		if known[name] || !intent.means(name) {
+		if known[name] || !intent.includes(name) {
 			continue
 		}
 		c := kumav1alpha1.MigratedConsumer{Name: name}
-		enter(&c, kumav1alpha1.ConsumerWaiting, now)
+		setState(&c, kumav1alpha1.ConsumerWaiting, now)
 		record.Consumers = append(record.Consumers, c)
 	}
 	slices.SortFunc(record.Consumers, func(a, b kumav1alpha1.MigratedConsumer) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// remembered is how many consumers without a proxy are kept in the record. One that is scaled to nothing, or whose only pod
+// maxAbsent is how many consumers without a proxy are kept in the record. One that is scaled to nothing, or whose only pod
 // is being replaced, must find itself switched when it is back.
-const remembered = 100
+const maxAbsent = 100
 
 // prune takes those out of the record that nobody misses. What failed stays.
 func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
@@ -140,21 +140,21 @@ func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
 		}
 		return c.State == kumav1alpha1.ConsumerWaiting && !c.Switched
 	})
-	if len(absent) <= remembered {
+	if len(absent) <= maxAbsent {
 		return
 	}
 	slices.SortFunc(absent, func(a, b kumav1alpha1.MigratedConsumer) int {
-		return cmp.Or(cmp.Compare(lasting(a.Name), lasting(b.Name)), a.Since.Compare(b.Since.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(permanence(a.Name), permanence(b.Name)), a.Since.Compare(b.Since.Time), cmp.Compare(a.Name, b.Name))
 	})
 	drop := map[string]bool{}
-	for _, c := range absent[:len(absent)-remembered] {
+	for _, c := range absent[:len(absent)-maxAbsent] {
 		drop[c.Name] = true
 	}
 	record.Consumers = slices.DeleteFunc(record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool { return drop[c.Name] })
 }
 
-// lasting is more than zero for what may come back under the same name.
-func lasting(consumer string) int {
+// permanence is more than zero for what may come back under the same name.
+func permanence(consumer string) int {
 	switch objectOf(consumer).Kind {
 	case "Pod", "Job":
 		return 0
@@ -170,7 +170,7 @@ func objectOf(consumer string) passage.Object {
 	return passage.Object{Kind: kumav1alpha1.DataplaneKind, Name: consumer}
 }
 
-func count(record *kumav1alpha1.MeshMigration) {
+func countConsumers(record *kumav1alpha1.MeshMigration) {
 	record.Total, record.Switched, record.Failed = int32(len(record.Consumers)), 0, 0
 	for i := range record.Consumers {
 		switch c := &record.Consumers[i]; {

@@ -11,30 +11,30 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// News is worth an event.
-type News struct {
+// Event is worth an event.
+type Event struct {
 	Warning         bool
 	Reason, Message string
 }
 
 // What events are about, beyond the reasons of the condition.
 const (
-	newsOpened  = "BatchOpened"
-	newsSettled = "BatchSettled"
-	newsFailed  = "ConsumerFailed"
+	eventBatchOpened    = "BatchOpened"
+	eventBatchSettled   = "BatchSettled"
+	eventConsumerFailed = "ConsumerFailed"
 )
 
 // decision is what comes of the record as it is now and of what is decided about the next step.
 func (p *planner) decision(d passage.Decision) Decision {
 	counts := p.plan().Counts()
 	p.record.Batch, p.record.Batches, p.record.Phase = int32(d.Batch), int32(d.Batches), string(d.Outcome)
-	count(p.record)
+	countConsumers(p.record)
 	decided := Decision{
-		Condition: p.condition(d, counts), News: p.news(d), Watched: p.watched, LookAgain: sooner(d.LookAgain, p.deadline),
+		Condition: p.condition(d, counts), Events: p.eventsFor(d), Watched: p.watched, LookAgain: earlier(d.LookAgain, p.deadline),
 		Unsent: p.unsent,
 	}
 	if d.Outcome == passage.Completed && p.record.Revert {
-		p.clear()
+		p.dropReverted()
 	}
 	if !p.record.Revert || len(p.record.Consumers) > 0 {
 		decided.Record = p.record
@@ -42,16 +42,16 @@ func (p *planner) decision(d passage.Decision) Decision {
 	return decided
 }
 
-// clear forgets those that are back.
-func (p *planner) clear() {
+// dropReverted forgets those that are back.
+func (p *planner) dropReverted() {
 	p.record.Consumers = slices.DeleteFunc(p.record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool {
 		return c.State == kumav1alpha1.ConsumerReverted
 	})
 	p.record.Batch, p.record.Batches = 0, 0
-	count(p.record)
+	countConsumers(p.record)
 }
 
-func sooner(a, b time.Time) time.Time {
+func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
@@ -63,18 +63,18 @@ func (p *planner) condition(d passage.Decision, counts passage.Counts) *metav1.C
 	c := &metav1.Condition{
 		Type: kumav1alpha1.ConditionConsumersSwitched, Status: metav1.ConditionFalse, ObservedGeneration: p.Mesh.Generation,
 	}
-	progress := p.progress(d, counts)
+	progress := p.progressText(d, counts)
 	var reason passage.Reason
 	switch {
 	case counts.Failed > 0:
-		reason = passage.Because(kumav1alpha1.ReasonFailed, "%s; %s", progress, p.failures())
+		reason = passage.Because(kumav1alpha1.ReasonFailed, "%s; %s", progress, p.failureText())
 	case d.Outcome == passage.Held:
 		reason = passage.Because(string(d.Reason.Code), "%s", d.Reason.Message)
 		if counts.Total > 0 {
 			reason = passage.Because(string(d.Reason.Code), "%s: %s", progress, d.Reason.Message)
 		}
 	case d.Outcome == passage.Completed && p.record.Revert:
-		reason = passage.Because(kumav1alpha1.ReasonReverted, "%s", p.reverted())
+		reason = passage.Because(kumav1alpha1.ReasonReverted, "%s", p.revertedText())
 	case d.Outcome == passage.Completed:
 		c.Status = metav1.ConditionTrue
 		reason = passage.Because(kumav1alpha1.ReasonSwitched, "%s", progress)
@@ -92,18 +92,18 @@ func (p *planner) condition(d passage.Decision, counts passage.Counts) *metav1.C
 	return c
 }
 
-// progress counts, in words.
-func (p *planner) progress(d passage.Decision, counts passage.Counts) string {
+// progressText counts, in words.
+func (p *planner) progressText(d passage.Decision, counts passage.Counts) string {
 	verb := "switched"
 	if p.record.Revert {
 		verb = "back"
 	}
-	text := fmt.Sprintf("%d of %s %s", counts.Done, consumers(counts.Total), verb)
+	text := fmt.Sprintf("%d of %s %s", counts.Done, consumersText(counts.Total), verb)
 	if counts.Total == 0 {
 		text = "there is no consumer to switch"
 	}
-	if absent := p.absent(); len(absent) > 0 {
-		text += ", without proxies " + few(absent)
+	if absent := p.absentConsumers(); len(absent) > 0 {
+		text += ", without proxies " + firstAndCount(absent)
 	}
 	if counts.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", counts.Failed)
@@ -114,8 +114,8 @@ func (p *planner) progress(d passage.Decision, counts passage.Counts) string {
 	return text
 }
 
-// absent are the consumers that were named and are not there.
-func (p *planner) absent() []string {
+// absentConsumers are the consumers that were named and are not there.
+func (p *planner) absentConsumers() []string {
 	if p.intent == nil || p.record.Revert || len(p.intent.Consumers) == 0 {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (p *planner) absent() []string {
 	return slices.DeleteFunc(slices.Clone(p.intent.Consumers), func(name string) bool { return known[name] })
 }
 
-func (p *planner) reverted() string {
+func (p *planner) revertedText() string {
 	stay := 0
 	for i := range p.record.Consumers {
 		if p.record.Consumers[i].Switched {
@@ -136,15 +136,15 @@ func (p *planner) reverted() string {
 	if stay == 0 {
 		return "no consumer is switched"
 	}
-	return fmt.Sprintf("those asked for are back, %s %s switched", consumers(stay), stays(stay))
+	return fmt.Sprintf("those asked for are back, %s %s switched", consumersText(stay), stays(stay))
 }
 
-// failures tells of the first, and how many there are beside it.
-func (p *planner) failures() string {
+// failureText tells of the first, and how many there are beside it.
+func (p *planner) failureText() string {
 	var first *kumav1alpha1.MigratedConsumer
 	more := -1
 	for i := range p.record.Consumers {
-		if c := &p.record.Consumers[i]; c.State == kumav1alpha1.ConsumerFailed && p.intent.means(c.Name) {
+		if c := &p.record.Consumers[i]; c.State == kumav1alpha1.ConsumerFailed && p.intent.includes(c.Name) {
 			if more++; first == nil {
 				first = c
 			}
@@ -160,9 +160,9 @@ func (p *planner) failures() string {
 	return text
 }
 
-// news are what the record says that it has not said before.
-func (p *planner) news(d passage.Decision) []News {
-	var news []News
+// eventsFor are what the record says that it has not said before.
+func (p *planner) eventsFor(d passage.Decision) []Event {
+	var news []Event
 	before := map[string]kumav1alpha1.MigratedConsumer{}
 	wasOver := ""
 	if old := p.Mesh.Status.Migration; old != nil {
@@ -177,15 +177,15 @@ func (p *planner) news(d passage.Decision) []News {
 	ended, failed := int32(0), map[int32]bool{}
 	for _, c := range p.record.Consumers {
 		was := before[c.Name]
-		begun := on(c.State) && (!on(was.State) || was.Batch != c.Batch && c.Batch != 0)
+		begun := isRunning(c.State) && (!isRunning(was.State) || was.Batch != c.Batch && c.Batch != 0)
 		switch {
 		case begun:
 			opened = append(opened, c.Name)
-		case on(c.State):
+		case isRunning(c.State):
 			running++
-		case c.State == kumav1alpha1.ConsumerFailed && on(was.State):
-			news = append(news, News{true, newsFailed, passage.Because(newsFailed, "%s: %s", c.Name, c.Message).Message})
-		case on(was.State) && c.Finished != nil:
+		case c.State == kumav1alpha1.ConsumerFailed && isRunning(was.State):
+			news = append(news, Event{true, eventConsumerFailed, passage.Because(eventConsumerFailed, "%s: %s", c.Name, c.Message).Message})
+		case isRunning(was.State) && c.Finished != nil:
 			ended = max(ended, c.Batch+1)
 		}
 		if c.State == kumav1alpha1.ConsumerFailed {
@@ -193,24 +193,24 @@ func (p *planner) news(d passage.Decision) []News {
 		}
 	}
 	if ended > 0 && running == 0 && !failed[ended] {
-		news = append(news, News{false, newsSettled, fmt.Sprintf("the batch has settled: %s", p.progress(d, p.plan().Counts()))})
+		news = append(news, Event{false, eventBatchSettled, fmt.Sprintf("the batch has settled: %s", p.progressText(d, p.plan().Counts()))})
 	}
 	if len(opened) > 0 {
-		news = append(news, News{false, newsOpened, fmt.Sprintf("batch %d of %d: %s", d.Batch, d.Batches, few(opened))})
+		news = append(news, Event{false, eventBatchOpened, fmt.Sprintf("batch %d of %d: %s", d.Batch, d.Batches, firstAndCount(opened))})
 	}
 	if d.Outcome == passage.Completed && len(p.record.Consumers) > 0 && wasOver != p.record.Intent+string(passage.Completed) {
 		c := p.condition(d, p.plan().Counts())
-		news = append(news, News{false, c.Reason, c.Message})
+		news = append(news, Event{false, c.Reason, c.Message})
 	}
 	return news
 }
 
-// on holds for what is on its way.
-func on(state kumav1alpha1.ConsumerState) bool {
+// isRunning holds for what is on its way.
+func isRunning(state kumav1alpha1.ConsumerState) bool {
 	return state == kumav1alpha1.ConsumerSwitching || state == kumav1alpha1.ConsumerReverting
 }
 
-func consumers(n int) string {
+func consumersText(n int) string {
 	if n == 1 {
 		return "1 consumer"
 	}

@@ -120,7 +120,7 @@ func TestFollow(t *testing.T) {
 		if !c.meant {
 			intent.Consumers = []string{"b"}
 		}
-		follow(record, intent, "", epoch)
+		startIntent(record, intent, "", epoch)
 		got := gone
 		if len(record.Consumers) == 1 {
 			got = record.Consumers[0].State
@@ -155,7 +155,7 @@ func (w *world) proxy(name string, c model.Connection) {
 func TestJudgement(t *testing.T) {
 	content := model.Connection{Connected: true, Current: true}
 	silent := model.Connection{Connected: true}
-	refusing := model.Connection{Connected: true, Refusal: "no"}
+	refusing := model.Connection{Connected: true, NACK: "no"}
 	cases := map[string]struct {
 		listed  []string
 		there   map[string]model.Connection
@@ -175,7 +175,7 @@ func TestJudgement(t *testing.T) {
 		"one that came later is silent":       {listed: []string{"a"}, there: map[string]model.Connection{"a": content, "b": silent}, want: "Switched"},
 		"one is away":                         {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: 59 * time.Second, want: "Switching"},
 		"one is lost":                         {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: time.Minute, want: "Failed", says: "proxy a was connected when the batch opened"},
-		"a refusal from before it went":       {listed: []string{"a"}, there: map[string]model.Connection{"a": {Refusal: "old"}}, want: "Switching"},
+		"a refusal from before it went":       {listed: []string{"a"}, there: map[string]model.Connection{"a": {NACK: "old"}}, want: "Switching"},
 		"an operator that has just restarted": {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: 2 * time.Minute, started: 90 * time.Second, want: "Switching"},
 		"lost, an operator later":             {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: 150 * time.Second, started: 90 * time.Second, want: "Failed", says: "proxy a was connected"},
 		"a record from a clock ahead":         {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: time.Minute, since: time.Hour, want: "Failed"},
@@ -220,7 +220,7 @@ func TestJudgement(t *testing.T) {
 func TestNobodyAsked(t *testing.T) {
 	w := newWorld(t)
 	w.shop()
-	if d := Decide(w.observe(), w.now); d.Record != nil || d.Condition != nil || len(d.News) > 0 {
+	if d := Decide(w.observe(), w.now); d.Record != nil || d.Condition != nil || len(d.Events) > 0 {
 		t.Errorf("decided %+v", d)
 	}
 }
@@ -235,7 +235,7 @@ func TestPrune(t *testing.T) {
 	add("shop/Deployment/here", kumav1alpha1.ConsumerSwitched, 0)
 	add("shop/Deployment/failed", kumav1alpha1.ConsumerFailed, 0)
 	add("shop/Deployment/never", kumav1alpha1.ConsumerWaiting, 0)
-	for i := range remembered {
+	for i := range maxAbsent {
 		add(fmt.Sprintf("shop/Deployment/gone-%03d", i), kumav1alpha1.ConsumerSwitched, i)
 	}
 	add("shop/Pod/debug", kumav1alpha1.ConsumerSwitched, 1000)
@@ -244,7 +244,7 @@ func TestPrune(t *testing.T) {
 	for _, c := range record.Consumers {
 		names[c.Name] = true
 	}
-	if len(names) != remembered+2 || !names["shop/Deployment/here"] || !names["shop/Deployment/failed"] ||
+	if len(names) != maxAbsent+2 || !names["shop/Deployment/here"] || !names["shop/Deployment/failed"] ||
 		!names["shop/Deployment/gone-000"] || names["shop/Pod/debug"] || names["shop/Deployment/never"] {
 		t.Errorf("%d are left: %v", len(names), names)
 	}
@@ -278,7 +278,7 @@ func TestRetryByIdentity(t *testing.T) {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
 			w.mesh.Status.Migration = d.Record
-			if s := StandingOf(w.mesh); !s.Followed {
+			if s := ReadProgress(w.mesh); !s.Observed {
 				t.Error("it is not followed")
 			}
 		})
@@ -288,7 +288,7 @@ func TestRetryByIdentity(t *testing.T) {
 func TestForesee(t *testing.T) {
 	w := newWorld(t)
 	intent := Intent{ID: "x", BatchSize: 2}
-	d := Foresee(w.mesh, intent, []string{"shop/Deployment/b", "shop/Deployment/a", "shop/Deployment/c"}, w.now)
+	d := PlanBatches(w.mesh, intent, []string{"shop/Deployment/b", "shop/Deployment/a", "shop/Deployment/c"}, w.now)
 	var got []string
 	for _, s := range d.Plan.Steps {
 		got = append(got, fmt.Sprintf("%s@%d", s.Object.Name, s.Batch))
@@ -297,7 +297,7 @@ func TestForesee(t *testing.T) {
 		t.Errorf("%s: %s", d.Outcome, text)
 	}
 	intent.Revert = true
-	if d := Foresee(w.mesh, intent, []string{"a"}, w.now); len(d.Plan.Steps) > 0 {
+	if d := PlanBatches(w.mesh, intent, []string{"a"}, w.now); len(d.Plan.Steps) > 0 {
 		t.Errorf("there is nothing to take back: %v", d.Plan.Steps)
 	}
 }

@@ -118,14 +118,14 @@ func (w *world) connect(p *proxy) {
 // configure gives a proxy what its consumer should have, and lets it answer.
 func (w *world) configure(p *proxy) {
 	p.configured = w.sent[p.Consumer]
-	p.connection.Current, p.connection.Refusal = false, ""
+	p.connection.Current, p.connection.NACK = false, ""
 	p.version++
 	version := p.version
 	w.after(answering, "", func() {
 		switch {
 		case p.version != version || !p.connection.Connected || w.proxies[p.ID.Name] != p:
 		case p.configured && p.refuses:
-			p.connection.Refusal = "cluster cart_shop_default_default_msvc_80: unknown field"
+			p.connection.NACK = "cluster cart_shop_default_default_msvc_80: unknown field"
 		case p.configured && p.drops:
 			p.connection = model.Connection{}
 		case p.configured && p.mute:
@@ -269,7 +269,7 @@ func (w *world) check() {
 	}
 	running := 0
 	for _, c := range record.Consumers {
-		if on(c.State) {
+		if isRunning(c.State) {
 			running++
 		}
 		if c.State == kumav1alpha1.ConsumerSwitched && !c.Switched || c.State == kumav1alpha1.ConsumerReverted && c.Switched {
@@ -287,7 +287,7 @@ func (w *world) tell(format string, args ...any) {
 
 // report tells what was written.
 func (w *world) report(d Decision) {
-	for _, n := range d.News {
+	for _, n := range d.Events {
 		kind := "event"
 		if n.Warning {
 			kind = "warning"

@@ -23,20 +23,20 @@ func documentsIn(in []byte) []document {
 	documents := []document{{}}
 	line, ended := 0, false
 	for text := range bytes.Lines(in) {
-		if (ended || marks(text, "---")) && len(documents[len(documents)-1].text) > 0 {
+		if (ended || isMarker(text, "---")) && len(documents[len(documents)-1].text) > 0 {
 			documents = append(documents, document{line: line})
 		}
 		last := &documents[len(documents)-1]
 		last.text = append(last.text, text...)
-		ended = marks(text, "...")
+		ended = isMarker(text, "...")
 		line++
 	}
 	return documents
 }
 
-// marks says whether a line begins or ends a document: nothing else in YAML may have that in front, not even text within
+// isMarker says whether a line begins or ends a document: nothing else in YAML may have that in front, not even text within
 // quotes.
-func marks(line []byte, mark string) bool {
+func isMarker(line []byte, mark string) bool {
 	rest, found := bytes.CutPrefix(line, []byte(mark))
 	return found && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
 }

@@ -9,7 +9,7 @@ import (
 
 // entryFor is the entry for a MeshService that says the same, or nil where that is nothing. It tells the
 // finding which.
-func (p writtenPolicy) entryFor(s successor.Section, said *yaml.Node, f *Finding) *yaml.Node {
+func (p policyNode) entryFor(s successor.Section, said *yaml.Node, f *Finding) *yaml.Node {
 	conf, ok := copyOf(said)
 	if !ok {
 		f.Why = "it is written with references that lead too far: write it out, or add the entry yourself"
@@ -58,12 +58,12 @@ func text(value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 }
 
-// largest is how many nodes an entry may have, with all that it refers to written out.
-const largest = 10_000
+// maxNodes is how many nodes an entry may have, with all that it refers to written out.
+const maxNodes = 10_000
 
 // copyOf is a copy without comments, and with references written out; ok is false if it would be too large.
 func copyOf(node *yaml.Node) (copied *yaml.Node, ok bool) {
-	left := largest
+	left := maxNodes
 	var visit func(*yaml.Node) *yaml.Node
 	visit = func(n *yaml.Node) *yaml.Node {
 		if left--; left < 0 {

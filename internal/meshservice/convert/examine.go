@@ -31,8 +31,8 @@ func entriesOf(list *yaml.Node) []entry {
 }
 
 // examine finds the entries of the old kind that have no new one, and makes those that can be made.
-func (p writtenPolicy) examine(o Options) ([]Finding, []change) {
-	list := deref(p.to)
+func (p policyNode) examine(o Options) ([]Finding, []change) {
+	list := resolveAlias(p.to)
 	if list.Kind != yaml.SequenceNode {
 		return nil, nil
 	}
@@ -41,14 +41,14 @@ func (p writtenPolicy) examine(o Options) ([]Finding, []change) {
 	for i, e := range entries {
 		refs[i] = e.TargetRef
 	}
-	mended := successor.Mended(refs, o.Port, p.isRoute())
+	mended := successor.Converted(refs, o.Port, p.isRoute())
 	var findings []Finding
 	var changes []change
 	for i, e := range entries {
 		if mended[i] {
 			continue
 		}
-		if !e.TargetRef.Old() {
+		if !e.TargetRef.RefersToTag() {
 			findings = append(findings, p.backends(i, e)...)
 			continue
 		}
@@ -71,17 +71,17 @@ func (p writtenPolicy) examine(o Options) ([]Finding, []change) {
 	return findings, changes
 }
 
-func (p writtenPolicy) finding(field string, line int, service string) Finding {
+func (p policyNode) finding(field string, line int, service string) Finding {
 	return Finding{Line: line, Kind: p.kind, Policy: p.name, Field: field, Service: service, Action: NeedsPerson}
 }
 
 // backends finds the references of the old kind in the rules of a route.
-func (p writtenPolicy) backends(index int, e entry) []Finding {
+func (p policyNode) backends(index int, e entry) []Finding {
 	var findings []Finding
 	for i, rule := range e.Rules {
 		for j, node := range rule.Default.BackendRefs {
 			var r successor.Ref
-			if node.Decode(&r) != nil || !r.Old() {
+			if node.Decode(&r) != nil || !r.RefersToTag() {
 				continue
 			}
 			f := p.finding(fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", index, i, j), node.Line, r.Name)

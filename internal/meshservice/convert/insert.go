@@ -81,11 +81,11 @@ func at(node *yaml.Node, line, column int) *yaml.Node {
 	return nil
 }
 
-// deepest is how far values may be nested.
-const deepest = 1000
+// maxDepth is how far values may be nested.
+const maxDepth = 1000
 
 func same(a, b *yaml.Node, depth int) bool {
-	if depth > deepest || a.Kind != b.Kind || a.Value != b.Value || tagOf(a) != tagOf(b) || len(a.Content) != len(b.Content) {
+	if depth > maxDepth || a.Kind != b.Kind || a.Value != b.Value || tagOf(a) != tagOf(b) || len(a.Content) != len(b.Content) {
 		return false
 	}
 	for i := range a.Content {

@@ -79,7 +79,7 @@ func effect(t *testing.T, text []byte, to model.Destination, onlyNew bool) *poli
 			p.Spec.To = slices.DeleteFunc(p.Spec.To, func(e kumav1alpha1.MeshLoadBalancingStrategyTo) bool { return old(e.TargetRef) })
 		}
 	}
-	set := policy.Compile(policies, desired.Where{Environment: desired.Universal})
+	set := policy.Compile(policies, desired.ZoneInfo{Environment: desired.Universal})
 	proxy := model.Proxy{Inbounds: []map[string]string{{kumav1alpha1.TagService: "cart_shop_svc_80"}}}
 	return set.Resolve(set.Class(proxy), to)
 }

@@ -8,14 +8,14 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// writtenPolicy is one in a file.
-type writtenPolicy struct {
+// policyNode is one in a file.
+type policyNode struct {
 	kind, name string
 	to         *yaml.Node
 }
 
 // isRoute says whether the policy's entries stay with their tags.
-func (p writtenPolicy) isRoute() bool {
+func (p policyNode) isRoute() bool {
 	return p.kind == kumav1alpha1.MeshHTTPRouteKind || p.kind == kumav1alpha1.MeshTCPRouteKind
 }
 
@@ -41,7 +41,7 @@ type header struct {
 }
 
 // policiesIn are those that a document is, or that are in the list that it is.
-func policiesIn(root *yaml.Node) []writtenPolicy {
+func policiesIn(root *yaml.Node) []policyNode {
 	var h header
 	// What has other types there is no policy.
 	if root.Kind != yaml.MappingNode || root.Decode(&h) != nil {
@@ -54,7 +54,7 @@ func policiesIn(root *yaml.Node) []writtenPolicy {
 			nodes = items.Content
 		}
 	}
-	var policies []writtenPolicy
+	var policies []policyNode
 	for _, node := range nodes {
 		if p, ok := policyIn(node); ok {
 			policies = append(policies, p)
@@ -68,26 +68,26 @@ func (h header) ours() bool {
 	return group == kumav1alpha1.GroupVersion.Group
 }
 
-func policyIn(node *yaml.Node) (writtenPolicy, bool) {
+func policyIn(node *yaml.Node) (policyNode, bool) {
 	var h header
 	if node.Kind != yaml.MappingNode || node.Decode(&h) != nil {
-		return writtenPolicy{}, false
+		return policyNode{}, false
 	}
-	p := writtenPolicy{kind: h.Kind, name: h.Metadata.Name, to: field(field(node, "spec"), "to")}
+	p := policyNode{kind: h.Kind, name: h.Metadata.Name, to: field(field(node, "spec"), "to")}
 	switch {
 	case h.ours() && h.Metadata.Namespace != "":
 		p.name = h.Metadata.Namespace + "/" + p.name
 	case h.APIVersion == "" && h.Kind == "":
 		p.kind, p.name = h.Type, h.Name
 	case !h.ours():
-		return writtenPolicy{}, false
+		return policyNode{}, false
 	}
 	return p, isPolicy(p.kind) && p.to != nil
 }
 
 // field of a mapping, or nil.
 func field(node *yaml.Node, key string) *yaml.Node {
-	if node = deref(node); node == nil || node.Kind != yaml.MappingNode {
+	if node = resolveAlias(node); node == nil || node.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -98,8 +98,8 @@ func field(node *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// deref is what a reference within a document stands for.
-func deref(node *yaml.Node) *yaml.Node {
+// resolveAlias is what a reference within a document stands for.
+func resolveAlias(node *yaml.Node) *yaml.Node {
 	if node != nil && node.Kind == yaml.AliasNode {
 		return node.Alias
 	}

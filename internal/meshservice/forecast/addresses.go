@@ -12,9 +12,9 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// address gives MeshServices that are not there yet the addresses and hostnames that they would be given. What is there keeps
+// allocateAddresses gives MeshServices that are not there yet the addresses and hostnames that they would be given. What is there keeps
 // its own: it is older.
-func (w *World) address(services []*kumav1alpha1.MeshService) {
+func (w *MeshState) allocateAddresses(services []*kumav1alpha1.MeshService) {
 	vips, hostnames := map[string]bool{}, map[string]bool{}
 	take := func(its []kumav1alpha1.VIP, names []kumav1alpha1.Address, ours bool) {
 		for _, vip := range its {
@@ -24,10 +24,10 @@ func (w *World) address(services []*kumav1alpha1.MeshService) {
 			hostnames[a.Hostname] = hostnames[a.Hostname] || ours
 		}
 	}
-	for _, s := range w.named {
+	for _, s := range w.allMeshServices {
 		take(s.Status.VIPs, s.Status.Addresses, desired.MeshOf(s) == w.Mesh.Name)
 	}
-	for _, o := range w.others {
+	for _, o := range w.multiZone {
 		if s, ok := o.(*kumav1alpha1.MeshMultiZoneService); ok {
 			take(s.Status.VIPs, s.Status.Addresses, true)
 		}
@@ -56,19 +56,19 @@ func (w *World) address(services []*kumav1alpha1.MeshService) {
 }
 
 // vipsOf are the addresses of a MeshService: those that Kubernetes gives it, or a free one.
-func (w *World) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
-	if name := desired.ServiceBehind(s, w.Where); name != "" {
+func (w *MeshState) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
+	if name := desired.BackingService(s, w.Where); name != "" {
 		behind := find(w.services, s.Namespace, name)
 		var named *kumav1alpha1.Dataplane
 		if ref := s.Spec.Selector.DataplaneRef; ref != nil {
 			named = find(w.dataplanes, s.Namespace, ref.Name)
 		}
-		if addresses, own := desired.OwnAddresses(s, behind, named, w.Where); own {
+		if addresses, own := desired.KubernetesAddresses(s, behind, named, w.Where); own {
 			return addresses
 		}
 	}
 	key := fmt.Sprintf("%T %s", s, client.ObjectKeyFromObject(s))
-	ip, found := desired.Pick(w.ranges.Services, key, func(a netip.Addr) bool { return taken[a.String()] })
+	ip, found := desired.PickAddress(w.ranges.Services, key, func(a netip.Addr) bool { return taken[a.String()] })
 	if !found {
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestAddressesOfTheRange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tags := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kumav1alpha1.AnnotationServiceCIDR: c.recorded}}}
-			w := NewWorld(&kumav1alpha1.Mesh{}, tags, desired.Where{Environment: desired.Universal, Zone: "east"})
+			w := NewMeshState(&kumav1alpha1.Mesh{}, tags, desired.ZoneInfo{Environment: desired.Universal, Zone: "east"})
 			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Namespace: "kuma-system", Name: "backend"}}
 			got := w.vipsOf(service, nil)
 			if len(got) != 1 || !netip.MustParsePrefix(c.want).Contains(netip.MustParseAddr(got[0])) {

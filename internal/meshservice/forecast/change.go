@@ -70,8 +70,8 @@ func (c Change) Moves() bool {
 
 // compare tells all that changes between two sights of one proxy: calls before clusters, and in each what changes before what goes
 // and what comes.
-func compare(before, after sight) []Change {
-	changes := slices.Concat([]Change{}, compareCalls(before, after), compareClusters(before, after))
+func compare(before, after proxyView) []Change {
+	changes := slices.Concat([]Change{}, compareListeners(before, after), compareClusters(before, after))
 	slices.SortStableFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(rank(a.Action), rank(b.Action)), cmp.Compare(a.Name, b.Name))
 	})
@@ -80,8 +80,8 @@ func compare(before, after sight) []Change {
 
 func rank(a Action) int { return slices.Index([]Action{Changes, Disappears, Appears}, a) }
 
-// paired calls with each name that either side has.
-func paired[V any](before, after map[string]V, each func(name string, was, is *V)) {
+// forEachName calls with each name that either side has.
+func forEachName[V any](before, after map[string]V, each func(name string, was, is *V)) {
 	names := slices.Collect(maps.Keys(before))
 	for name := range after {
 		if _, both := before[name]; !both {
@@ -110,9 +110,9 @@ func action[V any](was, is *V) Action {
 	}
 }
 
-func compareCalls(before, after sight) []Change {
+func compareListeners(before, after proxyView) []Change {
 	var changes []Change
-	paired(before.calls, after.calls, func(name string, was, is *call) {
+	forEachName(before.calls, after.calls, func(name string, was, is *call) {
 		c := Change{Kind: Listener, Name: name, Action: action(was, is)}
 		if was != nil {
 			c.From, c.from = before.sideOf(was.clusters), was.clusters
@@ -128,22 +128,22 @@ func compareCalls(before, after sight) []Change {
 	return changes
 }
 
-func (s sight) sideOf(clusters []string) *Side {
-	side := s.answers(clusters)
-	side.Destinations = names(clusters)
+func (s proxyView) sideOf(clusters []string) *Side {
+	side := s.zonesOf(clusters)
+	side.Destinations = destinationNames(clusters)
 	return side
 }
 
-func compareClusters(before, after sight) []Change {
+func compareClusters(before, after proxyView) []Change {
 	var changes []Change
-	paired(before.clusters, after.clusters, func(name string, was, is *cluster) {
+	forEachName(before.clusters, after.clusters, func(name string, was, is *cluster) {
 		c := Change{Kind: Cluster, Name: name, Action: action(was, is)}
 		if was != nil {
-			c.From = before.answers([]string{name})
+			c.From = before.zonesOf([]string{name})
 			c.From.Endpoints = was.endpoints
 		}
 		if is != nil {
-			c.To = after.answers([]string{name})
+			c.To = after.zonesOf([]string{name})
 			c.To.Endpoints = is.endpoints
 		}
 		c.Settings = c.Action == Changes && was.settings != is.settings

@@ -15,8 +15,8 @@ const (
 )
 
 // seen is a sight of clusters with the zones that answer, all of them called by one name.
-func seen(clusters map[string][]string, settings string) sight {
-	s := sight{clusters: map[string]cluster{}, calls: map[string]call{}}
+func seen(clusters map[string][]string, settings string) proxyView {
+	s := proxyView{clusters: map[string]cluster{}, calls: map[string]call{}}
 	var all []string
 	for name, zones := range clusters {
 		var endpoints []Endpoint
@@ -27,7 +27,7 @@ func seen(clusters map[string][]string, settings string) sight {
 		all = append(all, name)
 	}
 	if len(all) > 0 {
-		s.calls[dialName] = call{clusters: settled(all), settings: settings}
+		s.calls[dialName] = call{clusters: sortedUnique(all), settings: settings}
 	}
 	return s
 }
@@ -35,7 +35,7 @@ func seen(clusters map[string][]string, settings string) sight {
 func TestCompare(t *testing.T) {
 	both, east := map[string][]string{tag: {"east", "west"}}, map[string][]string{eastern: {"east"}}
 	cases := map[string]struct {
-		before, after sight
+		before, after proxyView
 		want          []string
 	}{
 		"nothing":       {seen(both, "1"), seen(both, "1"), nil},
@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	s := sight{clusters: map[string]cluster{
+	s := proxyView{clusters: map[string]cluster{
 		"a": {endpoints: []Endpoint{{Address: "1", Zone: "east"}, {Address: "2", Zone: "west", Priority: 1}, {Address: "3", Zone: "north", Priority: 1}}},
 		"b": {endpoints: []Endpoint{{Address: "4", Zone: "west"}}},
 	}}
@@ -90,7 +90,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := s.answers(c.clusters)
+			got := s.zonesOf(c.clusters)
 			if !slices.Equal(got.Zones, c.zones) || !slices.Equal(got.Fallback, c.fallback) {
 				t.Errorf("answered from %v, or else %v", got.Zones, got.Fallback)
 			}

@@ -38,7 +38,7 @@ type Destination struct {
 }
 
 // Explain tells which policies apply today to what a Dataplane calls, and why others do not.
-func (w *World) Explain(d *kumav1alpha1.Dataplane) Policies {
+func (w *MeshState) Explain(d *kumav1alpha1.Dataplane) Policies {
 	id := model.ProxyID{Mesh: w.Mesh.Name, Namespace: d.Namespace, Name: d.Name}
 	told := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: slices.Clone(w.notes)}
 	if w.Where.IsUniversal() {

@@ -69,15 +69,15 @@ func (g Group) listeners(of func(Change) bool) int {
 	return n
 }
 
-// seer is an engine as far as it is asked.
-type seer interface {
+// configSource is an engine as far as it is asked.
+type configSource interface {
 	Proxies(mesh string) []model.Proxy
 	Config(model.ProxyID) *resource.Config
 	Explain(model.ProxyID) []snapshot.Explanation
 }
 
 // consumersOf groups the consumers of a mesh by what changes for them between two engines.
-func consumersOf(mesh string, before, after seer) ([]Group, int, error) {
+func consumersOf(mesh string, before, after configSource) ([]Group, int, error) {
 	// Proxies that are sent the very same are looked at once.
 	type configs struct{ before, after *resource.Config }
 	keys := map[configs]string{}
@@ -120,17 +120,17 @@ func consumersOf(mesh string, before, after seer) ([]Group, int, error) {
 }
 
 // changesOf are those for one proxy.
-func (r *reader) changesOf(id model.ProxyID, before, after seer) (*Group, error) {
-	was, err := r.sightOf(before.Config(id))
+func (r *reader) changesOf(id model.ProxyID, before, after configSource) (*Group, error) {
+	was, err := r.viewOf(before.Config(id))
 	if err != nil {
 		return nil, err
 	}
-	is, err := r.sightOf(after.Config(id))
+	is, err := r.viewOf(after.Config(id))
 	if err != nil {
 		return nil, err
 	}
 	changes := compare(was, is)
-	policies := comparePolicies(changes, rulingsOf(before.Explain(id)), rulingsOf(after.Explain(id)))
+	policies := comparePolicies(changes, policyDecisionsOf(before.Explain(id)), policyDecisionsOf(after.Explain(id)))
 	return &Group{Changes: changes, Policies: policies}, nil
 }
 

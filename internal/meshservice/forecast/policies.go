@@ -44,14 +44,14 @@ type entry struct {
 }
 
 func (e entry) change(effect Effect, cluster, why string, calls []string) PolicyChange {
-	return PolicyChange{Kind: e.kind, Policy: e.policy, Entry: e.index, Effect: effect, Destination: named(cluster), Calls: calls, Why: why}
+	return PolicyChange{Kind: e.kind, Policy: e.policy, Entry: e.index, Effect: effect, Destination: destinationName(cluster), Calls: calls, Why: why}
 }
 
-// rulings are what was decided on each destination, by its cluster.
-type rulings map[string]map[entry]policy.Decision
+// policyDecisions are what was decided on each destination, by its cluster.
+type policyDecisions map[string]map[entry]policy.Decision
 
-func rulingsOf(explanations []snapshot.Explanation) rulings {
-	all := rulings{}
+func policyDecisionsOf(explanations []snapshot.Explanation) policyDecisions {
+	all := policyDecisions{}
 	for _, e := range explanations {
 		decided := map[entry]policy.Decision{}
 		for _, d := range e.Decisions {
@@ -63,7 +63,7 @@ func rulingsOf(explanations []snapshot.Explanation) rulings {
 }
 
 // applying are the entries that apply to any of some clusters, with that cluster.
-func (r rulings) applying(clusters []string) map[entry]string {
+func (r policyDecisions) applying(clusters []string) map[entry]string {
 	found := map[entry]string{}
 	for _, name := range clusters {
 		for e, d := range r[name] {
@@ -76,7 +76,7 @@ func (r rulings) applying(clusters []string) map[entry]string {
 }
 
 // why is what was decided on an entry for any of some clusters.
-func (r rulings) why(e entry, clusters []string) string {
+func (r policyDecisions) why(e entry, clusters []string) string {
 	for _, name := range clusters {
 		if d, ok := r[name][e]; ok {
 			return d.Why
@@ -85,15 +85,15 @@ func (r rulings) why(e entry, clusters []string) string {
 	return ""
 }
 
-// differ tells which entries stop or start applying when clusters take the place of others.
-func differ(before, after rulings, from, to, calls []string) []PolicyChange {
+// diffEntries tells which entries stop or start applying when clusters take the place of others.
+func diffEntries(before, after policyDecisions, from, to, calls []string) []PolicyChange {
 	var changes []PolicyChange
 	was, is := before.applying(from), after.applying(to)
 	for e, cluster := range was {
 		now, still := is[e]
 		switch {
 		case !still:
-			changes = append(changes, e.change(Stops, cluster, cmp.Or(after.why(e, to), "is not for "+strings.Join(names(to), ", ")), calls))
+			changes = append(changes, e.change(Stops, cluster, cmp.Or(after.why(e, to), "is not for "+strings.Join(destinationNames(to), ", ")), calls))
 		case e.kind == kumav1alpha1.MeshLoadBalancingStrategyKind && before[cluster][e].Why != after[now][e].Why:
 			// Of one that is for a tag, other destinations are given only what concerns the own zone.
 			if was, is := isTag(cluster), isTag(now); was && !is {
@@ -113,24 +113,24 @@ func differ(before, after rulings, from, to, calls []string) []PolicyChange {
 
 // comparePolicies tells which entries stop or start applying: to a call that leads elsewhere, to a destination that stays, and to
 // anything at all.
-func comparePolicies(changes []Change, before, after rulings) []PolicyChange {
+func comparePolicies(changes []Change, before, after policyDecisions) []PolicyChange {
 	var found []PolicyChange
 	moved := map[string]bool{}
 	for _, c := range changes {
 		if c.Kind != Listener || c.Action != Changes || slices.Equal(c.from, c.to) {
 			continue
 		}
-		found = append(found, differ(before, after, c.from, c.to, []string{c.Name})...)
+		found = append(found, diffEntries(before, after, c.from, c.to, []string{c.Name})...)
 		for _, name := range slices.Concat(c.from, c.to) {
 			moved[name] = true
 		}
 	}
 	everBefore, everAfter := before.applying(slices.Collect(maps.Keys(before))), after.applying(slices.Collect(maps.Keys(after)))
-	paired(before, after, func(name string, was, is *map[entry]policy.Decision) {
+	forEachName(before, after, func(name string, was, is *map[entry]policy.Decision) {
 		one := []string{name}
 		switch {
 		case was != nil && is != nil:
-			found = append(found, differ(before, after, one, one, nil)...)
+			found = append(found, diffEntries(before, after, one, one, nil)...)
 		case moved[name]:
 		case is == nil:
 			for e := range before.applying(one) {
@@ -146,11 +146,11 @@ func comparePolicies(changes []Change, before, after rulings) []PolicyChange {
 			}
 		}
 	})
-	return merged(found)
+	return mergeChanges(found)
 }
 
-// merged tells once what holds for several calls.
-func merged(changes []PolicyChange) []PolicyChange {
+// mergeChanges tells once what holds for several calls.
+func mergeChanges(changes []PolicyChange) []PolicyChange {
 	effects := []Effect{Stops, Shrinks, Grows, Starts}
 	compare := func(a, b PolicyChange) int {
 		return cmp.Or(
@@ -168,19 +168,19 @@ func merged(changes []PolicyChange) []PolicyChange {
 		once = append(once, c)
 	}
 	for i := range once {
-		once[i].Calls = settled(once[i].Calls)
+		once[i].Calls = sortedUnique(once[i].Calls)
 	}
 	return once
 }
 
 func isTag(cluster string) bool { return model.ParseCluster(cluster).Kind == model.Tag }
 
-func named(cluster string) string { return model.ParseCluster(cluster).String() }
+func destinationName(cluster string) string { return model.ParseCluster(cluster).String() }
 
-func names(clusters []string) []string {
+func destinationNames(clusters []string) []string {
 	var all []string
 	for _, name := range clusters {
-		all = append(all, named(name))
+		all = append(all, destinationName(name))
 	}
 	return all
 }

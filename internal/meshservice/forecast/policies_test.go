@@ -18,8 +18,8 @@ func not(d policy.Decision) policy.Decision {
 	return d
 }
 
-func ruled(clusters map[string][]policy.Decision) rulings {
-	all := rulings{}
+func ruled(clusters map[string][]policy.Decision) policyDecisions {
+	all := policyDecisions{}
 	for cluster, decisions := range clusters {
 		all[cluster] = map[entry]policy.Decision{}
 		for _, d := range decisions {

@@ -17,14 +17,14 @@ type Finding struct {
 	New bool `json:"new,omitempty"`
 }
 
-// routesToLookAt are those that stay with values of the tag.
-func routesToLookAt(policies []kumav1alpha1.Policy, mode model.Mode) []Finding {
+// tagRouteFindings are those that stay with values of the tag.
+func tagRouteFindings(policies []kumav1alpha1.Policy, mode model.Mode) []Finding {
 	found := []Finding{}
 	if mode == model.Disabled {
 		return found
 	}
 	for _, p := range policies {
-		for _, s := range successor.StaysIn(p) {
+		for _, s := range successor.TagReferencesIn(p) {
 			found = append(found, Finding{Object: s.Route, Field: s.Field, Why: s.Why(mode), Remedy: s.Remedy()})
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// servicesIn are the MeshServices that there are in a mode: those of others, which stay, and those that are generated.
-func (w *World) servicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
+// meshServicesIn are the MeshServices that there are in a mode: those of others, which stay, and those that are generated.
+func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
 	var all, fresh []*kumav1alpha1.MeshService
 	others, generated := map[client.ObjectKey]bool{}, map[client.ObjectKey]*kumav1alpha1.MeshService{}
 	for _, s := range w.meshServices {
 		key := client.ObjectKeyFromObject(s)
-		if desired.Generated(s, w.Where) {
+		if desired.IsGenerated(s, w.Where) {
 			generated[key] = s
 			continue
 		}
@@ -28,7 +28,7 @@ func (w *World) servicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
 	if mode == model.Disabled {
 		return all
 	}
-	for _, s := range w.wanted() {
+	for _, s := range w.desiredServices() {
 		key := client.ObjectKeyFromObject(s)
 		if others[key] {
 			continue
@@ -40,26 +40,26 @@ func (w *World) servicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
 		}
 		all = append(all, s)
 	}
-	w.address(fresh)
+	w.allocateAddresses(fresh)
 	return all
 }
 
-// wanted are the MeshServices that the mesh asks for.
-func (w *World) wanted() []*kumav1alpha1.MeshService {
+// desiredServices are the MeshServices that the mesh asks for.
+func (w *MeshState) desiredServices() []*kumav1alpha1.MeshService {
 	if w.Where.IsUniversal() {
-		return w.wantedOfDataplanes()
+		return w.desiredUniversalServices()
 	}
 	var all []*kumav1alpha1.MeshService
 	for _, service := range w.services {
 		namespace := w.namespaces[service.Namespace]
 		if namespace != nil && desired.MeshOfWorkload(service, namespace) == w.Mesh.Name {
-			all = append(all, desired.MeshServicesOf(service, namespace, w.selectedBy(service), w.Where)...)
+			all = append(all, desired.MeshServicesOf(service, namespace, w.podsSelectedBy(service), w.Where)...)
 		}
 	}
 	return all
 }
 
-func (w *World) selectedBy(service *corev1.Service) []*corev1.Pod {
+func (w *MeshState) podsSelectedBy(service *corev1.Service) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range w.pods {
 		if desired.Selects(service, pod) {
@@ -69,7 +69,7 @@ func (w *World) selectedBy(service *corev1.Service) []*corev1.Pod {
 	return pods
 }
 
-func (w *World) wantedOfDataplanes() []*kumav1alpha1.MeshService {
+func (w *MeshState) desiredUniversalServices() []*kumav1alpha1.MeshService {
 	serving := map[string][]*kumav1alpha1.Dataplane{}
 	for _, d := range w.dataplanes {
 		for _, service := range desired.ServicesOf(d, w.Where) {
@@ -77,11 +77,11 @@ func (w *World) wantedOfDataplanes() []*kumav1alpha1.MeshService {
 		}
 	}
 	there := func(name string) *kumav1alpha1.MeshService {
-		return w.named[client.ObjectKey{Namespace: w.Where.SystemNamespace, Name: name}]
+		return w.allMeshServices[client.ObjectKey{Namespace: w.Where.SystemNamespace, Name: name}]
 	}
 	var all []*kumav1alpha1.MeshService
 	for _, service := range slices.Sorted(maps.Keys(serving)) {
-		if !desired.IsName(service) {
+		if !desired.IsMeshServiceName(service) {
 			continue
 		}
 		ports, _ := desired.UniversalPorts(service, serving[service])

@@ -58,12 +58,12 @@ func TestServicesIn(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			mesh := read(t, &kumav1alpha1.Mesh{}, `{metadata: {name: default}}`)
-			w := NewWorld(mesh, &corev1.ConfigMap{}, desired.Where{Zone: "east", Environment: c.environment})
+			w := NewMeshState(mesh, &corev1.ConfigMap{}, desired.ZoneInfo{Zone: "east", Environment: c.environment})
 			for _, o := range c.objects {
 				w.Add(o)
 			}
 			var got []string
-			for _, s := range w.servicesIn(c.mode) {
+			for _, s := range w.meshServicesIn(c.mode) {
 				var vips, hosts []string
 				for _, v := range s.Status.VIPs {
 					vips = append(vips, v.IP)
@@ -84,18 +84,18 @@ func TestWhereTheOperatorWorks(t *testing.T) {
 	recorded := read(t, &corev1.ConfigMap{}, `{metadata: {annotations: {fairlead.dev/zone: east, fairlead.dev/environment: universal}}}`)
 	cases := map[string]struct {
 		tags  *corev1.ConfigMap
-		where desired.Where
-		want  desired.Where
+		where desired.ZoneInfo
+		want  desired.ZoneInfo
 		notes int
 	}{
-		"as recorded":             {recorded, desired.Where{}, desired.Where{Environment: "universal", Zone: "east", SystemNamespace: "kuma-system"}, 0},
-		"as told":                 {recorded, desired.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "mesh"}, desired.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "mesh"}, 0},
-		"nobody knows":            {&corev1.ConfigMap{}, desired.Where{}, desired.Where{Environment: "kubernetes", Zone: "default", SystemNamespace: "kuma-system"}, 1},
-		"nobody else has to know": {&corev1.ConfigMap{}, desired.Where{Zone: "west"}, desired.Where{Environment: "kubernetes", Zone: "west", SystemNamespace: "kuma-system"}, 0},
+		"as recorded":             {recorded, desired.ZoneInfo{}, desired.ZoneInfo{Environment: "universal", Zone: "east", SystemNamespace: "kuma-system"}, 0},
+		"as told":                 {recorded, desired.ZoneInfo{Environment: "kubernetes", Zone: "west", SystemNamespace: "mesh"}, desired.ZoneInfo{Environment: "kubernetes", Zone: "west", SystemNamespace: "mesh"}, 0},
+		"nobody knows":            {&corev1.ConfigMap{}, desired.ZoneInfo{}, desired.ZoneInfo{Environment: "kubernetes", Zone: "default", SystemNamespace: "kuma-system"}, 1},
+		"nobody else has to know": {&corev1.ConfigMap{}, desired.ZoneInfo{Zone: "west"}, desired.ZoneInfo{Environment: "kubernetes", Zone: "west", SystemNamespace: "kuma-system"}, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := NewWorld(&kumav1alpha1.Mesh{}, c.tags, c.where)
+			w := NewMeshState(&kumav1alpha1.Mesh{}, c.tags, c.where)
 			if w.Where != c.want || len(w.notes) != c.notes {
 				t.Errorf("it is %+v, %q", w.Where, w.notes)
 			}

@@ -19,14 +19,14 @@ import (
 
 // The indexes of MeshServices and MeshMultiZoneServices by what no two may have.
 const (
-	byVIP      = "registrar/vip"
-	byHostname = "registrar/hostname"
-	// byWant is of those that wait for others to give something up.
-	byWant = "registrar/want"
+	byVIP      = "meshservice/vip"
+	byHostname = "meshservice/hostname"
+	// byUnallocated is of those that wait for others to give something up.
+	byUnallocated = "meshservice/unallocated"
 )
 
-// addressed is what MeshServices and MeshMultiZoneServices have in common.
-type addressed struct {
+// addressable is what MeshServices and MeshMultiZoneServices have in common.
+type addressable struct {
 	conditions *[]metav1.Condition
 	addresses  *[]kumav1alpha1.Address
 	vips       *[]kumav1alpha1.VIP
@@ -34,22 +34,22 @@ type addressed struct {
 	selector func(*kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch
 }
 
-func addressedIn(object client.Object) (addressed, bool) {
+func addressableOf(object client.Object) (addressable, bool) {
 	switch s := object.(type) {
 	case *kumav1alpha1.MeshService:
-		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
+		return addressable{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
 			return of.MeshService
 		}}, true
 	case *kumav1alpha1.MeshMultiZoneService:
-		return addressed{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
+		return addressable{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
 			return of.MeshMultiZoneService
 		}}, true
 	}
-	return addressed{}, false
+	return addressable{}, false
 }
 
 func vipIndex(object client.Object) []string {
-	a, _ := addressedIn(object)
+	a, _ := addressableOf(object)
 	var all []string
 	for _, vip := range *a.vips {
 		all = append(all, vip.IP)
@@ -58,7 +58,7 @@ func vipIndex(object client.Object) []string {
 }
 
 func hostnameIndex(object client.Object) []string {
-	a, _ := addressedIn(object)
+	a, _ := addressableOf(object)
 	var all []string
 	for _, address := range *a.addresses {
 		all = append(all, desired.MeshOf(object)+"|"+address.Hostname)
@@ -66,8 +66,8 @@ func hostnameIndex(object client.Object) []string {
 	return all
 }
 
-func wantIndex(object client.Object) []string {
-	a, _ := addressedIn(object)
+func unallocatedIndex(object client.Object) []string {
+	a, _ := addressableOf(object)
 	for _, condition := range []string{kumav1alpha1.ConditionVIPs, kumav1alpha1.ConditionAddressed} {
 		if meta.IsStatusConditionFalse(*a.conditions, condition) {
 			return []string{"yes"}
@@ -76,8 +76,8 @@ func wantIndex(object client.Object) []string {
 	return nil
 }
 
-// holders are all others that an index has under a key.
-func (r *registrar) holders(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
+// othersIndexed are all others that an index has under a key.
+func (r *reconciler) othersIndexed(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
 	var services kumav1alpha1.MeshServiceList
 	var multiZone kumav1alpha1.MeshMultiZoneServiceList
 	for _, list := range []client.ObjectList{&services, &multiZone} {
@@ -95,27 +95,27 @@ func (r *registrar) holders(ctx context.Context, of client.Object, index, key st
 	return slices.DeleteFunc(all, func(other client.Object) bool { return of != nil && other.GetUID() == of.GetUID() }), nil
 }
 
-// allocate gives an object an address of the range, or leaves it the one that it has. One that two have stays with the older.
-func (r *registrar) allocate(ctx context.Context, object client.Object) error {
-	a, _ := addressedIn(object)
+// allocateVIP gives an object an address of the range, or leaves it the one that it has. One that two have stays with the older.
+func (r *reconciler) allocateVIP(ctx context.Context, object client.Object) error {
+	a, _ := addressableOf(object)
 	for _, vip := range *a.vips {
 		address, err := netip.ParseAddr(vip.IP)
 		if err != nil || !r.Ranges.Services.Contains(address) {
 			continue
 		}
-		others, err := r.holders(ctx, object, byVIP, vip.IP)
+		others, err := r.othersIndexed(ctx, object, byVIP, vip.IP)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(others, func(other client.Object) bool { return desired.Older(other, object) }) {
+		if !slices.ContainsFunc(others, func(other client.Object) bool { return desired.IsOlder(other, object) }) {
 			r.setVIPs(object, vip.IP)
 			return nil
 		}
 	}
 	var errs []error
 	key := fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))
-	address, found := desired.Pick(r.Ranges.Services, key, func(address netip.Addr) bool {
-		others, err := r.holders(ctx, object, byVIP, address.String())
+	address, found := desired.PickAddress(r.Ranges.Services, key, func(address netip.Addr) bool {
+		others, err := r.othersIndexed(ctx, object, byVIP, address.String())
 		errs = append(errs, err)
 		return err == nil && len(others) > 0
 	})
@@ -127,13 +127,13 @@ func (r *registrar) allocate(ctx context.Context, object client.Object) error {
 		return nil
 	}
 	*a.vips = nil
-	condition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonRangeExhausted,
+	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonRangeExhausted,
 		fmt.Sprintf("%s is exhausted: give the operator a wider --mesh-service-cidr (chart: mesh.serviceCIDR), or remove what is not used", r.Ranges.Services))
 	return nil
 }
 
-func (r *registrar) setVIPs(object client.Object, addresses ...string) {
-	a, _ := addressedIn(object)
+func (r *reconciler) setVIPs(object client.Object, addresses ...string) {
+	a, _ := addressableOf(object)
 	var vips []kumav1alpha1.VIP
 	for _, address := range addresses {
 		vips = append(vips, kumav1alpha1.VIP{IP: address})
@@ -143,26 +143,26 @@ func (r *registrar) setVIPs(object client.Object, addresses ...string) {
 		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionVIPs)
 		return
 	}
-	condition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "clients dial "+strings.Join(addresses, " or "))
+	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "clients dial "+strings.Join(addresses, " or "))
 }
 
-func condition(object client.Object, kind string, status metav1.ConditionStatus, reason, message string) {
-	a, _ := addressedIn(object)
+func setCondition(object client.Object, kind string, status metav1.ConditionStatus, reason, message string) {
+	a, _ := addressableOf(object)
 	meta.SetStatusCondition(a.conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: object.GetGeneration(),
 	})
 }
 
-// name gives an object the hostnames of all generators that are for it. One that an older object has is not given.
-func (r *registrar) name(ctx context.Context, object client.Object) error {
-	a, _ := addressedIn(object)
+// assignHostnames gives an object the hostnames of all generators that are for it. One that an older object has is not given.
+func (r *reconciler) assignHostnames(ctx context.Context, object client.Object) error {
+	a, _ := addressableOf(object)
 	var generators kumav1alpha1.HostnameGeneratorList
 	// Who may not write in the system namespace may not name the services of others.
 	if err := r.cache.List(ctx, &generators, client.InNamespace(r.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	slices.SortFunc(generators.Items, func(x, y kumav1alpha1.HostnameGenerator) int { return strings.Compare(x.Name, y.Name) })
-	labels := desired.LabelsOf(object, r.Where)
+	labels := desired.LabelsOf(object, r.ZoneInfo)
 	var addresses []kumav1alpha1.Address
 	reason, trouble := "", ""
 	for i := range generators.Items {
@@ -170,19 +170,19 @@ func (r *registrar) name(ctx context.Context, object client.Object) error {
 		if selector := a.selector(&generator.Spec.Selector); selector == nil || !selector.Matches(labels) {
 			continue
 		}
-		hostname, err := desired.Hostname(generator, object, r.Where)
+		hostname, err := desired.Hostname(generator, object, r.ZoneInfo)
 		if err != nil {
 			reason, trouble = kumav1alpha1.ReasonBadTemplate, err.Error()
 			continue
 		}
-		others, err := r.holders(ctx, object, byHostname, desired.MeshOf(object)+"|"+hostname)
+		others, err := r.othersIndexed(ctx, object, byHostname, desired.MeshOf(object)+"|"+hostname)
 		if err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(others, func(other client.Object) bool { return desired.Older(other, object) }); i >= 0 {
+		if i := slices.IndexFunc(others, func(other client.Object) bool { return desired.IsOlder(other, object) }); i >= 0 {
 			reason = kumav1alpha1.ReasonHostnameCollision
 			trouble = fmt.Sprintf("hostname %s belongs to %s, which is older: change the template of HostnameGenerator %s/%s, or what it selects",
-				hostname, called(others[i]), generator.Namespace, generator.Name)
+				hostname, objectName(others[i]), generator.Namespace, generator.Name)
 			continue
 		}
 		if !slices.ContainsFunc(addresses, func(a kumav1alpha1.Address) bool { return a.Hostname == hostname }) {
@@ -195,16 +195,16 @@ func (r *registrar) name(ctx context.Context, object client.Object) error {
 	*a.addresses = addresses
 	switch {
 	case trouble != "":
-		condition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionFalse, reason, trouble)
+		setCondition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionFalse, reason, trouble)
 	case len(addresses) > 0:
-		condition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionTrue, kumav1alpha1.ReasonAddressed, count(len(addresses), "hostname"))
+		setCondition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionTrue, kumav1alpha1.ReasonAddressed, countText(len(addresses), "hostname"))
 	default:
 		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionAddressed)
 	}
 	return nil
 }
 
-func called(object client.Object) string {
+func objectName(object client.Object) string {
 	kind := kumav1alpha1.MeshServiceKind
 	if _, multiZone := object.(*kumav1alpha1.MeshMultiZoneService); multiZone {
 		kind = kumav1alpha1.MeshMultiZoneServiceKind
@@ -213,27 +213,27 @@ func called(object client.Object) string {
 }
 
 // clusterIPs are the addresses that Kubernetes itself gives to a service of this zone, and whether it does.
-func (r *registrar) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, own bool, err error) {
-	name := desired.ServiceBehind(service, r.Where)
+func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, own bool, err error) {
+	name := desired.BackingService(service, r.ZoneInfo)
 	if name == "" {
 		return nil, false, nil
 	}
-	behind, err := found(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: name}, &corev1.Service{})
+	behind, err := getOrNil(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: name}, &corev1.Service{})
 	if err != nil {
 		return nil, false, err
 	}
 	var named *kumav1alpha1.Dataplane
-	if ref := service.Spec.Selector.DataplaneRef; ref != nil && behind != nil && desired.Headless(behind) {
-		if named, err = found(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
+	if ref := service.Spec.Selector.DataplaneRef; ref != nil && behind != nil && desired.IsHeadless(behind) {
+		if named, err = getOrNil(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
 			return nil, false, err
 		}
 	}
-	addresses, own = desired.OwnAddresses(service, behind, named, r.Where)
+	addresses, own = desired.KubernetesAddresses(service, behind, named, r.ZoneInfo)
 	return addresses, own, nil
 }
 
-// found is an object, or nil if there is none of that name.
-func found[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
+// getOrNil is an object, or nil if there is none of that name.
+func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
 	err := reader.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		var none T

@@ -11,9 +11,9 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// followConnections wakes the MeshServices of proxies that connect or leave.
-func (s *statuses) followConnections(ctx context.Context, q queue) error {
-	there := presence{connected: map[model.ProxyID]bool{}}
+// watchConnections wakes the MeshServices of proxies that connect or leave.
+func (s *statuses) watchConnections(ctx context.Context, q queue) error {
+	there := connectionTracker{connected: map[model.ProxyID]bool{}}
 	s.Connections.OnChange(func(id model.ProxyID) {
 		if !there.changed(id, func() bool { return s.Connections.Connection(id).Connected }) {
 			return
@@ -23,20 +23,20 @@ func (s *statuses) followConnections(ctx context.Context, q queue) error {
 			ctrl.LoggerFrom(ctx).Error(err, "find the Dataplane of a proxy", "proxy", id.String())
 		}
 		for i := range list.Items {
-			s.wakeServed(ctx, &list.Items[i], q)
+			s.enqueueServices(ctx, &list.Items[i], q)
 		}
 	})
 	return nil
 }
 
-// presence knows who is connected: what proxies acknowledge all the time is no news.
-type presence struct {
+// connectionTracker knows who is connected: what proxies acknowledge all the time is no news.
+type connectionTracker struct {
 	mu        sync.Mutex
 	connected map[model.ProxyID]bool
 }
 
 // changed says whether a proxy came or went. Who leaves may have come before anybody listened.
-func (p *presence) changed(id model.ProxyID, connected func() bool) bool {
+func (p *connectionTracker) changed(id model.ProxyID, connected func() bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.connected[id]

@@ -13,7 +13,7 @@ import (
 
 // Coming and going is news, and nothing between.
 func TestPresence(t *testing.T) {
-	p := presence{connected: map[model.ProxyID]bool{}}
+	p := connectionTracker{connected: map[model.ProxyID]bool{}}
 	for i, c := range []struct{ connected, news bool }{{false, true}, {true, true}, {true, false}, {false, true}, {true, true}} {
 		if got := p.changed(model.ProxyID{Name: "cart"}, func() bool { return c.connected }); got != c.news {
 			t.Errorf("%d: it is news: %t", i, got)
@@ -28,7 +28,7 @@ func TestProxyIndex(t *testing.T) {
 		desired.Universal:  {Mesh: "m", Name: "cart"},
 		desired.Kubernetes: {Mesh: "m", Namespace: "shop", Name: "cart"},
 	} {
-		r := &registrar{Options: Options{Where: desired.Where{Environment: environment, SystemNamespace: "kuma-system"}}}
+		r := &reconciler{Options: Options{ZoneInfo: desired.ZoneInfo{Environment: environment, SystemNamespace: "kuma-system"}}}
 		if got := r.proxyIndex(dataplane); !slices.Equal(got, []string{id.String()}) {
 			t.Errorf("in %s it is found by %v", environment, got)
 		}

@@ -22,14 +22,14 @@ import (
 // How long news gather before something is worked out of all of them: a thousand proxies that come back are not a thousand
 // writes.
 const (
-	gather = 100 * time.Millisecond
-	slowly = 500 * time.Millisecond
+	tagDebounce    = 100 * time.Millisecond
+	statusDebounce = 500 * time.Millisecond
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// versions hears of an object as it was and as it is.
-func versions(tell func(context.Context, client.Object, queue)) handler.Funcs {
+// enqueueOldAndNew hears of an object as it was and as it is.
+func enqueueOldAndNew(tell func(context.Context, client.Object, queue)) handler.Funcs {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { tell(ctx, e.Object, q) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { tell(ctx, e.Object, q) },
@@ -40,23 +40,23 @@ func versions(tell func(context.Context, client.Object, queue)) handler.Funcs {
 	}
 }
 
-// meshLater wakes the mesh of an object.
-func (r *registrar) meshLater(_ context.Context, object client.Object, q queue) {
-	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOf(object)}}, slowly)
+// enqueueMesh wakes the mesh of an object.
+func (r *reconciler) enqueueMesh(_ context.Context, object client.Object, q queue) {
+	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOf(object)}}, statusDebounce)
 }
 
-// meshOfServiceLater wakes the mesh of a Service.
-func (r *registrar) meshOfServiceLater(ctx context.Context, service client.Object, q queue) {
+// enqueueMeshOfService wakes the mesh of a Service.
+func (r *reconciler) enqueueMeshOfService(ctx context.Context, service client.Object, q queue) {
 	namespace, err := r.namespace(ctx, service.GetNamespace())
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the mesh of a Service", "service", service.GetName())
 		return
 	}
-	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOfWorkload(service, namespace)}}, slowly)
+	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOfWorkload(service, namespace)}}, statusDebounce)
 }
 
-// everyMesh is who may have more or fewer Services when somebody writes about a namespace, which is seldom.
-func (r *registrar) everyMesh(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
+// allMeshes is who may have more or fewer Services when somebody writes about a namespace, which is seldom.
+func (r *reconciler) allMeshes(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
 	var meshes kumav1alpha1.MeshList
 	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find meshes")
@@ -68,8 +68,8 @@ func (r *registrar) everyMesh(ctx context.Context, _ *metav1.PartialObjectMetada
 	return all
 }
 
-// firstSeen lets through what is looked at for the first time, when it gets its addresses.
-var firstSeen = predicate.Funcs{
+// firstObserved lets through what is looked at for the first time, when it gets its addresses.
+var firstObserved = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*kumav1alpha1.MeshService)
 		now, same := e.ObjectNew.(*kumav1alpha1.MeshService)
@@ -94,12 +94,12 @@ var podChanged = predicate.TypedFuncs[*corev1.Pod]{
 	UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
 		before, now := e.ObjectOld.DeepCopy(), e.ObjectNew.DeepCopy()
 		before.ResourceVersion, now.ResourceVersion = "", ""
-		return !desired.Same(before, now)
+		return !desired.Equal(before, now)
 	},
 }
 
-// comesOrGoes leaves out all changes of what is there.
-var comesOrGoes = predicate.Funcs{
+// createdOrDeleted leaves out all changes of what is there.
+var createdOrDeleted = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	},

@@ -17,18 +17,18 @@ import (
 // The indexes.
 const (
 	// byMesh is by the mesh; of Services by the one that they name themselves, if any.
-	byMesh = "registrar/mesh"
+	byMesh = "meshservice/mesh"
 	// byProxy is of Dataplanes, by the name that their proxy has.
-	byProxy = "registrar/proxy"
+	byProxy = "meshservice/proxy"
 	// byTag is of Dataplanes, by the mesh and each tag of their inbounds.
-	byTag = "registrar/tag"
+	byTag = "meshservice/tag"
 	// bySelector is of Services and MeshServices, by one of the pairs that they select by.
-	bySelector = "registrar/selector"
+	bySelector = "meshservice/selector"
 	// byOwner is of MeshServices, by the Service that they were made for.
-	byOwner = "registrar/owner"
+	byOwner = "meshservice/owner"
 )
 
-func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+func (r *reconciler) setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	type index struct {
 		object client.Object
 		field  string
@@ -37,17 +37,17 @@ func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexe
 	mesh := func(object client.Object) []string { return []string{desired.MeshOf(object)} }
 	all := []index{
 		{&kumav1alpha1.Dataplane{}, byMesh, mesh},
-		{&kumav1alpha1.Dataplane{}, byTag, func(object client.Object) []string { return tagsOf(object.(*kumav1alpha1.Dataplane)) }},
+		{&kumav1alpha1.Dataplane{}, byTag, func(object client.Object) []string { return tagIndex(object.(*kumav1alpha1.Dataplane)) }},
 		{&kumav1alpha1.Dataplane{}, byProxy, r.proxyIndex},
 		{&kumav1alpha1.MeshService{}, byMesh, mesh},
-		{&kumav1alpha1.MeshService{}, bySelector, func(object client.Object) []string { return selectorOf(object.(*kumav1alpha1.MeshService)) }},
+		{&kumav1alpha1.MeshService{}, bySelector, func(object client.Object) []string { return selectorIndex(object.(*kumav1alpha1.MeshService)) }},
 		{&kumav1alpha1.MeshMultiZoneService{}, byMesh, mesh},
 	}
 	if !r.IsUniversal() {
 		all = append(all,
 			index{&corev1.Service{}, byMesh, func(object client.Object) []string { return []string{desired.MeshNamed(object)} }},
 			index{&corev1.Service{}, bySelector, func(object client.Object) []string {
-				return onePair("", object.(*corev1.Service).Spec.Selector)
+				return mostSelectivePair("", object.(*corev1.Service).Spec.Selector)
 			}},
 			index{&kumav1alpha1.MeshService{}, byOwner, func(object client.Object) []string {
 				if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "Service" {
@@ -57,7 +57,7 @@ func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexe
 			}})
 	}
 	for _, kind := range []client.Object{&kumav1alpha1.MeshService{}, &kumav1alpha1.MeshMultiZoneService{}} {
-		all = append(all, index{kind, byVIP, vipIndex}, index{kind, byHostname, hostnameIndex}, index{kind, byWant, wantIndex})
+		all = append(all, index{kind, byVIP, vipIndex}, index{kind, byHostname, hostnameIndex}, index{kind, byUnallocated, unallocatedIndex})
 	}
 	for _, i := range all {
 		if err := indexer.IndexField(ctx, i.object, i.field, i.of); err != nil {
@@ -67,30 +67,30 @@ func (r *registrar) setupIndexes(ctx context.Context, indexer client.FieldIndexe
 	return nil
 }
 
-func (r *registrar) proxyIndex(object client.Object) []string {
-	return []string{desired.ProxyOf(object.(*kumav1alpha1.Dataplane), r.Where).String()}
+func (r *reconciler) proxyIndex(object client.Object) []string {
+	return []string{desired.ProxyOf(object.(*kumav1alpha1.Dataplane), r.ZoneInfo).String()}
 }
 
 func pair(scope, name, value string) string { return scope + "|" + name + "=" + value }
 
-// vague are the names that much has in common: little is found by them.
-var vague = []string{kumav1alpha1.LabelKubernetesNamespace, kumav1alpha1.TagZone, kumav1alpha1.TagProtocol, desired.TagServicePort}
+// unselective are the names that much has in common: little is found by them.
+var unselective = []string{kumav1alpha1.LabelKubernetesNamespace, kumav1alpha1.TagZone, kumav1alpha1.TagProtocol, desired.TagServicePort}
 
-// onePair stands for all that a selector asks for: whatever it selects has this one too.
-func onePair(scope string, selector map[string]string) []string {
+// mostSelectivePair stands for all that a selector asks for: whatever it selects has this one too.
+func mostSelectivePair(scope string, selector map[string]string) []string {
 	names := slices.Sorted(maps.Keys(selector))
 	if len(names) == 0 {
 		return nil
 	}
 	name := names[0]
-	if i := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(vague, name) }); i > 0 {
+	if i := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(unselective, name) }); i > 0 {
 		name = names[i]
 	}
 	return []string{pair(scope, name, selector[name])}
 }
 
-// tagsOf are all pairs that a Dataplane can be selected by.
-func tagsOf(dataplane *kumav1alpha1.Dataplane) []string {
+// tagIndex are all pairs that a Dataplane can be selected by.
+func tagIndex(dataplane *kumav1alpha1.Dataplane) []string {
 	mesh := desired.MeshOf(dataplane)
 	all := map[string]bool{}
 	for i := range dataplane.Spec.Networking.Inbound {
@@ -98,18 +98,18 @@ func tagsOf(dataplane *kumav1alpha1.Dataplane) []string {
 			all[pair(mesh, name, value)] = true
 		}
 	}
-	all[pair(mesh, nameInstead, client.ObjectKeyFromObject(dataplane).String())] = true
+	all[pair(mesh, byNameKey, client.ObjectKeyFromObject(dataplane).String())] = true
 	return slices.Collect(maps.Keys(all))
 }
 
-// nameInstead is no tag: it stands for the name of a Dataplane that is selected by that.
-const nameInstead = ""
+// byNameKey is no tag: it stands for the name of a Dataplane that is selected by that.
+const byNameKey = ""
 
-// selectorOf is one of the pairs that a MeshService selects Dataplanes by.
-func selectorOf(service *kumav1alpha1.MeshService) []string {
+// selectorIndex is one of the pairs that a MeshService selects Dataplanes by.
+func selectorIndex(service *kumav1alpha1.MeshService) []string {
 	mesh := desired.MeshOf(service)
 	if ref := service.Spec.Selector.DataplaneRef; ref != nil {
-		return []string{pair(mesh, nameInstead, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}.String())}
+		return []string{pair(mesh, byNameKey, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}.String())}
 	}
-	return onePair(mesh, service.Spec.Selector.DataplaneTags)
+	return mostSelectivePair(mesh, service.Spec.Selector.DataplaneTags)
 }

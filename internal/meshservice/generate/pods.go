@@ -18,16 +18,16 @@ import (
 )
 
 // setupPods adds the controller that makes Dataplanes for pods.
-func (r *registrar) setupPods(mgr ctrl.Manager) error {
-	p := &pods{registrar: r, makers: newMakers(r.live)}
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-pods").WithOptions(options(atOnce)).
+func (r *reconciler) setupPods(mgr ctrl.Manager) error {
+	p := &pods{reconciler: r, owners: newOwnerCache(r.live)}
+	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-pods").WithOptions(options(maxConcurrent)).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, podChanged)).
 		Watches(&kumav1alpha1.Dataplane{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged)).
-		Watches(&corev1.Service{}, versions(p.ledTo)).
-		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(p.ofMesh), builder.WithPredicates(comesOrGoes)).
+		Watches(&corev1.Service{}, enqueueOldAndNew(p.enqueueSelected)).
+		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(p.allPods), builder.WithPredicates(createdOrDeleted)).
 		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
-			handler.TypedEnqueueRequestsFromMapFunc(p.ofNamespace), namespaceChanged)).
-		Complete(calm{reconcile.Func(p.reconcile)})
+			handler.TypedEnqueueRequestsFromMapFunc(p.podsOfNamespace), namespaceChanged)).
+		Complete(requeueOnConflict{reconcile.Func(p.reconcile)})
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
@@ -35,29 +35,31 @@ func (r *registrar) setupPods(mgr ctrl.Manager) error {
 }
 
 type pods struct {
-	*registrar
-	makers *makers
+	*reconciler
+	owners *ownerCache
 }
 
-// ledTo are the pods that a Service leads to.
-func (p *pods) ledTo(ctx context.Context, object client.Object, q queue) {
+// enqueueSelected are the pods that a Service leads to.
+func (p *pods) enqueueSelected(ctx context.Context, object client.Object, q queue) {
 	service, ok := object.(*corev1.Service)
 	if !ok || len(service.Spec.Selector) == 0 {
 		return
 	}
-	for _, request := range p.where(ctx, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector)) {
+	for _, request := range p.listPods(ctx, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector)) {
 		q.Add(request)
 	}
 }
 
-// ofMesh are all pods that may be of a mesh: whether they are depends on their namespaces.
-func (p *pods) ofMesh(ctx context.Context, _ client.Object) []reconcile.Request { return p.where(ctx) }
-
-func (p *pods) ofNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
-	return p.where(ctx, client.InNamespace(namespace.Name))
+// allPods are all pods that may be of a mesh: whether they are depends on their namespaces.
+func (p *pods) allPods(ctx context.Context, _ client.Object) []reconcile.Request {
+	return p.listPods(ctx)
 }
 
-func (p *pods) where(ctx context.Context, in ...client.ListOption) []reconcile.Request {
+func (p *pods) podsOfNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
+	return p.listPods(ctx, client.InNamespace(namespace.Name))
+}
+
+func (p *pods) listPods(ctx context.Context, in ...client.ListOption) []reconcile.Request {
 	var list corev1.PodList
 	if err := p.workloads.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find pods")
@@ -78,31 +80,31 @@ func (p *pods) reconcile(ctx context.Context, request reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	exists := err == nil
-	if exists && !desired.GeneratedDataplane(&there) {
+	if exists && !desired.IsGeneratedDataplane(&there) {
 		return reconcile.Result{}, nil
 	}
-	want, err := p.wanted(ctx, request.NamespacedName, &there)
+	want, err := p.desiredDataplane(ctx, request.NamespacedName, &there)
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err
 	case want == nil && exists:
-		return reconcile.Result{}, p.remove(ctx, &there)
+		return reconcile.Result{}, p.delete(ctx, &there)
 	case want == nil:
 		return reconcile.Result{}, nil
 	case !exists:
 		return reconcile.Result{}, p.create(ctx, want)
 	}
 	now := there.DeepCopy()
-	desired.Adorn(now, want)
+	desired.MergeMetadata(now, want)
 	now.Spec = want.Spec
 	return reconcile.Result{}, p.update(ctx, &there, now)
 }
 
-// wanted is the Dataplane of a pod, nil if it should have none.
-func (p *pods) wanted(ctx context.Context, key client.ObjectKey, there *kumav1alpha1.Dataplane) (*kumav1alpha1.Dataplane, error) {
+// desiredDataplane is the Dataplane of a pod, nil if it should have none.
+func (p *pods) desiredDataplane(ctx context.Context, key client.ObjectKey, there *kumav1alpha1.Dataplane) (*kumav1alpha1.Dataplane, error) {
 	var pod corev1.Pod
 	if err := p.workloads.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err != nil {
-		p.said.forget("Pod", key)
+		p.events.forget("Pod", key)
 		return nil, client.IgnoreNotFound(err)
 	}
 	namespace, err := p.namespace(ctx, pod.Namespace)
@@ -112,29 +114,29 @@ func (p *pods) wanted(ctx context.Context, key client.ObjectKey, there *kumav1al
 	if _, found, err := p.modeOf(ctx, desired.MeshOfWorkload(&pod, namespace)); err != nil || !found {
 		return nil, err
 	}
-	services, err := p.selecting(ctx, &pod)
+	services, err := p.servicesSelecting(ctx, &pod)
 	if err != nil {
 		return nil, err
 	}
 	consumer := there.Annotations[kumav1alpha1.AnnotationConsumer]
 	if consumer == "" || !metav1.IsControlledBy(there, &pod) {
-		if consumer, err = p.makers.consumerOf(ctx, &pod); err != nil {
+		if consumer, err = p.owners.consumerOf(ctx, &pod); err != nil {
 			return nil, err
 		}
 	}
-	want, problem := desired.DataplaneOf(&pod, namespace, services, consumer, there, p.Where)
-	p.tell(&pod, problem)
-	desired.Sign(want)
+	want, problem := desired.DataplaneOf(&pod, namespace, services, consumer, there, p.ZoneInfo)
+	p.reportAnnotations(&pod, problem)
+	desired.RecordLabels(want)
 	return want, nil
 }
 
-// tell the owner of a pod what is wrong with its annotations.
-func (p *pods) tell(pod *corev1.Pod, problem error) {
+// reportAnnotations the owner of a pod what is wrong with its annotations.
+func (p *pods) reportAnnotations(pod *corev1.Pod, problem error) {
 	text := ""
 	if problem != nil {
 		text = problem.Error()
 	}
-	if p.said.news("Pod", pod, text) {
+	if p.events.isNew("Pod", pod, text) {
 		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, ReasonMalformed, "generate", "%s; what the pod reaches stays as it was", text)
 	}
 }

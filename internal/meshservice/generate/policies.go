@@ -61,8 +61,8 @@ func statusOf(object client.Object) *kumav1alpha1.PolicyStatus {
 }
 
 // setupPolicies adds the controller that tells of policies that refer to nothing.
-func (r *registrar) setupPolicies(mgr ctrl.Manager) error {
-	changed := versions(r.meshLater)
+func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
+	changed := enqueueOldAndNew(r.enqueueMesh)
 	ours := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-policies").WithOptions(options(1)).
 		Watches(&kumav1alpha1.Mesh{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -72,14 +72,14 @@ func (r *registrar) setupPolicies(mgr ctrl.Manager) error {
 	for _, kind := range policyKinds() {
 		b = b.Watches(kind.object, changed, ours)
 	}
-	if err := b.Complete(calm{reconcile.Func(r.reconcilePolicies)}); err != nil {
+	if err := b.Complete(requeueOnConflict{reconcile.Func(r.reconcilePolicies)}); err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}
 	return nil
 }
 
 // reconcilePolicies tells of each policy of a mesh whether it refers to something.
-func (r *registrar) reconcilePolicies(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) reconcilePolicies(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	mesh := request.Name
 	policies, err := r.policiesOf(ctx, mesh)
 	if err != nil || len(policies) == 0 {
@@ -110,13 +110,13 @@ func (r *registrar) reconcilePolicies(ctx context.Context, request reconcile.Req
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		resolved := resolvedOf(findings[kind.Kind+" "+client.ObjectKeyFromObject(p).String()], mode)
-		errs = append(errs, r.sayOfPolicy(ctx, p, resolved))
+		resolved := resolvedCondition(findings[kind.Kind+" "+client.ObjectKeyFromObject(p).String()], mode)
+		errs = append(errs, r.patchPolicyStatus(ctx, p, resolved))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
 }
 
-func (r *registrar) policiesOf(ctx context.Context, mesh string) ([]client.Object, error) {
+func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]client.Object, error) {
 	var all []client.Object
 	for _, kind := range policyKinds() {
 		if err := r.client.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
@@ -136,7 +136,7 @@ func (r *registrar) policiesOf(ctx context.Context, mesh string) ([]client.Objec
 }
 
 // destinationsOf are all that policies of a mesh can refer to. Until its tags are recorded, they are not known.
-func (r *registrar) destinationsOf(ctx context.Context, mesh string) (all []model.Destination, known bool, err error) {
+func (r *reconciler) destinationsOf(ctx context.Context, mesh string) (all []model.Destination, known bool, err error) {
 	var record corev1.ConfigMap
 	err = r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: TagsName(mesh)}, &record, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -154,8 +154,8 @@ func (r *registrar) destinationsOf(ctx context.Context, mesh string) (all []mode
 		for _, port := range services.Items[i].Spec.Ports {
 			one := r.destination(model.MeshService, &services.Items[i], port)
 			all = append(all, one)
-			if headless := desired.HeadlessOf(&services.Items[i], r.Where); headless != "" {
-				all = append(all, one.Whole(headless))
+			if headless := desired.HeadlessService(&services.Items[i], r.ZoneInfo); headless != "" {
+				all = append(all, one.ForHeadless(headless))
 			}
 		}
 	}
@@ -171,22 +171,22 @@ func (r *registrar) destinationsOf(ctx context.Context, mesh string) (all []mode
 	return all, true, nil
 }
 
-func (r *registrar) destination(kind model.Kind, object client.Object, port kumav1alpha1.Port) model.Destination {
-	id := desired.IdentityOf(object, r.Where)
+func (r *reconciler) destination(kind model.Kind, object client.Object, port kumav1alpha1.Port) model.Destination {
+	id := desired.IdentityOf(object, r.ZoneInfo)
 	if kind == model.MeshMultiZoneService {
 		id.Zone = ""
 	}
 	return model.Destination{
 		Target: model.Target{
 			Key:  model.Key{Kind: kind, Name: id.Name, Namespace: id.Namespace, Zone: id.Zone, Mesh: desired.MeshOf(object), Port: uint32(port.Port)},
-			Name: object.GetName(), Namespace: object.GetNamespace(), Labels: desired.LabelsOf(object, r.Where),
+			Name: object.GetName(), Namespace: object.GetNamespace(), Labels: desired.LabelsOf(object, r.ZoneInfo),
 		},
 		Section: port.SectionName(), Local: id.Local,
 	}
 }
 
-// resolvedOf says whether a policy refers to something. In a mesh that is Disabled, what is for MeshServices waits for them.
-func resolvedOf(findings []policy.Finding, mode kumav1alpha1.Mode) metav1.Condition {
+// resolvedCondition says whether a policy refers to something. In a mesh that is Disabled, what is for MeshServices waits for them.
+func resolvedCondition(findings []policy.Finding, mode kumav1alpha1.Mode) metav1.Condition {
 	var wrong, waiting []string
 	for _, f := range findings {
 		if mode == kumav1alpha1.ModeDisabled && f.Generated {
@@ -198,35 +198,35 @@ func resolvedOf(findings []policy.Finding, mode kumav1alpha1.Mode) metav1.Condit
 	c := metav1.Condition{Type: kumav1alpha1.ConditionResolved, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonResolved}
 	switch {
 	case len(wrong) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, kumav1alpha1.ReasonRefersToNothing, bounded(strings.Join(wrong, "\n"))
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, kumav1alpha1.ReasonRefersToNothing, truncate(strings.Join(wrong, "\n"))
 	case len(waiting) > 0:
 		c.Status, c.Reason = metav1.ConditionUnknown, kumav1alpha1.ReasonDisabled
-		c.Message = bounded("no MeshService yet, since the mesh is Disabled: " + strings.Join(waiting, ", "))
+		c.Message = truncate("no MeshService yet, since the mesh is Disabled: " + strings.Join(waiting, ", "))
 	default:
 		c.Message = "all that it refers to is there"
 	}
 	return c
 }
 
-// sayOfPolicy writes whether a policy refers to something.
-func (r *registrar) sayOfPolicy(ctx context.Context, there client.Object, resolved metav1.Condition) error {
+// patchPolicyStatus writes whether a policy refers to something.
+func (r *reconciler) patchPolicyStatus(ctx context.Context, there client.Object, resolved metav1.Condition) error {
 	now := there.DeepCopyObject().(client.Object)
 	status := statusOf(now)
 	status.ObservedGeneration = there.GetGeneration()
 	resolved.ObservedGeneration = there.GetGeneration()
 	meta.SetStatusCondition(&status.Conditions, resolved)
-	if desired.Same(there, now) {
+	if desired.Equal(there, now) {
 		return nil
 	}
-	err := r.client.Status().Patch(ctx, now, locked(there), client.FieldOwner(FieldOwner))
+	err := r.client.Status().Patch(ctx, now, optimisticLock(there), client.FieldOwner(FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of %T %s: %w", now, client.ObjectKeyFromObject(now), err)
 	}
 	return nil
 }
 
-// bounded is as much of a message as a condition should hold.
-func bounded(message string) string {
+// truncate is as much of a message as a condition should hold.
+func truncate(message string) string {
 	const most = 2000
 	if len(message) <= most {
 		return message

@@ -26,7 +26,7 @@ func TestResolvedOf(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := resolvedOf(c.findings, c.mode); got.Status != c.want || got.Message != c.message {
+			if got := resolvedCondition(c.findings, c.mode); got.Status != c.want || got.Message != c.message {
 				t.Errorf("%s: %s", got.Status, got.Message)
 			}
 		})

@@ -20,15 +20,15 @@ import (
 )
 
 // setupServices adds the controller that makes MeshServices for Services.
-func (r *registrar) setupServices(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-services").WithOptions(options(atOnce)).
+func (r *reconciler) setupServices(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-services").WithOptions(options(maxConcurrent)).
 		For(&corev1.Service{}).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(serviceOf), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMesh), builder.WithPredicates(specChanged)).
 		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
 			handler.TypedEnqueueRequestsFromMapFunc(r.servicesOfNamespace), namespaceChanged)).
-		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(r.headlessOf), podChanged)).
-		Complete(calm{reconcile.Func(r.reconcileService)})
+		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(r.headlessServicesOf), podChanged)).
+		Complete(requeueOnConflict{reconcile.Func(r.reconcileService)})
 	if err != nil {
 		return fmt.Errorf("watch Services: %w", err)
 	}
@@ -48,32 +48,32 @@ func serviceOf(_ context.Context, object client.Object) []reconcile.Request {
 	return all
 }
 
-func (r *registrar) servicesOfMesh(ctx context.Context, mesh client.Object) []reconcile.Request {
-	return r.servicesWhere(ctx, func(service *corev1.Service) bool {
+func (r *reconciler) servicesOfMesh(ctx context.Context, mesh client.Object) []reconcile.Request {
+	return r.listServices(ctx, func(service *corev1.Service) bool {
 		namespace, err := r.namespace(ctx, service.Namespace)
 		return err == nil && desired.MeshOfWorkload(service, namespace) == mesh.GetName()
 	})
 }
 
-func (r *registrar) servicesOfNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
-	return r.servicesWhere(ctx, func(*corev1.Service) bool { return true }, client.InNamespace(namespace.Name))
+func (r *reconciler) servicesOfNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
+	return r.listServices(ctx, func(*corev1.Service) bool { return true }, client.InNamespace(namespace.Name))
 }
 
-func (r *registrar) headlessOf(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+func (r *reconciler) headlessServicesOf(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
 	var all []reconcile.Request
-	services, err := r.selecting(ctx, pod)
+	services, err := r.servicesSelecting(ctx, pod)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the Services of a pod", "pod", pod.Name)
 	}
 	for _, service := range services {
-		if desired.Headless(service) {
+		if desired.IsHeadless(service) {
 			all = append(all, request(service))
 		}
 	}
 	return all
 }
 
-func (r *registrar) servicesWhere(ctx context.Context, meant func(*corev1.Service) bool, in ...client.ListOption) []reconcile.Request {
+func (r *reconciler) listServices(ctx context.Context, meant func(*corev1.Service) bool, in ...client.ListOption) []reconcile.Request {
 	var list corev1.ServiceList
 	if err := r.cache.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find Services")
@@ -88,8 +88,8 @@ func (r *registrar) servicesWhere(ctx context.Context, meant func(*corev1.Servic
 	return all
 }
 
-// selecting are the Services that lead to a pod.
-func (r *registrar) selecting(ctx context.Context, pod *corev1.Pod) ([]*corev1.Service, error) {
+// servicesSelecting are the Services that lead to a pod.
+func (r *reconciler) servicesSelecting(ctx context.Context, pod *corev1.Pod) ([]*corev1.Service, error) {
 	var all []*corev1.Service
 	for name, value := range pod.Labels {
 		var list corev1.ServiceList
@@ -107,14 +107,14 @@ func (r *registrar) selecting(ctx context.Context, pod *corev1.Pod) ([]*corev1.S
 }
 
 // reconcileService makes the MeshServices of a Service, and removes those that it does not ask for any more.
-func (r *registrar) reconcileService(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var service corev1.Service
 	if err := r.client.Get(ctx, request.NamespacedName, &service); err != nil {
 		// What it owned is collected.
-		r.said.forget("Service", request.NamespacedName)
+		r.events.forget("Service", request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	want, err := r.wantedOf(ctx, &service)
+	want, err := r.desiredMeshServices(ctx, &service)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -126,27 +126,27 @@ func (r *registrar) reconcileService(ctx context.Context, request reconcile.Requ
 	wanted, blocked := map[string]bool{}, ""
 	for _, one := range want {
 		wanted[one.Name] = true
-		kept, err := r.keepMeshService(ctx, one)
+		kept, err := r.applyMeshService(ctx, one)
 		if !kept && err == nil {
 			blocked = fmt.Sprintf("MeshService %s/%s is there already and not Fairlead's: delete it, or keep the Service out of the mesh with the annotation %s: \"true\"",
 				one.Namespace, one.Name, kumav1alpha1.AnnotationIgnore)
 		}
 		errs = append(errs, err)
 	}
-	if r.said.news("Service", &service, blocked) {
+	if r.events.isNew("Service", &service, blocked) {
 		r.recorder.Eventf(&service, nil, corev1.EventTypeWarning, kumav1alpha1.ReasonUnmanaged, "generate", "%s", blocked)
 	}
 	for i := range have.Items {
-		if one := &have.Items[i]; !wanted[one.Name] && desired.Generated(one, r.Where) {
-			errs = append(errs, r.remove(ctx, one))
+		if one := &have.Items[i]; !wanted[one.Name] && desired.IsGenerated(one, r.ZoneInfo) {
+			errs = append(errs, r.delete(ctx, one))
 		}
 	}
 	return reconcile.Result{}, errors.Join(errs...)
 }
 
-func (r *registrar) wantedOf(ctx context.Context, service *corev1.Service) ([]*kumav1alpha1.MeshService, error) {
+func (r *reconciler) desiredMeshServices(ctx context.Context, service *corev1.Service) ([]*kumav1alpha1.MeshService, error) {
 	namespace, err := r.namespace(ctx, service.Namespace)
-	if err != nil || !desired.InMesh(service, namespace) {
+	if err != nil || !desired.IsInMesh(service, namespace) {
 		return nil, err
 	}
 	mode, _, err := r.modeOf(ctx, desired.MeshOfWorkload(service, namespace))
@@ -154,7 +154,7 @@ func (r *registrar) wantedOf(ctx context.Context, service *corev1.Service) ([]*k
 		return nil, err
 	}
 	var pods []*corev1.Pod
-	if desired.Headless(service) {
+	if desired.IsHeadless(service) {
 		var list corev1.PodList
 		err := r.workloads.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), client.UnsafeDisableDeepCopy)
 		if err != nil {
@@ -164,5 +164,5 @@ func (r *registrar) wantedOf(ctx context.Context, service *corev1.Service) ([]*k
 			pods = append(pods, &list.Items[i])
 		}
 	}
-	return desired.MeshServicesOf(service, namespace, pods, r.Where), nil
+	return desired.MeshServicesOf(service, namespace, pods, r.ZoneInfo), nil
 }

@@ -32,16 +32,16 @@ const annotationGone = "fairlead.dev/gone-since"
 func TagsName(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
 
 // setupTags adds the controller that gives an address to each value of kuma.io/service of a mesh.
-func (r *registrar) setupTags(mgr ctrl.Manager) error {
+func (r *reconciler) setupTags(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-tags").WithOptions(options(1)).
 		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(specChanged)).
-		Watches(&kumav1alpha1.Dataplane{}, r.changes(r.tagsServed)).
-		Watches(&kumav1alpha1.ZoneIngress{}, r.changes(r.tagsBehind)).
+		Watches(&kumav1alpha1.Dataplane{}, r.enqueueTagChanges(r.dataplaneTags)).
+		Watches(&kumav1alpha1.ZoneIngress{}, r.enqueueTagChanges(r.ingressTags)).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: desired.MeshOf(record)}}}
 			}))).
-		Complete(calm{reconcile.Func(r.reconcileTags)})
+		Complete(requeueOnConflict{reconcile.Func(r.reconcileTags)})
 	if err != nil {
 		return fmt.Errorf("watch what is served: %w", err)
 	}
@@ -51,21 +51,21 @@ func (r *registrar) setupTags(mgr ctrl.Manager) error {
 // tag is a value of kuma.io/service in a mesh.
 type tag struct{ mesh, service string }
 
-func (r *registrar) tagsServed(object client.Object) []tag {
+func (r *reconciler) dataplaneTags(object client.Object) []tag {
 	dataplane, ok := object.(*kumav1alpha1.Dataplane)
 	if !ok {
 		return nil
 	}
 	var all []tag
-	for _, service := range desired.ServicesOf(dataplane, r.Where) {
+	for _, service := range desired.ServicesOf(dataplane, r.ZoneInfo) {
 		all = append(all, tag{desired.MeshOf(dataplane), service})
 	}
 	return all
 }
 
-func (r *registrar) tagsBehind(object client.Object) []tag {
+func (r *reconciler) ingressTags(object client.Object) []tag {
 	ingress, ok := object.(*kumav1alpha1.ZoneIngress)
-	if !ok || !desired.Trusted(ingress, r.Where) {
+	if !ok || !desired.IsTrusted(ingress, r.ZoneInfo) {
 		return nil
 	}
 	var all []tag
@@ -81,50 +81,50 @@ func (r *registrar) tagsBehind(object client.Object) []tag {
 	return all
 }
 
-// changes wakes the meshes in which an object changes what tags there are.
-func (r *registrar) changes(of func(client.Object) []tag) handler.EventHandler {
+// enqueueTagChanges wakes the meshes in which an object changes what tags there are.
+func (r *reconciler) enqueueTagChanges(of func(client.Object) []tag) handler.EventHandler {
 	wake := func(ctx context.Context, tags []tag, known func(context.Context, tag) bool, q queue) {
 		for _, t := range tags {
 			if !known(ctx, t) {
-				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: t.mesh}}, gather)
+				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: t.mesh}}, tagDebounce)
 			}
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, of(e.Object), r.recorded, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, of(e.Object), r.served, q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, of(e.Object), r.hasAddress, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, of(e.Object), r.isServed, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if before, now := of(e.ObjectOld), of(e.ObjectNew); !slices.Equal(before, now) {
-				wake(ctx, before, r.served, q)
-				wake(ctx, now, r.recorded, q)
+				wake(ctx, before, r.isServed, q)
+				wake(ctx, now, r.hasAddress, q)
 			}
 		},
 	}
 }
 
-// recorded says whether a value has its address, and is not about to lose it: another pod of a service is then no news.
-func (r *registrar) recorded(ctx context.Context, t tag) bool {
+// hasAddress says whether a value has its address, and is not about to lose it: another pod of a service is then no news.
+func (r *reconciler) hasAddress(ctx context.Context, t tag) bool {
 	var record corev1.ConfigMap
 	err := r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: TagsName(t.mesh)}, &record, client.UnsafeDisableDeepCopy)
 	return err == nil && record.Data[t.service] != "" && record.Annotations[annotationGone] == ""
 }
 
-// served says whether a value is served by what is left.
-func (r *registrar) served(ctx context.Context, t tag) bool {
+// isServed says whether a value is served by what is left.
+func (r *reconciler) isServed(ctx context.Context, t tag) bool {
 	left, err := r.dataplanesWith(ctx, pair(t.mesh, kumav1alpha1.TagService, t.service))
 	return err == nil && slices.ContainsFunc(left, func(d *kumav1alpha1.Dataplane) bool {
-		return slices.Contains(desired.ServicesOf(d, r.Where), t.service)
+		return slices.Contains(desired.ServicesOf(d, r.ZoneInfo), t.service)
 	})
 }
 
 // reconcileTags gives each value of kuma.io/service of a mesh its address.
-func (r *registrar) reconcileTags(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) reconcileTags(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil || mesh.DeletionTimestamp != nil {
 		// Its record is collected.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	wanted, err := r.tagsIn(ctx, mesh.Name)
+	wanted, err := r.servedTags(ctx, mesh.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -134,22 +134,22 @@ func (r *registrar) reconcileTags(ctx context.Context, request reconcile.Request
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	outcome := readTags(record).Next(wanted, r.Ranges.Tags, r.Grace, r.now())
-	condition := addressedTags(outcome, r.Ranges)
-	switch err := r.record(ctx, &mesh, record, outcome.Tags); {
+	outcome := readTags(record).Allocate(wanted, r.Ranges.Tags, r.Grace, r.now())
+	condition := tagsCondition(outcome, r.Ranges)
+	switch err := r.applyTags(ctx, &mesh, record, outcome.Tags); {
 	case apierrors.IsNotFound(err):
 		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonNoNamespace
 		condition.Message = fmt.Sprintf("namespace %s, where addresses are recorded, is not there: create it, or name another with --mesh-namespace", r.SystemNamespace)
-		outcome.Again = missing
+		outcome.RequeueAfter = namespaceRetryDelay
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("record the addresses of Mesh %s: %w", mesh.Name, err)
 	}
-	err = r.sayOfMesh(ctx, &mesh, condition, func(*kumav1alpha1.MeshStatus) {})
-	return reconcile.Result{RequeueAfter: outcome.Again}, err
+	err = r.patchMeshStatus(ctx, &mesh, condition, func(*kumav1alpha1.MeshStatus) {})
+	return reconcile.Result{RequeueAfter: outcome.RequeueAfter}, err
 }
 
-// tagsIn are the values of kuma.io/service that are served in a mesh, here and in other zones.
-func (r *registrar) tagsIn(ctx context.Context, mesh string) ([]string, error) {
+// servedTags are the values of kuma.io/service that are served in a mesh, here and in other zones.
+func (r *reconciler) servedTags(ctx context.Context, mesh string) ([]string, error) {
 	var dataplanes kumav1alpha1.DataplaneList
 	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -160,10 +160,10 @@ func (r *registrar) tagsIn(ctx context.Context, mesh string) ([]string, error) {
 	}
 	var all []string
 	for i := range dataplanes.Items {
-		all = append(all, desired.ServicesOf(&dataplanes.Items[i], r.Where)...)
+		all = append(all, desired.ServicesOf(&dataplanes.Items[i], r.ZoneInfo)...)
 	}
 	for i := range ingresses.Items {
-		for _, t := range r.tagsBehind(&ingresses.Items[i]) {
+		for _, t := range r.ingressTags(&ingresses.Items[i]) {
 			if t.mesh == mesh {
 				all = append(all, t.service)
 			}
@@ -175,12 +175,12 @@ func (r *registrar) tagsIn(ctx context.Context, mesh string) ([]string, error) {
 func readTags(record *corev1.ConfigMap) desired.Tags {
 	tags := desired.Tags{VIPs: record.Data}
 	// What cannot be read begins anew: the grace is then longer, and nothing else.
-	_ = json.Unmarshal([]byte(record.Annotations[annotationGone]), &tags.Gone)
+	_ = json.Unmarshal([]byte(record.Annotations[annotationGone]), &tags.UnservedSince)
 	return tags
 }
 
-// record writes the addresses down, if they differ from what is there.
-func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.Tags) error {
+// applyTags writes the addresses down, if they differ from what is there.
+func (r *reconciler) applyTags(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.Tags) error {
 	now := there.DeepCopy()
 	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, TagsName(mesh.Name), tags.VIPs, nil
 	if now.Labels == nil {
@@ -198,15 +198,15 @@ func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *
 	now.Annotations[kumav1alpha1.AnnotationZone], now.Annotations[kumav1alpha1.AnnotationEnvironment] = r.Zone, r.Environment
 	now.Annotations[kumav1alpha1.AnnotationServiceCIDR] = r.Ranges.Services.String()
 	delete(now.Annotations, annotationGone)
-	if len(tags.Gone) > 0 {
-		text, err := json.Marshal(tags.Gone)
+	if len(tags.UnservedSince) > 0 {
+		text, err := json.Marshal(tags.UnservedSince)
 		if err != nil {
 			return err
 		}
 		now.Annotations[annotationGone] = string(text)
 	}
 	if there.UID != "" {
-		if desired.Same(there, now) {
+		if desired.Equal(there, now) {
 			return nil
 		}
 		return r.records.Update(ctx, now, client.FieldOwner(FieldOwner))
@@ -214,20 +214,20 @@ func (r *registrar) record(ctx context.Context, mesh *kumav1alpha1.Mesh, there *
 	return r.records.Create(ctx, now, client.FieldOwner(FieldOwner))
 }
 
-// addressedTags tells whether all values have their address.
-func addressedTags(outcome desired.Outcome, ranges desired.Ranges) metav1.Condition {
+// tagsCondition tells whether all values have their address.
+func tagsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Condition {
 	switch {
-	case len(outcome.Without) > 0:
+	case len(outcome.Unallocated) > 0:
 		return metav1.Condition{
 			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: kumav1alpha1.ReasonRangeExhausted,
 			Message: fmt.Sprintf("%s is exhausted: %s of kuma.io/service without an address: %s; give the operator a wider --mesh-tag-cidr (chart: mesh.tagCIDR), or remove what is not used",
-				ranges.Tags, count(len(outcome.Without), "value"), some(outcome.Without)),
+				ranges.Tags, countText(len(outcome.Unallocated), "value"), namesText(outcome.Unallocated)),
 		}
-	case len(outcome.Unfit) > 0:
+	case len(outcome.Invalid) > 0:
 		return metav1.Condition{
 			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: ReasonUnfit,
 			Message: fmt.Sprintf("%s of kuma.io/service can have no address: %s; use letters, digits, '-', '_' and '.' only",
-				count(len(outcome.Unfit), "value"), some(outcome.Unfit)),
+				countText(len(outcome.Invalid), "value"), namesText(outcome.Invalid)),
 		}
 	default:
 		return metav1.Condition{
@@ -243,18 +243,18 @@ const (
 	ReasonNoNamespace = "NoNamespace"
 )
 
-// missing is how soon a namespace that is not there is looked for again.
-const missing = 2 * time.Second
+// namespaceRetryDelay is how soon a namespace that is not there is looked for again.
+const namespaceRetryDelay = 2 * time.Second
 
-func count(n int, what string) string {
+func countText(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// some names as many as can be read.
-func some(names []string) string {
+// namesText names as many as can be read.
+func namesText(names []string) string {
 	const enough = 5
 	if len(names) <= enough {
 		return strings.Join(names, ", ")

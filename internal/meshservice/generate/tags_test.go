@@ -24,15 +24,15 @@ func TestTagsOfTenants(t *testing.T) {
 		"in universal": {desired.Universal, "bank", all, all},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &registrar{Options: Options{Where: desired.Where{Environment: c.environment, SystemNamespace: "kuma-system"}}}
+			r := &reconciler{Options: Options{ZoneInfo: desired.ZoneInfo{Environment: c.environment, SystemNamespace: "kuma-system"}}}
 			named := metav1.ObjectMeta{Namespace: c.namespace, Name: "one"}
 			dataplane, ingress := &kumav1alpha1.Dataplane{ObjectMeta: named}, &kumav1alpha1.ZoneIngress{ObjectMeta: named}
 			dataplane.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: theirs}, {Port: 81, Tags: ours}}
 			ingress.Spec.AvailableServices = []kumav1alpha1.AvailableService{{Tags: theirs}, {Tags: ours}}
-			if diff := cmp.Diff(c.served, r.tagsServed(dataplane), cmp.AllowUnexported(tag{})); diff != "" {
+			if diff := cmp.Diff(c.served, r.dataplaneTags(dataplane), cmp.AllowUnexported(tag{})); diff != "" {
 				t.Errorf("by a Dataplane: %s", diff)
 			}
-			if diff := cmp.Diff(c.behind, r.tagsBehind(ingress), cmp.AllowUnexported(tag{})); diff != "" {
+			if diff := cmp.Diff(c.behind, r.ingressTags(ingress), cmp.AllowUnexported(tag{})); diff != "" {
 				t.Errorf("behind a ZoneIngress: %s", diff)
 			}
 		})

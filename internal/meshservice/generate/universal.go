@@ -22,49 +22,49 @@ const annotationUnused = "fairlead.dev/unused-since"
 
 // setupUniversal adds the controller that makes MeshServices for what Dataplanes serve. What is asked for is a service of a
 // mesh: its request has the mesh where others have the namespace.
-func (r *registrar) setupUniversal(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-universal").WithOptions(options(atOnce)).
-		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servedBy), builder.WithPredicates(specChanged)).
-		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.meant), builder.WithPredicates(specChanged)).
-		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.servedIn), builder.WithPredicates(specChanged)).
-		Complete(calm{reconcile.Func(r.reconcileUniversal)})
+func (r *reconciler) setupUniversal(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-universal").WithOptions(options(maxConcurrent)).
+		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfDataplane), builder.WithPredicates(specChanged)).
+		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMeshService), builder.WithPredicates(specChanged)).
+		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.universalServicesOfMesh), builder.WithPredicates(specChanged)).
+		Complete(requeueOnConflict{reconcile.Func(r.reconcileUniversal)})
 	if err != nil {
 		return fmt.Errorf("watch Dataplanes: %w", err)
 	}
 	return nil
 }
 
-func serviceIn(mesh, service string) reconcile.Request {
+func serviceRequest(mesh, service string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: mesh, Name: service}}
 }
 
-func (r *registrar) servedBy(_ context.Context, object client.Object) []reconcile.Request {
+func (r *reconciler) servicesOfDataplane(_ context.Context, object client.Object) []reconcile.Request {
 	dataplane, ok := object.(*kumav1alpha1.Dataplane)
 	if !ok {
 		return nil
 	}
 	var all []reconcile.Request
-	for _, service := range desired.ServicesOf(dataplane, r.Where) {
-		all = append(all, serviceIn(desired.MeshOf(dataplane), service))
+	for _, service := range desired.ServicesOf(dataplane, r.ZoneInfo) {
+		all = append(all, serviceRequest(desired.MeshOf(dataplane), service))
 	}
 	return all
 }
 
-// meant are the services that a MeshService may stand for, or that may wait for its name.
-func (r *registrar) meant(ctx context.Context, object client.Object) []reconcile.Request {
-	all := []reconcile.Request{serviceIn(desired.MeshOf(object), desired.IdentityOf(object, r.Where).Name)}
+// servicesOfMeshService are the services that a MeshService may stand for, or that may wait for its name.
+func (r *reconciler) servicesOfMeshService(ctx context.Context, object client.Object) []reconcile.Request {
+	all := []reconcile.Request{serviceRequest(desired.MeshOf(object), desired.IdentityOf(object, r.ZoneInfo).Name)}
 	var meshes kumav1alpha1.MeshList
 	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find meshes")
 	}
 	for i := range meshes.Items {
-		all = append(all, serviceIn(meshes.Items[i].Name, object.GetName()))
+		all = append(all, serviceRequest(meshes.Items[i].Name, object.GetName()))
 	}
 	return all
 }
 
-// servedIn are all services of a mesh, and those that have been.
-func (r *registrar) servedIn(ctx context.Context, mesh client.Object) []reconcile.Request {
+// universalServicesOfMesh are all services of a mesh, and those that have been.
+func (r *reconciler) universalServicesOfMesh(ctx context.Context, mesh client.Object) []reconcile.Request {
 	of := []client.ListOption{client.MatchingFields{byMesh: mesh.GetName()}, client.UnsafeDisableDeepCopy}
 	var dataplanes kumav1alpha1.DataplaneList
 	var services kumav1alpha1.MeshServiceList
@@ -75,18 +75,18 @@ func (r *registrar) servedIn(ctx context.Context, mesh client.Object) []reconcil
 	}
 	var all []reconcile.Request
 	for i := range dataplanes.Items {
-		all = append(all, r.servedBy(ctx, &dataplanes.Items[i])...)
+		all = append(all, r.servicesOfDataplane(ctx, &dataplanes.Items[i])...)
 	}
 	for i := range services.Items {
-		all = append(all, serviceIn(mesh.GetName(), desired.IdentityOf(&services.Items[i], r.Where).Name))
+		all = append(all, serviceRequest(mesh.GetName(), desired.IdentityOf(&services.Items[i], r.ZoneInfo).Name))
 	}
 	return all
 }
 
 // reconcileUniversal makes the MeshService for one value of kuma.io/service.
-func (r *registrar) reconcileUniversal(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) reconcileUniversal(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	mesh, service := request.Namespace, request.Name
-	if !desired.IsName(service) {
+	if !desired.IsMeshServiceName(service) {
 		return reconcile.Result{}, nil
 	}
 	there, name, free, err := r.universalName(ctx, service, mesh)
@@ -101,7 +101,7 @@ func (r *registrar) reconcileUniversal(ctx context.Context, request reconcile.Re
 		if there == nil {
 			return reconcile.Result{}, nil
 		}
-		return reconcile.Result{}, r.remove(ctx, there)
+		return reconcile.Result{}, r.delete(ctx, there)
 	}
 	dataplanes, err := r.dataplanesWith(ctx, pair(mesh, kumav1alpha1.TagService, service))
 	if err != nil {
@@ -110,17 +110,17 @@ func (r *registrar) reconcileUniversal(ctx context.Context, request reconcile.Re
 	ports, _ := desired.UniversalPorts(service, dataplanes)
 	switch {
 	case len(ports) > 0:
-		_, err := r.keepMeshService(ctx, desired.UniversalService(name, service, mesh, ports, r.Where))
+		_, err := r.applyMeshService(ctx, desired.UniversalService(name, service, mesh, ports, r.ZoneInfo))
 		return reconcile.Result{}, err
 	case there == nil:
 		return reconcile.Result{}, nil
 	default:
-		return r.retire(ctx, there)
+		return r.deleteAfterGrace(ctx, there)
 	}
 }
 
 // universalName is the name of the MeshService for a service, and the one that is there already.
-func (r *registrar) universalName(ctx context.Context, service, mesh string) (there *kumav1alpha1.MeshService, name string, free bool, err error) {
+func (r *reconciler) universalName(ctx context.Context, service, mesh string) (there *kumav1alpha1.MeshService, name string, free bool, err error) {
 	found := map[string]*kumav1alpha1.MeshService{}
 	name, free = desired.UniversalName(service, mesh, func(name string) *kumav1alpha1.MeshService {
 		var one kumav1alpha1.MeshService
@@ -130,13 +130,13 @@ func (r *registrar) universalName(ctx context.Context, service, mesh string) (th
 			err = e
 		}
 		return found[name]
-	}, r.Where)
+	}, r.ZoneInfo)
 	return found[name], name, free, err
 }
 
-// retire removes a MeshService that nothing has served for the grace. Since when is written down, so that who starts again
+// deleteAfterGrace removes a MeshService that nothing has served for the grace. Since when is written down, so that who starts again
 // does not wait again.
-func (r *registrar) retire(ctx context.Context, service *kumav1alpha1.MeshService) (reconcile.Result, error) {
+func (r *reconciler) deleteAfterGrace(ctx context.Context, service *kumav1alpha1.MeshService) (reconcile.Result, error) {
 	since, err := time.Parse(time.RFC3339, service.Annotations[annotationUnused])
 	if err != nil && r.Grace > 0 {
 		now := service.DeepCopy()
@@ -149,11 +149,11 @@ func (r *registrar) retire(ctx context.Context, service *kumav1alpha1.MeshServic
 	if left := r.Grace - r.now().Sub(since); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	return reconcile.Result{}, r.remove(ctx, service)
+	return reconcile.Result{}, r.delete(ctx, service)
 }
 
 // dataplanesWith are the Dataplanes with a pair that they can be selected by.
-func (r *registrar) dataplanesWith(ctx context.Context, pair string) ([]*kumav1alpha1.Dataplane, error) {
+func (r *reconciler) dataplanesWith(ctx context.Context, pair string) ([]*kumav1alpha1.Dataplane, error) {
 	var list kumav1alpha1.DataplaneList
 	if err := r.cache.List(ctx, &list, client.MatchingFields{byTag: pair}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err

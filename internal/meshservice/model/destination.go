@@ -53,8 +53,8 @@ type Endpoint struct {
 	Ready bool
 }
 
-// Whole is the port of the headless Service of that name, of which the destination is one pod.
-func (d Destination) Whole(service string) Destination {
+// ForHeadless is the port of the headless Service of that name, of which the destination is one pod.
+func (d Destination) ForHeadless(service string) Destination {
 	d.Key.Name, d.Name = service, service
 	d.Labels = maps.Clone(d.Labels)
 	d.Labels[kumav1alpha1.LabelDisplayName] = service

@@ -94,13 +94,13 @@ func TestReach(t *testing.T) {
 			ReachableBackendRefs: {true, true, false, false}}},
 		"another kind": {Reach{RefsSet: true, Refs: []BackendRef{{Kind: MeshMultiZoneService, Labels: map[string]string{}}}}, map[Mode]outbounds{
 			ReachableBackendRefs: {true, true, false, false}}},
-		"switched": {one.Switched(), map[Mode]outbounds{
+		"switched": {one.WithMeshServices(), map[Mode]outbounds{
 			Disabled: {true, true, false, false}, ReachableBackendRefs: all}},
-		"switched, with services": {services(one).Switched(), map[Mode]outbounds{
+		"switched, with services": {services(one).WithMeshServices(), map[Mode]outbounds{
 			ReachableBackendRefs: {true, false, true, false}}},
-		"switched, with every service": {Reach{ServicesSet: true, Services: []string{"*"}}.Switched(), map[Mode]outbounds{
+		"switched, with every service": {Reach{ServicesSet: true, Services: []string{"*"}}.WithMeshServices(), map[Mode]outbounds{
 			ReachableBackendRefs: all}},
-		"switched, with refs": {refs(one).Switched(), map[Mode]outbounds{
+		"switched, with refs": {refs(one).WithMeshServices(), map[Mode]outbounds{
 			ReachableBackendRefs: {true, true, true, false}}},
 	} {
 		for mode, want := range c.want {

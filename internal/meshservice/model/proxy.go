@@ -55,7 +55,7 @@ type Connection struct {
 	Since time.Time
 	// Current says that the proxy has acknowledged all that it asked for of what it should have now, listeners among it.
 	Current bool
-	// Refusal is the proxy's word against what it should have now; empty if there is none. A refusal of something older
+	// NACK is the proxy's word against what it should have now; empty if there is none. A refusal of something older
 	// does not count.
-	Refusal string
+	NACK string
 }

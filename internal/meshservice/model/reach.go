@@ -101,9 +101,9 @@ func (b BackendRef) Selects(t Target) bool {
 	return true
 }
 
-// Switched is the reach of a consumer that was switched. What it says of tags stays, and the resources are added that it
+// WithMeshServices is the reach of a consumer that was switched. What it says of tags stays, and the resources are added that it
 // has not chosen itself: those that go by the name of the tags it listed, in any zone, or else every one.
-func (r Reach) Switched() Reach {
+func (r Reach) WithMeshServices() Reach {
 	if r.RefsSet {
 		return r
 	}
@@ -115,13 +115,13 @@ func (r Reach) Switched() Reach {
 		return r
 	}
 	for _, service := range r.Services {
-		r.Refs = append(r.Refs, refOf(service))
+		r.Refs = append(r.Refs, backendRefOf(service))
 	}
 	return r
 }
 
-// refOf means the MeshServices that stand for the value of a tag.
-func refOf(service string) BackendRef {
+// backendRefOf means the MeshServices that stand for the value of a tag.
+func backendRefOf(service string) BackendRef {
 	name, namespace, port, ok := ParseKubernetesTag(service)
 	if !ok {
 		return BackendRef{Kind: MeshService, Labels: map[string]string{kumav1alpha1.LabelDisplayName: service}}

@@ -94,11 +94,11 @@ func (d *Directory) missing(r *reference) (field, problem, remedy string) {
 	for range d.find(r) {
 		return "", "", ""
 	}
-	near := d.near(r)
+	near := d.candidates(r)
 	switch {
 	case r.kind == model.Tag:
 		return "name", "there is no kuma.io/service " + r.name, r.tagRemedy(near)
-	case slices.ContainsFunc(near, r.means):
+	case slices.ContainsFunc(near, r.matches):
 		return d.missingPort(r, near)
 	case r.labels != nil:
 		return "labels", fmt.Sprintf("there is no %s with these labels", r.kind), "correct the labels, or remove what is for it"
@@ -119,7 +119,7 @@ func (d *Directory) missingPort(r *reference, near []*model.Destination) (field,
 	}
 	var sections []string
 	for _, destination := range near {
-		if !r.means(destination) {
+		if !r.matches(destination) {
 			continue
 		}
 		if r.section == fmt.Sprint(destination.Key.Port) {
@@ -136,11 +136,11 @@ func (d *Directory) missingPort(r *reference, near []*model.Destination) (field,
 func (r *reference) tagRemedy(near []*model.Destination) string {
 	for _, destination := range near {
 		switch {
-		case r.standsIn(destination) && r.hasPort(destination):
-			return fmt.Sprintf("routes stay with their kuma.io/service: route the MeshService %s by its labels and sectionName %q", r.standIn.name, destination.Section)
-		case r.standsIn(destination):
-			return fmt.Sprintf("the MeshService %s is there with port %d", r.standIn.name, destination.Key.Port)
-		case r.standIn.namespace == "" && destination.Namespace != "" && destination.Local:
+		case r.isTagService(destination) && r.hasPort(destination):
+			return fmt.Sprintf("routes stay with their kuma.io/service: route the MeshService %s by its labels and sectionName %q", r.tagService.name, destination.Section)
+		case r.isTagService(destination):
+			return fmt.Sprintf("the MeshService %s is there with port %d", r.tagService.name, destination.Key.Port)
+		case r.tagService.namespace == "" && destination.Namespace != "" && destination.Local:
 			return fmt.Sprintf("if the MeshService %s is meant, write namespace: %s", r.name, destination.Namespace)
 		}
 	}

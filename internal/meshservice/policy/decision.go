@@ -39,7 +39,7 @@ func (m match) decision(said bool, first *entry) Decision {
 		return m.decide(true, why+"; only its localZone part counts there")
 	case said:
 		return m.decide(true, why)
-	case balances && m.level.byTag() && fillsNothing(m):
+	case balances && m.level.byTag() && addsNothing(m):
 		return m.decide(false, why+"; only its localZone part counts there, and it has none")
 	case first != nil:
 		return m.decide(false, fmt.Sprintf("%s, but all that it says is said by spec.to[%d] of %s already", why, first.index, first.policy))
@@ -47,7 +47,7 @@ func (m match) decision(said bool, first *entry) Decision {
 	return m.decide(false, why+", but says nothing of it")
 }
 
-func fillsNothing(m match) bool { return !(&Effective{}).take(m) }
+func addsNothing(m match) bool { return !(&Effective{}).merge(m) }
 
 // why the entry is for the destination.
 func (m match) why() string {
@@ -57,7 +57,7 @@ func (m match) why() string {
 		return "is for every destination of the mesh"
 	case ofPortByTag:
 		return fmt.Sprintf("is for the kuma.io/service %s, so also for port %d of the MeshService %s in namespace %s",
-			r.name, r.port, r.standIn.name, r.standIn.namespace)
+			r.name, r.port, r.tagService.name, r.tagService.namespace)
 	case ofServiceByTag:
 		return fmt.Sprintf("is for the kuma.io/service %s, so also for the MeshService that stands for it", r.name)
 	case ofSection:

@@ -52,7 +52,7 @@ func (d *Directory) Backends(ref kumav1alpha1.BackendRef, namespace string) []mo
 // find yields those that a reference is for.
 func (d *Directory) find(r *reference) func(func(*model.Destination) bool) {
 	return func(yield func(*model.Destination) bool) {
-		for _, destination := range d.near(r) {
+		for _, destination := range d.candidates(r) {
 			if r.level(destination) != unrelated && !yield(destination) {
 				return
 			}
@@ -60,12 +60,12 @@ func (d *Directory) find(r *reference) func(func(*model.Destination) bool) {
 	}
 }
 
-// near are those among which a reference finds all that it is for: the same service, perhaps with other ports.
-func (d *Directory) near(r *reference) []*model.Destination {
+// candidates are those among which a reference finds all that it is for: the same service, perhaps with other ports.
+func (d *Directory) candidates(r *reference) []*model.Destination {
 	displayName, displayed := r.labels[kumav1alpha1.LabelDisplayName]
 	switch {
 	case r.kind == model.Tag:
-		near := d.byDisplayName[resourceName{kind: model.MeshService, name: r.standIn.name}]
+		near := d.byDisplayName[resourceName{kind: model.MeshService, name: r.tagService.name}]
 		if tag := d.tags[r.name]; tag != nil {
 			near = append([]*model.Destination{tag}, near...)
 		}

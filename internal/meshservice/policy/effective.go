@@ -31,7 +31,7 @@ func effectiveOf(matches []match) *Effective {
 	e := &Effective{}
 	firsts := map[string]*entry{}
 	for _, m := range matches {
-		said := e.take(m)
+		said := e.merge(m)
 		e.Decisions = append(e.Decisions, m.decision(said, firsts[m.kind]))
 		if said && firsts[m.kind] == nil {
 			firsts[m.kind] = m.entry
@@ -47,8 +47,8 @@ func effectiveOf(matches []match) *Effective {
 	return e
 }
 
-// take adds what the match says that was left open, and reports whether that is anything.
-func (e *Effective) take(m match) bool {
+// merge adds what the match says that was left open, and reports whether that is anything.
+func (e *Effective) merge(m match) bool {
 	switch conf := m.conf.(type) {
 	case *kumav1alpha1.MeshTimeoutConf:
 		return fill(&e.Timeout, conf)
@@ -62,7 +62,7 @@ func (e *Effective) take(m match) bool {
 		}
 		return fill(&e.LoadBalancing, conf)
 	case *kumav1alpha1.MeshHTTPRouteTo:
-		return take(&e.HTTPRoute, m.entry, conf)
+		return mergeRules(&e.HTTPRoute, m.entry, conf)
 	case *kumav1alpha1.MeshTCPRouteTo:
 		if e.TCPRoute != nil || len(conf.Rules) == 0 {
 			return false

@@ -29,12 +29,12 @@ func (s *Set) Explain(c *Class, d model.Destination) []Decision {
 		}
 		g.candidates(&d, look)
 		if d.Key.Kind == model.Tag {
-			g.resources(standInOf(d.Key.Name), look)
+			g.serviceEntries(tagServiceOf(d.Key.Name), look)
 		}
-		if g.confined == nil {
+		if g.tenantOnly == nil {
 			continue
 		}
-		g.confined.candidates(&d, func(entries []*entry) {
+		g.tenantOnly.candidates(&d, func(entries []*entry) {
 			for _, e := range entries {
 				if level := e.reference.level(&d); level != unrelated && !counted[e.id] {
 					others = append(others, match{e, level})
@@ -46,7 +46,7 @@ func (s *Set) Explain(c *Class, d model.Destination) []Decision {
 	for _, m := range slices.CompactFunc(others, match.same) {
 		why := m.reference.whyNot(&d)
 		if m.level != unrelated {
-			why = m.whyConfined(s.system)
+			why = m.whyTenantOnly(s.system)
 		}
 		decisions = append(decisions, m.decide(false, why))
 	}
@@ -54,14 +54,14 @@ func (s *Set) Explain(c *Class, d model.Destination) []Decision {
 	return decisions
 }
 
-// resources calls visit with the entries that name a MeshService itself.
-func (g *group) resources(standIn objectName, visit func([]*entry)) {
+// serviceEntries calls visit with the entries that name a MeshService itself.
+func (g *group) serviceEntries(standIn objectName, visit func([]*entry)) {
 	visit(g.byName[resourceName{model.MeshService, standIn.namespace, standIn.name}])
 	visit(g.byDisplayName[resourceName{kind: model.MeshService, name: standIn.name}])
 }
 
-// standInOf is the MeshService that stands for the value of a tag.
-func standInOf(tag string) objectName {
+// tagServiceOf is the MeshService that stands for the value of a tag.
+func tagServiceOf(tag string) objectName {
 	if name, namespace, _, ok := model.ParseKubernetesTag(tag); ok {
 		return objectName{namespace, name}
 	}
@@ -74,24 +74,24 @@ func (r *reference) whyNot(d *model.Destination) string {
 	case r.only != "" && r.only != namespaceOf(d):
 		return ""
 	case d.Key.Kind == model.Tag:
-		if r.kind != model.MeshService || !r.agrees(standInOf(d.Key.Name)) {
+		if r.kind != model.MeshService || !r.labelsAllow(tagServiceOf(d.Key.Name)) {
 			return ""
 		}
 		return fmt.Sprintf("is for %s itself, and not for a kuma.io/service", r.text())
-	case r.kind == model.Tag && !r.standsIn(d):
+	case r.kind == model.Tag && !r.isTagService(d):
 		return ""
 	case r.kind == model.Tag && !r.hasPort(d):
 		return fmt.Sprintf("is for %s, which is port %d", r.text(), r.port)
 	case r.kind == model.Tag && r.route:
 		return fmt.Sprintf("is for %s, and routes stay with it; route the MeshService by its labels and a sectionName", r.text())
-	case r.kind == d.Key.Kind && r.means(d):
+	case r.kind == d.Key.Kind && r.matches(d):
 		return fmt.Sprintf("is for section %s of %s, and this is section %s", r.section, r.text(), d.Section)
 	}
 	return ""
 }
 
-// agrees says whether labels leave it open that the MeshService is meant, or a name is written, by which it was found.
-func (r *reference) agrees(standIn objectName) bool {
+// labelsAllow says whether labels leave it open that the MeshService is meant, or a name is written, by which it was found.
+func (r *reference) labelsAllow(standIn objectName) bool {
 	for _, label := range []string{kumav1alpha1.LabelNamespace, kumav1alpha1.LabelKubernetesNamespace} {
 		if namespace, written := r.labels[label]; written && namespace != standIn.namespace {
 			return false

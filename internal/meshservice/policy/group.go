@@ -11,15 +11,15 @@ type group struct {
 	selection  selection
 	everything []*entry
 	// byTag are those for a tag, by its value; byStandIn the same, by the MeshService that stands for it.
-	byTag     map[string][]*entry
-	byStandIn map[objectName][]*entry
+	byTag        map[string][]*entry
+	byTagService map[objectName][]*entry
 	// byName are those for a resource by its name as an object; the namespace is empty where none is written.
 	byName map[resourceName][]*entry
 	// byDisplayName are those with that label; byLabels those with others only, by the namespace that they are for.
 	byDisplayName map[resourceName][]*entry
 	byLabels      map[string][]*entry
-	// confined are entries of tenants, which count for the proxies of others in part at most.
-	confined *group
+	// tenantOnly are entries of tenants, which count for the proxies of others in part at most.
+	tenantOnly *group
 }
 
 type resourceName struct {
@@ -30,7 +30,7 @@ type resourceName struct {
 func newGroup(id uint32, selection selection) *group {
 	return &group{
 		id: id, selection: selection,
-		byTag: map[string][]*entry{}, byStandIn: map[objectName][]*entry{},
+		byTag: map[string][]*entry{}, byTagService: map[objectName][]*entry{},
 		byName: map[resourceName][]*entry{}, byDisplayName: map[resourceName][]*entry{}, byLabels: map[string][]*entry{},
 	}
 }
@@ -44,7 +44,7 @@ func (g *group) add(e *entry) {
 		g.everything = append(g.everything, e)
 	case r.kind == model.Tag:
 		g.byTag[r.name] = append(g.byTag[r.name], e)
-		g.byStandIn[r.standIn] = append(g.byStandIn[r.standIn], e)
+		g.byTagService[r.tagService] = append(g.byTagService[r.tagService], e)
 	case displayed:
 		key := resourceName{kind: r.kind, name: displayName}
 		g.byDisplayName[key] = append(g.byDisplayName[key], e)
@@ -67,7 +67,7 @@ func (g *group) candidates(d *model.Destination, visit func([]*entry)) {
 		return
 	}
 	if d.Key.Kind == model.MeshService {
-		visit(g.byStandIn[objectName{d.Key.Namespace, d.Key.Name}])
+		visit(g.byTagService[objectName{d.Key.Namespace, d.Key.Name}])
 	}
 	visit(g.byName[resourceName{d.Key.Kind, d.Namespace, d.Name}])
 	if d.Key.Namespace == "" {

@@ -47,8 +47,8 @@ type reference struct {
 	port    uint32
 	// only, if not empty, is the namespace of the resources that it is for.
 	only string
-	// standIn is the MeshService, in any zone, that stands for the tag.
-	standIn objectName
+	// tagService is the MeshService, in any zone, that stands for the tag.
+	tagService objectName
 }
 
 func referenceOf(ref kumav1alpha1.ToTargetRef, namespace string, route bool) reference {
@@ -84,9 +84,9 @@ func (r *reference) readTag() {
 	if !model.NamesTag(r.name, r.namespaceWritten) {
 		return
 	}
-	r.kind, r.standIn = model.Tag, objectName{name: r.name}
+	r.kind, r.tagService = model.Tag, objectName{name: r.name}
 	if name, space, port, kubernetes := model.ParseKubernetesTag(r.name); kubernetes {
-		r.standIn, r.port = objectName{space, name}, port
+		r.tagService, r.port = objectName{space, name}, port
 	}
 }
 
@@ -99,7 +99,7 @@ func backendOf(ref kumav1alpha1.BackendRef, namespace string) reference {
 	}
 	// A number, too, is only ever that of a resource's port.
 	if r.kind == model.Tag {
-		r.kind, r.standIn = model.MeshService, objectName{}
+		r.kind, r.tagService = model.MeshService, objectName{}
 	}
 	r.port = uint32(*ref.Port)
 	return r
@@ -114,7 +114,7 @@ func (r *reference) level(d *model.Destination) level {
 		return ofMesh
 	case r.kind == model.Tag:
 		return r.levelByTag(d)
-	case r.kind != d.Key.Kind || r.only != "" && r.only != d.Key.Namespace || !r.means(d):
+	case r.kind != d.Key.Kind || r.only != "" && r.only != d.Key.Namespace || !r.matches(d):
 		return unrelated
 	case !r.hasPort(d):
 		return unrelated
@@ -133,7 +133,7 @@ func (r *reference) levelByTag(d *model.Destination) level {
 	switch {
 	case d.Key.Kind == model.Tag && d.Key.Name == r.name:
 		return ofService
-	case r.route || !r.standsIn(d) || !r.hasPort(d):
+	case r.route || !r.isTagService(d) || !r.hasPort(d):
 		return unrelated
 	case r.port == 0:
 		return ofServiceByTag
@@ -141,13 +141,13 @@ func (r *reference) levelByTag(d *model.Destination) level {
 	return ofPortByTag
 }
 
-// standsIn says whether the destination is a port, of whatever number, of the MeshService that stands for the tag.
-func (r *reference) standsIn(d *model.Destination) bool {
-	return d.Key.Kind == model.MeshService && r.standIn.name == d.Key.Name && r.standIn.namespace == d.Key.Namespace
+// isTagService says whether the destination is a port, of whatever number, of the MeshService that stands for the tag.
+func (r *reference) isTagService(d *model.Destination) bool {
+	return d.Key.Kind == model.MeshService && r.tagService.name == d.Key.Name && r.tagService.namespace == d.Key.Namespace
 }
 
-// means says whether a reference to a resource is to that of the destination, whatever its section.
-func (r *reference) means(d *model.Destination) bool {
+// matches says whether a reference to a resource is to that of the destination, whatever its section.
+func (r *reference) matches(d *model.Destination) bool {
 	if r.name != "" && !r.names(d) {
 		return false
 	}

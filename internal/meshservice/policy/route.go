@@ -34,9 +34,9 @@ type TCPRoute struct {
 	BackendRefs []kumav1alpha1.BackendRef `json:"backendRefs,omitempty"`
 }
 
-// take adds the rules of an entry for requests that no rule so far is for, and reports whether there are any. Of the same
+// mergeRules adds the rules of an entry for requests that no rule so far is for, and reports whether there are any. Of the same
 // requests the earlier rule says all.
-func take(route **HTTPRoute, e *entry, to *kumav1alpha1.MeshHTTPRouteTo) bool {
+func mergeRules(route **HTTPRoute, e *entry, to *kumav1alpha1.MeshHTTPRouteTo) bool {
 	var rules, added []HTTPRule
 	if *route != nil {
 		rules = (*route).Rules
@@ -64,7 +64,7 @@ func take(route **HTTPRoute, e *entry, to *kumav1alpha1.MeshHTTPRouteTo) bool {
 		return false
 	}
 	rules = append(rules, added...)
-	slices.SortStableFunc(rules, closer)
+	slices.SortStableFunc(rules, compareSpecificity)
 	*route = &HTTPRoute{Rules: rules}
 	return true
 }
@@ -73,9 +73,9 @@ func sameRequests(a, b HTTPRule) bool {
 	return slices.Equal(a.Hostnames, b.Hostnames) && reflect.DeepEqual(a.Match, b.Match)
 }
 
-// closer puts the rule first that says more of its requests: an exact path before a prefix, a long one before a short one,
+// compareSpecificity puts the rule first that says more of its requests: an exact path before a prefix, a long one before a short one,
 // then a method, more headers, more parameters.
-func closer(a, b HTTPRule) int {
+func compareSpecificity(a, b HTTPRule) int {
 	path := func(r HTTPRule) (kind, length int) {
 		switch p := r.Match.Path; {
 		case p == nil:

@@ -51,7 +51,7 @@ type entry struct {
 }
 
 // Compile indexes the policies of one mesh, as they count there. They must not be changed afterwards.
-func Compile(policies []Policy, where desired.Where) *Set {
+func Compile(policies []Policy, where desired.ZoneInfo) *Set {
 	s := &Set{
 		byService: map[string][]*group{}, byName: map[string][]*group{}, byNamespace: map[string][]*group{},
 		selections: map[string]*group{}, system: where.SystemNamespace,

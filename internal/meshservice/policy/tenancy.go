@@ -11,7 +11,7 @@ import (
 
 // tenantOf is the namespace that a policy has a say in, and only there: on Kubernetes, all but the system namespace are
 // written by tenants, of whom none may lead the calls of another. It is empty for a policy with a say everywhere.
-func tenantOf(p Policy, where desired.Where) string {
+func tenantOf(p Policy, where desired.ZoneInfo) string {
 	if where.IsUniversal() || p.GetNamespace() == where.SystemNamespace {
 		return ""
 	}
@@ -25,11 +25,11 @@ func (s *Set) place(e *entry, all, own *group, tenant string) {
 		return
 	}
 	own.add(e)
-	if all.confined == nil {
-		all.confined = newGroup(all.id, all.selection)
+	if all.tenantOnly == nil {
+		all.tenantOnly = newGroup(all.id, all.selection)
 	}
-	all.confined.add(e)
-	if part, found := e.reference.within(tenant); found && leadsWithin(e.conf, tenant) {
+	all.tenantOnly.add(e)
+	if part, found := e.reference.within(tenant); found && staysWithin(e.conf, tenant) {
 		public := *e
 		public.reference = part
 		all.add(&public)
@@ -42,9 +42,9 @@ func (r reference) within(namespace string) (part reference, found bool) {
 	case r.unusable != "" || r.everything:
 		return r, false
 	case r.kind == model.Tag:
-		return r, r.standIn.namespace == namespace
+		return r, r.tagService.namespace == namespace
 	case r.labels != nil:
-		found = r.agrees(objectName{namespace: namespace})
+		found = r.labelsAllow(objectName{namespace: namespace})
 	default:
 		found = r.namespace == namespace
 	}
@@ -52,8 +52,8 @@ func (r reference) within(namespace string) (part reference, found bool) {
 	return r, found
 }
 
-// leadsWithin says whether all that a route leads to is surely in a namespace. What is no route leads nowhere.
-func leadsWithin(conf any, namespace string) bool {
+// staysWithin says whether all that a route leads to is surely in a namespace. What is no route leads nowhere.
+func staysWithin(conf any, namespace string) bool {
 	for _, refs := range backendsOf(conf) {
 		for _, ref := range refs {
 			if !isWithin(ref, namespace) {
@@ -86,10 +86,10 @@ func isWithin(ref kumav1alpha1.BackendRef, namespace string) bool {
 	return r.labels[kumav1alpha1.LabelNamespace] == namespace || r.labels[kumav1alpha1.LabelKubernetesNamespace] == namespace
 }
 
-// whyConfined tells why an entry of a tenant that is for the destination does not count for the proxies of others.
-func (m match) whyConfined(system string) string {
+// whyTenantOnly tells why an entry of a tenant that is for the destination does not count for the proxies of others.
+func (m match) whyTenantOnly(system string) string {
 	tenant, what := m.policy.namespace, "proxies and services only"
-	if _, found := m.reference.within(tenant); found && !leadsWithin(m.conf, tenant) {
+	if _, found := m.reference.within(tenant); found && !staysWithin(m.conf, tenant) {
 		what = "proxies only, since it leads out of it"
 	}
 	return fmt.Sprintf("%s; in namespace %s, it counts for its %s: move it to %s", m.why(), tenant, what, system)
@@ -98,7 +98,7 @@ func (m match) whyConfined(system string) string {
 // namespaceOf a destination is that of the service, in whatever zone.
 func namespaceOf(d *model.Destination) string {
 	if d.Key.Kind == model.Tag {
-		return standInOf(d.Key.Name).namespace
+		return tagServiceOf(d.Key.Name).namespace
 	}
 	return d.Key.Namespace
 }

@@ -90,7 +90,7 @@ func TestTenants(t *testing.T) {
 			if got := len(set.Resolve(set.Class(cart()), c.to).Decisions); got == 0 != (c.why != "") {
 				t.Errorf("%d entries are for a proxy of another namespace", got)
 			}
-			universal := Compile(policies, desired.Where{Environment: desired.Universal, SystemNamespace: "kuma-system"})
+			universal := Compile(policies, desired.ZoneInfo{Environment: desired.Universal, SystemNamespace: "kuma-system"})
 			if got := len(universal.Resolve(universal.Class(cart()), c.to).Decisions); got != 1 {
 				t.Errorf("in universal %d entries are for a proxy, want 1", got)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-var onKubernetes = desired.Where{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
+var onKubernetes = desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
 
 // policiesIn reads policies as users write them. One without a namespace is in kuma-system.
 func policiesIn(t testing.TB, text string) []Policy {

@@ -45,7 +45,7 @@ func TestMended(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := Mended(refs, c.port, c.route); !slices.Equal(got, c.want) {
+			if got := Converted(refs, c.port, c.route); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -58,7 +58,7 @@ func TestRemedy(t *testing.T) {
 		"backend":                     `add the same for labels {kuma.io/display-name: backend} and the sectionName of a port, or for a MeshMultiZoneService`,
 	}
 	for tag, want := range cases {
-		if got := (Stay{Tag: tag}).Remedy(); got != want {
+		if got := (TagReference{Tag: tag}).Remedy(); got != want {
 			t.Errorf("%s: %s", tag, got)
 		}
 	}

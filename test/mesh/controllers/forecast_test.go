@@ -61,14 +61,14 @@ func TestPlanChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		world, err := forecast.Load(t.Context(), reader, "default", desired.Where{})
+		world, err := forecast.Load(t.Context(), reader, "default", desired.ZoneInfo{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (desired.Where{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}); world.Where != want {
+		if want := (desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}); world.Where != want {
 			t.Errorf("it is %+v", world.Where)
 		}
-		f, err := forecast.Compare(world, forecast.Question{Mode: model.Everywhere})
+		f, err := forecast.Compare(world, forecast.Scenario{Mode: model.Everywhere})
 		if err != nil {
 			t.Fatal(err)
 		}

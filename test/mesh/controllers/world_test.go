@@ -63,7 +63,7 @@ func scheme() (*runtime.Scheme, error) {
 	return s, errors.Join(clientgoscheme.AddToScheme(s), kumav1alpha1.AddToScheme(s))
 }
 
-// begin makes a mesh of a mode, and starts a registrar.
+// begin makes a mesh of a mode, and starts the generate controllers.
 func begin(t *testing.T, environment string, mode kumav1alpha1.Mode, how ...func(*generate.Options)) *world {
 	t.Helper()
 	w := prepare(t, environment, mode, how...)
@@ -71,7 +71,7 @@ func begin(t *testing.T, environment string, mode kumav1alpha1.Mode, how ...func
 	return w
 }
 
-// prepare is begin without a registrar.
+// prepare is begin without the controllers.
 func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...func(*generate.Options)) *world {
 	t.Helper()
 	c := shared(t)
@@ -84,7 +84,7 @@ func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...fu
 		t.Fatal(err)
 	}
 	w := &world{Client: admin, config: c.Config(), mesh: cluster.Name(t), namespace: c.Namespace(t)}
-	w.options = generate.Options{Where: desired.Where{Environment: environment, Zone: "east", SystemNamespace: c.Namespace(t)}, Grace: time.Hour}
+	w.options = generate.Options{ZoneInfo: desired.ZoneInfo{Environment: environment, Zone: "east", SystemNamespace: c.Namespace(t)}, Grace: time.Hour}
 	for _, h := range how {
 		h(&w.options)
 	}
@@ -98,7 +98,7 @@ func prepare(t testing.TB, environment string, mode kumav1alpha1.Mode, how ...fu
 	return w
 }
 
-// forget removes what would keep the registrars of other tests busy.
+// forget removes what would keep the controllers of other tests busy.
 func (w *world) forget(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
@@ -117,7 +117,7 @@ func (w *world) forget(t testing.TB) {
 	}
 }
 
-// start runs a registrar until the test ends, or stop is called.
+// start runs the generate controllers until the test ends, or stop is called.
 func (w *world) start(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -135,7 +135,7 @@ func (w *world) start(t testing.TB) {
 	t.Cleanup(w.stop)
 }
 
-// run is a registrar in a process like the operator's.
+// run is the generate controllers in a process like the operator's.
 func run(ctx context.Context, restConfig *rest.Config, options generate.Options) error {
 	s, err := scheme()
 	if err != nil {

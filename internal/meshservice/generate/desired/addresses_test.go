@@ -40,10 +40,10 @@ func TestOwnAddresses(t *testing.T) {
 		"somebody's":                         {theirs, nil, nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if behind := ServiceBehind(c.of, onKubernetes); behind != "cart" {
+			if behind := BackingService(c.of, onKubernetes); behind != "cart" {
 				t.Errorf("the Service %q is looked for", behind)
 			}
-			if got, own := OwnAddresses(c.of, c.behind, c.named, onKubernetes); !slices.Equal(got, c.want) || own != c.own {
+			if got, own := KubernetesAddresses(c.of, c.behind, c.named, onKubernetes); !slices.Equal(got, c.want) || own != c.own {
 				t.Errorf("they are %v, its own: %t", got, own)
 			}
 		})
@@ -53,7 +53,7 @@ func TestOwnAddresses(t *testing.T) {
 	synced := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{
 		Name: "cart", Namespace: onKubernetes.SystemNamespace, Labels: map[string]string{kumav1alpha1.LabelZone: "west"},
 	}}
-	if ServiceBehind(theirs, universal) != "" || ServiceBehind(synced, onKubernetes) != "" {
+	if BackingService(theirs, universal) != "" || BackingService(synced, onKubernetes) != "" {
 		t.Error("a Service is looked for where none can be")
 	}
 }

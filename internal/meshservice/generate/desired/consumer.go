@@ -9,8 +9,8 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Between says whether an owner of pods is itself made by another: who that is has to be looked up.
-func Between(owner *metav1.OwnerReference) bool {
+// IsIntermediateOwner says whether an owner of pods is itself made by another: who that is has to be looked up.
+func IsIntermediateOwner(owner *metav1.OwnerReference) bool {
 	return owner != nil && (owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.APIVersion, "apps/") ||
 		owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/"))
 }
@@ -21,14 +21,14 @@ func ConsumerOf(pod metav1.Object, ownersOwner *metav1.OwnerReference) string {
 	switch {
 	case owner == nil:
 		return kindPod + "/" + pod.GetName()
-	case Between(owner) && ownersOwner != nil:
+	case IsIntermediateOwner(owner) && ownersOwner != nil:
 		owner = ownersOwner
 	}
 	return owner.Kind + "/" + owner.Name
 }
 
 // ConsumerIn is the workload that a Dataplane is part of, as namespace/Kind/name; in universal the Dataplane itself.
-func ConsumerIn(dataplane *kumav1alpha1.Dataplane, where Where) string {
+func ConsumerIn(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) string {
 	if where.IsUniversal() {
 		return dataplane.Name
 	}

@@ -20,14 +20,14 @@ const (
 	redirectOutbound = 15001
 )
 
-// portOfNone is the port of a proxy that serves nothing: its inbound is there for its tags only, by which policies know it.
-const portOfNone = 49151
+// unusedPort is the port of a proxy that serves nothing: its inbound is there for its tags only, by which policies know it.
+const unusedPort = 49151
 
 // HasProxy says whether a pod is one of the mesh, and can be called or call by now.
 func HasProxy(pod *corev1.Pod, namespace metav1.Object) bool {
-	injection := written(pod, kumav1alpha1.LabelSidecarInjection)
+	injection := labelOrAnnotation(pod, kumav1alpha1.LabelSidecarInjection)
 	switch {
-	case Ignored(pod), Ignored(namespace), isOff(injection), !Injected(namespace) && !isOn(injection):
+	case IsIgnored(pod), IsIgnored(namespace), isOff(injection), !IsInjected(namespace) && !isOn(injection):
 		return false
 	case pod.Spec.HostNetwork, pod.Status.PodIP == "":
 		return false
@@ -47,14 +47,14 @@ func Selects(service *corev1.Service, pod *corev1.Pod) bool {
 // that the pod is part of, as Kind/name. The error tells what is wrong with its annotations: it then reaches what its
 // Dataplane that is there reaches.
 func DataplaneOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Service, consumer string, there *kumav1alpha1.Dataplane,
-	where Where,
+	where ZoneInfo,
 ) (*kumav1alpha1.Dataplane, error) {
 	if !HasProxy(pod, namespace) {
 		return nil, nil
 	}
 	mesh := MeshOfWorkload(pod, namespace)
-	all := inherited(pod.Labels)
-	maps.Copy(all, belongs(pod.Name, pod.Namespace, mesh, where))
+	all := inheritedLabels(pod.Labels)
+	maps.Copy(all, identityLabels(pod.Name, pod.Namespace, mesh, where))
 	proxying, err := proxyingOf(pod, there)
 	return &kumav1alpha1.Dataplane{
 		ObjectMeta: metav1.ObjectMeta{
@@ -69,12 +69,12 @@ func DataplaneOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Se
 }
 
 // inboundsOf is one for each port of the Services that lead to the pod.
-func inboundsOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Service, consumer string, where Where) []kumav1alpha1.Inbound {
+func inboundsOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Service, consumer string, where ZoneInfo) []kumav1alpha1.Inbound {
 	services = slices.SortedFunc(slices.Values(services), func(a, b *corev1.Service) int { return cmp.Compare(a.Name, b.Name) })
 	mesh, state := MeshOfWorkload(pod, namespace), stateOf(pod)
 	var all []kumav1alpha1.Inbound
 	for _, service := range services {
-		if !Offers(service) || !Selects(service, pod) || MeshOfWorkload(service, namespace) != mesh {
+		if !HasEligiblePorts(service) || !Selects(service, pod) || MeshOfWorkload(service, namespace) != mesh {
 			continue
 		}
 		for _, port := range tcpPorts(service) {
@@ -96,11 +96,11 @@ func inboundsOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Ser
 	}
 	tags := tagsOf(pod, where)
 	tags[kumav1alpha1.TagService] = nameOf(consumer) + "_" + pod.Namespace + "_svc"
-	return []kumav1alpha1.Inbound{{Port: portOfNone, Tags: tags, State: kumav1alpha1.InboundIgnored}}
+	return []kumav1alpha1.Inbound{{Port: unusedPort, Tags: tags, State: kumav1alpha1.InboundIgnored}}
 }
 
-func tagsOf(pod *corev1.Pod, where Where) map[string]string {
-	tags := inherited(pod.Labels)
+func tagsOf(pod *corev1.Pod, where ZoneInfo) map[string]string {
+	tags := inheritedLabels(pod.Labels)
 	// A tag without a value says nothing.
 	maps.DeleteFunc(tags, func(_, value string) bool { return value == "" })
 	tags[kumav1alpha1.TagZone], tags[kumav1alpha1.LabelKubernetesNamespace] = where.Zone, pod.Namespace
@@ -140,8 +140,8 @@ func proxyingOf(pod *corev1.Pod, there *kumav1alpha1.Dataplane) (*kumav1alpha1.T
 	return proxying, err
 }
 
-// GeneratedDataplane says whether a Dataplane was made of a pod: only those are changed and removed.
-func GeneratedDataplane(dataplane *kumav1alpha1.Dataplane) bool {
+// IsGeneratedDataplane says whether a Dataplane was made of a pod: only those are changed and removed.
+func IsGeneratedDataplane(dataplane *kumav1alpha1.Dataplane) bool {
 	owner := metav1.GetControllerOf(dataplane)
-	return Managed(dataplane) && owner != nil && owner.Kind == kindPod && owner.APIVersion == corev1.SchemeGroupVersion.String()
+	return IsManaged(dataplane) && owner != nil && owner.Kind == kindPod && owner.APIVersion == corev1.SchemeGroupVersion.String()
 }

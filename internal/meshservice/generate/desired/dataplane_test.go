@@ -91,7 +91,7 @@ spec:
 	if diff := cmp.Diff(want, yamlOf(t, got)); diff != "" {
 		t.Error(diff)
 	}
-	if !GeneratedDataplane(got) {
+	if !IsGeneratedDataplane(got) {
 		t.Error("it is not told from what others made")
 	}
 }
@@ -281,7 +281,7 @@ func TestConsumerOf(t *testing.T) {
 			if c.owner != nil {
 				pod.OwnerReferences = []metav1.OwnerReference{*c.owner}
 			}
-			if got := ConsumerOf(pod, c.ownersOwner); got != c.want || Between(c.owner) != c.between {
+			if got := ConsumerOf(pod, c.ownersOwner); got != c.want || IsIntermediateOwner(c.owner) != c.between {
 				t.Errorf("it is of %s, want %s", got, c.want)
 			}
 		})

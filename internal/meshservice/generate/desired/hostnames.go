@@ -16,7 +16,7 @@ import (
 type named struct{ Name, DisplayName, Namespace, Zone, Mesh string }
 
 // Hostname is the name that a generator gives to a service.
-func Hostname(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, where Where) (string, error) {
+func Hostname(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, where ZoneInfo) (string, error) {
 	wrong := func(err error) error {
 		return fmt.Errorf("HostnameGenerator %s/%s: spec.template: %w", generator.Namespace, generator.Name, err)
 	}

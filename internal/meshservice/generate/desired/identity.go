@@ -17,8 +17,8 @@ const (
 	Universal  = "universal"
 )
 
-// Where is what is known of the zone that is looked at.
-type Where struct {
+// ZoneInfo is what is known of the zone that is looked at.
+type ZoneInfo struct {
 	// Environment is Kubernetes or Universal.
 	Environment string
 	// Zone is its name.
@@ -28,7 +28,7 @@ type Where struct {
 }
 
 // IsUniversal says whether services come from Dataplanes, and not from Services.
-func (w Where) IsUniversal() bool { return w.Environment == Universal }
+func (w ZoneInfo) IsUniversal() bool { return w.Environment == Universal }
 
 // Identity is who a MeshService or MeshMultiZoneService is, in the zone that it comes from.
 type Identity struct {
@@ -40,7 +40,7 @@ type Identity struct {
 
 // IdentityOf tells who a resource is. Its labels are believed where only the owner of the mesh writes: in the system
 // namespace, and in universal. Anywhere else it is what it is called, or a tenant could claim the service of another.
-func IdentityOf(object metav1.Object, where Where) Identity {
+func IdentityOf(object metav1.Object, where ZoneInfo) Identity {
 	id := Identity{Name: object.GetName(), Namespace: object.GetNamespace(), Zone: where.Zone, Local: true}
 	if where.IsUniversal() {
 		id.Namespace = ""
@@ -58,7 +58,7 @@ func IdentityOf(object metav1.Object, where Where) Identity {
 }
 
 // LabelsOf are the labels of a resource, with those that say who it is as they are believed.
-func LabelsOf(object metav1.Object, where Where) map[string]string {
+func LabelsOf(object metav1.Object, where ZoneInfo) map[string]string {
 	id := IdentityOf(object, where)
 	labels := map[string]string{}
 	maps.Copy(labels, object.GetLabels())
@@ -80,7 +80,7 @@ func MeshOf(object metav1.Object) string {
 	return cmp.Or(object.GetLabels()[kumav1alpha1.LabelMesh], kumav1alpha1.DefaultMesh)
 }
 
-// Managed says whether Fairlead made a resource, and may change it.
-func Managed(object metav1.Object) bool {
+// IsManaged says whether Fairlead made a resource, and may change it.
+func IsManaged(object metav1.Object) bool {
 	return object.GetLabels()[kumav1alpha1.LabelManagedBy] == kumav1alpha1.ManagedBy
 }

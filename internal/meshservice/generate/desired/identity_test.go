@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	onKubernetes = Where{Environment: Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
-	inUniversal  = Where{Environment: Universal, Zone: "east", SystemNamespace: "kuma-system"}
+	onKubernetes = ZoneInfo{Environment: Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
+	inUniversal  = ZoneInfo{Environment: Universal, Zone: "east", SystemNamespace: "kuma-system"}
 )
 
 func TestIdentityOf(t *testing.T) {
@@ -26,7 +26,7 @@ func TestIdentityOf(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct {
-		where    Where
+		where    ZoneInfo
 		name, in string
 		labels   map[string]string
 		wantTo   Identity

@@ -26,29 +26,29 @@ const (
 	kindPod     = "Pod"
 )
 
-// Offers says whether a Service leads to pods, so that it can be one of the mesh.
-func Offers(service *corev1.Service) bool {
+// HasEligiblePorts says whether a Service leads to pods, so that it can be one of the mesh.
+func HasEligiblePorts(service *corev1.Service) bool {
 	return service.Spec.Type != corev1.ServiceTypeExternalName && len(service.Spec.Selector) > 0 && len(tcpPorts(service)) > 0 &&
-		!Ignored(service) && service.DeletionTimestamp == nil
+		!IsIgnored(service) && service.DeletionTimestamp == nil
 }
 
-// InMesh says whether a Service of that namespace is one of a mesh.
-func InMesh(service *corev1.Service, namespace metav1.Object) bool {
-	if !Offers(service) || Ignored(namespace) {
+// IsInMesh says whether a Service of that namespace is one of a mesh.
+func IsInMesh(service *corev1.Service, namespace metav1.Object) bool {
+	if !HasEligiblePorts(service) || IsIgnored(namespace) {
 		return false
 	}
-	return Injected(namespace) || service.Labels[kumav1alpha1.LabelMesh] != ""
+	return IsInjected(namespace) || service.Labels[kumav1alpha1.LabelMesh] != ""
 }
 
-// Headless says whether a Service has no address of its own, so that its pods are called one by one.
-func Headless(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
+// IsHeadless says whether a Service has no address of its own, so that its pods are called one by one.
+func IsHeadless(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
 
 // MeshServicesOf are those that a Service asks for: one, or one for each of these pods if it is headless.
-func MeshServicesOf(service *corev1.Service, namespace metav1.Object, pods []*corev1.Pod, where Where) []*kumav1alpha1.MeshService {
-	if !InMesh(service, namespace) {
+func MeshServicesOf(service *corev1.Service, namespace metav1.Object, pods []*corev1.Pod, where ZoneInfo) []*kumav1alpha1.MeshService {
+	if !IsInMesh(service, namespace) {
 		return nil
 	}
-	if !Headless(service) {
+	if !IsHeadless(service) {
 		one := meshServiceOf(service, namespace, service.Name, where)
 		one.Spec.Selector.DataplaneTags = map[string]string{
 			TagServiceName: service.Name, kumav1alpha1.LabelKubernetesNamespace: service.Namespace,
@@ -68,9 +68,9 @@ func MeshServicesOf(service *corev1.Service, namespace metav1.Object, pods []*co
 	return all
 }
 
-func meshServiceOf(service *corev1.Service, namespace metav1.Object, name string, where Where) *kumav1alpha1.MeshService {
-	labels := inherited(service.Labels)
-	maps.Copy(labels, belongs(name, service.Namespace, MeshOfWorkload(service, namespace), where))
+func meshServiceOf(service *corev1.Service, namespace metav1.Object, name string, where ZoneInfo) *kumav1alpha1.MeshService {
+	labels := inheritedLabels(service.Labels)
+	maps.Copy(labels, identityLabels(name, service.Namespace, MeshOfWorkload(service, namespace), where))
 	labels[TagServiceName] = service.Name
 	return &kumav1alpha1.MeshService{
 		ObjectMeta: metav1.ObjectMeta{
@@ -81,8 +81,8 @@ func meshServiceOf(service *corev1.Service, namespace metav1.Object, name string
 	}
 }
 
-// belongs are the labels that tell what a generated resource is, and where it comes from.
-func belongs(name, namespace, mesh string, where Where) map[string]string {
+// identityLabels are the labels that tell what a generated resource is, and where it comes from.
+func identityLabels(name, namespace, mesh string, where ZoneInfo) map[string]string {
 	labels := map[string]string{
 		kumav1alpha1.LabelMesh: mesh, kumav1alpha1.LabelDisplayName: name, kumav1alpha1.LabelZone: where.Zone,
 		kumav1alpha1.LabelOrigin: kumav1alpha1.OriginZone, kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy,
@@ -114,19 +114,19 @@ func podServiceName(service, pod string) string {
 	return name + end
 }
 
-// HeadlessOf is the headless Service that a MeshService was generated for a pod of, by its name in the same namespace; empty for
+// HeadlessService is the headless Service that a MeshService was generated for a pod of, by its name in the same namespace; empty for
 // any other.
-func HeadlessOf(service *kumav1alpha1.MeshService, where Where) string {
-	if where.IsUniversal() || service.Spec.Selector.DataplaneRef == nil || !Generated(service, where) {
+func HeadlessService(service *kumav1alpha1.MeshService, where ZoneInfo) string {
+	if where.IsUniversal() || service.Spec.Selector.DataplaneRef == nil || !IsGenerated(service, where) {
 		return ""
 	}
 	return metav1.GetControllerOf(service).Name
 }
 
-// Generated says whether a MeshService was made by this zone: only those are changed, and removed when they are not wanted
+// IsGenerated says whether a MeshService was made by this zone: only those are changed, and removed when they are not wanted
 // any more. The label alone does not tell, for it is synced to other zones.
-func Generated(service *kumav1alpha1.MeshService, where Where) bool {
-	if !Managed(service) || !IdentityOf(service, where).Local {
+func IsGenerated(service *kumav1alpha1.MeshService, where ZoneInfo) bool {
+	if !IsManaged(service) || !IdentityOf(service, where).Local {
 		return false
 	}
 	owner := metav1.GetControllerOf(service)

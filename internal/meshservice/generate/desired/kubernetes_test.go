@@ -59,7 +59,7 @@ spec:
 	if diff := cmp.Diff(want, yamlOf(t, got[0])); diff != "" {
 		t.Error(diff)
 	}
-	if !Generated(got[0], onKubernetes) {
+	if !IsGenerated(got[0], onKubernetes) {
 		t.Error("it is not told from what others made")
 	}
 }
@@ -121,7 +121,7 @@ func TestHeadless(t *testing.T) {
 	got := MeshServicesOf(service, injected(), []*corev1.Pod{makePod("redis-0", "redis"), makePod("redis-1", "redis"), without, elsewhere}, onKubernetes)
 	var names []string
 	for _, one := range got {
-		names = append(names, one.Name+" "+one.Spec.Selector.DataplaneRef.Name+" of "+HeadlessOf(one, onKubernetes))
+		names = append(names, one.Name+" "+one.Spec.Selector.DataplaneRef.Name+" of "+HeadlessService(one, onKubernetes))
 	}
 	if diff := cmp.Diff([]string{"redis-0-e8af5216 redis-0 of redis", "redis-1-087b42a3 redis-1 of redis"}, names); diff != "" {
 		t.Error(diff)
@@ -130,7 +130,7 @@ func TestHeadless(t *testing.T) {
 	theirs.OwnerReferences = nil
 	whole := MeshServicesOf(makeService("cart", tcp("", 80, intstr.FromInt32(80))), injected(), nil, onKubernetes)[0]
 	for _, other := range []*kumav1alpha1.MeshService{theirs, whole} {
-		if of := HeadlessOf(other, onKubernetes); of != "" {
+		if of := HeadlessService(other, onKubernetes); of != "" {
 			t.Errorf("%s is taken for a pod of %s", other.Name, of)
 		}
 	}
@@ -200,7 +200,7 @@ func TestGenerated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := mine()
 			how(m)
-			if Generated(m, onKubernetes) {
+			if IsGenerated(m, onKubernetes) {
 				t.Error("it would be changed and removed")
 			}
 		})
@@ -210,13 +210,13 @@ func TestGenerated(t *testing.T) {
 // Labels of others stay, ours go when they are not wanted any more.
 func TestAdorn(t *testing.T) {
 	before := &metav1.ObjectMeta{Labels: map[string]string{"a": "1", "b": "2"}}
-	Sign(before)
+	RecordLabels(before)
 	before.Labels["theirs"] = "3"
 	before.Annotations["note"] = "x"
 	want := &metav1.ObjectMeta{Labels: map[string]string{"a": "4"}}
-	Sign(want)
+	RecordLabels(want)
 	now := before
-	Adorn(now, want)
+	MergeMetadata(now, want)
 	if diff := cmp.Diff(map[string]string{"a": "4", "theirs": "3"}, now.Labels); diff != "" {
 		t.Error(diff)
 	}

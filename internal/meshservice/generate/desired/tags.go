@@ -12,25 +12,25 @@ import (
 // Tags are the virtual addresses of values of kuma.io/service.
 type Tags struct {
 	VIPs map[string]string
-	// Gone is since when nothing serves a value that has an address.
-	Gone map[string]time.Time
+	// UnservedSince is since when nothing serves a value that has an address.
+	UnservedSince map[string]time.Time
 }
 
-// Outcome is what became of the values that should have an address.
-type Outcome struct {
+// Allocation is what became of the values that should have an address.
+type Allocation struct {
 	Tags
-	// Without are those for which there was none left.
-	Without []string
-	// Unfit are those that cannot be recorded.
-	Unfit []string
-	// Again is when time alone changes something; zero if it does not.
-	Again time.Duration
+	// Unallocated are those for which there was none left.
+	Unallocated []string
+	// Invalid are those that cannot be recorded.
+	Invalid []string
+	// RequeueAfter is when time alone changes something; zero if it does not.
+	RequeueAfter time.Duration
 }
 
-// Next gives an address to each of the values, keeps those that are given, and frees those of values that have been gone
+// Allocate gives an address to each of the values, keeps those that are given, and frees those of values that have been gone
 // for the grace.
-func (t Tags) Next(wanted []string, from netip.Prefix, grace time.Duration, now time.Time) Outcome {
-	o := Outcome{Tags: Tags{VIPs: map[string]string{}, Gone: map[string]time.Time{}}}
+func (t Tags) Allocate(wanted []string, from netip.Prefix, grace time.Duration, now time.Time) Allocation {
+	o := Allocation{Tags: Tags{VIPs: map[string]string{}, UnservedSince: map[string]time.Time{}}}
 	wanted = slices.Compact(slices.Sorted(slices.Values(wanted)))
 	taken := map[netip.Addr]bool{}
 	for _, service := range slices.Sorted(maps.Keys(t.VIPs)) {
@@ -39,7 +39,7 @@ func (t Tags) Next(wanted []string, from netip.Prefix, grace time.Duration, now 
 			continue
 		}
 		if _, found := slices.BinarySearch(wanted, service); !found {
-			since, known := t.Gone[service]
+			since, known := t.UnservedSince[service]
 			if !known || since.After(now) {
 				since = now
 			}
@@ -47,9 +47,9 @@ func (t Tags) Next(wanted []string, from netip.Prefix, grace time.Duration, now 
 			if left <= 0 {
 				continue
 			}
-			o.Gone[service] = since
-			if o.Again == 0 || left < o.Again {
-				o.Again = left
+			o.UnservedSince[service] = since
+			if o.RequeueAfter == 0 || left < o.RequeueAfter {
+				o.RequeueAfter = left
 			}
 		}
 		taken[address], o.VIPs[service] = true, address.String()
@@ -59,12 +59,12 @@ func (t Tags) Next(wanted []string, from netip.Prefix, grace time.Duration, now 
 			continue
 		}
 		if validation.IsConfigMapKey(service) != nil {
-			o.Unfit = append(o.Unfit, service)
+			o.Invalid = append(o.Invalid, service)
 			continue
 		}
-		address, found := Pick(from, service, func(a netip.Addr) bool { return taken[a] })
+		address, found := PickAddress(from, service, func(a netip.Addr) bool { return taken[a] })
 		if !found {
-			o.Without = append(o.Without, service)
+			o.Unallocated = append(o.Unallocated, service)
 			continue
 		}
 		taken[address], o.VIPs[service] = true, address.String()

@@ -10,16 +10,16 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Trusted says whether an object is where only the owner of the mesh writes. Only there a ZoneIngress counts, since it
+// IsTrusted says whether an object is where only the owner of the mesh writes. Only there a ZoneIngress counts, since it
 // speaks for services of every namespace.
-func Trusted(object metav1.Object, where Where) bool {
+func IsTrusted(object metav1.Object, where ZoneInfo) bool {
 	return where.IsUniversal() || object.GetNamespace() == where.SystemNamespace
 }
 
-// Overreach is the tag by which an inbound of a Dataplane says that it serves another namespace, and that namespace. Such
+// ForeignTag is the tag by which an inbound of a Dataplane says that it serves another namespace, and that namespace. Such
 // an inbound does not count, or a tenant could have the calls of another's service. The tag of one that counts is empty.
-func Overreach(dataplane metav1.Object, tags map[string]string, where Where) (tag, namespace string) {
-	if Trusted(dataplane, where) {
+func ForeignTag(dataplane metav1.Object, tags map[string]string, where ZoneInfo) (tag, namespace string) {
+	if IsTrusted(dataplane, where) {
 		return "", ""
 	}
 	_, namespace, _, kubernetes := model.ParseKubernetesTag(tags[kumav1alpha1.TagService])
@@ -34,17 +34,17 @@ func Overreach(dataplane metav1.Object, tags map[string]string, where Where) (ta
 	return "", ""
 }
 
-// ConfinedTo is the namespace whose instances alone a MeshService may select, or a tenant could name the instances of another and
+// SelectorNamespace is the namespace whose instances alone a MeshService may select, or a tenant could name the instances of another and
 // give them a name of his own. It is empty for one that may select all.
-func ConfinedTo(service metav1.Object, where Where) string {
-	if Trusted(service, where) {
+func SelectorNamespace(service metav1.Object, where ZoneInfo) string {
+	if IsTrusted(service, where) {
 		return ""
 	}
 	return service.GetNamespace()
 }
 
-// HomeOf is the namespace that an inbound is of: that of its Dataplane, or the one that its tags name if they do not overreach.
-func HomeOf(namespace string, tags map[string]string) string {
+// InboundNamespace is the namespace that an inbound is of: that of its Dataplane, or the one that its tags name if they do not overreach.
+func InboundNamespace(namespace string, tags map[string]string) string {
 	if named := tags[kumav1alpha1.LabelKubernetesNamespace]; named != "" {
 		return named
 	}
@@ -54,17 +54,17 @@ func HomeOf(namespace string, tags map[string]string) string {
 	return namespace
 }
 
-// LeftOut tells the owner of the mesh of Dataplanes that a MeshService has the tags of and may not select, and what to do.
-func LeftOut(dataplanes []string, where Where) string {
+// ForeignDataplanesText tells the owner of the mesh of Dataplanes that a MeshService has the tags of and may not select, and what to do.
+func ForeignDataplanesText(dataplanes []string, where ZoneInfo) string {
 	return fmt.Sprintf("its selector is also met by %d of other namespaces, such as Dataplane %s, which it does not lead to: %s",
-		len(dataplanes), slices.Min(dataplanes), within(where))
+		len(dataplanes), slices.Min(dataplanes), namespaceRemedy(where))
 }
 
-// LeavesOut tells the owner of such a MeshService the same, but not whose they are nor how many: that is no business of his.
-func LeavesOut(where Where) string {
-	return "instances of other namespaces have the tags of its selector, and it does not lead to them: " + within(where)
+// ForeignInstancesText tells the owner of such a MeshService the same, but not whose they are nor how many: that is no business of his.
+func ForeignInstancesText(where ZoneInfo) string {
+	return "instances of other namespaces have the tags of its selector, and it does not lead to them: " + namespaceRemedy(where)
 }
 
-func within(where Where) string {
+func namespaceRemedy(where ZoneInfo) string {
 	return "select by what only its own have, or move it to namespace " + where.SystemNamespace
 }

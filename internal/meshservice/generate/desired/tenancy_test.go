@@ -14,7 +14,7 @@ func TestOverreach(t *testing.T) {
 	universal.Environment = Universal
 	serves := func(service string) map[string]string { return map[string]string{kumav1alpha1.TagService: service} }
 	for name, c := range map[string]struct {
-		where     Where
+		where     ZoneInfo
 		namespace string
 		tags      map[string]string
 		want      string
@@ -32,7 +32,7 @@ func TestOverreach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dataplane := &kumav1alpha1.Dataplane{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "one"}}
 			dataplane.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: c.tags}}
-			tag, namespace := Overreach(dataplane, c.tags, c.where)
+			tag, namespace := ForeignTag(dataplane, c.tags, c.where)
 			if tag != c.want || (namespace == "shop") != (c.want != "") {
 				t.Errorf("it claims %q of namespace %q, want %q", tag, namespace, c.want)
 			}
@@ -55,7 +55,7 @@ func TestForeign(t *testing.T) {
 	system := onKubernetes.SystemNamespace
 	app := map[string]string{"app": "backend"}
 	for name, c := range map[string]struct {
-		where           Where
+		where           ZoneInfo
 		service, of     string
 		tags            map[string]string
 		serves, foreign bool
@@ -79,7 +79,7 @@ func TestForeign(t *testing.T) {
 			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Namespace: c.service, Name: "backend"}}
 			service.Spec.Selector.DataplaneTags = app
 			serves, _ := Serves(service, dataplane, c.where)
-			if foreign := Foreign(service, dataplane, c.where); serves != c.serves || foreign != c.foreign {
+			if foreign := SelectsForeign(service, dataplane, c.where); serves != c.serves || foreign != c.foreign {
 				t.Errorf("it serves: %t, and is foreign: %t", serves, foreign)
 			}
 		})

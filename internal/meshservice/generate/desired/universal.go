@@ -14,15 +14,15 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// IsName says whether a value of kuma.io/service can be the name of a MeshService.
-func IsName(service string) bool { return validation.IsDNS1123Label(service) == nil }
+// IsMeshServiceName says whether a value of kuma.io/service can be the name of a MeshService.
+func IsMeshServiceName(service string) bool { return validation.IsDNS1123Label(service) == nil }
 
 // ServicesOf are the values of kuma.io/service that a Dataplane serves, sorted.
-func ServicesOf(dataplane *kumav1alpha1.Dataplane, where Where) []string {
+func ServicesOf(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) []string {
 	var all []string
 	for i := range dataplane.Spec.Networking.Inbound {
 		inbound := &dataplane.Spec.Networking.Inbound[i]
-		claims, _ := Overreach(dataplane, inbound.Tags, where)
+		claims, _ := ForeignTag(dataplane, inbound.Tags, where)
 		if service := inbound.Tags[kumav1alpha1.TagService]; service != "" && claims == "" && inbound.InForce() != kumav1alpha1.InboundIgnored {
 			all = append(all, service)
 		}
@@ -32,9 +32,9 @@ func ServicesOf(dataplane *kumav1alpha1.Dataplane, where Where) []string {
 }
 
 // UniversalService is the MeshService for a value of kuma.io/service that these Dataplanes serve, under that name.
-func UniversalService(name, service, mesh string, ports []kumav1alpha1.Port, where Where) *kumav1alpha1.MeshService {
+func UniversalService(name, service, mesh string, ports []kumav1alpha1.Port, where ZoneInfo) *kumav1alpha1.MeshService {
 	return &kumav1alpha1.MeshService{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: where.SystemNamespace, Labels: belongs(service, "", mesh, where)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: where.SystemNamespace, Labels: identityLabels(service, "", mesh, where)},
 		Spec: kumav1alpha1.MeshServiceSpec{
 			Selector: kumav1alpha1.MeshServiceSelector{DataplaneTags: map[string]string{kumav1alpha1.TagService: service}}, Ports: ports,
 		},
@@ -44,7 +44,7 @@ func UniversalService(name, service, mesh string, ports []kumav1alpha1.Port, whe
 // UniversalName is the name of the object for a service of a mesh, and whether there is a free one. It is the one that is
 // there already, or that of the service, or where that is another mesh's or zone's one with the mesh behind it. Somebody's
 // own MeshService for the same service leaves none.
-func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.MeshService, where Where) (name string, free bool) {
+func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.MeshService, where ZoneInfo) (name string, free bool) {
 	vacant := ""
 	for _, name := range []string{service, service + "." + mesh} {
 		other := there(name)
@@ -54,7 +54,7 @@ func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.M
 		}
 		id := IdentityOf(other, where)
 		if id.Local && id.Name == service && MeshOf(other) == mesh {
-			return name, Generated(other, where)
+			return name, IsGenerated(other, where)
 		}
 	}
 	return vacant, vacant != ""
@@ -64,7 +64,7 @@ func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.M
 // do; it is empty if all agree.
 func UniversalPorts(service string, dataplanes []*kumav1alpha1.Dataplane) (ports []kumav1alpha1.Port, conflict string) {
 	var oldest *kumav1alpha1.Dataplane
-	for _, dataplane := range slices.SortedFunc(slices.Values(dataplanes), older[*kumav1alpha1.Dataplane]) {
+	for _, dataplane := range slices.SortedFunc(slices.Values(dataplanes), compareAge[*kumav1alpha1.Dataplane]) {
 		its := portsServed(service, dataplane)
 		switch {
 		case len(its) == 0:
@@ -72,7 +72,7 @@ func UniversalPorts(service string, dataplanes []*kumav1alpha1.Dataplane) (ports
 			oldest, ports = dataplane, its
 		case conflict == "" && !slices.Equal(ports, its):
 			conflict = fmt.Sprintf("Dataplane %s serves %s as %s, and the older Dataplane %s as %s, which counts: give both the same inbounds, or one another %s",
-				dataplane.Name, service, told(its), oldest.Name, told(ports), kumav1alpha1.TagService)
+				dataplane.Name, service, portsText(its), oldest.Name, portsText(ports), kumav1alpha1.TagService)
 		}
 	}
 	return ports, conflict
@@ -100,7 +100,7 @@ func portsServed(service string, dataplane *kumav1alpha1.Dataplane) []kumav1alph
 	return all
 }
 
-func told(ports []kumav1alpha1.Port) string {
+func portsText(ports []kumav1alpha1.Port) string {
 	var all []string
 	for _, port := range ports {
 		text := fmt.Sprintf("port %d", port.Port)
@@ -112,11 +112,11 @@ func told(ports []kumav1alpha1.Port) string {
 	return strings.Join(all, ", ")
 }
 
-// older orders objects by age, and those of the same age by name.
-func older[T metav1.Object](a, b T) int {
+// compareAge orders objects by age, and those of the same age by name.
+func compareAge[T metav1.Object](a, b T) int {
 	x, y := a.GetCreationTimestamp(), b.GetCreationTimestamp()
 	return cmp.Or(x.Compare(y.Time), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
 
-// Older says whether an object counts before another of the same rights.
-func Older(a, b metav1.Object) bool { return older(a, b) < 0 }
+// IsOlder says whether an object counts before another of the same rights.
+func IsOlder(a, b metav1.Object) bool { return compareAge(a, b) < 0 }

@@ -57,11 +57,11 @@ spec:
 	if diff := cmp.Diff(want, yamlOf(t, got)); diff != "" {
 		t.Error(diff)
 	}
-	if !Generated(got, inUniversal) {
+	if !IsGenerated(got, inUniversal) {
 		t.Error("it is not told from what others made")
 	}
 	got.Labels[kumav1alpha1.LabelZone] = "west"
-	if Generated(got, inUniversal) {
+	if IsGenerated(got, inUniversal) {
 		t.Error("what another zone generated would be changed and removed")
 	}
 }
@@ -93,8 +93,8 @@ func TestUniversalPorts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ports, conflict := UniversalPorts("backend", c.dataplanes)
-			if told(ports) != c.ports || !strings.Contains(conflict, c.conflict) || (conflict == "") != (c.conflict == "") {
-				t.Errorf("got %s, %q", told(ports), conflict)
+			if portsText(ports) != c.ports || !strings.Contains(conflict, c.conflict) || (conflict == "") != (c.conflict == "") {
+				t.Errorf("got %s, %q", portsText(ports), conflict)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestIsName(t *testing.T) {
 		"backend": true, "backend-api2": true, "backend_api": false, "demo-app_kuma-demo_svc_5000": false, "": false, "Backend": false,
 		strings.Repeat("a", 64): false, "a.b": false, "-a": false,
 	} {
-		if IsName(service) != want {
+		if IsMeshServiceName(service) != want {
 			t.Errorf("%q: %v", service, !want)
 		}
 	}
@@ -216,7 +216,7 @@ func TestServes(t *testing.T) {
 }
 
 func TestObsolete(t *testing.T) {
-	got := Obsolete([]string{
+	got := ObsoleteVariables([]string{
 		"PATH=/bin", "SKIP_PERSISTED_VIPS=", "KUMA_EXPERIMENTAL_GENERATE_MESH_SERVICES=true", "GENERATE_MESH_SERVICES=1", "MY_GENERATE_MESH_SERVICES=1", "KUMA_X=GENERATE_MESH_SERVICES",
 	})
 	want := []string{"GENERATE_MESH_SERVICES", "KUMA_EXPERIMENTAL_GENERATE_MESH_SERVICES", "SKIP_PERSISTED_VIPS"}
@@ -227,11 +227,11 @@ func TestObsolete(t *testing.T) {
 
 func TestOlder(t *testing.T) {
 	old, young := makeDataplane("z", 2), makeDataplane("a", 1)
-	if !Older(old, young) || Older(young, old) || Older(old, old) {
+	if !IsOlder(old, young) || IsOlder(young, old) || IsOlder(old, old) {
 		t.Error("age does not count")
 	}
 	old.CreationTimestamp = young.CreationTimestamp
-	if Older(old, young) || !Older(young, old) {
+	if IsOlder(old, young) || !IsOlder(young, old) {
 		t.Error("the name does not count")
 	}
 }

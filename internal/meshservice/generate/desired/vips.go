@@ -24,9 +24,9 @@ func (r Ranges) OrDefaults() Ranges {
 	return r
 }
 
-// Pick is the address for a key, the first that is not taken from one on that depends on the key alone. So a key is given
+// PickAddress is the address for a key, the first that is not taken from one on that depends on the key alone. So a key is given
 // the same address again even where nobody remembers it. It fails when all are taken.
-func Pick(from netip.Prefix, key string, taken func(netip.Addr) bool) (netip.Addr, bool) {
+func PickAddress(from netip.Prefix, key string, taken func(netip.Addr) bool) (netip.Addr, bool) {
 	size := uint64(1) << (from.Addr().BitLen() - from.Bits())
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(key)) // cannot fail

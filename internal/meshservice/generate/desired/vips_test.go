@@ -13,28 +13,28 @@ import (
 func TestPick(t *testing.T) {
 	wide := Ranges{}.OrDefaults().Services
 	none := func(netip.Addr) bool { return false }
-	first, ok := Pick(wide, "backend", none)
-	again, _ := Pick(wide, "backend", none)
+	first, ok := PickAddress(wide, "backend", none)
+	again, _ := PickAddress(wide, "backend", none)
 	if !ok || first != again || !wide.Contains(first) {
 		t.Errorf("got %s, then %s", first, again)
 	}
-	other, ok := Pick(wide, "backend", func(a netip.Addr) bool { return a == first })
+	other, ok := PickAddress(wide, "backend", func(a netip.Addr) bool { return a == first })
 	if !ok || other != first.Next() {
 		t.Errorf("got %s after %s", other, first)
 	}
 	narrow, taken := netip.MustParsePrefix("241.0.0.0/29"), map[netip.Addr]bool{}
 	for i := range 6 {
-		address, ok := Pick(narrow, fmt.Sprint(i), func(a netip.Addr) bool { return taken[a] })
+		address, ok := PickAddress(narrow, fmt.Sprint(i), func(a netip.Addr) bool { return taken[a] })
 		if !ok || taken[address] || !narrow.Contains(address) {
 			t.Fatalf("got %s, %v, with %d taken", address, ok, i)
 		}
 		taken[address] = true
 	}
-	if address, ok := Pick(narrow, "one more", func(a netip.Addr) bool { return taken[a] }); ok {
+	if address, ok := PickAddress(narrow, "one more", func(a netip.Addr) bool { return taken[a] }); ok {
 		t.Errorf("got %s of a range that is exhausted", address)
 	}
 	for _, text := range []string{"241.0.0.7/32", "241.0.0.6/31"} {
-		if address, ok := Pick(netip.MustParsePrefix(text), "x", none); !ok {
+		if address, ok := PickAddress(netip.MustParsePrefix(text), "x", none); !ok {
 			t.Errorf("of %s got %s, %v", text, address, ok)
 		}
 	}
@@ -42,35 +42,35 @@ func TestPick(t *testing.T) {
 
 func TestTags(t *testing.T) {
 	wide, start := Ranges{}.OrDefaults().Tags, time.Unix(1000, 0).UTC()
-	one := Tags{}.Next([]string{"b", "a", "a"}, wide, time.Minute, start)
-	if len(one.VIPs) != 2 || one.VIPs["a"] == one.VIPs["b"] || one.Again != 0 {
+	one := Tags{}.Allocate([]string{"b", "a", "a"}, wide, time.Minute, start)
+	if len(one.VIPs) != 2 || one.VIPs["a"] == one.VIPs["b"] || one.RequeueAfter != 0 {
 		t.Fatalf("got %+v", one)
 	}
 	t.Run("stay what they are", func(t *testing.T) {
-		if diff := cmp.Diff(one, one.Next([]string{"a", "b"}, wide, time.Minute, start.Add(time.Hour))); diff != "" {
+		if diff := cmp.Diff(one, one.Allocate([]string{"a", "b"}, wide, time.Minute, start.Add(time.Hour))); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("stay for the grace", func(t *testing.T) {
-		gone := one.Next([]string{"a"}, wide, time.Minute, start)
-		if gone.VIPs["b"] != one.VIPs["b"] || !gone.Gone["b"].Equal(start) || gone.Again != time.Minute {
+		gone := one.Allocate([]string{"a"}, wide, time.Minute, start)
+		if gone.VIPs["b"] != one.VIPs["b"] || !gone.UnservedSince["b"].Equal(start) || gone.RequeueAfter != time.Minute {
 			t.Errorf("got %+v", gone)
 		}
-		later := gone.Next([]string{"a"}, wide, time.Minute, start.Add(20*time.Second))
-		if later.Again != 40*time.Second || !later.Gone["b"].Equal(start) {
+		later := gone.Allocate([]string{"a"}, wide, time.Minute, start.Add(20*time.Second))
+		if later.RequeueAfter != 40*time.Second || !later.UnservedSince["b"].Equal(start) {
 			t.Errorf("20 s later %+v", later)
 		}
-		back := later.Next([]string{"a", "b"}, wide, time.Minute, start.Add(30*time.Second))
+		back := later.Allocate([]string{"a", "b"}, wide, time.Minute, start.Add(30*time.Second))
 		if diff := cmp.Diff(one, back); diff != "" {
 			t.Error(diff)
 		}
-		freed := later.Next([]string{"a"}, wide, time.Minute, start.Add(time.Minute))
-		if len(freed.VIPs) != 1 || len(freed.Gone) != 0 || freed.Again != 0 {
+		freed := later.Allocate([]string{"a"}, wide, time.Minute, start.Add(time.Minute))
+		if len(freed.VIPs) != 1 || len(freed.UnservedSince) != 0 || freed.RequeueAfter != 0 {
 			t.Errorf("after the grace %+v", freed)
 		}
 	})
 	t.Run("found twice", func(t *testing.T) {
-		got := Tags{VIPs: map[string]string{"a": "240.0.0.5", "b": "240.0.0.5", "c": "10.0.0.1", "d": "?"}}.Next([]string{"a", "b", "c", "d"}, wide, time.Minute, start)
+		got := Tags{VIPs: map[string]string{"a": "240.0.0.5", "b": "240.0.0.5", "c": "10.0.0.1", "d": "?"}}.Allocate([]string{"a", "b", "c", "d"}, wide, time.Minute, start)
 		seen := map[string]bool{}
 		for service, address := range got.VIPs {
 			if seen[address] || !wide.Contains(netip.MustParseAddr(address)) {
@@ -83,14 +83,14 @@ func TestTags(t *testing.T) {
 		}
 	})
 	t.Run("exhausted", func(t *testing.T) {
-		got := Tags{}.Next([]string{"a", "b", "c"}, netip.MustParsePrefix("240.0.0.0/30"), time.Minute, start)
-		if diff := cmp.Diff([]string{"c"}, got.Without); diff != "" || len(got.VIPs) != 2 {
+		got := Tags{}.Allocate([]string{"a", "b", "c"}, netip.MustParsePrefix("240.0.0.0/30"), time.Minute, start)
+		if diff := cmp.Diff([]string{"c"}, got.Unallocated); diff != "" || len(got.VIPs) != 2 {
 			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("unfit", func(t *testing.T) {
-		got := Tags{}.Next([]string{"a", "with space"}, wide, time.Minute, start)
-		if diff := cmp.Diff([]string{"with space"}, got.Unfit); diff != "" || len(got.VIPs) != 1 {
+		got := Tags{}.Allocate([]string{"a", "with space"}, wide, time.Minute, start)
+		if diff := cmp.Diff([]string{"with space"}, got.Invalid); diff != "" || len(got.VIPs) != 1 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -112,7 +112,7 @@ func TestTagsAtRandom(t *testing.T) {
 				wanted = append(wanted, service)
 			}
 		}
-		next := tags.Next(wanted, narrow, time.Minute, now)
+		next := tags.Allocate(wanted, narrow, time.Minute, now)
 		owners := map[string]string{}
 		for service, address := range next.VIPs {
 			if other, found := owners[address]; found {

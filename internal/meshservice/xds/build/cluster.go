@@ -21,7 +21,7 @@ func Cluster(name string, protocol model.Protocol, s Settings) (*clusterv3.Clust
 		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ads()},
 		ConnectTimeout:       durationpb.New(connectTimeout),
 	}
-	if d := some(s.timeout().ConnectionTimeout); d != nil {
+	if d := positiveDuration(s.timeout().ConnectionTimeout); d != nil {
 		c.ConnectTimeout = d
 	}
 	if options := protocolOptions(protocol, s); options != nil {
@@ -31,8 +31,8 @@ func Cluster(name string, protocol model.Protocol, s Settings) (*clusterv3.Clust
 		}
 		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpProtocolOptions: packed}
 	}
-	limit(c, s.CircuitBreaker)
-	return c, balance(c, s.LoadBalancing)
+	setCircuitBreakers(c, s.CircuitBreaker)
+	return c, setLoadBalancing(c, s.LoadBalancing)
 }
 
 func protocolOptions(protocol model.Protocol, s Settings) *httpv3.HttpProtocolOptions {
@@ -52,7 +52,7 @@ func protocolOptions(protocol model.Protocol, s Settings) *httpv3.HttpProtocolOp
 	options := &httpv3.HttpProtocolOptions{
 		UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: explicit},
 	}
-	idle, connection := duration(s.timeout().IdleTimeout), some(s.httpTimeout().MaxConnectionDuration)
+	idle, connection := duration(s.timeout().IdleTimeout), positiveDuration(s.httpTimeout().MaxConnectionDuration)
 	if idle != nil || connection != nil {
 		options.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: idle, MaxConnectionDuration: connection}
 	}

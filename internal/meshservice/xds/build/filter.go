@@ -127,7 +127,7 @@ func (d *Redirect) action(match *routev3.RouteMatch) *routev3.RedirectAction {
 	case d.Path.ReplaceFullPath != nil:
 		a.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: *d.Path.ReplaceFullPath}
 	case d.Path.ReplacePrefixMatch != nil:
-		a.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: below(*d.Path.ReplacePrefixMatch, match)}
+		a.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: replacePrefix(*d.Path.ReplacePrefixMatch, match)}
 	}
 	a.ResponseCode = map[int]routev3.RedirectAction_RedirectResponseCode{
 		301: routev3.RedirectAction_MOVED_PERMANENTLY, 303: routev3.RedirectAction_SEE_OTHER,
@@ -150,12 +150,12 @@ func (w *Rewrite) apply(a *routev3.RouteAction, match *routev3.RouteMatch) {
 			Pattern: &matcherv3.RegexMatcher{Regex: ".*"}, Substitution: *w.Path.ReplaceFullPath,
 		}
 	case w.Path.ReplacePrefixMatch != nil:
-		a.PrefixRewrite = below(*w.Path.ReplacePrefixMatch, match)
+		a.PrefixRewrite = replacePrefix(*w.Path.ReplacePrefixMatch, match)
 	}
 }
 
-// below is what stands for a prefix: where all below it is matched by a slash at its end, that is replaced as well.
-func below(replacement string, match *routev3.RouteMatch) string {
+// replacePrefix is what stands for a prefix: where all below it is matched by a slash at its end, that is replaced as well.
+func replacePrefix(replacement string, match *routev3.RouteMatch) string {
 	if replacement = strings.TrimSuffix(replacement, "/"); match.GetPrefix() != "" || replacement == "" {
 		replacement += "/"
 	}

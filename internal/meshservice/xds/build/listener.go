@@ -13,64 +13,64 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Share is a cluster's part of the traffic.
-type Share struct {
-	Cluster string
-	Weight  uint32
+// WeightedCluster is a cluster's part of the traffic.
+type WeightedCluster struct {
+	Name   string
+	Weight uint32
 }
 
-// Place is where a proxy listens.
-type Place struct {
+// ListenerAddress is where a proxy listens.
+type ListenerAddress struct {
 	Address string
 	Port    uint32
-	// Bound says that the proxy itself opens it. If not, connections are redirected to the proxy, and keep where they were
+	// Bind says that the proxy itself opens it. If not, connections are redirected to the proxy, and keep where they were
 	// going to.
-	Bound bool
+	Bind bool
 }
 
 // Name is that of the listener.
-func (p Place) Name() string {
+func (p ListenerAddress) Name() string {
 	return "outbound:" + net.JoinHostPort(p.Address, strconv.Itoa(int(p.Port)))
 }
 
-// Nowhere is the cluster of connections that lead to none: there is no such cluster, nor can a service have that name, so that a
+// NoCluster is the cluster of connections that lead to none: there is no such cluster, nor can a service have that name, so that a
 // proxy closes them and counts them as without a route.
-const Nowhere = "fairlead.dev/nowhere"
+const NoCluster = "fairlead.dev/nowhere"
 
-// HTTPOutbound is the listener for requests that are sent to a place; routes are looked up by name.
-func HTTPOutbound(at Place, routes string, s Settings) (*listenerv3.Listener, error) {
-	m, err := manager(routes, s)
+// HTTPListener is the listener for requests that are sent to a place; routes are looked up by name.
+func HTTPListener(at ListenerAddress, routes string, s Settings) (*listenerv3.Listener, error) {
+	m, err := connectionManager(routes, s)
 	if err != nil {
 		return nil, err
 	}
 	return outbound(at, "envoy.filters.network.http_connection_manager", m)
 }
 
-// TCPOutbound is the listener for connections to a place. Without shares they are refused; without a listener they would go on
+// TCPListener is the listener for connections to a place. Without shares they are refused; without a listener they would go on
 // past the proxy.
-func TCPOutbound(at Place, stats string, shares []Share, s Settings) (*listenerv3.Listener, error) {
+func TCPListener(at ListenerAddress, stats string, shares []WeightedCluster, s Settings) (*listenerv3.Listener, error) {
 	filter := &tcpv3.TcpProxy{StatPrefix: stats, IdleTimeout: duration(s.timeout().IdleTimeout)}
-	switch shares = weighted(shares); len(shares) {
+	switch shares = withWeight(shares); len(shares) {
 	case 0:
-		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: Nowhere}
+		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: NoCluster}
 	case 1:
-		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: shares[0].Cluster}
+		filter.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: shares[0].Name}
 	default:
 		several := &tcpv3.TcpProxy_WeightedCluster{}
 		for _, share := range shares {
-			several.Clusters = append(several.Clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: share.Cluster, Weight: share.Weight})
+			several.Clusters = append(several.Clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{Name: share.Name, Weight: share.Weight})
 		}
 		filter.ClusterSpecifier = &tcpv3.TcpProxy_WeightedClusters{WeightedClusters: several}
 	}
 	if s.Retry != nil && s.Retry.TCP != nil {
-		if n := number(s.Retry.TCP.MaxConnectAttempt); n.GetValue() > 0 {
+		if n := uint32Value(s.Retry.TCP.MaxConnectAttempt); n.GetValue() > 0 {
 			filter.MaxConnectAttempts = n
 		}
 	}
 	return outbound(at, "envoy.filters.network.tcp_proxy", filter)
 }
 
-func outbound(at Place, filter string, conf Message) (*listenerv3.Listener, error) {
+func outbound(at ListenerAddress, filter string, conf Message) (*listenerv3.Listener, error) {
 	packed, err := extension(conf)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func outbound(at Place, filter string, conf Message) (*listenerv3.Listener, erro
 	return &listenerv3.Listener{
 		Name:             at.Name(),
 		Address:          socket(at.Address, at.Port),
-		BindToPort:       wrapperspb.Bool(at.Bound),
+		BindToPort:       wrapperspb.Bool(at.Bind),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
 			Name:       filter,
@@ -87,12 +87,14 @@ func outbound(at Place, filter string, conf Message) (*listenerv3.Listener, erro
 	}, nil
 }
 
-// APIName is the name of the listener for what a client without a proxy dials.
-func APIName(hostname string, port uint32) string { return fmt.Sprintf("%s:%d", hostname, port) }
+// APIListenerName is the name of the listener for what a client without a proxy dials.
+func APIListenerName(hostname string, port uint32) string {
+	return fmt.Sprintf("%s:%d", hostname, port)
+}
 
-// API is the listener for clients that need no proxy, by the name of what they dial.
-func API(name, routes string, s Settings) (*listenerv3.Listener, error) {
-	m, err := manager(routes, s)
+// APIListener is the listener for clients that need no proxy, by the name of what they dial.
+func APIListener(name, routes string, s Settings) (*listenerv3.Listener, error) {
+	m, err := connectionManager(routes, s)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func API(name, routes string, s Settings) (*listenerv3.Listener, error) {
 	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: packed}}, nil
 }
 
-func manager(routes string, s Settings) (*hcmv3.HttpConnectionManager, error) {
+func connectionManager(routes string, s Settings) (*hcmv3.HttpConnectionManager, error) {
 	router, err := extension(&routerv3.Router{})
 	if err != nil {
 		return nil, err

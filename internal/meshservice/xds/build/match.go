@@ -11,11 +11,11 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// matches are the ways in which a request meets a match.
-func matches(m kumav1alpha1.HTTPMatch) ([]*routev3.RouteMatch, error) {
+// routeMatches are the ways in which a request meets a match.
+func routeMatches(m kumav1alpha1.HTTPMatch) ([]*routev3.RouteMatch, error) {
 	var headers []*routev3.HeaderMatcher
 	if m.Method != "" {
-		headers = append(headers, header(":method", exactly(m.Method)))
+		headers = append(headers, header(":method", exactMatcher(m.Method)))
 	}
 	for _, h := range m.Headers {
 		matcher, err := headerMatch(h)
@@ -26,38 +26,38 @@ func matches(m kumav1alpha1.HTTPMatch) ([]*routev3.RouteMatch, error) {
 	}
 	var parameters []*routev3.QueryParameterMatcher
 	for _, p := range m.QueryParams {
-		matcher := exactly(p.Value)
+		matcher := exactMatcher(p.Value)
 		if p.Type == "RegularExpression" {
-			regex, err := expression(p.Value)
+			regex, err := checkRegex(p.Value)
 			if err != nil {
 				return nil, err
 			}
-			matcher = byExpression(regex)
+			matcher = regexMatcher(regex)
 		}
 		parameters = append(parameters, &routev3.QueryParameterMatcher{
 			Name: p.Name, QueryParameterMatchSpecifier: &routev3.QueryParameterMatcher_StringMatch{StringMatch: matcher},
 		})
 	}
-	list, err := paths(m.Path)
+	list, err := pathMatches(m.Path)
 	for _, match := range list {
 		match.Headers, match.QueryParameters = headers, parameters
 	}
 	return list, err
 }
 
-// paths are the ways to meet a path. A prefix is met by itself and by what is below it; there is a match for just that, but
+// pathMatches are the ways to meet a path. A prefix is met by itself and by what is below it; there is a match for just that, but
 // not all clients know it.
-func paths(p *kumav1alpha1.PathMatch) ([]*routev3.RouteMatch, error) {
+func pathMatches(p *kumav1alpha1.PathMatch) ([]*routev3.RouteMatch, error) {
 	exact := func(path string) *routev3.RouteMatch {
 		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: path}}
 	}
 	switch {
 	case p == nil:
-		return []*routev3.RouteMatch{everything()}, nil
+		return []*routev3.RouteMatch{matchAll()}, nil
 	case p.Type == "Exact":
 		return []*routev3.RouteMatch{exact(p.Value)}, nil
 	case p.Type == "RegularExpression":
-		regex, err := expression(p.Value)
+		regex, err := checkRegex(p.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func paths(p *kumav1alpha1.PathMatch) ([]*routev3.RouteMatch, error) {
 	}
 	prefix := strings.TrimSuffix(p.Value, "/")
 	if prefix == "" {
-		return []*routev3.RouteMatch{everything()}, nil
+		return []*routev3.RouteMatch{matchAll()}, nil
 	}
 	return []*routev3.RouteMatch{exact(prefix), {PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: prefix + "/"}}}, nil
 }
@@ -73,11 +73,11 @@ func paths(p *kumav1alpha1.PathMatch) ([]*routev3.RouteMatch, error) {
 func headerMatch(h kumav1alpha1.HeaderMatch) (*routev3.HeaderMatcher, error) {
 	switch h.Type {
 	case "RegularExpression":
-		regex, err := expression(h.Value)
+		regex, err := checkRegex(h.Value)
 		if err != nil {
 			return nil, err
 		}
-		return header(h.Name, byExpression(regex)), nil
+		return header(h.Name, regexMatcher(regex)), nil
 	case "Prefix":
 		return header(h.Name, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: h.Value}}), nil
 	case "Present", "Absent":
@@ -86,23 +86,23 @@ func headerMatch(h kumav1alpha1.HeaderMatch) (*routev3.HeaderMatcher, error) {
 			HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: h.Type == "Present"},
 		}, nil
 	}
-	return header(h.Name, exactly(h.Value)), nil
+	return header(h.Name, exactMatcher(h.Value)), nil
 }
 
 func header(name string, value *matcherv3.StringMatcher) *routev3.HeaderMatcher {
 	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: value}}
 }
 
-func exactly(value string) *matcherv3.StringMatcher {
+func exactMatcher(value string) *matcherv3.StringMatcher {
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: value}}
 }
 
-func byExpression(regex *matcherv3.RegexMatcher) *matcherv3.StringMatcher {
+func regexMatcher(regex *matcherv3.RegexMatcher) *matcherv3.StringMatcher {
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regex}}
 }
 
-// expression is one that proxies take: a single bad one would make them refuse all routes of a destination.
-func expression(text string) (*matcherv3.RegexMatcher, error) {
+// checkRegex is one that proxies take: a single bad one would make them refuse all routes of a destination.
+func checkRegex(text string) (*matcherv3.RegexMatcher, error) {
 	if _, err := regexp.Compile(text); err != nil {
 		return nil, fmt.Errorf("%q is no regular expression that a proxy knows: %w", text, err)
 	}

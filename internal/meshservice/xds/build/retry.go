@@ -22,46 +22,46 @@ var retryReasons = map[string]string{
 	"resourceexhausted": "resource-exhausted", "unavailable": "unavailable",
 }
 
-func retries(protocol model.Protocol, conf *kumav1alpha1.MeshRetryConf) *routev3.RetryPolicy {
+func retryPolicy(protocol model.Protocol, conf *kumav1alpha1.MeshRetryConf) *routev3.RetryPolicy {
 	if conf == nil {
 		return nil
 	}
 	if protocol == model.GRPC && conf.GRPC != nil {
 		g := conf.GRPC
-		return retry(g.NumRetries, g.PerTryTimeout, g.BackOff, g.RetryOn, "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable")
+		return newRetryPolicy(g.NumRetries, g.PerTryTimeout, g.BackOff, g.RetryOn, "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable")
 	}
 	if protocol.HasRequests() && conf.HTTP != nil {
 		h := conf.HTTP
-		return retry(h.NumRetries, h.PerTryTimeout, h.BackOff, h.RetryOn, "gateway-error,connect-failure,refused-stream")
+		return newRetryPolicy(h.NumRetries, h.PerTryTimeout, h.BackOff, h.RetryOn, "gateway-error,connect-failure,refused-stream")
 	}
 	return nil
 }
 
-func retry(times *int32, each *metav1.Duration, wait *kumav1alpha1.BackOff, on []string, usual string) *routev3.RetryPolicy {
-	n := number(times)
+func newRetryPolicy(times *int32, each *metav1.Duration, wait *kumav1alpha1.BackOff, on []string, usual string) *routev3.RetryPolicy {
+	n := uint32Value(times)
 	if n != nil && n.Value == 0 {
 		return nil
 	}
-	p := &routev3.RetryPolicy{NumRetries: n, PerTryTimeout: some(each), RetryOn: usual}
-	if wait != nil && some(wait.BaseInterval) != nil {
-		p.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: some(wait.BaseInterval)}
+	p := &routev3.RetryPolicy{NumRetries: n, PerTryTimeout: positiveDuration(each), RetryOn: usual}
+	if wait != nil && positiveDuration(wait.BaseInterval) != nil {
+		p.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: positiveDuration(wait.BaseInterval)}
 		// A proxy refuses to wait less in the end than in the beginning.
 		if wait.MaxInterval != nil && wait.MaxInterval.Duration >= wait.BaseInterval.Duration {
-			p.RetryBackOff.MaxInterval = some(wait.MaxInterval)
+			p.RetryBackOff.MaxInterval = positiveDuration(wait.MaxInterval)
 		}
 	}
 	if len(on) > 0 {
 		var methods []string
-		p.RetryOn, p.RetriableStatusCodes, methods = reasons(on)
+		p.RetryOn, p.RetriableStatusCodes, methods = parseRetryOn(on)
 		for _, method := range methods {
-			p.RetriableRequestHeaders = append(p.RetriableRequestHeaders, header(":method", exactly(method)))
+			p.RetriableRequestHeaders = append(p.RetriableRequestHeaders, header(":method", exactMatcher(method)))
 		}
 	}
 	return p
 }
 
-// reasons to try again, the status codes that are some, and the methods that it is done for only.
-func reasons(written []string) (on string, codes []uint32, methods []string) {
+// parseRetryOn to try again, the status codes that are some, and the methods that it is done for only.
+func parseRetryOn(written []string) (on string, codes []uint32, methods []string) {
 	var names []string
 	for _, w := range written {
 		if code, err := strconv.ParseUint(w, 10, 16); err == nil {

@@ -18,21 +18,21 @@ type Rule struct {
 	// Hostnames are the only ones it is for, if there are any.
 	Hostnames []string
 	Match     kumav1alpha1.HTTPMatch
-	// Shares are the clusters that requests go to; with none they are refused.
-	Shares  []Share
-	Filters []Filter
+	// Clusters are the clusters that requests go to; with none they are refused.
+	Clusters []WeightedCluster
+	Filters  []Filter
 }
 
 // Check says what a proxy would refuse the rule for.
 func (r Rule) Check() error {
-	_, err := matches(r.Match)
+	_, err := routeMatches(r.Match)
 	return err
 }
 
 // Routes are the rules for a destination, the first that matches first, and its clusters for all requests that none does.
-func Routes(name string, protocol model.Protocol, rules []Rule, shares []Share, s Settings) (*routev3.RouteConfiguration, error) {
+func Routes(name string, protocol model.Protocol, rules []Rule, shares []WeightedCluster, s Settings) (*routev3.RouteConfiguration, error) {
 	config := &routev3.RouteConfiguration{Name: name}
-	usual := Rule{Shares: shares}
+	usual := Rule{Clusters: shares}
 	for _, hostname := range append(hostnames(rules), "*") {
 		host := &routev3.VirtualHost{Name: name, Domains: []string{hostname}}
 		if hostname != "*" {
@@ -65,14 +65,14 @@ func hostnames(rules []Rule) []string {
 
 // routes of a rule: one for each way in which its path can be met.
 func (r Rule) routes(protocol model.Protocol, s Settings) ([]*routev3.Route, error) {
-	matches, err := matches(r.Match)
+	matches, err := routeMatches(r.Match)
 	if err != nil {
 		return nil, err
 	}
 	var list []*routev3.Route
 	for _, match := range matches {
 		route := &routev3.Route{Match: match}
-		if shares := weighted(r.Shares); len(shares) > 0 {
+		if shares := withWeight(r.Clusters); len(shares) > 0 {
 			route.Action = &routev3.Route_Route{Route: action(shares, protocol, s)}
 		} else {
 			route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 500}}
@@ -85,44 +85,44 @@ func (r Rule) routes(protocol model.Protocol, s Settings) ([]*routev3.Route, err
 	return list, nil
 }
 
-// Lead says whether shares lead anywhere.
-func Lead(shares []Share) bool { return len(weighted(shares)) > 0 }
+// HasWeight says whether shares lead anywhere.
+func HasWeight(shares []WeightedCluster) bool { return len(withWeight(shares)) > 0 }
 
-// weighted are the shares that get anything.
-func weighted(shares []Share) []Share {
-	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Weight == 0 })
+// withWeight are the shares that get anything.
+func withWeight(shares []WeightedCluster) []WeightedCluster {
+	return slices.DeleteFunc(slices.Clone(shares), func(s WeightedCluster) bool { return s.Weight == 0 })
 }
 
-func everything() *routev3.RouteMatch {
+func matchAll() *routev3.RouteMatch {
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 }
 
-func action(shares []Share, protocol model.Protocol, s Settings) *routev3.RouteAction {
+func action(shares []WeightedCluster, protocol model.Protocol, s Settings) *routev3.RouteAction {
 	http := s.httpTimeout()
 	a := &routev3.RouteAction{
 		Timeout:           duration(http.RequestTimeout),
 		IdleTimeout:       duration(http.StreamIdleTimeout),
-		MaxStreamDuration: longest(http.RequestTimeout, http.MaxStreamDuration),
-		RetryPolicy:       retries(protocol, s.Retry),
+		MaxStreamDuration: maxStreamDuration(http.RequestTimeout, http.MaxStreamDuration),
+		RetryPolicy:       retryPolicy(protocol, s.Retry),
 		HashPolicy:        hashPolicies(s.LoadBalancing),
 	}
 	if len(shares) == 1 {
-		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: shares[0].Cluster}
+		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: shares[0].Name}
 		return a
 	}
 	weighted := &routev3.WeightedCluster{}
 	for _, share := range shares {
 		weighted.Clusters = append(weighted.Clusters, &routev3.WeightedCluster_ClusterWeight{
-			Name: share.Cluster, Weight: wrapperspb.UInt32(share.Weight),
+			Name: share.Name, Weight: wrapperspb.UInt32(share.Weight),
 		})
 	}
 	a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: weighted}
 	return a
 }
 
-// longest is how long a stream may last. Clients without a proxy know no other timeout for a request, so that it counts here as
+// maxStreamDuration is how long a stream may last. Clients without a proxy know no other timeout for a request, so that it counts here as
 // well; what is shorter wins, and zero is for ever.
-func longest(request, stream *metav1.Duration) *routev3.RouteAction_MaxStreamDuration {
+func maxStreamDuration(request, stream *metav1.Duration) *routev3.RouteAction_MaxStreamDuration {
 	var shortest time.Duration
 	for _, d := range []*metav1.Duration{request, stream} {
 		if d != nil && d.Duration > 0 && (shortest == 0 || d.Duration < shortest) {

@@ -43,15 +43,15 @@ func duration(d *metav1.Duration) *durationpb.Duration {
 	return durationpb.New(d.Duration)
 }
 
-// some is a duration that counts: zero is for ever, which is what a proxy does if nothing is said.
-func some(d *metav1.Duration) *durationpb.Duration {
+// positiveDuration is a duration that counts: zero is for ever, which is what a proxy does if nothing is said.
+func positiveDuration(d *metav1.Duration) *durationpb.Duration {
 	if d == nil || d.Duration <= 0 {
 		return nil
 	}
 	return durationpb.New(d.Duration)
 }
 
-func number(n *int32) *wrapperspb.UInt32Value {
+func uint32Value(n *int32) *wrapperspb.UInt32Value {
 	if n == nil || *n < 0 {
 		return nil
 	}

@@ -67,17 +67,17 @@ func TestAllIsValid(t *testing.T) {
 				build := func() []string {
 					var versions []string
 					seal := func(m Message, err error) {
-						r, err := Seal("backend", m, err)
+						r, err := Marshal("backend", m, err)
 						if err != nil {
 							t.Fatal(err)
 						}
 						versions = append(versions, r.Version)
 					}
 					seal(Cluster("backend", protocol, s))
-					seal(Routes("backend", protocol, nil, []Share{{"backend", 1}}, s))
-					seal(API("backend.mesh:80", "backend", s))
-					seal(HTTPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", s))
-					seal(TCPOutbound(Place{Address: "fd00::1", Port: 80, Bound: true}, "backend", []Share{{"backend", 1}, {"other", 0}, {"third", 3}}, s))
+					seal(Routes("backend", protocol, nil, []WeightedCluster{{"backend", 1}}, s))
+					seal(APIListener("backend.mesh:80", "backend", s))
+					seal(HTTPListener(ListenerAddress{Address: "10.0.0.1", Port: 80}, "backend", s))
+					seal(TCPListener(ListenerAddress{Address: "fd00::1", Port: 80, Bind: true}, "backend", []WeightedCluster{{"backend", 1}, {"other", 0}, {"third", 3}}, s))
 					seal(Endpoints("backend", []Locality{{Zone: "east", Endpoints: []model.Endpoint{{Address: "10.0.0.1", Port: 1}}}}, 140), nil)
 					return versions
 				}
@@ -93,13 +93,13 @@ func TestSealRefuses(t *testing.T) {
 	for name, build := range map[string]func() (Message, error){
 		"a cluster without a name": func() (Message, error) { return Cluster("", model.TCP, Settings{}) },
 		"a listener for port 70000": func() (Message, error) {
-			return HTTPOutbound(Place{Address: "10.0.0.1", Port: 70000}, "backend", Settings{})
+			return HTTPListener(ListenerAddress{Address: "10.0.0.1", Port: 70000}, "backend", Settings{})
 		},
 		"endpoints without a cluster": func() (Message, error) { return Endpoints("", nil, 0), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			message, err := build()
-			if _, err := Seal("it", message, err); err == nil || !strings.HasPrefix(err.Error(), "it is not valid: ") {
+			if _, err := Marshal("it", message, err); err == nil || !strings.HasPrefix(err.Error(), "it is not valid: ") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -108,14 +108,14 @@ func TestSealRefuses(t *testing.T) {
 
 // Connections that lead to nobody are refused, by a listener that a proxy accepts.
 func TestNowhere(t *testing.T) {
-	for name, shares := range map[string][]Share{"no shares": nil, "what gets nothing": {{"backend", 0}}} {
+	for name, shares := range map[string][]WeightedCluster{"no shares": nil, "what gets nothing": {{"backend", 0}}} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := TCPOutbound(Place{Address: "10.0.0.1", Port: 80}, "backend", shares, Settings{})
-			if _, err := Seal("it", listener, err); err != nil {
+			listener, err := TCPListener(ListenerAddress{Address: "10.0.0.1", Port: 80}, "backend", shares, Settings{})
+			if _, err := Marshal("it", listener, err); err != nil {
 				t.Fatal(err)
 			}
 			var filter tcpv3.TcpProxy
-			if err := listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(&filter); err != nil || filter.GetCluster() != Nowhere {
+			if err := listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(&filter); err != nil || filter.GetCluster() != NoCluster {
 				t.Errorf("they go to %q: %v", filter.GetCluster(), err)
 			}
 		})
@@ -144,7 +144,7 @@ func TestRoutes(t *testing.T) {
 			`{"match":{"prefix":"/"},"route":{"cluster":"own"},"responseHeadersToRemove":["server"]}`},
 		"a full path": {Rule{}, []string{`{"type":"URLRewrite","urlRewrite":{"path":{"type":"ReplaceFullPath","replaceFullPath":"/all"}}}`},
 			`{"match":{"prefix":"/"},"route":{"cluster":"own","regexRewrite":{"pattern":{"regex":".*"},"substitution":"/all"}}}`},
-		"nowhere to go": {Rule{Shares: []Share{{"other", 0}}}, nil, `{"match":{"prefix":"/"},"directResponse":{"status":500}}`},
+		"nowhere to go": {Rule{Clusters: []WeightedCluster{{"other", 0}}}, nil, `{"match":{"prefix":"/"},"directResponse":{"status":500}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, written := range c.filters {
@@ -154,14 +154,14 @@ func TestRoutes(t *testing.T) {
 				}
 				c.rule.Filters = append(c.rule.Filters, filter)
 			}
-			if c.rule.Shares == nil {
-				c.rule.Shares = []Share{{"own", 1}}
+			if c.rule.Clusters == nil {
+				c.rule.Clusters = []WeightedCluster{{"own", 1}}
 			}
-			config, err := Routes("own", model.HTTP, []Rule{c.rule}, []Share{{"own", 1}}, Settings{})
+			config, err := Routes("own", model.HTTP, []Rule{c.rule}, []WeightedCluster{{"own", 1}}, Settings{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Seal("own", config, nil); err != nil {
+			if _, err := Marshal("own", config, nil); err != nil {
 				t.Fatal(err)
 			}
 			routes := config.VirtualHosts[0].Routes
@@ -189,7 +189,7 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestHostnames(t *testing.T) {
-	config, err := Routes("own", model.HTTP, []Rule{{Hostnames: []string{"a.example.com"}, Shares: []Share{{"a", 1}}}, {Shares: []Share{{"all", 1}}}}, []Share{{"own", 1}}, Settings{})
+	config, err := Routes("own", model.HTTP, []Rule{{Hostnames: []string{"a.example.com"}, Clusters: []WeightedCluster{{"a", 1}}}, {Clusters: []WeightedCluster{{"all", 1}}}}, []WeightedCluster{{"own", 1}}, Settings{})
 	if err != nil || len(config.VirtualHosts) != 2 {
 		t.Fatalf("%v %v", config, err)
 	}
@@ -214,7 +214,7 @@ func TestLongest(t *testing.T) {
 		"a stream": {seconds(0), seconds(9), 9 * time.Second}, "the shorter": {seconds(3), seconds(2), 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := longest(c.request, c.stream).GetMaxStreamDuration().AsDuration(); got != c.want {
+			if got := maxStreamDuration(c.request, c.stream).GetMaxStreamDuration().AsDuration(); got != c.want {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
 		})
@@ -236,7 +236,7 @@ func FuzzFilter(f *testing.F) {
 		if filter.RequestMirror != nil {
 			filter.RequestMirror.Cluster = "mirror"
 		}
-		if _, err := Routes("own", model.HTTP, []Rule{{Filters: []Filter{filter}, Shares: []Share{{"own", 1}}}}, nil, Settings{}); err != nil {
+		if _, err := Routes("own", model.HTTP, []Rule{{Filters: []Filter{filter}, Clusters: []WeightedCluster{{"own", 1}}}}, nil, Settings{}); err != nil {
 			t.Fatal(err)
 		}
 	})

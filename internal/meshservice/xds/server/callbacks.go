@@ -17,22 +17,22 @@ func (s *session) OnDeltaStreamOpen(context.Context, int64, string) error { retu
 
 // OnStreamRequest looks who asks.
 func (s *session) OnStreamRequest(_ int64, request *discovery.DiscoveryRequest) error {
-	return s.greet(request.GetNode().GetId())
+	return s.authenticate(request.GetNode().GetId())
 }
 
 // OnStreamDeltaRequest looks who asks.
 func (s *session) OnStreamDeltaRequest(_ int64, request *discovery.DeltaDiscoveryRequest) error {
-	return s.greet(request.GetNode().GetId())
+	return s.authenticate(request.GetNode().GetId())
 }
 
 // OnStreamResponse learns the nonce under which an answer goes out.
 func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, answer *discovery.DiscoveryResponse) {
-	s.departed(answer.GetTypeUrl(), answer.GetNonce())
+	s.setNonce(answer.GetTypeUrl(), answer.GetNonce())
 }
 
 // OnStreamDeltaResponse learns the nonce under which an answer goes out.
 func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, answer *discovery.DeltaDiscoveryResponse) {
-	s.departed(answer.GetTypeUrl(), answer.GetNonce())
+	s.setNonce(answer.GetTypeUrl(), answer.GetNonce())
 }
 
 // OnStreamClosed parts.
@@ -41,15 +41,15 @@ func (s *session) OnStreamClosed(int64, *core.Node) { s.close() }
 // OnDeltaStreamClosed parts.
 func (s *session) OnDeltaStreamClosed(int64, *core.Node) { s.close() }
 
-func (s *session) departed(url, nonce string) {
+func (s *session) setNonce(url, nonce string) {
 	t, _ := resource.TypeOf(url)
 	s.proxy.mu.Lock()
 	defer s.proxy.mu.Unlock()
-	s.ledger.pages[t].departed(nonce)
+	s.state.types[t].setNonce(nonce)
 }
 
 func (s *session) close() {
 	if s.proxy != nil {
-		s.store.leave(s)
+		s.store.removeSession(s)
 	}
 }

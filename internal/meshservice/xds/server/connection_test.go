@@ -24,7 +24,7 @@ import (
 
 func TestRefusal(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
-		store := NewStoreAt(brisk())
+		store := NewStoreWithTiming(brisk())
 		store.Set(cart, config(1, "a"))
 		m := connect(t, dial(t, serve(t, Options{Store: store}, nil), nil), cart.String(), delta)
 		m.follows = true
@@ -41,7 +41,7 @@ func TestRefusal(t *testing.T) {
 		eventually(t, "the first is acknowledged", func() bool { return store.Connection(cart).Current })
 
 		store.Set(cart, config(1, "a", "bad"))
-		eventually(t, "the refusal", func() bool { return store.Connection(cart).Refusal == "Cluster: I do not like bad" })
+		eventually(t, "the refusal", func() bool { return store.Connection(cart).NACK == "Cluster: I do not like bad" })
 		if store.Connection(cart).Current {
 			t.Error("what was refused counts as acknowledged")
 		}
@@ -54,11 +54,11 @@ func TestRefusal(t *testing.T) {
 			last := m.history()[len(m.history())-1]
 			return last.of == resource.Endpoint
 		})
-		if store.Connection(cart).Refusal == "" {
+		if store.Connection(cart).NACK == "" {
 			t.Error("the refusal was forgotten")
 		}
 		store.Set(cart, config(2, "a", "good"))
-		if refusal := store.Connection(cart).Refusal; refusal != "" {
+		if refusal := store.Connection(cart).NACK; refusal != "" {
 			t.Errorf("the refusal of something older stands: %s", refusal)
 		}
 		eventually(t, "the next is acknowledged", func() bool { return store.Connection(cart).Current })
@@ -68,7 +68,7 @@ func TestRefusal(t *testing.T) {
 // A pod may be quicker than its Dataplane: who comes early waits, and is not refused.
 func TestEarly(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
-		store := NewStoreAt(Pace{Patience: wait.Deadline()})
+		store := NewStoreWithTiming(Timing{ClientWait: wait.Deadline()})
 		asked := make(chan struct{}, 1)
 		m := connect(t, dial(t, serve(t, Options{Store: store}, nil), nil), cart.String(), delta)
 		m.follows = true
@@ -85,7 +85,7 @@ func TestEarly(t *testing.T) {
 }
 
 func TestSeveralStreams(t *testing.T) {
-	store := NewStoreAt(brisk())
+	store := NewStoreWithTiming(brisk())
 	store.Set(cart, config(1, "a"))
 	address := serve(t, Options{Store: store}, nil)
 	one, two := proxyOf(t, address, false), connect(t, dial(t, address, nil), cart.String(), true)
@@ -110,7 +110,7 @@ func TestSeveralStreams(t *testing.T) {
 
 // Whoever is told of a change may ask what has changed, and change something.
 func TestOnChange(t *testing.T) {
-	store := NewStoreAt(brisk())
+	store := NewStoreWithTiming(brisk())
 	store.Set(cart, config(1, "a"))
 	told := make(chan model.Connection, 1000)
 	store.OnChange(func(id model.ProxyID) {
@@ -141,7 +141,7 @@ func TestOnChange(t *testing.T) {
 // A proxy that acknowledges nothing, and one that does not even read, hold nobody up.
 func TestNeverAcknowledges(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
-		store := NewStoreAt(brisk())
+		store := NewStoreWithTiming(brisk())
 		mute, deaf := model.ProxyID{Mesh: "default", Namespace: "shop", Name: "mute"}, model.ProxyID{Mesh: "default", Namespace: "shop", Name: "deaf"}
 		var names []string
 		for i := range 500 {
@@ -174,7 +174,7 @@ func TestNeverAcknowledges(t *testing.T) {
 		}
 		eventually(t, "the other goes on", func() bool { return store.Connection(cart).Current })
 		for _, id := range []model.ProxyID{mute, deaf} {
-			if c := store.Connection(id); c.Current || !c.Connected || c.Refusal != "" {
+			if c := store.Connection(id); c.Current || !c.Connected || c.NACK != "" {
 				t.Errorf("%s is %+v", id, c)
 			}
 		}
@@ -213,7 +213,7 @@ func deafOf(t testing.TB, address, node string) func() error {
 }
 
 func TestNothingIsLeftOfThoseWhoLeave(t *testing.T) {
-	store := NewStoreAt(brisk())
+	store := NewStoreWithTiming(brisk())
 	store.Set(cart, config(1, "a"))
 	address := serve(t, Options{Store: store}, nil)
 	connection := dial(t, address, nil)
@@ -264,7 +264,7 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachProtocol(t, func(t *testing.T, delta bool) {
-				store := NewStoreAt(brisk())
+				store := NewStoreWithTiming(brisk())
 				store.Set(cart, config(1, "a"))
 				listener, err := net.Listen("tcp", "127.0.0.1:0")
 				if err != nil {
@@ -296,8 +296,8 @@ func TestEnds(t *testing.T) {
 
 // A stream whose proxy never says who it is. There is no connection to it, for that has to be made in the same time.
 func TestSaysNothing(t *testing.T) {
-	server := NewServer(Options{Store: NewStore(), Hello: time.Millisecond})
-	err := server.run(t.Context(), func(s *session) error {
+	server := NewServer(Options{Store: NewStore(), FirstRequestTimeout: time.Millisecond})
+	err := server.runStream(t.Context(), func(s *session) error {
 		<-s.ctx.Done()
 		return nil
 	})

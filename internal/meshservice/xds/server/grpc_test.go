@@ -79,7 +79,7 @@ func (c calls) end() {
 	if end.Failed > 0 {
 		c.t.Error("calls have failed")
 	}
-	if refusal := c.store.Connection(cart).Refusal; refusal != "" {
+	if refusal := c.store.Connection(cart).NACK; refusal != "" {
 		c.t.Error(refusal)
 	}
 }

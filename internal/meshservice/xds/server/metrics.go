@@ -10,16 +10,16 @@ var (
 		Name: "fairlead_mesh_connected_proxies",
 		Help: "Proxies of a mesh that are connected to this operator.",
 	}, []string{"mesh"})
-	refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
+	nacks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_mesh_refusals_total",
 		Help: "Answers that a proxy of a mesh has refused (NACK).",
 	}, []string{"mesh"})
 )
 
-func init() { metrics.Registry.MustRegister(connectedProxies, refusals) }
+func init() { metrics.Registry.MustRegister(connectedProxies, nacks) }
 
-// unmeasure forgets a mesh.
-func unmeasure(mesh string) {
+// deleteMetrics forgets a mesh.
+func deleteMetrics(mesh string) {
 	connectedProxies.DeleteLabelValues(mesh)
-	refusals.DeleteLabelValues(mesh)
+	nacks.DeleteLabelValues(mesh)
 }

@@ -50,7 +50,7 @@ func TestMetrics(t *testing.T) {
 		const connected, refused = "fairlead_mesh_connected_proxies", "fairlead_mesh_refusals_total"
 		id := model.ProxyID{Mesh: "metered", Namespace: "shop", Name: "cart-0"}
 		before := measured(t, refused, id.Mesh)
-		store := NewStoreAt(brisk())
+		store := NewStoreWithTiming(brisk())
 		store.Set(id, config(1, "bad"))
 		address := serve(t, Options{Store: store}, nil)
 		first, second := dial(t, address, nil), dial(t, address, nil)
@@ -80,12 +80,12 @@ func TestMetrics(t *testing.T) {
 func TestARefusalIsCountedOnce(t *testing.T) {
 	const refused = "fairlead_mesh_refusals_total"
 	id := model.ProxyID{Mesh: "refusing", Name: "cart-0"}
-	s := &session{proxy: &proxy{id: id, config: small(before)}, ledger: settled().ledger}
-	page := &s.ledger.pages[resource.Cluster]
-	page.push(page.known, page.known, "v2")
-	page.departed("7")
+	s := &session{proxy: &proxy{id: id, config: small(before)}, state: settled().streamState}
+	page := &s.state.types[resource.Cluster]
+	page.recordResponse(page.known, page.known, "v2")
+	page.setNonce("7")
 	for _, nonce := range []string{"", "6", "7", "7"} {
-		s.landed(resource.Cluster, nonce, "no")
+		s.acknowledge(resource.Cluster, nonce, "no")
 	}
 	if got := measured(t, refused, id.Mesh); got != 1 {
 		t.Errorf("%v are counted", got)
@@ -100,15 +100,15 @@ func TestMetricsOfAMeshThatGoes(t *testing.T) {
 	store.Set(id, small(before))
 	other := model.ProxyID{Mesh: id.Mesh, Name: "cart-1"}
 	store.Set(other, small(before))
-	one := &session{store: store, end: end, ledger: settled().ledger}
-	if err := store.join(id, one); err != nil {
+	one := &session{store: store, end: end, state: settled().streamState}
+	if err := store.addSession(id, one); err != nil {
 		t.Fatal(err)
 	}
 	refuses := func(nonce string) {
-		page := &one.ledger.pages[resource.Cluster]
-		page.push(page.known, page.known, "v2")
-		page.departed(nonce)
-		one.landed(resource.Cluster, nonce, "no")
+		page := &one.state.types[resource.Cluster]
+		page.recordResponse(page.known, page.known, "v2")
+		page.setNonce(nonce)
+		one.acknowledge(resource.Cluster, nonce, "no")
 	}
 	refuses("7")
 	store.Forget(other)
@@ -118,7 +118,7 @@ func TestMetricsOfAMeshThatGoes(t *testing.T) {
 	}
 	store.Forget(id)
 	refuses("8")
-	store.leave(one)
+	store.removeSession(one)
 	if got := seriesOf(t, id.Mesh); got != 0 {
 		t.Errorf("%d series are left", got)
 	}

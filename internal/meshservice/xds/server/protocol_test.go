@@ -24,7 +24,9 @@ func config(version int, names ...string) *resource.Config {
 	return resource.NewConfig(all)
 }
 
-func brisk() Pace { return Pace{Acquaintance: 50 * time.Millisecond, Farewell: 50 * time.Millisecond} }
+func brisk() Timing {
+	return Timing{ClusterWarmup: 50 * time.Millisecond, RemovalDelay: 50 * time.Millisecond}
+}
 
 // proxyOf is one that behaves as Envoy does: it asks for all clusters and listeners.
 func proxyOf(t testing.TB, address string, delta bool) *mirror {
@@ -38,7 +40,7 @@ func proxyOf(t testing.TB, address string, delta bool) *mirror {
 
 func TestAll(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
-		store := NewStoreAt(brisk())
+		store := NewStoreWithTiming(brisk())
 		store.Set(cart, config(1, "a", "b"))
 		m := proxyOf(t, serve(t, Options{Store: store}, nil), delta)
 		for _, step := range []struct {
@@ -66,7 +68,7 @@ func TestAll(t *testing.T) {
 
 func TestByName(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
-		store := NewStoreAt(brisk())
+		store := NewStoreWithTiming(brisk())
 		store.Set(cart, config(1, "a", "b"))
 		m := connect(t, dial(t, serve(t, Options{Store: store}, nil), nil), cart.String(), delta)
 		has := func(of resource.Type, want string) {
@@ -109,8 +111,8 @@ func TestAbsentInDelta(t *testing.T) {
 // What a proxy has not, comes before what leads to it, and what it need not have goes after what led to it.
 func TestNewBeforeOld(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
-		pace := Pace{Acquaintance: 100 * time.Millisecond, Farewell: 100 * time.Millisecond}
-		store := NewStoreAt(pace)
+		pace := Timing{ClusterWarmup: 100 * time.Millisecond, RemovalDelay: 100 * time.Millisecond}
+		store := NewStoreWithTiming(pace)
 		store.Set(cart, config(1, "old"))
 		m := proxyOf(t, serve(t, Options{Store: store}, nil), delta)
 		eventually(t, "the proxy has its first configuration", func() bool { return store.Connection(cart).Current })
@@ -134,7 +136,7 @@ func TestNewBeforeOld(t *testing.T) {
 			t.Error("endpoints have come before their cluster")
 		}
 		// Each was seen before it was acknowledged, from which the server counts.
-		if led.Sub(met) < pace.Acquaintance {
+		if led.Sub(met) < pace.ClusterWarmup {
 			t.Errorf("the listener has come %s after the endpoints", led.Sub(met))
 		}
 		last := seen[len(seen)-1]
@@ -143,7 +145,7 @@ func TestNewBeforeOld(t *testing.T) {
 				last = n
 			}
 		}
-		if gone := last.at.Sub(when(resource.Route, "new")); gone < pace.Farewell {
+		if gone := last.at.Sub(when(resource.Route, "new")); gone < pace.RemovalDelay {
 			t.Errorf("the old cluster has gone %s after the new route has come", gone)
 		}
 	})
@@ -158,7 +160,7 @@ func TestOnlyWhatHasChanged(t *testing.T) {
 			all[of] = slices.Clone(first.Of(of))
 		}
 		all[resource.Endpoint][1] = callers.Endpoints("b", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3), Port: 80})
-		store := NewStoreAt(brisk())
+		store := NewStoreWithTiming(brisk())
 		store.Set(cart, first)
 		m := proxyOf(t, serve(t, Options{Store: store}, nil), delta)
 		eventually(t, "the proxy has its first configuration", func() bool { return store.Connection(cart).Current })

@@ -29,9 +29,9 @@ type Options struct {
 	Namespaced bool
 	Log        logr.Logger
 
-	// Hello is how long a stream may take to say whose it is, Recheck how often that is looked at again, and Stop how
+	// FirstRequestTimeout is how long a stream may take to say whose it is, Recheck how often that is looked at again, and Stop how
 	// long streams may take to end with the server.
-	Hello, Recheck, Stop time.Duration
+	FirstRequestTimeout, RecheckInterval, StopTimeout time.Duration
 }
 
 // Server speaks the aggregated discovery service.
@@ -47,7 +47,7 @@ func NewServer(options Options) *Server {
 	for _, o := range []struct {
 		value *time.Duration
 		usual time.Duration
-	}{{&options.Hello, 15 * time.Second}, {&options.Recheck, 5 * time.Minute}, {&options.Stop, 5 * time.Second}} {
+	}{{&options.FirstRequestTimeout, 15 * time.Second}, {&options.RecheckInterval, 5 * time.Minute}, {&options.StopTimeout, 5 * time.Second}} {
 		if *o.value == 0 {
 			*o.value = o.usual
 		}
@@ -62,7 +62,7 @@ func NewServer(options Options) *Server {
 func (s *Server) Serve(ctx context.Context, listener net.Listener, transport credentials.TransportCredentials) error {
 	server := grpc.NewServer(
 		grpc.Creds(transport),
-		grpc.ConnectionTimeout(s.options.Hello),
+		grpc.ConnectionTimeout(s.options.FirstRequestTimeout),
 		grpc.MaxConcurrentStreams(maxStreams),
 		// A proxy that has gone without a word is noticed within half a minute.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
@@ -79,7 +79,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, transport cre
 		case <-s.stopped.Done():
 		}
 		s.stop()
-		hard := time.AfterFunc(s.options.Stop, server.Stop)
+		hard := time.AfterFunc(s.options.StopTimeout, server.Stop)
 		defer hard.Stop()
 		server.GracefulStop()
 	}()
@@ -88,38 +88,38 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, transport cre
 
 // StreamAggregatedResources serves a proxy that takes the state of the world.
 func (s *Server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
-	return s.run(stream.Context(), func(one *session) error {
-		return sotw.NewServer(one.ctx, one, one, sotw.WithOrderedADS(), byNameOnly(sotw.DeactivateLegacyWildcardForTypes)).
+	return s.runStream(stream.Context(), func(one *session) error {
+		return sotw.NewServer(one.ctx, one, one, sotw.WithOrderedADS(), withoutWildcard(sotw.DeactivateLegacyWildcardForTypes)).
 			StreamHandler(stream, xds.AnyType)
 	})
 }
 
 // DeltaAggregatedResources serves a proxy that takes what has changed.
 func (s *Server) DeltaAggregatedResources(stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
-	return s.run(stream.Context(), func(one *session) error {
-		return delta.NewServer(one.ctx, one, one, byNameOnly(delta.DeactivateLegacyWildcardForTypes)).
+	return s.runStream(stream.Context(), func(one *session) error {
+		return delta.NewServer(one.ctx, one, one, withoutWildcard(delta.DeactivateLegacyWildcardForTypes)).
 			DeltaStreamHandler(stream, xds.AnyType)
 	})
 }
 
-// byNameOnly are the types of which no names mean none, and not all.
-func byNameOnly[O any](option func([]string) O) O {
+// withoutWildcard are the types of which no names mean none, and not all.
+func withoutWildcard[O any](option func([]string) O) O {
 	return option([]string{resource.Endpoint.URL(), resource.Route.URL()})
 }
 
-// run lasts as long as a stream may. A stream that is stuck, since its proxy reads nothing, is left when it has to end:
+// runStream lasts as long as a stream may. A stream that is stuck, since its proxy reads nothing, is left when it has to end:
 // gRPC then ends it too.
-func (s *Server) run(parent context.Context, serve func(*session) error) error {
+func (s *Server) runStream(parent context.Context, serve func(*session) error) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
 	one := &session{
 		store: s.options.Store, identify: s.identify, ctx: ctx, end: end, since: time.Now(),
-		identified: make(chan model.ProxyID, 1), ledger: ledger{pace: s.options.Store.pace, leads: s.options.Store.leads},
+		identified: make(chan model.ProxyID, 1), state: streamState{timing: s.options.Store.timing, references: s.options.Store.references},
 	}
 	done := make(chan error, 1)
 	go func() { done <- serve(one) }()
 	var id model.ProxyID
-	hello, recheck := time.NewTimer(s.options.Hello), time.NewTicker(s.options.Recheck)
+	hello, recheck := time.NewTimer(s.options.FirstRequestTimeout), time.NewTicker(s.options.RecheckInterval)
 	defer hello.Stop()
 	defer recheck.Stop()
 	for {
@@ -136,12 +136,12 @@ func (s *Server) run(parent context.Context, serve func(*session) error) error {
 		case id = <-one.identified:
 			hello.Stop()
 		case <-hello.C:
-			return status.Errorf(codes.DeadlineExceeded, "no request has come in %s: send one that has the id of the node", s.options.Hello)
+			return status.Errorf(codes.DeadlineExceeded, "no request has come in %s: send one that has the id of the node", s.options.FirstRequestTimeout)
 		case <-recheck.C:
 			if id == (model.ProxyID{}) {
 				continue
 			}
-			if err := s.options.Identify.Identify(ctx, id); final(err) {
+			if err := s.options.Identify.Identify(ctx, id); isIdentityError(err) {
 				s.options.Log.Info("a proxy has lost its identity", "proxy", id.String(), "why", err.Error())
 				return err
 			}
@@ -155,7 +155,7 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 	if err != nil {
 		return id, status.Error(codes.InvalidArgument, err.Error())
 	}
-	s.options.Store.await(ctx, id)
+	s.options.Store.waitForProxy(ctx, id)
 	if err := s.options.Identify.Identify(ctx, id); err != nil {
 		s.options.Log.Info("a proxy was refused", "proxy", node, "why", err.Error())
 		if _, told := status.FromError(err); !told {
@@ -166,8 +166,8 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 	return id, nil
 }
 
-// final says whether an identity was found to be wrong, rather than not looked at.
-func final(err error) bool {
+// isIdentityError says whether an identity was found to be wrong, rather than not looked at.
+func isIdentityError(err error) bool {
 	code := status.Code(err)
 	return err != nil && !errors.Is(err, context.Canceled) && (code == codes.Unauthenticated || code == codes.PermissionDenied)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// maxRefusal bounds what is kept of a proxy's own words.
-const maxRefusal = 500
+// maxNACKMessage bounds what is kept of a proxy's own words.
+const maxNACKMessage = 500
 
 // session is one stream. It is what go-control-plane watches and calls back, for that stream alone.
 type session struct {
@@ -32,13 +32,13 @@ type session struct {
 
 	// proxy is whose stream it is, nil until that is known. Its lock guards what follows.
 	proxy   *proxy
-	ledger  ledger
+	state   streamState
 	watches [4]watch
 	timer   *time.Timer
 }
 
-// greet finds out whose stream it is.
-func (s *session) greet(node string) error {
+// authenticate finds out whose stream it is.
+func (s *session) authenticate(node string) error {
 	if s.proxy != nil {
 		if node != "" && node != s.node {
 			return status.Errorf(codes.InvalidArgument, "the id of the node was %q and is now %q: open another stream for another node", s.node, node)
@@ -50,62 +50,62 @@ func (s *session) greet(node string) error {
 		return err
 	}
 	s.node = node
-	if err := s.store.join(id, s); err != nil {
+	if err := s.store.addSession(id, s); err != nil {
 		return err
 	}
 	s.identified <- id
-	s.store.changed(id)
+	s.store.notify(id)
 	return nil
 }
 
 // CreateWatch takes a request of the state of the world.
 func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Subscription, to chan cache.Response) (func(), error) {
-	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *page) watch {
+	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *typeState) watch {
 		if t == resource.Listener && !p.subscribed {
-			s.ledger.restored = request.GetVersionInfo() != ""
+			s.state.hadListeners = request.GetVersionInfo() != ""
 		}
 		first := !p.subscribed
-		p.recall()
-		s.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()))
+		p.dropUnsent()
+		s.acknowledge(t, request.GetResponseNonce(), nackMessage(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()))
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
 		if first {
-			s.restore(t, request.GetVersionInfo())
+			s.resume(t, request.GetVersionInfo())
 		}
-		return &wholeWatch{request, to}
+		return &sotwWatch{request, to}
 	})
 }
 
 // CreateDeltaWatch takes a request of what has changed.
 func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub cache.Subscription, to chan cache.DeltaResponse) (func(), error) {
-	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *page) watch {
+	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *typeState) watch {
 		first := !p.subscribed
 		if first {
-			p.known = initial(request.GetInitialResourceVersions())
+			p.known = listOfVersions(request.GetInitialResourceVersions())
 			p.acked = p.known
 			if t == resource.Listener {
-				s.ledger.restored = len(p.known) > 0
+				s.state.hadListeners = len(p.known) > 0
 			}
 		}
-		s.landed(t, request.GetResponseNonce(), against(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()))
+		s.acknowledge(t, request.GetResponseNonce(), nackMessage(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()))
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
 		if !first {
 			// Who asks again for what it has wants to be sent it again.
-			p.forget(named(request.GetResourceNamesSubscribe()))
-			p.forget(named(request.GetResourceNamesUnsubscribe()))
+			p.resend(listOfNames(request.GetResourceNamesSubscribe()))
+			p.resend(listOfNames(request.GetResourceNamesUnsubscribe()))
 		}
 		return &deltaWatch{request, to}
 	})
 }
 
-// landed takes the proxy's word on an answer, and counts one against it.
-func (s *session) landed(t resource.Type, nonce, against string) {
-	if s.ledger.landed(t, nonce, against, s.proxy.config.Version(t), time.Now()) && against != "" && !s.proxy.gone {
-		refusals.WithLabelValues(s.proxy.id.Mesh).Inc()
+// acknowledge takes the proxy's word on an answer, and counts one against it.
+func (s *session) acknowledge(t resource.Type, nonce, against string) {
+	if s.state.acknowledge(t, nonce, against, s.proxy.config.Version(t), time.Now()) && against != "" && !s.proxy.gone {
+		nacks.WithLabelValues(s.proxy.id.Mesh).Inc()
 	}
 }
 
 // watch takes the word of a request, and leaves it to be answered.
-func (s *session) watch(url string, take func(resource.Type, *page) watch) (func(), error) {
+func (s *session) watch(url string, take func(resource.Type, *typeState) watch) (func(), error) {
 	t, served := resource.TypeOf(url)
 	if !served {
 		return nil, nil // there is none of that type, nor will there be
@@ -113,13 +113,13 @@ func (s *session) watch(url string, take func(resource.Type, *page) watch) (func
 	p := s.proxy
 	p.mu.Lock()
 	before := p.connection()
-	s.watches[t] = take(t, &s.ledger.pages[t])
+	s.watches[t] = take(t, &s.state.types[t])
 	mine := s.watches[t]
-	s.advance()
+	s.sendUpdates()
 	after := p.connection()
 	p.mu.Unlock()
 	if before != after {
-		s.store.changed(p.id)
+		s.store.notify(p.id)
 	}
 	return func() {
 		p.mu.Lock()
@@ -130,74 +130,74 @@ func (s *session) watch(url string, take func(resource.Type, *page) watch) (func
 	}, nil
 }
 
-// advance answers what can be answered by now, and comes back when time alone allows more.
-func (s *session) advance() {
-	s.stop()
+// sendUpdates answers what can be answered by now, and comes back when time alone allows more.
+func (s *session) sendUpdates() {
+	s.stopTimer()
 	now, config := time.Now(), s.proxy.config
-	arranged := s.ledger.arrange(config, now)
-	returning, end := s.ledger.returns(now)
-	again := earliest(arranged.again, end)
+	arranged := s.state.planPrewarm(config, now)
+	returning, end := s.state.isResuming(now)
+	again := earliest(arranged.requeueAt, end)
 	for _, t := range resource.Types() {
 		if leads := t == resource.Listener || t == resource.Route; s.watches[t] == nil || leads && returning {
 			continue
 		}
-		p := &s.ledger.pages[t]
-		next, later := s.ledger.offer(t, config, arranged, now)
+		p := &s.state.types[t]
+		next, later := s.state.nextResources(t, config, arranged, now)
 		again = earliest(again, later)
-		if t == resource.Listener && s.ledger.keeps(config, now) {
+		if t == resource.Listener && s.state.keepsListeners(config, now) {
 			continue
 		}
-		send, sent := s.watches[t].answer(t, p, next, config.Version(t))
+		send, sent := s.watches[t].respond(t, p, next, config.Version(t))
 		if send == nil {
 			p.known = next
-			s.ledger.settle(t, config)
+			s.state.updateCurrentVersion(t, config)
 			continue
 		}
-		s.ledger.push(t, next, sent, config.Version(t))
+		s.state.recordResponse(t, next, sent, config.Version(t))
 		s.watches[t] = nil
 		if !send() {
 			s.end(status.Errorf(codes.Internal, "there was no room for an answer about %s: connect again", t.URL()))
 			return
 		}
 	}
-	if s.ledger.moved.IsZero() && s.ledger.current(config) {
-		s.ledger.moved = now
-		again = earliest(again, now.Add(s.store.pace.Farewell))
+	if s.state.convergedAt.IsZero() && s.state.isCurrent(config) {
+		s.state.convergedAt = now
+		again = earliest(again, now.Add(s.store.timing.RemovalDelay))
 	}
 	if !again.IsZero() {
-		s.timer = time.AfterFunc(again.Sub(now), s.wake)
+		s.timer = time.AfterFunc(again.Sub(now), s.onTimer)
 	}
 }
 
-// wake advances when the time has come.
-func (s *session) wake() {
+// onTimer advances when the time has come.
+func (s *session) onTimer() {
 	s.proxy.mu.Lock()
 	defer s.proxy.mu.Unlock()
 	if s.ctx.Err() == nil {
-		s.advance()
+		s.sendUpdates()
 	}
 }
 
-func (s *session) stop() {
+func (s *session) stopTimer() {
 	if s.timer != nil {
 		s.timer.Stop()
 		s.timer = nil
 	}
 }
 
-func named(names []string) list {
+func listOfNames(names []string) list {
 	versions := make(map[string]string, len(names))
 	for _, name := range names {
 		versions[name] = ""
 	}
-	return initial(versions)
+	return listOfVersions(versions)
 }
 
-// against is what a proxy says against an answer, empty for nothing.
-func against(t resource.Type, refused bool, message string) string {
+// nackMessage is what a proxy says against an answer, empty for nothing.
+func nackMessage(t resource.Type, refused bool, message string) string {
 	if !refused {
 		return ""
 	}
 	url := t.URL()
-	return fmt.Sprintf("%s: %.*s", url[strings.LastIndexByte(url, '.')+1:], maxRefusal, message)
+	return fmt.Sprintf("%s: %.*s", url[strings.LastIndexByte(url, '.')+1:], maxNACKMessage, message)
 }

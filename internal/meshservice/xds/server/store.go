@@ -21,16 +21,16 @@ const maxStreams = 256
 
 // Store holds the configuration of every proxy, and what is known of those that are connected.
 type Store struct {
-	pace  Pace
-	leads *leads
+	timing     Timing
+	references *referenceCache
 
 	mu      sync.RWMutex
 	proxies map[model.ProxyID]*proxy
-	// members is how many proxies a mesh has.
-	members   map[string]int
-	listeners []func(model.ProxyID)
-	// news is closed, and another put in its place, when a proxy becomes known.
-	news chan struct{}
+	// proxiesPerMesh is how many proxies a mesh has.
+	proxiesPerMesh map[string]int
+	listeners      []func(model.ProxyID)
+	// proxyAdded is closed, and another put in its place, when a proxy becomes known.
+	proxyAdded chan struct{}
 }
 
 // proxy is one that may connect.
@@ -40,19 +40,19 @@ type proxy struct {
 	mu       sync.Mutex
 	config   *resource.Config
 	sessions []*session
-	// most is how many of them there have been at once.
-	most int
-	// partings are streams that have ended, the last one last.
-	partings []parting
-	gone     bool
+	// maxSessions is how many of them there have been at once.
+	maxSessions int
+	// closedStreams are streams that have ended, the last one last.
+	closedStreams []closedStream
+	gone          bool
 }
 
 // NewStore makes one that holds nothing.
-func NewStore() *Store { return NewStoreAt(DefaultPace()) }
+func NewStore() *Store { return NewStoreWithTiming(DefaultTiming()) }
 
-// NewStoreAt makes one that changes configurations at another pace.
-func NewStoreAt(pace Pace) *Store {
-	return &Store{pace: pace, leads: newLeads(), proxies: map[model.ProxyID]*proxy{}, members: map[string]int{}, news: make(chan struct{})}
+// NewStoreWithTiming makes one that changes configurations at another pace.
+func NewStoreWithTiming(pace Timing) *Store {
+	return &Store{timing: pace, references: newReferenceCache(), proxies: map[model.ProxyID]*proxy{}, proxiesPerMesh: map[string]int{}, proxyAdded: make(chan struct{})}
 }
 
 // Set gives a proxy another configuration. It waits for nobody; none at all forgets the proxy.
@@ -65,9 +65,9 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	p := s.proxies[id]
 	if p == nil {
 		s.proxies[id] = &proxy{id: id, config: config}
-		s.members[id.Mesh]++
-		close(s.news)
-		s.news = make(chan struct{})
+		s.proxiesPerMesh[id.Mesh]++
+		close(s.proxyAdded)
+		s.proxyAdded = make(chan struct{})
 		s.mu.Unlock()
 		return
 	}
@@ -86,8 +86,8 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 		return
 	}
 	for _, session := range p.sessions {
-		session.ledger.retarget(before, config)
-		session.advance()
+		session.state.configChanged(before, config)
+		session.sendUpdates()
 	}
 }
 
@@ -100,15 +100,15 @@ func (s *Store) Forget(id model.ProxyID) {
 		return
 	}
 	delete(s.proxies, id)
-	s.members[id.Mesh]--
+	s.proxiesPerMesh[id.Mesh]--
 	s.mu.Unlock()
 	p.forget()
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.members[id.Mesh] == 0 {
-		delete(s.members, id.Mesh)
-		unmeasure(id.Mesh)
+	if s.proxiesPerMesh[id.Mesh] == 0 {
+		delete(s.proxiesPerMesh, id.Mesh)
+		deleteMetrics(id.Mesh)
 	}
 }
 
@@ -121,7 +121,7 @@ func (p *proxy) forget() {
 		connectedProxies.WithLabelValues(p.id.Mesh).Dec()
 	}
 	for _, session := range p.sessions {
-		session.end(status.Errorf(codes.Unavailable, "Dataplane %s of mesh %s is gone", name(p.id), p.id.Mesh))
+		session.end(status.Errorf(codes.Unavailable, "Dataplane %s of mesh %s is gone", dataplaneName(p.id), p.id.Mesh))
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *Store) OnChange(f func(model.ProxyID)) {
 	s.listeners = append(slices.Clone(s.listeners), f)
 }
 
-func (s *Store) changed(id model.ProxyID) {
+func (s *Store) notify(id model.ProxyID) {
 	s.mu.RLock()
 	listeners := s.listeners
 	s.mu.RUnlock()
@@ -147,16 +147,16 @@ func (s *Store) find(id model.ProxyID) *proxy {
 	return s.proxies[id]
 }
 
-// await waits for a proxy to become known, for as long as a client may be kept waiting. A pod may be quicker than its
+// waitForProxy waits for a proxy to become known, for as long as a client may be kept waiting. A pod may be quicker than its
 // Dataplane, and a control plane that has just begun knows nobody: a client that is refused has its calls fail, and one that
 // waits has them wait.
-func (s *Store) await(ctx context.Context, id model.ProxyID) {
-	patience := time.NewTimer(s.pace.Patience)
+func (s *Store) waitForProxy(ctx context.Context, id model.ProxyID) {
+	patience := time.NewTimer(s.timing.ClientWait)
 	defer patience.Stop()
 	for {
 		s.mu.RLock()
 		_, known := s.proxies[id]
-		news := s.news
+		news := s.proxyAdded
 		s.mu.RUnlock()
 		if known {
 			return
@@ -189,8 +189,8 @@ func (p *proxy) connection() model.Connection {
 	}
 	c := model.Connection{Connected: true, Since: p.sessions[0].since, Current: true}
 	for _, session := range p.sessions {
-		c.Current = c.Current && session.ledger.current(p.config)
-		c.Refusal = cmp.Or(c.Refusal, session.ledger.refused())
+		c.Current = c.Current && session.state.isCurrent(p.config)
+		c.NACK = cmp.Or(c.NACK, session.state.nackMessage())
 	}
 	return c
 }
@@ -219,51 +219,51 @@ func (s *Store) Connected(mesh string) []model.ProxyID {
 	return connected
 }
 
-// join counts a stream among those of its proxy.
-func (s *Store) join(id model.ProxyID, one *session) error {
+// addSession counts a stream among those of its proxy.
+func (s *Store) addSession(id model.ProxyID, one *session) error {
 	p := s.find(id)
 	if p == nil {
-		return unknown(id)
+		return unknownProxyError(id)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.gone:
-		return unknown(id)
+		return unknownProxyError(id)
 	case len(p.sessions) >= maxStreams:
-		return status.Errorf(codes.ResourceExhausted, "Dataplane %s of mesh %s has %d streams already: close some", name(id), id.Mesh, maxStreams)
+		return status.Errorf(codes.ResourceExhausted, "Dataplane %s of mesh %s has %d streams already: close some", dataplaneName(id), id.Mesh, maxStreams)
 	}
 	one.proxy = p
 	p.sessions = append(p.sessions, one)
-	p.most = max(p.most, len(p.sessions))
+	p.maxSessions = max(p.maxSessions, len(p.sessions))
 	if len(p.sessions) == 1 {
 		connectedProxies.WithLabelValues(id.Mesh).Inc()
 	}
 	return nil
 }
 
-// leave ends what join began.
-func (s *Store) leave(one *session) {
+// removeSession ends what join began.
+func (s *Store) removeSession(one *session) {
 	p := one.proxy
 	p.mu.Lock()
 	before := len(p.sessions)
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == one })
-	p.remember(&one.ledger)
+	p.rememberClosed(&one.state)
 	if before > 0 && len(p.sessions) == 0 && !p.gone {
 		connectedProxies.WithLabelValues(p.id.Mesh).Dec()
 	}
-	one.stop()
+	one.stopTimer()
 	p.mu.Unlock()
-	s.changed(p.id)
+	s.notify(p.id)
 }
 
-// unknown is no final word: a pod may be quicker than its Dataplane.
-func unknown(id model.ProxyID) error {
-	return status.Errorf(codes.Unavailable, "there is no Dataplane %s in mesh %s, or the Mesh is not there or not served yet: create them, or correct the id of the node", name(id), id.Mesh)
+// unknownProxyError is no final word: a pod may be quicker than its Dataplane.
+func unknownProxyError(id model.ProxyID) error {
+	return status.Errorf(codes.Unavailable, "there is no Dataplane %s in mesh %s, or the Mesh is not there or not served yet: create them, or correct the id of the node", dataplaneName(id), id.Mesh)
 }
 
-// name is that of the Dataplane, with its namespace if it has one.
-func name(id model.ProxyID) string {
+// dataplaneName is that of the Dataplane, with its namespace if it has one.
+func dataplaneName(id model.ProxyID) string {
 	if id.Namespace == "" {
 		return id.Name
 	}

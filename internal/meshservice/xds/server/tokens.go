@@ -30,8 +30,8 @@ const (
 )
 
 const (
-	// reviewLife is how long the word of the API server is believed.
-	reviewLife = time.Minute
+	// reviewTTL is how long the word of the API server is believed.
+	reviewTTL  = time.Minute
 	maxReviews = 4096
 )
 
@@ -45,7 +45,7 @@ type Pod struct {
 type Tokens struct {
 	reviews typedauthenticationv1.TokenReviewInterface
 	pod     func(model.ProxyID) (Pod, bool)
-	life    time.Duration
+	ttl     time.Duration
 
 	mu    sync.Mutex
 	cache map[[sha256.Size]byte]review
@@ -58,12 +58,12 @@ type review struct {
 
 // NewTokens asks for reviews, and for the pod that a Dataplane stands for, if it does.
 func NewTokens(reviews typedauthenticationv1.TokenReviewInterface, pod func(model.ProxyID) (Pod, bool)) *Tokens {
-	return &Tokens{reviews: reviews, pod: pod, life: reviewLife, cache: map[[sha256.Size]byte]review{}}
+	return &Tokens{reviews: reviews, pod: pod, ttl: reviewTTL, cache: map[[sha256.Size]byte]review{}}
 }
 
 // Identify looks at the token that came with the stream.
 func (t *Tokens) Identify(ctx context.Context, claimed model.ProxyID) error {
-	token := bearer(ctx)
+	token := bearerToken(ctx)
 	if token == "" {
 		return status.Errorf(codes.Unauthenticated,
 			"proxy %s has shown no token: it needs \"authorization: Bearer\" with a token of its pod for the audience %s", claimed, Audience)
@@ -73,11 +73,11 @@ func (t *Tokens) Identify(ctx context.Context, claimed model.ProxyID) error {
 		return status.Errorf(codes.Unavailable, "the token of proxy %s cannot be reviewed: %v", claimed, err)
 	}
 	pod, known := t.pod(claimed)
-	return vouched(result, claimed, pod, known)
+	return checkToken(result, claimed, pod, known)
 }
 
-// bearer is the token of a stream.
-func bearer(ctx context.Context) string {
+// bearerToken is the token of a stream.
+func bearerToken(ctx context.Context) string {
 	for _, value := range metadata.ValueFromIncomingContext(ctx, "authorization") {
 		if scheme, token, found := strings.Cut(value, " "); found && strings.EqualFold(scheme, "bearer") {
 			return strings.TrimSpace(token)
@@ -102,13 +102,13 @@ func (t *Tokens) review(ctx context.Context, token string, now time.Time) (authe
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.makeRoom(now)
-	t.cache[key] = review{answer.Status, now.Add(t.life)}
+	t.evict(now)
+	t.cache[key] = review{answer.Status, now.Add(t.ttl)}
 	return answer.Status, nil
 }
 
-// makeRoom forgets what is old, and if that is not enough something else: it is only asked for again.
-func (t *Tokens) makeRoom(now time.Time) {
+// evict forgets what is old, and if that is not enough something else: it is only asked for again.
+func (t *Tokens) evict(now time.Time) {
 	if len(t.cache) < maxReviews {
 		return
 	}
@@ -125,8 +125,8 @@ func (t *Tokens) makeRoom(now time.Time) {
 	}
 }
 
-// vouched says what keeps a reviewed token from being that of a proxy's pod.
-func vouched(reviewed authenticationv1.TokenReviewStatus, claimed model.ProxyID, pod Pod, known bool) error {
+// checkToken says what keeps a reviewed token from being that of a proxy's pod.
+func checkToken(reviewed authenticationv1.TokenReviewStatus, claimed model.ProxyID, pod Pod, known bool) error {
 	if !reviewed.Authenticated || !slices.Contains(reviewed.Audiences, Audience) {
 		why := reviewed.Error
 		if why == "" {
@@ -135,7 +135,7 @@ func vouched(reviewed authenticationv1.TokenReviewStatus, claimed model.ProxyID,
 		return status.Errorf(codes.Unauthenticated, "the token of proxy %s does not hold: %s: mount one for the audience %s into its pod", claimed, why, Audience)
 	}
 	if !known {
-		return unknown(claimed)
+		return unknownProxyError(claimed)
 	}
 	denied := func(has, needs string) error {
 		return status.Errorf(codes.PermissionDenied, "the token shown is of %s: proxy %s needs one of %s", has, claimed, needs)

@@ -66,7 +66,7 @@ func TestVouched(t *testing.T) {
 		"of no pod":         {func(s *authenticationv1.TokenReviewStatus) { s.User.Extra = nil }, true, codes.PermissionDenied, `pod ""`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := vouched(reviewed(c.change), cart, cartPod, c.known)
+			err := checkToken(reviewed(c.change), cart, cartPod, c.known)
 			if status.Code(err) != c.code || (err != nil && !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("got %v, want %s: %s", err, c.code, c.says)
 			}
@@ -122,7 +122,7 @@ func TestTokens(t *testing.T) {
 			if err := tokens.Identify(c.ctx, cart); status.Code(err) != c.code {
 				t.Errorf("got %v, want %s", err, c.code)
 			}
-			if err := (Either{tokens}).Identify(c.ctx, cart); status.Code(err) != c.code {
+			if err := (CertificateOrToken{tokens}).Identify(c.ctx, cart); status.Code(err) != c.code {
 				t.Errorf("without a certificate: %v, want %s", err, c.code)
 			}
 		})
@@ -147,7 +147,7 @@ func TestReviewsAreRememberedForAWhile(t *testing.T) {
 	for range 10 {
 		ask("one", now)
 	}
-	ask("one", now.Add(reviewLife))
+	ask("one", now.Add(reviewTTL))
 	if got := api.asked.Load(); got != 2 {
 		t.Errorf("the API server was asked %d times", got)
 	}
@@ -173,10 +173,10 @@ func TestTokenEnds(t *testing.T) {
 		}
 	}}
 	tokens := NewTokens(api, podOfCart)
-	tokens.life = 0
+	tokens.ttl = 0
 	store := NewStore()
 	store.Set(cart, config(1, "a"))
-	connection := dial(t, serve(t, Options{Store: store, Identify: tokens, Recheck: 5 * time.Millisecond}, nil), nil)
+	connection := dial(t, serve(t, Options{Store: store, Identify: tokens, RecheckInterval: 5 * time.Millisecond}, nil), nil)
 	m := connectWith(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer x"), t, connection, cart.String(), true)
 	m.ask(resource.Listener)
 	eventually(t, "its listener", func() bool { return m.knows(resource.Listener) == "a" })

@@ -22,7 +22,7 @@ func Transport(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	if authorities == "" {
 		return credentials.NewTLS(fixed), nil
 	}
-	trusted := &trustedAuthorities{file: authorities, log: log}
+	trusted := &clientCAs{file: authorities, log: log}
 	if err := trusted.read(); err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ func Transport(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	return credentials.NewTLS(config), nil
 }
 
-// trustedAuthorities are those of a file.
-type trustedAuthorities struct {
+// clientCAs are those of a file.
+type clientCAs struct {
 	file string
 	log  logr.Logger
 
@@ -47,7 +47,7 @@ type trustedAuthorities struct {
 }
 
 // current are those of the file, or those that it had as long as it cannot be read.
-func (a *trustedAuthorities) current() *x509.CertPool {
+func (a *clientCAs) current() *x509.CertPool {
 	if err := a.read(); err != nil {
 		a.log.Error(err, "the authorities of proxies stay as they are")
 	}
@@ -56,7 +56,7 @@ func (a *trustedAuthorities) current() *x509.CertPool {
 	return a.pool
 }
 
-func (a *trustedAuthorities) read() error {
+func (a *clientCAs) read() error {
 	text, err := os.ReadFile(a.file)
 	if err != nil {
 		return fmt.Errorf("read the authorities of proxies: %w", err)

@@ -46,7 +46,7 @@ func (i *inbound) serves(target intstr.IntOrString) bool {
 	return uint32(target.IntVal) == i.endpoint.Port
 }
 
-func readDataplane(obj *kumav1alpha1.Dataplane, where desired.Where) *dataplane {
+func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *dataplane {
 	id := desired.ProxyOf(obj, where)
 	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time, proxy: model.Proxy{
 		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: desired.ConsumerIn(obj, where),
@@ -65,7 +65,7 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.Where) *dataplane 
 		if in.InForce() == kumav1alpha1.InboundIgnored {
 			continue
 		}
-		if tag, namespace := desired.Overreach(obj, in.Tags, where); tag != "" {
+		if tag, namespace := desired.ForeignTag(obj, in.Tags, where); tag != "" {
 			d.problems = append(d.problems, Problem{
 				Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: fmt.Sprintf("spec.networking.inbound[%d].tags[%s]", i, tag),
 				Message: fmt.Sprintf("it claims a service of namespace %s, so that nobody calls the inbound: name one of namespace %s, or move the Dataplane to %s or %s",
@@ -108,56 +108,56 @@ func reachOf(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach 
 	return reach
 }
 
-func (d *dataplane) enter(w *world) {
+func (d *dataplane) addTo(w *zoneState) {
 	m := w.mesh(d.proxy.ID.Mesh)
-	m.namesakes[d.proxy.ID] = append(m.namesakes[d.proxy.ID], d)
-	m.choose(d.proxy.ID)
+	m.candidates[d.proxy.ID] = append(m.candidates[d.proxy.ID], d)
+	m.chooseDataplane(d.proxy.ID)
 	m.byObject[d.object] = d
 	for _, in := range d.inbounds {
 		m.inbounds.add(in.endpoint.Tags, in)
 	}
-	d.touch(m)
+	d.markDirty(m)
 }
 
-func (d *dataplane) leave(w *world) {
+func (d *dataplane) removeFrom(w *zoneState) {
 	m := w.mesh(d.proxy.ID.Mesh)
-	m.namesakes[d.proxy.ID] = slices.DeleteFunc(m.namesakes[d.proxy.ID], func(other *dataplane) bool { return other == d })
-	m.choose(d.proxy.ID)
+	m.candidates[d.proxy.ID] = slices.DeleteFunc(m.candidates[d.proxy.ID], func(other *dataplane) bool { return other == d })
+	m.chooseDataplane(d.proxy.ID)
 	delete(m.byObject, d.object)
 	for _, in := range d.inbounds {
 		m.inbounds.remove(in.endpoint.Tags, in)
 	}
-	d.touch(m)
+	d.markDirty(m)
 }
 
-// choose which Dataplane a proxy is, if several say so: in universal namespaces do not tell them apart. That of the system
+// chooseDataplane which Dataplane a proxy is, if several say so: in universal namespaces do not tell them apart. That of the system
 // namespace is, where only the owner of the mesh writes, or else the oldest.
-func (m *mesh) choose(id model.ProxyID) {
-	if len(m.namesakes[id]) == 0 {
-		delete(m.namesakes, id)
+func (m *mesh) chooseDataplane(id model.ProxyID) {
+	if len(m.candidates[id]) == 0 {
+		delete(m.candidates, id)
 		delete(m.proxies, id)
 		return
 	}
 	foreign := func(d *dataplane) int {
-		if d.object.Namespace == m.world.where.SystemNamespace {
+		if d.object.Namespace == m.state.zone.SystemNamespace {
 			return 0
 		}
 		return 1
 	}
-	m.proxies[id] = slices.MinFunc(m.namesakes[id], func(a, b *dataplane) int {
+	m.proxies[id] = slices.MinFunc(m.candidates[id], func(a, b *dataplane) int {
 		return cmp.Or(cmp.Compare(foreign(a), foreign(b)), a.created.Compare(b.created), cmp.Compare(a.object.Namespace, b.object.Namespace))
 	})
 }
 
-func (d *dataplane) touch(m *mesh) {
+func (d *dataplane) markDirty(m *mesh) {
 	m.dirty.proxies.Insert(d.proxy.ID)
 	for _, in := range d.inbounds {
 		if tag := in.tag(); tag != "" {
 			m.dirty.keys.Insert(model.TagKey(tag))
 		}
-		m.selectors.visit(in.endpoint.Tags, m.touch)
+		m.selectors.visit(in.endpoint.Tags, m.markDirty)
 	}
 	for r := range m.byDataplane[d.object] {
-		m.touch(r)
+		m.markDirty(r)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
-// draft is what objects say of a destination.
-type draft struct {
+// definition is what objects say of a destination.
+type definition struct {
 	model.Destination
 	// object is who it comes from, for people.
 	object    string
 	endpoints []model.Endpoint
-	fronts    []front
+	addresses []dialAddress
 	// localFirst says that endpoints in other zones are used only while there are none in this.
 	localFirst bool
 	problems   []Problem
@@ -26,7 +26,7 @@ type draft struct {
 
 // destination is one, and what was made of it.
 type destination struct {
-	draft
+	definition
 	cluster string
 	// variants are its resources, by what policies say of it; byClass finds them without asking the policies again.
 	variants map[string]*variant
@@ -55,7 +55,7 @@ func (d *destination) isSent(v *variant) bool {
 	return sent
 }
 
-func (d *destination) forget() {
+func (d *destination) dropVariants() {
 	d.variants, d.byClass = map[string]*variant{}, map[*policy.Class]*variant{}
 }
 
@@ -113,8 +113,8 @@ func (ds *destinations) sort() {
 	slices.SortFunc(ds.resources, compareDestinations)
 }
 
-// sweep away what no group uses any more.
-func (ds *destinations) sweep(groups map[groupKey]*group) {
+// dropUnusedVariants away what no group uses any more.
+func (ds *destinations) dropUnusedVariants(groups map[groupKey]*group) {
 	used := sets.New[*variant]()
 	for _, g := range groups {
 		for _, d := range g.set.destinations {
@@ -135,33 +135,33 @@ func (ds *destinations) sweep(groups map[groupKey]*group) {
 
 // changes are destinations that are not what they were.
 type changes struct {
-	// appeared are new, or can be reached by others than before; gone are no more.
-	appeared, gone []*destination
-	// reshaped have other resources, and moved have other endpoints only.
-	reshaped, moved []*destination
+	// added are new, or can be reached by others than before; gone are no more.
+	added, removed []*destination
+	// changed have other resources, and moved have other endpoints only.
+	changed, endpointsChanged []*destination
 }
 
 // structural says that references may mean something else now.
-func (c *changes) structural() bool { return len(c.appeared)+len(c.gone) > 0 }
+func (c *changes) structural() bool { return len(c.added)+len(c.removed) > 0 }
 
 // refresh the destinations that were touched.
 func (m *mesh) refresh() changes {
 	var c changes
 	for key := range m.dirty.keys {
-		now := m.draft(key)
+		now := m.define(key)
 		d := m.destinations.all[key]
 		switch {
 		case now == nil && d == nil:
 		case now == nil:
 			m.destinations.unindex(d)
 			delete(m.destinations.all, key)
-			c.gone = append(c.gone, d)
+			c.removed = append(c.removed, d)
 		case d == nil:
-			d = &destination{draft: *now, cluster: key.Cluster(), sets: sets.New[*reachSet](), extras: sets.New[*group]()}
-			d.forget()
+			d = &destination{definition: *now, cluster: key.Cluster(), sets: sets.New[*reachSet](), extras: sets.New[*group]()}
+			d.dropVariants()
 			m.destinations.all[key] = d
 			m.destinations.index(d)
-			c.appeared = append(c.appeared, d)
+			c.added = append(c.added, d)
 		default:
 			m.change(d, now, &c)
 		}
@@ -169,23 +169,23 @@ func (m *mesh) refresh() changes {
 	return c
 }
 
-func (m *mesh) change(d *destination, now *draft, c *changes) {
-	before := d.draft
+func (m *mesh) change(d *destination, now *definition, c *changes) {
+	before := d.definition
 	if !reflect.DeepEqual(before.Target, now.Target) {
 		m.destinations.unindex(d)
-		d.draft = *now
+		d.definition = *now
 		m.destinations.index(d)
-		c.appeared = append(c.appeared, d)
+		c.added = append(c.added, d)
 	}
-	d.draft = *now
+	d.definition = *now
 	switch {
-	case !reflect.DeepEqual(before.Destination, now.Destination) || !slices.Equal(before.fronts, now.fronts):
-		d.forget()
-		c.reshaped = append(c.reshaped, d)
+	case !reflect.DeepEqual(before.Destination, now.Destination) || !slices.Equal(before.addresses, now.addresses):
+		d.dropVariants()
+		c.changed = append(c.changed, d)
 	case before.localFirst != now.localFirst || !reflect.DeepEqual(before.endpoints, now.endpoints):
 		for _, v := range d.variants {
 			clear(v.endpoints)
 		}
-		c.moved = append(c.moved, d)
+		c.endpointsChanged = append(c.endpointsChanged, d)
 	}
 }

@@ -29,20 +29,20 @@ type Options struct {
 // Engine turns the objects of a zone into what its proxies are sent. It is safe for concurrent use: what is put waits for the
 // next Flush, and what was last flushed can be read while the next is under way.
 type Engine struct {
-	where desired.Where
+	zone desired.ZoneInfo
 
-	waiting sync.Mutex
+	pendingMu sync.Mutex
 	// objects that were put, or nil where they were deleted.
 	objects  map[objectKey]client.Object
 	tags     map[string]map[string]string
 	switched map[string]map[string]bool
 
-	// building guards all of the world.
-	building sync.Mutex
-	world    *world
+	// buildMu guards all of the world.
+	buildMu sync.Mutex
+	state   *zoneState
 
-	reading sync.RWMutex
-	configs map[model.ProxyID]*resource.Config
+	configsMu sync.RWMutex
+	configs   map[model.ProxyID]*resource.Config
 }
 
 // objectKey names an object of any kind.
@@ -50,27 +50,27 @@ type objectKey struct{ kind, namespace, name string }
 
 // New is an engine that knows nothing yet.
 func New(o Options) *Engine {
-	where := desired.Where{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.SystemNamespace}
+	where := desired.ZoneInfo{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.SystemNamespace}
 	return &Engine{
-		where:    where,
+		zone:     where,
 		objects:  map[objectKey]client.Object{},
 		tags:     map[string]map[string]string{},
 		switched: map[string]map[string]bool{},
-		world:    newWorld(where),
+		state:    newZoneState(where),
 		configs:  map[model.ProxyID]*resource.Config{},
 	}
 }
 
 // Put tells of an object as it is now. It must not be changed afterwards.
-func (e *Engine) Put(obj client.Object) { e.wait(obj, obj) }
+func (e *Engine) Put(obj client.Object) { e.enqueue(obj, obj) }
 
 // Delete tells that an object is gone.
-func (e *Engine) Delete(obj client.Object) { e.wait(obj, nil) }
+func (e *Engine) Delete(obj client.Object) { e.enqueue(obj, nil) }
 
-func (e *Engine) wait(of, is client.Object) {
+func (e *Engine) enqueue(of, is client.Object) {
 	key := objectKey{kindOf(of), of.GetNamespace(), of.GetName()}
-	e.waiting.Lock()
-	defer e.waiting.Unlock()
+	e.pendingMu.Lock()
+	defer e.pendingMu.Unlock()
 	e.objects[key] = is
 }
 
@@ -107,38 +107,38 @@ func kindOf(obj client.Object) string {
 
 // SetTags tells the VIP of each kuma.io/service of a mesh.
 func (e *Engine) SetTags(mesh string, vips map[string]string) {
-	e.waiting.Lock()
-	defer e.waiting.Unlock()
+	e.pendingMu.Lock()
+	defer e.pendingMu.Unlock()
 	e.tags[mesh] = maps.Clone(vips)
 }
 
 // SetSwitched tells which consumers of a mesh, as namespace/Kind/name, were switched.
 func (e *Engine) SetSwitched(mesh string, consumers map[string]bool) {
-	e.waiting.Lock()
-	defer e.waiting.Unlock()
+	e.pendingMu.Lock()
+	defer e.pendingMu.Unlock()
 	e.switched[mesh] = maps.Clone(consumers)
 }
 
 // Flush builds what was touched since the last time. It returns the proxies whose Config is another now, and those that went.
 func (e *Engine) Flush() []model.ProxyID {
-	e.building.Lock()
-	defer e.building.Unlock()
+	e.buildMu.Lock()
+	defer e.buildMu.Unlock()
 
-	e.waiting.Lock()
+	e.pendingMu.Lock()
 	objects, tags, switched := e.objects, e.tags, e.switched
 	e.objects, e.tags, e.switched = map[objectKey]client.Object{}, map[string]map[string]string{}, map[string]map[string]bool{}
-	e.waiting.Unlock()
+	e.pendingMu.Unlock()
 
 	for key, obj := range objects {
-		e.world.take(key, obj)
+		e.state.apply(key, obj)
 	}
 	for mesh, vips := range tags {
-		e.world.mesh(mesh).setVIPs(vips)
+		e.state.mesh(mesh).setVIPs(vips)
 	}
 	for mesh, consumers := range switched {
-		e.world.mesh(mesh).setSwitched(consumers)
+		e.state.mesh(mesh).setSwitched(consumers)
 	}
-	return e.publish(e.world.build())
+	return e.publish(e.state.build())
 }
 
 // publish lets readers see what was built, and tells what of it is news.
@@ -151,8 +151,8 @@ func (e *Engine) publish(built map[model.ProxyID]*resource.Config) []model.Proxy
 		}
 		changed = append(changed, id)
 	}
-	e.reading.Lock()
-	defer e.reading.Unlock()
+	e.configsMu.Lock()
+	defer e.configsMu.Unlock()
 	for id, config := range built {
 		if config == nil {
 			delete(e.configs, id)
@@ -165,7 +165,7 @@ func (e *Engine) publish(built map[model.ProxyID]*resource.Config) []model.Proxy
 
 // Config is what a proxy is sent, as of the last Flush; nil if there is no such Dataplane.
 func (e *Engine) Config(id model.ProxyID) *resource.Config {
-	e.reading.RLock()
-	defer e.reading.RUnlock()
+	e.configsMu.RLock()
+	defer e.configsMu.RUnlock()
 	return e.configs[id]
 }

@@ -108,10 +108,10 @@ func TestReachedIsWhatReachSays(t *testing.T) {
 			"by another":      {RefsSet: true, Refs: []model.BackendRef{{Kind: model.MeshService, Labels: labels(kumav1alpha1.LabelZone, "west")}}},
 			"ref of no shape": {RefsSet: true, Refs: []model.BackendRef{{Kind: model.MeshService}}},
 			"both":            {Services: []string{"backend_shop_svc_8080"}, ServicesSet: true, RefsSet: true, Refs: []model.BackendRef{{Kind: model.MeshService, Labels: labels()}}},
-			"switched":        model.Reach{Services: []string{"backend_shop_svc_8080"}, ServicesSet: true}.Switched(),
+			"switched":        model.Reach{Services: []string{"backend_shop_svc_8080"}, ServicesSet: true}.WithMeshServices(),
 		} {
 			t.Run(string(mode)+" "+name, func(t *testing.T) {
-				m := setting{Zone: "east", Environment: "kubernetes"}.engine(objects).world.meshes["default"]
+				m := setting{Zone: "east", Environment: "kubernetes"}.engine(objects).state.meshes["default"]
 				m.mode = mode
 				var want []*destination
 				for _, d := range m.destinations.all {
@@ -120,7 +120,7 @@ func TestReachedIsWhatReachSays(t *testing.T) {
 					}
 				}
 				slices.SortFunc(want, compareDestinations)
-				if got, _ := m.reached(reach); !slices.Equal(got, want) {
+				if got, _ := m.destinationsFor(reach); !slices.Equal(got, want) {
 					t.Errorf("%d are reached, want %d", len(got), len(want))
 				}
 			})
@@ -188,7 +188,7 @@ func TestEndpointsMoveAlone(t *testing.T) {
 	s, objects := readWorld(t, "testdata/policy-load-balancing.in.yaml")
 	e := s.engine(objects)
 	before := e.Config(cart)
-	e.world.meshes["default"].set = nil // who asks it, falls
+	e.state.meshes["default"].set = nil // who asks it, falls
 	for _, obj := range objects {
 		if ingress, is := obj.(*kumav1alpha1.ZoneIngress); is {
 			ingress = ingress.DeepCopy()

@@ -19,13 +19,13 @@ type group struct {
 	tags      map[string]string
 	outbounds []outbound
 	members   sets.Set[model.ProxyID]
-	// joined are members since the last build.
-	joined sets.Set[model.ProxyID]
+	// newMembers are members since the last build.
+	newMembers sets.Set[model.ProxyID]
 	// extras are destinations that are not reached, but that routes or listed outbounds lead to.
-	extras sets.Set[*destination]
-	config *resource.Config
-	dirty  bool
-	moved  []*destination
+	extras       sets.Set[*destination]
+	config       *resource.Config
+	dirty        bool
+	newEndpoints []*destination
 }
 
 type groupKey struct {
@@ -58,12 +58,12 @@ func (m *mesh) regroup() []model.ProxyID {
 		}
 		m.grouped[id] = now
 		now.members.Insert(id)
-		if now.joined == nil {
-			now.joined = sets.New[model.ProxyID]()
+		if now.newMembers == nil {
+			now.newMembers = sets.New[model.ProxyID]()
 		}
-		now.joined.Insert(id)
+		now.newMembers.Insert(id)
 	}
-	m.forgetUnused()
+	m.dropUnusedReachSets()
 	return gone
 }
 
@@ -79,14 +79,14 @@ func (m *mesh) groupOf(d *dataplane, before *group) *group {
 		m.groups[key] = g
 		key.set.groups.Insert(g)
 		if before != nil {
-			m.inherit(g, before)
+			m.reuseConfig(g, before)
 		}
 	}
 	return g
 }
 
-// inherit what a group was sent that differs from another only in the policies, if they say the same as before.
-func (m *mesh) inherit(g, before *group) {
+// reuseConfig what a group was sent that differs from another only in the policies, if they say the same as before.
+func (m *mesh) reuseConfig(g, before *group) {
 	if before.dirty || g.set != before.set || g.affinity != before.affinity || g.listed != before.listed {
 		return
 	}
@@ -105,13 +105,13 @@ func (m *mesh) inherit(g, before *group) {
 		}
 	}
 	g.config, g.dirty = before.config, false
-	g.expect(before.extras.Clone())
+	g.setExtras(before.extras.Clone())
 }
 
 func (m *mesh) leave(g *group, id model.ProxyID) {
 	delete(m.grouped, id)
 	g.members.Delete(id)
-	g.joined.Delete(id)
+	g.newMembers.Delete(id)
 	if len(g.members) > 0 {
 		return
 	}
@@ -153,20 +153,20 @@ func affinityText(keys []string, tags map[string]string) string {
 func (g *group) build(m *mesh) bool {
 	switch {
 	case g.dirty:
-		g.assemble(m)
-	case len(g.moved) > 0:
-		g.move(m)
+		g.buildConfig(m)
+	case len(g.newEndpoints) > 0:
+		g.replaceEndpoints(m)
 	default:
 		return false
 	}
-	g.dirty, g.moved = false, nil
+	g.dirty, g.newEndpoints = false, nil
 	return true
 }
 
-// move replaces endpoints, and nothing else.
-func (g *group) move(m *mesh) {
+// replaceEndpoints replaces endpoints, and nothing else.
+func (g *group) replaceEndpoints(m *mesh) {
 	endpoints := slices.Clone(g.config.Of(resource.Endpoint))
-	for _, d := range g.moved {
+	for _, d := range g.newEndpoints {
 		i, found := slices.BinarySearchFunc(endpoints, d.cluster, func(r *resource.Resource, name string) int { return cmp.Compare(r.Name, name) })
 		if now := m.variant(d, g.class).endpointsFor(m, d, g.tags); found && now != nil {
 			endpoints[i] = now
@@ -175,21 +175,21 @@ func (g *group) move(m *mesh) {
 	g.config = g.config.With(resource.Endpoint, endpoints)
 }
 
-// winner is who is called at a front.
-type winner struct {
+// listenerOwner is who is called at a front.
+type listenerOwner struct {
 	*destination
 	*variant
-	front front
+	address dialAddress
 	// ambiguous says that the host has several ports.
 	ambiguous bool
 }
 
-// assemble all that the group is sent.
-func (g *group) assemble(m *mesh) {
+// buildConfig all that the group is sent.
+func (g *group) buildConfig(m *mesh) {
 	extras := sets.New[*destination]()
 	var clusters, endpoints, listeners, routes []*resource.Resource
-	clear(m.called)
-	clear(m.hosts)
+	clear(m.listenerOwners)
+	clear(m.hostOwners)
 	add := func(d *destination) *variant {
 		v := m.variant(d, g.class)
 		cla := v.endpointsFor(m, d, g.tags)
@@ -215,14 +215,14 @@ func (g *group) assemble(m *mesh) {
 	}
 	for _, d := range g.set.destinations {
 		if v := lead(d); v != nil {
-			for _, f := range d.fronts {
-				m.call(winner{destination: d, variant: v, front: f})
+			for _, f := range d.addresses {
+				m.claimListener(listenerOwner{destination: d, variant: v, address: f})
 			}
 		}
 	}
 	listed := sets.New[*destination]()
 	for _, o := range g.outbounds {
-		d := m.calledAt(o)
+		d := m.outboundDestination(o)
 		if d == nil {
 			continue
 		}
@@ -232,54 +232,54 @@ func (g *group) assemble(m *mesh) {
 		}
 		// What a Dataplane lists counts before what is called there otherwise.
 		if v := m.variant(d, g.class); v.cluster != nil && v.route != nil {
-			m.called[o.front.name] = winner{destination: d, variant: v, front: o.front}
+			m.listenerOwners[o.address.name] = listenerOwner{destination: d, variant: v, address: o.address}
 		}
 	}
 	for d := range extras.Difference(listed) {
 		add(d)
 	}
-	for _, w := range m.called {
-		if l := w.listener(w.destination, w.front); l != nil {
+	for _, w := range m.listenerOwners {
+		if l := w.listener(w.destination, w.address); l != nil {
 			listeners = append(listeners, l)
 		}
 	}
-	for host, w := range m.hosts {
+	for host, w := range m.hostOwners {
 		if w.ambiguous {
 			continue
 		}
-		if l := w.listener(w.destination, front{name: host, host: host, port: w.front.port, api: true}); l != nil {
+		if l := w.listener(w.destination, dialAddress{name: host, host: host, port: w.address.port, api: true}); l != nil {
 			listeners = append(listeners, l)
 		}
 	}
-	g.expect(extras.Union(listed))
+	g.setExtras(extras.Union(listed))
 	g.config = resource.NewConfig(map[resource.Type][]*resource.Resource{
 		resource.Cluster: clusters, resource.Endpoint: endpoints, resource.Listener: listeners, resource.Route: routes,
 	})
 }
 
-// call remembers who is called at a front, and by a name alone.
-func (m *mesh) call(w winner) {
-	if before, taken := m.called[w.front.name]; !taken || beats(w.Key, before.Key) {
-		m.called[w.front.name] = w
+// claimListener remembers who is called at a front, and by a name alone.
+func (m *mesh) claimListener(w listenerOwner) {
+	if before, taken := m.listenerOwners[w.address.name]; !taken || hasPrecedence(w.Key, before.Key) {
+		m.listenerOwners[w.address.name] = w
 	}
-	if !w.front.api {
+	if !w.address.api {
 		return
 	}
-	before, taken := m.hosts[w.front.host]
+	before, taken := m.hostOwners[w.address.host]
 	switch {
 	case !taken:
-		m.hosts[w.front.host] = w
-	case before.front.port != w.front.port:
+		m.hostOwners[w.address.host] = w
+	case before.address.port != w.address.port:
 		before.ambiguous = true
-		m.hosts[w.front.host] = before
-	case beats(w.Key, before.Key):
+		m.hostOwners[w.address.host] = before
+	case hasPrecedence(w.Key, before.Key):
 		w.ambiguous = before.ambiguous
-		m.hosts[w.front.host] = w
+		m.hostOwners[w.address.host] = w
 	}
 }
 
-// expect is told of changes of destinations that are not reached, too.
-func (g *group) expect(extras sets.Set[*destination]) {
+// setExtras is told of changes of destinations that are not reached, too.
+func (g *group) setExtras(extras sets.Set[*destination]) {
 	for d := range g.extras {
 		d.extras.Delete(g)
 	}

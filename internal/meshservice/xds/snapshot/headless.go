@@ -6,35 +6,35 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// whole is what the headless Service is called by of whose pods the claim is one.
-func (c *claim) whole(key model.Key) model.Key {
+// headlessKey is what the headless Service is called by of whose pods the claim is one.
+func (c *serviceResource) headlessKey(key model.Key) model.Key {
 	key.Name = c.headless
 	return key
 }
 
-// draftHeadless is a port of a headless Service as a whole. Only its pods have MeshServices and addresses, but clients that need
+// defineHeadless is a port of a headless Service as a whole. Only its pods have MeshServices and addresses, but clients that need
 // no proxy dial its name, and keep it when they are switched.
-func (m *mesh) draftHeadless(key model.Key) *draft {
+func (m *mesh) defineHeadless(key model.Key) *definition {
 	pods := m.headless[key]
 	if len(pods) == 0 {
 		return nil
 	}
-	first := slices.MinFunc(pods.UnsortedList(), compareClaims)
+	first := slices.MinFunc(pods.UnsortedList(), comparePrecedence)
 	own := key
 	own.Name = first.id.Name
-	of := m.draftClaim(first, own)
-	d := &draft{
-		Destination: of.Whole(key.Name),
+	of := m.defineService(first, own)
+	d := &definition{
+		Destination: of.ForHeadless(key.Name),
 		object:      "Service " + key.Namespace + "/" + key.Name,
-		fronts: []front{
-			named(serviceHost(key.Name, key.Namespace), key.Port),
-			named(tagHost(model.KubernetesTag(key.Name, key.Namespace, key.Port)), tagPort),
+		addresses: []dialAddress{
+			hostAddress(serviceHost(key.Name, key.Namespace), key.Port),
+			hostAddress(tagHost(model.KubernetesTag(key.Name, key.Namespace, key.Port)), tagPort),
 		},
 	}
 	var spoken model.Protocol
 	for c := range pods {
-		spoken = common(spoken, m.addService(d, c, c.port(key.Port)))
+		spoken = commonProtocol(spoken, m.addService(d, c, c.port(key.Port)))
 	}
 	d.Protocol = spoken
-	return d.settle()
+	return d.normalize()
 }

@@ -27,8 +27,8 @@ func readMesh(obj *kumav1alpha1.Mesh) *meshInput {
 	}
 }
 
-func (i *meshInput) enter(w *world) { w.mesh(i.name).setMode(i.mode, i.localFirst) }
-func (i *meshInput) leave(w *world) { w.mesh(i.name).setMode(model.Disabled, false) }
+func (i *meshInput) addTo(w *zoneState)      { w.mesh(i.name).setMode(i.mode, i.localFirst) }
+func (i *meshInput) removeFrom(w *zoneState) { w.mesh(i.name).setMode(model.Disabled, false) }
 
 // policyInput is a policy.
 type policyInput struct {
@@ -37,13 +37,13 @@ type policyInput struct {
 	policy kumav1alpha1.Policy
 }
 
-func (i *policyInput) enter(w *world) {
+func (i *policyInput) addTo(w *zoneState) {
 	m := w.mesh(i.mesh)
 	m.policies[i.key] = i.policy
 	m.dirty.policies = true
 }
 
-func (i *policyInput) leave(w *world) {
+func (i *policyInput) removeFrom(w *zoneState) {
 	m := w.mesh(i.mesh)
 	delete(m.policies, i.key)
 	m.dirty.policies = true
@@ -66,7 +66,7 @@ func readService(obj *corev1.Service) input {
 		ips = []string{obj.Spec.ClusterIP}
 	}
 	for _, ip := range ips {
-		if isAddress(ip) {
+		if isIP(ip) {
 			s.ips = append(s.ips, ip)
 		}
 	}
@@ -78,34 +78,34 @@ func readService(obj *corev1.Service) input {
 	return s
 }
 
-func (s *service) enter(w *world) {
+func (s *service) addTo(w *zoneState) {
 	w.services[s.name] = s
 	for _, ip := range s.ips {
 		insert(w.owners, ip, s.name)
 	}
-	s.touch(w)
+	s.markDirty(w)
 }
 
-func (s *service) leave(w *world) {
+func (s *service) removeFrom(w *zoneState) {
 	delete(w.services, s.name)
 	for _, ip := range s.ips {
 		remove(w.owners, ip, s.name)
 	}
-	s.touch(w)
+	s.markDirty(w)
 }
 
-// touch what is called by its address.
-func (s *service) touch(w *world) {
+// markDirty what is called by its address.
+func (s *service) markDirty(w *zoneState) {
 	for _, m := range w.meshes {
 		for _, port := range s.ports {
 			m.dirty.keys.Insert(model.TagKey(model.KubernetesTag(s.name.Name, s.name.Namespace, port)))
 		}
 		for c := range m.byIdentity[s.name] {
-			m.touch(c)
+			m.markDirty(c)
 		}
 		for _, ip := range s.ips {
 			for c := range m.byVIP[ip] {
-				m.touch(c)
+				m.markDirty(c)
 			}
 		}
 	}
@@ -128,14 +128,14 @@ type available struct {
 	protocol  model.Protocol
 }
 
-func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.Where) input {
+func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.ZoneInfo) input {
 	n := obj.Spec.Networking
 	i := &ingress{
 		name:      types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name},
 		zone:      obj.Spec.Zone,
 		address:   n.AdvertisedAddress,
 		port:      uint32(n.AdvertisedPort),
-		ignored:   !desired.Trusted(obj, where),
+		ignored:   !desired.IsTrusted(obj, where),
 		available: map[string]map[string]available{},
 	}
 	if i.address == "" {
@@ -161,14 +161,14 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.Where) input {
 		}
 		// A service is listed once for each set of tags that its instances have.
 		all := i.available[mesh][tag]
-		all.protocol = common(all.protocol, protocolOf(a.Tags[kumav1alpha1.TagProtocol]))
+		all.protocol = commonProtocol(all.protocol, protocolOf(a.Tags[kumav1alpha1.TagProtocol]))
 		all.instances += uint32(max(a.Instances, 1))
 		i.available[mesh][tag] = all
 	}
 	return i
 }
 
-func (i *ingress) enter(w *world) {
+func (i *ingress) addTo(w *zoneState) {
 	if i.ignored {
 		w.ignored[i.name] = i
 		return
@@ -189,10 +189,10 @@ func (i *ingress) enter(w *world) {
 			m.remote[tag][i] = tags[tag]
 		}
 	}
-	i.touch(w)
+	i.markDirty(w)
 }
 
-func (i *ingress) leave(w *world) {
+func (i *ingress) removeFrom(w *zoneState) {
 	if i.ignored {
 		delete(w.ignored, i.name)
 		return
@@ -213,10 +213,10 @@ func (i *ingress) leave(w *world) {
 			}
 		}
 	}
-	i.touch(w)
+	i.markDirty(w)
 }
 
-func (i *ingress) touch(w *world) {
+func (i *ingress) markDirty(w *zoneState) {
 	for mesh, tags := range i.available {
 		for tag := range tags {
 			w.mesh(mesh).dirty.keys.Insert(model.TagKey(tag))
@@ -224,15 +224,15 @@ func (i *ingress) touch(w *world) {
 	}
 	for _, m := range w.meshes {
 		for r := range m.byZone[i.zone] {
-			m.touch(r)
+			m.markDirty(r)
 		}
 	}
 }
 
-// usable says whether clients can be sent there.
-func (i *ingress) usable() bool { return isAddress(i.address) && i.port > 0 && i.port <= 65535 }
+// isDialable says whether clients can be sent there.
+func (i *ingress) isDialable() bool { return isIP(i.address) && i.port > 0 && i.port <= 65535 }
 
-func isAddress(text string) bool {
+func isIP(text string) bool {
 	address, err := netip.ParseAddr(text)
 	return err == nil && address.Zone() == ""
 }
@@ -246,23 +246,23 @@ func protocolOf(written string) model.Protocol {
 }
 
 // What can be spoken with something that speaks a protocol, best first.
-var spoken = map[model.Protocol][]model.Protocol{
+var compatibleProtocols = map[model.Protocol][]model.Protocol{
 	model.GRPC:  {model.GRPC, model.HTTP2, model.TCP},
 	model.HTTP2: {model.HTTP2, model.TCP},
 	model.HTTP:  {model.HTTP, model.TCP},
 	model.TCP:   {model.TCP},
 }
 
-// common is the best that can be spoken with both. What says nothing goes along.
-func common(a, b model.Protocol) model.Protocol {
+// commonProtocol is the best that can be spoken with both. What says nothing goes along.
+func commonProtocol(a, b model.Protocol) model.Protocol {
 	switch {
 	case a == "":
 		return b
 	case b == "":
 		return a
 	}
-	for _, p := range spoken[a] {
-		if slices.Contains(spoken[b], p) {
+	for _, p := range compatibleProtocols[a] {
+		if slices.Contains(compatibleProtocols[b], p) {
 			return p
 		}
 	}

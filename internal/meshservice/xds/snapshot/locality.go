@@ -35,7 +35,7 @@ func localities(d *destination, zone string, conf *kumav1alpha1.MeshLoadBalancin
 			byZone[e.Zone] = append(byZone[e.Zone], e)
 		}
 	}
-	tiers, overprovisioning := tiers(d, zone, byZone, conf)
+	tiers, overprovisioning := zonePriorities(d, zone, byZone, conf)
 	var list []build.Locality
 	var priority uint32
 	for _, zones := range tiers {
@@ -45,7 +45,7 @@ func localities(d *destination, zone string, conf *kumav1alpha1.MeshLoadBalancin
 				continue
 			}
 			if z == zone {
-				list = append(list, neighbourhoods(zone, byZone[z], affinityTags(conf), tags, priority)...)
+				list = append(list, localZoneLocalities(zone, byZone[z], affinityTags(conf), tags, priority)...)
 			} else {
 				list = append(list, build.Locality{Zone: z, Priority: priority, Endpoints: byZone[z]})
 			}
@@ -57,8 +57,8 @@ func localities(d *destination, zone string, conf *kumav1alpha1.MeshLoadBalancin
 	return list, overprovisioning
 }
 
-// tiers are zones that come first, second, and so on.
-func tiers(d *destination, zone string, byZone map[string][]model.Endpoint, conf *kumav1alpha1.MeshLoadBalancingStrategyConf) ([][]string, uint32) {
+// zonePriorities are zones that come first, second, and so on.
+func zonePriorities(d *destination, zone string, byZone map[string][]model.Endpoint, conf *kumav1alpha1.MeshLoadBalancingStrategyConf) ([][]string, uint32) {
 	var others []string
 	for z := range byZone {
 		if z != zone {
@@ -117,9 +117,9 @@ func overprovisioning(threshold *kumav1alpha1.FailoverThreshold) uint32 {
 	return uint32(math.Round(100 * 100 / percentage))
 }
 
-// neighbourhoods are the endpoints of the own zone: those that have a tag's value in common with the proxy come together, and
+// localZoneLocalities are the endpoints of the own zone: those that have a tag's value in common with the proxy come together, and
 // are chosen more often, the earlier the tag.
-func neighbourhoods(zone string, endpoints []model.Endpoint, preferred []kumav1alpha1.AffinityTag, tags map[string]string, priority uint32) []build.Locality {
+func localZoneLocalities(zone string, endpoints []model.Endpoint, preferred []kumav1alpha1.AffinityTag, tags map[string]string, priority uint32) []build.Locality {
 	if len(preferred) == 0 {
 		return []build.Locality{{Zone: zone, Priority: priority, Endpoints: endpoints}}
 	}

@@ -76,7 +76,7 @@ func TestLocalities(t *testing.T) {
 		"neighbours by a tag that the proxy lacks": {service, here[:3], false, aware(kumav1alpha1.LocalityAwareness{LocalZone: &kumav1alpha1.LocalZone{AffinityTags: []kumav1alpha1.AffinityTag{{Key: "house"}}}}), "0:east=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &destination{draft: draft{Destination: model.Destination{Target: model.Target{Key: c.key}}, endpoints: c.endpoints, localFirst: c.localFirst}}
+			d := &destination{definition: definition{Destination: model.Destination{Target: model.Target{Key: c.key}}, endpoints: c.endpoints, localFirst: c.localFirst}}
 			list, _ := localities(d, "east", c.conf, map[string]string{"rack": "1", "room": "a"})
 			var got []string
 			for _, l := range list {
@@ -123,7 +123,7 @@ func TestCommon(t *testing.T) {
 		{"", "", ""}, {"", model.HTTP, model.HTTP}, {model.GRPC, model.GRPC, model.GRPC}, {model.GRPC, model.HTTP2, model.HTTP2},
 		{model.HTTP, model.HTTP2, model.TCP}, {model.HTTP, model.TCP, model.TCP}, {model.GRPC, model.HTTP, model.TCP},
 	} {
-		if got, back := common(c.a, c.b), common(c.b, c.a); got != c.want || back != c.want {
+		if got, back := commonProtocol(c.a, c.b), commonProtocol(c.b, c.a); got != c.want || back != c.want {
 			t.Errorf("%q and %q have %q and %q in common, want %q", c.a, c.b, got, back, c.want)
 		}
 	}

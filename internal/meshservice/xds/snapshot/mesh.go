@@ -14,7 +14,7 @@ import (
 
 // mesh is all that was told of a mesh, and what was made of it.
 type mesh struct {
-	world      *world
+	state      *zoneState
 	name       string
 	mode       model.Mode
 	localFirst bool
@@ -22,24 +22,24 @@ type mesh struct {
 	switched   map[string]bool
 	policies   map[objectKey]kumav1alpha1.Policy
 
-	proxies   map[model.ProxyID]*dataplane
-	namesakes map[model.ProxyID][]*dataplane
-	byObject  map[types.NamespacedName]*dataplane
-	inbounds  pairs[*inbound]
+	proxies    map[model.ProxyID]*dataplane
+	candidates map[model.ProxyID][]*dataplane
+	byObject   map[types.NamespacedName]*dataplane
+	inbounds   tagIndex[*inbound]
 	// remote are the ways to a tag's instances in other zones.
 	remote map[string]map[*ingress]available
 
-	claims map[model.Key][]*claim
+	services map[model.Key][]*serviceResource
 	// headless are Services whose pods are called one by one, as a whole.
-	headless    map[model.Key]sets.Set[*claim]
-	byIdentity  map[types.NamespacedName]sets.Set[*claim]
-	byVIP       map[string]sets.Set[*claim]
-	byZone      map[string]sets.Set[*claim]
-	byDataplane map[types.NamespacedName]sets.Set[*claim]
+	headless    map[model.Key]sets.Set[*serviceResource]
+	byIdentity  map[types.NamespacedName]sets.Set[*serviceResource]
+	byVIP       map[string]sets.Set[*serviceResource]
+	byZone      map[string]sets.Set[*serviceResource]
+	byDataplane map[types.NamespacedName]sets.Set[*serviceResource]
 	// selectors are of MeshServices, by tags; labelled are those MeshServices, and multiZone selects them.
-	selectors selectors[*claim]
-	labelled  pairs[*claim]
-	multiZone selectors[*claim]
+	selectors selectorIndex[*serviceResource]
+	byLabels  tagIndex[*serviceResource]
+	multiZone selectorIndex[*serviceResource]
 
 	destinations destinations
 	// directory finds the backends of routes, once one is asked for.
@@ -51,53 +51,55 @@ type mesh struct {
 	reaches  map[string]*reachSet
 	groups   map[groupKey]*group
 	grouped  map[model.ProxyID]*group
-	dirty    dirt
-	// called and hosts are used while a group is put together.
-	called, hosts map[string]winner
+	dirty    dirtySet
+	// listenerOwners and hosts are used while a group is put together.
+	listenerOwners, hostOwners map[string]listenerOwner
 }
 
-// dirt is what must be looked at again.
-type dirt struct {
+// dirtySet is what must be looked at again.
+type dirtySet struct {
 	keys     sets.Set[model.Key]
 	proxies  sets.Set[model.ProxyID]
 	policies bool
 	mode     bool
 }
 
-func newDirt() dirt { return dirt{keys: sets.New[model.Key](), proxies: sets.New[model.ProxyID]()} }
+func newDirtySet() dirtySet {
+	return dirtySet{keys: sets.New[model.Key](), proxies: sets.New[model.ProxyID]()}
+}
 
-func newMesh(w *world, name string) *mesh {
+func newMesh(w *zoneState, name string) *mesh {
 	return &mesh{
-		world: w, name: name, mode: model.Disabled,
-		policies:     map[objectKey]kumav1alpha1.Policy{},
-		proxies:      map[model.ProxyID]*dataplane{},
-		namesakes:    map[model.ProxyID][]*dataplane{},
-		byObject:     map[types.NamespacedName]*dataplane{},
-		inbounds:     pairs[*inbound]{},
-		remote:       map[string]map[*ingress]available{},
-		claims:       map[model.Key][]*claim{},
-		headless:     map[model.Key]sets.Set[*claim]{},
-		byIdentity:   map[types.NamespacedName]sets.Set[*claim]{},
-		byVIP:        map[string]sets.Set[*claim]{},
-		byZone:       map[string]sets.Set[*claim]{},
-		byDataplane:  map[types.NamespacedName]sets.Set[*claim]{},
-		selectors:    newSelectors[*claim](),
-		labelled:     pairs[*claim]{},
-		multiZone:    newSelectors[*claim](),
-		destinations: newDestinations(),
-		set:          policy.Compile(nil, w.where),
-		reaches:      map[string]*reachSet{},
-		groups:       map[groupKey]*group{},
-		grouped:      map[model.ProxyID]*group{},
-		dirty:        newDirt(),
-		called:       map[string]winner{},
-		hosts:        map[string]winner{},
+		state: w, name: name, mode: model.Disabled,
+		policies:       map[objectKey]kumav1alpha1.Policy{},
+		proxies:        map[model.ProxyID]*dataplane{},
+		candidates:     map[model.ProxyID][]*dataplane{},
+		byObject:       map[types.NamespacedName]*dataplane{},
+		inbounds:       tagIndex[*inbound]{},
+		remote:         map[string]map[*ingress]available{},
+		services:       map[model.Key][]*serviceResource{},
+		headless:       map[model.Key]sets.Set[*serviceResource]{},
+		byIdentity:     map[types.NamespacedName]sets.Set[*serviceResource]{},
+		byVIP:          map[string]sets.Set[*serviceResource]{},
+		byZone:         map[string]sets.Set[*serviceResource]{},
+		byDataplane:    map[types.NamespacedName]sets.Set[*serviceResource]{},
+		selectors:      newSelectorIndex[*serviceResource](),
+		byLabels:       tagIndex[*serviceResource]{},
+		multiZone:      newSelectorIndex[*serviceResource](),
+		destinations:   newDestinations(),
+		set:            policy.Compile(nil, w.zone),
+		reaches:        map[string]*reachSet{},
+		groups:         map[groupKey]*group{},
+		grouped:        map[model.ProxyID]*group{},
+		dirty:          newDirtySet(),
+		listenerOwners: map[string]listenerOwner{},
+		hostOwners:     map[string]listenerOwner{},
 	}
 }
 
 // empty says that nothing is left of it.
 func (m *mesh) empty() bool {
-	return len(m.proxies)+len(m.grouped)+len(m.destinations.all)+len(m.claims)+len(m.policies)+len(m.vips)+len(m.switched) == 0 &&
+	return len(m.proxies)+len(m.grouped)+len(m.destinations.all)+len(m.services)+len(m.policies)+len(m.vips)+len(m.switched) == 0 &&
 		m.mode == model.Disabled && !m.localFirst
 }
 
@@ -138,41 +140,41 @@ func (m *mesh) setSwitched(consumers map[string]bool) {
 	m.switched = consumers
 }
 
-// touch the destinations that a claim says it is, and those made of them.
-func (m *mesh) touch(c *claim) {
+// markDirty the destinations that a claim says it is, and those made of them.
+func (m *mesh) markDirty(c *serviceResource) {
 	for _, port := range c.ports {
 		key := c.key(uint32(port.Port))
 		m.dirty.keys.Insert(key)
 		if c.headless != "" {
-			m.dirty.keys.Insert(c.whole(key))
+			m.dirty.keys.Insert(c.headlessKey(key))
 		}
 	}
 	if c.kind == model.MeshService {
-		m.multiZone.visit(c.labels, m.touch)
+		m.multiZone.visit(c.labels, m.markDirty)
 	}
 }
 
 // build brings the mesh up to date, from destinations over what policies say of them to what proxies are sent.
 func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
 	if m.dirty.policies {
-		m.compile()
+		m.compilePolicies()
 	}
 	changes := m.refresh()
 	if m.dirty.mode || changes.structural() {
-		m.reroute(&changes)
+		m.rebuildRoutes(&changes)
 	}
-	m.reachAgain(changes)
+	m.updateReachSets(changes)
 	gone := m.regroup()
 	if m.dirty.mode || changes.structural() {
 		for _, g := range m.groups {
 			g.dirty = g.dirty || len(g.outbounds) > 0
 		}
 	}
-	for _, d := range changes.reshaped {
+	for _, d := range changes.changed {
 		d.eachGroup(func(g *group) { g.dirty = true })
 	}
-	for _, d := range changes.moved {
-		d.eachGroup(func(g *group) { g.moved = append(g.moved, d) })
+	for _, d := range changes.endpointsChanged {
+		d.eachGroup(func(g *group) { g.newEndpoints = append(g.newEndpoints, d) })
 	}
 	for _, g := range m.groups {
 		if g.build(m) {
@@ -180,16 +182,16 @@ func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
 				built[id] = g.config
 			}
 		}
-		for id := range g.joined {
+		for id := range g.newMembers {
 			built[id] = g.config
 		}
-		g.joined = nil
+		g.newMembers = nil
 	}
 	for _, id := range gone {
 		built[id] = nil
 	}
 	if m.dirty.policies {
-		m.destinations.sweep(m.groups)
+		m.destinations.dropUnusedVariants(m.groups)
 	}
-	m.dirty, m.previous = newDirt(), nil
+	m.dirty, m.previous = newDirtySet(), nil
 }

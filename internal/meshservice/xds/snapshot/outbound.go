@@ -10,7 +10,7 @@ import (
 
 // outbound is a port of its own at which a proxy listens for what is called there, because its Dataplane lists it.
 type outbound struct {
-	front front
+	address dialAddress
 	// tag is called, or else what the reference means.
 	tag string
 	ref model.BackendRef
@@ -22,24 +22,24 @@ const loopback = "127.0.0.1"
 func outboundsOf(n kumav1alpha1.Networking, namespace string) []outbound {
 	var list []outbound
 	for _, written := range n.Outbound {
-		o := outbound{front: at(cmp.Or(written.Address, loopback), uint32(written.Port)), tag: written.Tags[kumav1alpha1.TagService]}
-		o.front.bound = true
+		o := outbound{address: ipAddress(cmp.Or(written.Address, loopback), uint32(written.Port)), tag: written.Tags[kumav1alpha1.TagService]}
+		o.address.bound = true
 		if ref := written.BackendRef; ref != nil {
 			o.tag, o.ref = "", model.BackendRef{Kind: model.Kind(ref.Kind), Name: ref.Name, Labels: ref.Labels, Port: uint32(ref.Port)}
 			if o.ref.Name != "" {
 				o.ref.Namespace = namespace
 			}
 		}
-		if isAddress(o.front.host) {
+		if isIP(o.address.host) {
 			list = append(list, o)
 		}
 	}
 	return list
 }
 
-// calledAt is what is called at an outbound, or nil where the mode has no use for it; of several, that of this zone, or else
+// outboundDestination is what is called at an outbound, or nil where the mode has no use for it; of several, that of this zone, or else
 // the first.
-func (m *mesh) calledAt(o outbound) *destination {
+func (m *mesh) outboundDestination(o outbound) *destination {
 	if o.tag != "" {
 		if m.mode == model.Exclusive {
 			return nil
@@ -54,11 +54,11 @@ func (m *mesh) calledAt(o outbound) *destination {
 	if len(found) == 0 {
 		return nil
 	}
-	return slices.MinFunc(found, func(a, b *destination) int { return nearer(a.Destination, b.Destination) })
+	return slices.MinFunc(found, func(a, b *destination) int { return compareLocality(a.Destination, b.Destination) })
 }
 
-// nearer puts first what is of this zone.
-func nearer(a, b model.Destination) int {
+// compareLocality puts first what is of this zone.
+func compareLocality(a, b model.Destination) int {
 	if a.Local != b.Local {
 		if a.Local {
 			return -1

@@ -214,7 +214,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 			e.SetTags("default", nil)
 			e.SetSwitched("default", nil)
 			e.Flush()
-			if w := e.world; len(e.configs)+len(w.meshes)+len(w.inputs)+len(w.services)+len(w.ingresses)+len(w.owners) > 0 {
+			if w := e.state; len(e.configs)+len(w.meshes)+len(w.inputs)+len(w.services)+len(w.ingresses)+len(w.owners) > 0 {
 				t.Errorf("of nothing is left: %d configs, meshes %v, %+v", len(e.configs), w.meshes, w)
 			}
 		})
@@ -235,7 +235,7 @@ func compare(t *testing.T, e, fresh *Engine) {
 		if diff := cmp.Diff(fresh.Problems(mesh), e.Problems(mesh)); diff != "" {
 			t.Fatalf("problems: %s", diff)
 		}
-		if got, want := sizes(e.world.meshes[mesh]), sizes(fresh.world.meshes[mesh]); !slices.Equal(got, want) {
+		if got, want := sizes(e.state.meshes[mesh]), sizes(fresh.state.meshes[mesh]); !slices.Equal(got, want) {
 			t.Fatalf("something was left behind in %s: %v instead of %v", mesh, got, want)
 		}
 	}
@@ -247,8 +247,8 @@ func sizes(m *mesh) []int {
 		return nil
 	}
 	all := []int{
-		len(m.proxies), len(m.namesakes), len(m.byObject), len(m.inbounds), len(m.remote), len(m.claims), len(m.headless), len(m.byIdentity), len(m.byVIP), len(m.byZone),
-		len(m.byDataplane), len(m.selectors.by), len(m.selectors.unnarrowed), len(m.labelled), len(m.multiZone.by), len(m.multiZone.unnarrowed),
+		len(m.proxies), len(m.candidates), len(m.byObject), len(m.inbounds), len(m.remote), len(m.services), len(m.headless), len(m.byIdentity), len(m.byVIP), len(m.byZone),
+		len(m.byDataplane), len(m.selectors.byPair), len(m.selectors.matchAll), len(m.byLabels), len(m.multiZone.byPair), len(m.multiZone.matchAll),
 		len(m.destinations.all), len(m.destinations.byName), len(m.destinations.byDisplayName), len(m.reaches), len(m.groups), len(m.grouped), len(m.policies),
 	}
 	var reached, extras int

@@ -15,16 +15,16 @@ type reachSet struct {
 	key          string
 	reach        model.Reach
 	destinations []*destination
-	// unmet are the references that mean nothing that is there.
-	unmet  []int
-	groups sets.Set[*group]
+	// unresolved are the references that mean nothing that is there.
+	unresolved []int
+	groups     sets.Set[*group]
 }
 
 // reachOf is the set of a proxy, made if it is the first of its kind.
 func (m *mesh) reachOf(d *dataplane) *reachSet {
 	reach := d.proxy.Reach
 	if m.switched[d.proxy.Consumer] {
-		reach = reach.Switched()
+		reach = reach.WithMeshServices()
 	}
 	text, err := json.Marshal(reach)
 	if err != nil {
@@ -40,19 +40,19 @@ func (m *mesh) reachOf(d *dataplane) *reachSet {
 }
 
 // Above so many new destinations it is cheaper to look at every set than at what each of them is reached by.
-const many = 16
+const maxIncremental = 16
 
-// reachAgain brings the sets up to date after a change.
-func (m *mesh) reachAgain(c changes) {
+// updateReachSets brings the sets up to date after a change.
+func (m *mesh) updateReachSets(c changes) {
 	again := sets.New[*reachSet]()
-	for _, d := range c.gone {
+	for _, d := range c.removed {
 		again = again.Union(d.sets)
 	}
-	for _, d := range c.appeared {
+	for _, d := range c.added {
 		again = again.Union(d.sets)
 	}
 	for _, s := range m.reaches {
-		if m.dirty.mode || len(c.appeared) > many || slices.ContainsFunc(c.appeared, func(d *destination) bool {
+		if m.dirty.mode || len(c.added) > maxIncremental || slices.ContainsFunc(c.added, func(d *destination) bool {
 			return s.reach.Reaches(m.mode, d.Target)
 		}) {
 			again.Insert(s)
@@ -65,8 +65,8 @@ func (m *mesh) reachAgain(c changes) {
 
 // fill a set with what it reaches.
 func (m *mesh) fill(s *reachSet) {
-	now, unmet := m.reached(s.reach)
-	s.unmet = unmet
+	now, unmet := m.destinationsFor(s.reach)
+	s.unresolved = unmet
 	if slices.Equal(s.destinations, now) {
 		return
 	}
@@ -82,9 +82,9 @@ func (m *mesh) fill(s *reachSet) {
 	}
 }
 
-// reached are the destinations of a reach, in order, and which of its references mean none. It is what Reach.Reaches says,
+// destinationsFor are the destinations of a reach, in order, and which of its references mean none. It is what Reach.Reaches says,
 // without asking it of each.
-func (m *mesh) reached(r model.Reach) (list []*destination, unmet []int) {
+func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int) {
 	m.destinations.sort()
 	if m.mode != model.Exclusive {
 		if !r.ServicesSet || slices.Contains(r.Services, "*") {
@@ -138,8 +138,8 @@ func (m *mesh) selected(ref model.BackendRef) []*destination {
 	return list
 }
 
-// forgetUnused drops the sets that no group is left of.
-func (m *mesh) forgetUnused() {
+// dropUnusedReachSets drops the sets that no group is left of.
+func (m *mesh) dropUnusedReachSets() {
 	for key, s := range m.reaches {
 		if len(s.groups) > 0 {
 			continue

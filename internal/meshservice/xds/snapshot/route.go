@@ -24,16 +24,16 @@ func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
 		}
 	case e.TCPRoute != nil && len(e.TCPRoute.BackendRefs) > 0:
 		v.routed = true
-		if v.shares = m.shares(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace); !build.Lead(v.shares) {
-			v.report(resource.Route, d.cluster+" backends", m.nobody(d, kumav1alpha1.MeshTCPRouteKind))
+		if v.clusters = m.weightedClusters(v, e.TCPRoute.BackendRefs, e.TCPRoute.Namespace); !build.HasWeight(v.clusters) {
+			v.report(resource.Route, d.cluster+" backends", m.unusableBackends(d, kumav1alpha1.MeshTCPRouteKind))
 		}
 	}
-	v.route = v.seal(d, resource.Route, d.cluster)(build.Routes(d.cluster, d.Protocol, rules, v.shares, v.settings))
+	v.route = v.marshal(d, resource.Route, d.cluster)(build.Routes(d.cluster, d.Protocol, rules, v.clusters, v.settings))
 }
 
 // rule of a route. One that cannot be followed is left out, so that it takes no other with it.
 func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (build.Rule, bool) {
-	rule := build.Rule{Hostnames: from.Hostnames, Match: from.Match, Shares: v.shares}
+	rule := build.Rule{Hostnames: from.Hostnames, Match: from.Match, Clusters: v.clusters}
 	report := func(err error) {
 		v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), Problem{
 			Object: d.object, Field: "rules of the MeshHTTPRoutes for it",
@@ -48,15 +48,15 @@ func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (bu
 		}
 		if filter.RequestMirror != nil {
 			if backend := m.backend(filter.RequestMirror.BackendRef, from.Namespace); backend != nil {
-				v.leadsTo(backend)
+				v.addBackend(backend)
 				filter.RequestMirror.Cluster = backend.cluster
 			}
 		}
 		rule.Filters = append(rule.Filters, filter)
 	}
 	if len(from.BackendRefs) > 0 {
-		if rule.Shares = m.shares(v, from.BackendRefs, from.Namespace); !build.Lead(rule.Shares) {
-			v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), m.nobody(d, kumav1alpha1.MeshHTTPRouteKind))
+		if rule.Clusters = m.weightedClusters(v, from.BackendRefs, from.Namespace); !build.HasWeight(rule.Clusters) {
+			v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), m.unusableBackends(d, kumav1alpha1.MeshHTTPRouteKind))
 		}
 	}
 	if err := rule.Check(); err != nil {
@@ -66,8 +66,8 @@ func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (bu
 	return rule, true
 }
 
-// nobody is the problem with a route that leads to none of its backends in the mode of the mesh.
-func (m *mesh) nobody(d *destination, kind string) Problem {
+// unusableBackends is the problem with a route that leads to none of its backends in the mode of the mesh.
+func (m *mesh) unusableBackends(d *destination, kind string) Problem {
 	what := "connections"
 	if d.Protocol.HasRequests() {
 		what = "requests"
@@ -78,16 +78,16 @@ func (m *mesh) nobody(d *destination, kind string) Problem {
 	}
 }
 
-// shares of the backends that there are. Policies whose backends are not there are told so with all else that refers to nothing.
-func (m *mesh) shares(v *variant, refs []kumav1alpha1.BackendRef, namespace string) []build.Share {
-	var list []build.Share
+// weightedClusters of the backends that there are. Policies whose backends are not there are told so with all else that refers to nothing.
+func (m *mesh) weightedClusters(v *variant, refs []kumav1alpha1.BackendRef, namespace string) []build.WeightedCluster {
+	var list []build.WeightedCluster
 	for _, ref := range refs {
 		backend := m.backend(ref, namespace)
 		if backend == nil {
 			continue
 		}
-		v.leadsTo(backend)
-		share := build.Share{Cluster: backend.cluster, Weight: 1}
+		v.addBackend(backend)
+		share := build.WeightedCluster{Name: backend.cluster, Weight: 1}
 		if ref.Weight != nil {
 			share.Weight = uint32(max(*ref.Weight, 0))
 		}
@@ -96,7 +96,7 @@ func (m *mesh) shares(v *variant, refs []kumav1alpha1.BackendRef, namespace stri
 	return list
 }
 
-func (v *variant) leadsTo(backend *destination) {
+func (v *variant) addBackend(backend *destination) {
 	if !slices.Contains(v.backends, backend) {
 		v.backends = append(v.backends, backend)
 	}
@@ -118,6 +118,6 @@ func (m *mesh) backend(ref kumav1alpha1.BackendRef, namespace string) *destinati
 	if len(found) == 0 {
 		return nil
 	}
-	first := slices.MinFunc(found, nearer)
+	first := slices.MinFunc(found, compareLocality)
 	return m.destinations.all[first.Key]
 }

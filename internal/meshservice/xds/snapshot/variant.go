@@ -15,10 +15,10 @@ import (
 type variant struct {
 	settings       build.Settings
 	cluster, route *resource.Resource
-	// shares are where connections go.
-	shares []build.Share
+	// clusters are where connections go.
+	clusters []build.WeightedCluster
 	// listeners are by where they are, and endpoints by who the neighbours are; both are made when they are needed.
-	listeners map[front]*resource.Resource
+	listeners map[dialAddress]*resource.Resource
 	endpoints map[string]*resource.Resource
 	// backends are other destinations that routes lead to, if routed says that they do.
 	backends []*destination
@@ -48,19 +48,19 @@ func (m *mesh) newVariant(d *destination, e *policy.Effective) *variant {
 		settings: build.Settings{
 			Timeout: e.Timeout, Retry: e.Retry, CircuitBreaker: e.CircuitBreaker, LoadBalancing: e.LoadBalancing,
 		},
-		listeners: map[front]*resource.Resource{},
+		listeners: map[dialAddress]*resource.Resource{},
 		endpoints: map[string]*resource.Resource{},
-		shares:    []build.Share{{Cluster: d.cluster, Weight: 1}},
+		clusters:  []build.WeightedCluster{{Name: d.cluster, Weight: 1}},
 	}
-	v.cluster = v.seal(d, resource.Cluster, d.cluster)(build.Cluster(d.cluster, d.Protocol, v.settings))
+	v.cluster = v.marshal(d, resource.Cluster, d.cluster)(build.Cluster(d.cluster, d.Protocol, v.settings))
 	m.route(v, d, e)
 	return v
 }
 
-// seal what is built, or remember why it could not be.
-func (v *variant) seal(d *destination, t resource.Type, name string) func(build.Message, error) *resource.Resource {
+// marshal what is built, or remember why it could not be.
+func (v *variant) marshal(d *destination, t resource.Type, name string) func(build.Message, error) *resource.Resource {
 	return func(message build.Message, err error) *resource.Resource {
-		r, err := build.Seal(name, message, err)
+		r, err := build.Marshal(name, message, err)
 		if err != nil {
 			v.report(t, name, Problem{
 				Object: d.object, Message: err.Error() + ": correct the policies for it, or its addresses; until then proxies do without",
@@ -83,19 +83,19 @@ func (v *variant) report(t resource.Type, name string, p Problem) {
 }
 
 // listener at a front, or nil if there can be none.
-func (v *variant) listener(d *destination, f front) *resource.Resource {
+func (v *variant) listener(d *destination, f dialAddress) *resource.Resource {
 	if l, made := v.listeners[f]; made {
 		return l
 	}
 	var l *resource.Resource
-	seal := v.seal(d, resource.Listener, f.name)
+	seal := v.marshal(d, resource.Listener, f.name)
 	switch {
 	case f.api:
-		l = seal(build.API(f.name, d.cluster, v.settings))
+		l = seal(build.APIListener(f.name, d.cluster, v.settings))
 	case d.Protocol.HasRequests():
-		l = seal(build.HTTPOutbound(f.place(), d.cluster, v.settings))
+		l = seal(build.HTTPListener(f.listenerAddress(), d.cluster, v.settings))
 	default:
-		l = seal(build.TCPOutbound(f.place(), d.cluster, v.shares, v.settings))
+		l = seal(build.TCPListener(f.listenerAddress(), d.cluster, v.clusters, v.settings))
 	}
 	v.listeners[f] = l
 	return l
@@ -103,18 +103,18 @@ func (v *variant) listener(d *destination, f front) *resource.Resource {
 
 // endpointsFor proxies with these tags.
 func (v *variant) endpointsFor(m *mesh, d *destination, tags map[string]string) *resource.Resource {
-	key := affinityText(v.neighbours(), tags)
+	key := affinityText(v.affinityKeys(), tags)
 	if e, made := v.endpoints[key]; made {
 		return e
 	}
-	localities, overprovisioning := localities(d, m.world.where.Zone, v.settings.LoadBalancing, tags)
-	e := v.seal(d, resource.Endpoint, d.cluster)(build.Endpoints(d.cluster, localities, overprovisioning), nil)
+	localities, overprovisioning := localities(d, m.state.zone.Zone, v.settings.LoadBalancing, tags)
+	e := v.marshal(d, resource.Endpoint, d.cluster)(build.Endpoints(d.cluster, localities, overprovisioning), nil)
 	v.endpoints[key] = e
 	return e
 }
 
-// neighbours are the tags by which they are told.
-func (v *variant) neighbours() []string {
+// affinityKeys are the tags by which they are told.
+func (v *variant) affinityKeys() []string {
 	var keys []string
 	for _, tag := range affinityTags(v.settings.LoadBalancing) {
 		keys = append(keys, tag.Key)
@@ -122,8 +122,8 @@ func (v *variant) neighbours() []string {
 	return keys
 }
 
-// compile the policies, and ask them again about every proxy.
-func (m *mesh) compile() {
+// compilePolicies the policies, and ask them again about every proxy.
+func (m *mesh) compilePolicies() {
 	var list []policy.Policy
 	keys := sets.New[string]()
 	for _, p := range m.policies {
@@ -136,7 +136,7 @@ func (m *mesh) compile() {
 			}
 		}
 	}
-	m.set = policy.Compile(list, m.world.where)
+	m.set = policy.Compile(list, m.state.zone)
 	affinity := slices.Sorted(slices.Values(keys.UnsortedList()))
 	m.previous = map[*destination]map[*policy.Class]*variant{}
 	for _, d := range m.destinations.all {
@@ -151,14 +151,14 @@ func (m *mesh) compile() {
 	}
 }
 
-// reroute makes routes find what they refer to again, after what there is has changed.
-func (m *mesh) reroute(c *changes) {
+// rebuildRoutes makes routes find what they refer to again, after what there is has changed.
+func (m *mesh) rebuildRoutes(c *changes) {
 	m.directory = nil
 	for _, d := range m.destinations.all {
 		for _, v := range d.variants {
 			if v.routed {
-				d.forget()
-				c.reshaped = append(c.reshaped, d)
+				d.dropVariants()
+				c.changed = append(c.changed, d)
 				break
 			}
 		}

@@ -1,0 +1,136 @@
+package consumers
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// outcome is what is made of a consumer whose batch is open.
+type outcome struct {
+	done bool
+	// failure and note are for people; a verdict with a failure is settled.
+	failure, note string
+}
+
+// updateOutcomes finds out what became of the consumers whose batch is open.
+func (p *planner) updateOutcomes() {
+	for i := range p.record.Consumers {
+		c := &p.record.Consumers[i]
+		end := kumav1alpha1.ConsumerSwitched
+		switch c.State {
+		case kumav1alpha1.ConsumerReverting:
+			end = kumav1alpha1.ConsumerReverted
+		case kumav1alpha1.ConsumerSwitching:
+		default:
+			continue
+		}
+		if !p.Serving || p.Sent[c.Name] != c.Switched {
+			p.unsent = p.unsent || p.Serving
+			continue
+		}
+		v := p.consumerOutcome(c)
+		switch {
+		case v.failure != "":
+			setState(c, kumav1alpha1.ConsumerFailed, p.now)
+			c.Message = v.failure
+		case v.done:
+			setState(c, end, p.now)
+			c.Message = v.note
+		default:
+			p.watchProxies(c)
+		}
+	}
+}
+
+// watchProxies has the proxies of a consumer watched, and its time run.
+func (p *planner) watchProxies(c *kumav1alpha1.MigratedConsumer) {
+	for _, proxy := range p.consumers[c.Name] {
+		p.watched[proxy.ID] = true
+	}
+	if end := p.ackDeadline(c); p.deadline.IsZero() || end.Before(p.deadline) {
+		p.deadline = end
+	}
+}
+
+// ackDeadline is when the time of a consumer is up. It is counted anew from the start of this process, and never from what another
+// clock wrote.
+func (p *planner) ackDeadline(c *kumav1alpha1.MigratedConsumer) time.Time {
+	from := c.Since.Time
+	if from.Before(p.Started) || from.After(p.now) {
+		from = p.Started
+	}
+	return from.Add(p.Timeout)
+}
+
+// consumerOutcome looks at each proxy that was connected when the batch opened, and at those that took the place of one that is gone.
+func (p *planner) consumerOutcome(c *kumav1alpha1.MigratedConsumer) outcome {
+	there := p.consumers[c.Name]
+	var lost, silent, late []string
+	heirs, good, listed := 0, 0, 0
+	for _, proxy := range there {
+		connection := p.Connection(proxy.ID)
+		if connection.Connected && connection.NACK != "" {
+			return outcome{failure: fmt.Sprintf("proxy %s refused its configuration: %s; correct that, then %s",
+				proxy.ID.Name, connection.NACK, p.remedy())}
+		}
+		_, known := slices.BinarySearch(c.Proxies, proxy.ID.Name)
+		current := connection.Connected && connection.Current
+		switch {
+		case known && !connection.Connected:
+			lost = append(lost, proxy.ID.Name)
+		case known && !current:
+			silent = append(silent, proxy.ID.Name)
+		case !known && current:
+			good++
+		case !known:
+			late = append(late, proxy.ID.Name)
+		}
+		if known {
+			listed++
+		} else {
+			heirs++
+		}
+	}
+	gone := len(c.Proxies) - listed
+	missing := min(gone, heirs) - good
+	over := !p.now.Before(p.ackDeadline(c))
+	switch {
+	case len(c.Proxies) == 0:
+		return outcome{done: true, note: "no proxy was connected: there was nobody to ask"}
+	case len(there) == 0:
+		return outcome{done: over, note: "its proxies are gone: no proxies are left to ask"}
+	case len(lost)+len(silent) == 0 && missing <= 0:
+		return outcome{done: true}
+	case !over:
+		return outcome{}
+	case len(lost) > 0:
+		return outcome{failure: fmt.Sprintf("%s was connected when the batch opened and is not any more: look at its pod, then %s",
+			proxiesText(lost), p.remedy())}
+	case len(silent) > 0:
+		return outcome{failure: fmt.Sprintf("%s did not acknowledge its configuration within %s: look at its log, then %s",
+			proxiesText(silent), p.Timeout, p.remedy())}
+	}
+	return outcome{failure: fmt.Sprintf("%s took the place of one that was connected and did not acknowledge its configuration within %s: "+
+		"look at its pod, then %s", proxiesText(late), p.Timeout, p.remedy())}
+}
+
+func (p *planner) remedy() string {
+	retry := fmt.Sprintf("`fairlead retry mesh %s`", p.Mesh.Name)
+	if p.record.Revert {
+		return retry
+	}
+	return fmt.Sprintf("%s, or go back with `fairlead migrate mesh %s --revert`", retry, p.Mesh.Name)
+}
+
+func proxiesText(names []string) string { return "proxy " + firstAndCount(names) }
+
+// firstAndCount names the first of many.
+func firstAndCount(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return fmt.Sprintf("%s and %d more", names[0], len(names)-1)
+}

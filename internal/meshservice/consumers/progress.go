@@ -1,0 +1,59 @@
+package consumers
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Progress is how far the consumers of a mesh are, as it is recorded.
+type Progress struct {
+	Plan     passage.Plan
+	Batching passage.Batching
+	// Requested says that there is an intent, and Followed that the record is of it, retries included.
+	Requested, Observed bool
+}
+
+// ReadProgress reads it from nothing but the Mesh.
+func ReadProgress(mesh *kumav1alpha1.Mesh) Progress {
+	intent, err := IntentOf(mesh)
+	record := mesh.Status.Migration
+	condition := meta.FindStatusCondition(mesh.Status.Conditions, kumav1alpha1.ConditionConsumersSwitched)
+	s := Progress{Requested: intent != nil || err != nil}
+	if record == nil {
+		s.Plan = planOf(mesh, &kumav1alpha1.MeshMigration{}, intent)
+		// What has been taken back leaves no record.
+		s.Observed = !s.Requested || intent != nil && intent.Revert && condition != nil && condition.Reason == kumav1alpha1.ReasonReverted
+	} else {
+		s.Plan, s.Batching = planOf(mesh, record, intent), batchingOf(record)
+		retry := mesh.Annotations[fairlead.AnnotationRetry]
+		s.Observed = (intent == nil || intent.ID == record.Intent) && (retry == "" || retry == record.Retry)
+	}
+	if condition != nil && record != nil && record.Phase == string(passage.Held) {
+		reason := passage.Because(condition.Reason, "%s", condition.Message)
+		s.Plan.Hold = &reason
+	}
+	return s
+}
+
+// PlanBatches tells in which batches the consumers of a mesh would go, if nothing held them up.
+func PlanBatches(mesh *kumav1alpha1.Mesh, intent Intent, consumers []string, now time.Time) passage.Decision {
+	record := mesh.Status.Migration.DeepCopy()
+	if record == nil {
+		record = &kumav1alpha1.MeshMigration{}
+	}
+	startIntent(record, intent, "", now)
+	if !intent.Revert {
+		addConsumers(record, &intent, consumers, now)
+	}
+	return passage.Next(planOf(mesh, record, &intent), batchingOf(record), now)
+}
+
+// ModeHold is why the mode of a mesh leaves nothing to do for an intent; nil if it does not.
+func ModeHold(mesh *kumav1alpha1.Mesh, intent Intent) *passage.Reason {
+	return modeHold(mesh, intent.Revert)
+}

@@ -1,0 +1,102 @@
+package forecast
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+)
+
+// What the operator works with, if it was told nothing else.
+const (
+	defaultZone      = "default"
+	defaultNamespace = "kuma-system"
+)
+
+// MeshState is all that the operator sees of a mesh.
+type MeshState struct {
+	Where  desired.ZoneInfo
+	Mesh   *kumav1alpha1.Mesh
+	ranges desired.Ranges
+	// tags are the addresses of the values of kuma.io/service.
+	tags         map[string]string
+	meshServices []*kumav1alpha1.MeshService
+	// allMeshServices are the MeshServices of all meshes.
+	allMeshServices map[client.ObjectKey]*kumav1alpha1.MeshService
+	dataplanes      []*kumav1alpha1.Dataplane
+	policies        []kumav1alpha1.Policy
+	generators      []*kumav1alpha1.HostnameGenerator
+	services        []*corev1.Service
+	// pods are those that are called one by one.
+	pods       map[client.ObjectKey]*corev1.Pod
+	namespaces map[string]*corev1.Namespace
+	// multiZone are ZoneIngresses and MeshMultiZoneServices.
+	multiZone []client.Object
+	// notes are what the reader should know of how this was found out.
+	notes []string
+}
+
+// NewMeshState is that of a mesh, with nothing in it. Tags is the ConfigMap in which the operator keeps the addresses of tags, and on
+// which it says where it works; what is empty in where is as it says there.
+func NewMeshState(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where desired.ZoneInfo) *MeshState {
+	w := &MeshState{
+		Mesh: mesh, Where: where, tags: tags.Data,
+		namespaces: map[string]*corev1.Namespace{}, allMeshServices: map[client.ObjectKey]*kumav1alpha1.MeshService{},
+		pods: map[client.ObjectKey]*corev1.Pod{},
+	}
+	w.Where.Zone = cmp.Or(where.Zone, tags.Annotations[kumav1alpha1.AnnotationZone])
+	w.Where.Environment = cmp.Or(where.Environment, tags.Annotations[kumav1alpha1.AnnotationEnvironment], desired.Kubernetes)
+	w.ranges = desired.Ranges{}.OrDefaults()
+	if services, err := netip.ParsePrefix(tags.Annotations[kumav1alpha1.AnnotationServiceCIDR]); err == nil && services.Addr().Is4() {
+		w.ranges.Services = services
+	}
+	w.Where.SystemNamespace = cmp.Or(where.SystemNamespace, defaultNamespace)
+	if w.Where.Zone == "" {
+		w.Where.Zone = defaultZone
+		w.notes = append(w.notes, fmt.Sprintf("ConfigMap %s/%s does not tell which zone the operator serves, so that it is taken to be %s: "+
+			"give --mesh-zone if it is another, and see whether the operator runs with the passage meshservice.",
+			w.Where.SystemNamespace, generate.TagsName(mesh.Name), defaultZone))
+	}
+	return w
+}
+
+// Add makes an object part of the world, unless it is of another mesh.
+func (w *MeshState) Add(object client.Object) {
+	ours := desired.MeshOf(object) == w.Mesh.Name
+	switch o := object.(type) {
+	case *corev1.Service:
+		w.services = append(w.services, o)
+	case *corev1.Pod:
+		w.pods[client.ObjectKeyFromObject(o)] = o
+	case *corev1.Namespace:
+		w.namespaces[o.Name] = o
+	case *kumav1alpha1.HostnameGenerator:
+		w.generators = append(w.generators, o)
+	case *kumav1alpha1.ZoneIngress:
+		// It is that of its zone for every mesh.
+		w.multiZone = append(w.multiZone, o)
+	case *kumav1alpha1.MeshService:
+		w.allMeshServices[client.ObjectKeyFromObject(o)] = o
+		if ours {
+			w.meshServices = append(w.meshServices, o)
+		}
+	case *kumav1alpha1.MeshMultiZoneService:
+		if ours {
+			w.multiZone = append(w.multiZone, o)
+		}
+	case *kumav1alpha1.Dataplane:
+		if ours {
+			w.dataplanes = append(w.dataplanes, o)
+		}
+	case kumav1alpha1.Policy:
+		if ours {
+			w.policies = append(w.policies, o)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package forecast
+
+import (
+	"maps"
+	"slices"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
+)
+
+// Scenario is what somebody wants to know of a mesh.
+type Scenario struct {
+	// Mode that it would have.
+	Mode model.Mode
+	// Consumers that would be switched over, as namespace/Kind/name; Everybody is all of them.
+	Consumers    []string
+	AllConsumers bool
+}
+
+// Compare tells what changes for the consumers of a mesh with what is asked for.
+func Compare(w *MeshState, q Scenario) (Forecast, error) {
+	mesh := w.Mesh.Name
+	f := Forecast{Mesh: mesh, From: model.Mode(w.Mesh.Mode()), To: q.Mode, Zone: w.Where.Zone, Notes: slices.Clone(w.notes)}
+	today := w.engine(w.Mesh, w.meshServices, consumers.Switched(w.Mesh))
+	switched := consumers.Switched(w.Mesh)
+	var err error
+	if f.Switched, err = w.simulateSwitched(switched, today.Proxies(mesh), q); err != nil {
+		return Forecast{}, err
+	}
+	services := w.meshServicesIn(q.Mode)
+	f.Made, f.Removed = namesOnlyIn(services, w.meshServices), namesOnlyIn(w.meshServices, services)
+	then := w.engine(w.withMode(q.Mode), services, switched)
+	if f.Groups, f.Consumers, err = consumersOf(mesh, today, then); err != nil {
+		return Forecast{}, err
+	}
+	if q.Mode == model.ReachableBackendRefs && len(q.Consumers) == 0 && !q.AllConsumers {
+		f.Notes = append(f.Notes, "The mode alone switches no consumer over: --switched shows what becomes of all that are, and --consumer of one.")
+	}
+	if q.Mode == model.Disabled && len(f.Switched) > 0 {
+		f.Notes = append(f.Notes, "There is nothing to switch over to in Disabled: give --mode "+string(model.ReachableBackendRefs)+" as well.")
+	}
+	f.Routes = tagRouteFindings(w.policies, q.Mode)
+	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)
+	return f, nil
+}
+
+// simulateSwitched adds those that somebody wants to see switched over.
+func (w *MeshState) simulateSwitched(switched map[string]bool, proxies []model.Proxy, q Scenario) ([]string, error) {
+	known := map[string]bool{}
+	for _, p := range proxies {
+		known[p.Consumer] = true
+	}
+	wanted := q.Consumers
+	if q.AllConsumers {
+		wanted = slices.Sorted(maps.Keys(known))
+	}
+	var added []string
+	for _, name := range wanted {
+		if !known[name] {
+			return nil, UnknownConsumerError{Mesh: w.Mesh.Name, Consumer: name, Known: slices.Sorted(maps.Keys(known))}
+		}
+		if !switched[name] {
+			switched[name] = true
+			added = append(added, name)
+		}
+	}
+	return added, nil
+}
+
+// withMode is the mesh with a mode that is in force.
+func (w *MeshState) withMode(mode model.Mode) *kumav1alpha1.Mesh {
+	mesh := w.Mesh.DeepCopy()
+	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.Mode(mode)}
+	mesh.Status.Mode, mesh.Status.ObservedGeneration = mesh.Mode(), mesh.Generation
+	return mesh
+}
+
+// engine is the one that makes the configuration of proxies, with all that is known.
+func (w *MeshState) engine(mesh *kumav1alpha1.Mesh, services []*kumav1alpha1.MeshService, switched map[string]bool) *snapshot.Engine {
+	e := snapshot.New(snapshot.Options{Zone: w.Where.Zone, Environment: w.Where.Environment, SystemNamespace: w.Where.SystemNamespace})
+	e.Put(mesh)
+	e.SetTags(mesh.Name, w.tags)
+	e.SetSwitched(mesh.Name, switched)
+	for _, s := range w.services {
+		e.Put(s)
+	}
+	for _, d := range w.dataplanes {
+		e.Put(d)
+	}
+	for _, s := range services {
+		e.Put(s)
+	}
+	for _, o := range w.multiZone {
+		e.Put(o)
+	}
+	for _, p := range w.policies {
+		e.Put(p)
+	}
+	e.Flush()
+	return e
+}
+
+// namesOnlyIn are those of MeshServices that others lack.
+func namesOnlyIn(services, others []*kumav1alpha1.MeshService) []string {
+	names := map[string]bool{}
+	for _, s := range services {
+		names[s.Namespace+"/"+s.Name] = true
+	}
+	for _, s := range others {
+		delete(names, s.Namespace+"/"+s.Name)
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(names))...)
+}

@@ -1,0 +1,24 @@
+package desired
+
+import (
+	"slices"
+	"strings"
+)
+
+// obsoleteOptions are the options of the experimental past, which do nothing.
+var obsoleteOptions = []string{"GENERATE_MESH_SERVICES", "SKIP_PERSISTED_VIPS"}
+
+// ObsoleteVariables are the names of variables in an environment that once meant something, sorted.
+func ObsoleteVariables(environ []string) []string {
+	var all []string
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		for _, old := range obsoleteOptions {
+			if name == old || strings.HasPrefix(name, "KUMA_") && strings.HasSuffix(name, "_"+old) {
+				all = append(all, name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,106 @@
+package generate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+)
+
+// ReasonNoName is the reason of Generated where a value of kuma.io/service can be no name.
+const ReasonNoName = "NoName"
+
+// generationStatus is what MeshServices there are in a mesh, and which should be there: those that are still to come, those whose name
+// somebody else's has, and those that can have no name.
+type generationStatus struct {
+	total, generated           int
+	pending, blocked, nameless []string
+}
+
+// compare a MeshService that should be generated with the one of its name. Nobody can call one before it was looked at, for
+// that gives it its addresses.
+func (c *generationStatus) compare(want, there *kumav1alpha1.MeshService, where desired.ZoneInfo) {
+	name := want.Namespace + "/" + want.Name
+	switch {
+	case there == nil:
+		c.pending = append(c.pending, name)
+	case !desired.IsGenerated(there, where) || !sameOwner(there, want):
+		c.blocked = append(c.blocked, name)
+	case there.DeletionTimestamp != nil || desired.MeshOf(there) != desired.MeshOf(want) || there.Status.ObservedGeneration == 0:
+		c.pending = append(c.pending, name)
+	}
+}
+
+func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
+	condition := metav1.Condition{Type: kumav1alpha1.ConditionGenerated, Status: metav1.ConditionFalse}
+	for _, names := range [][]string{c.pending, c.blocked, c.nameless} {
+		slices.Sort(names)
+	}
+	switch {
+	case mode == kumav1alpha1.ModeDisabled && c.generated > 0:
+		condition.Reason = kumav1alpha1.ReasonDisabled
+		condition.Message = fmt.Sprintf("meshServices is Disabled: %s to be removed", countText(c.generated, "generated MeshService"))
+	case mode == kumav1alpha1.ModeDisabled:
+		condition.Reason, condition.Message = kumav1alpha1.ReasonDisabled, "meshServices is Disabled: no MeshService is generated"
+	case len(c.blocked) > 0:
+		condition.Reason = kumav1alpha1.ReasonUnmanaged
+		condition.Message = fmt.Sprintf("%s that Fairlead did not make and leaves alone: %s; delete what should be generated",
+			countText(len(c.blocked), "MeshService"), namesText(c.blocked))
+	case len(c.nameless) > 0:
+		condition.Reason = ReasonNoName
+		condition.Message = fmt.Sprintf("%s of kuma.io/service can be no name of a MeshService: %s; use at most 63 lower-case letters, digits and '-'",
+			countText(len(c.nameless), "value"), namesText(c.nameless))
+	case len(c.pending) > 0:
+		condition.Reason = kumav1alpha1.ReasonGenerating
+		condition.Message = fmt.Sprintf("%s still to be generated: %s", countText(len(c.pending), "MeshService"), namesText(c.pending))
+	default:
+		condition.Status, condition.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonGenerated
+		condition.Message = fmt.Sprintf("%s, %d of them generated", countText(c.total, "MeshService"), c.generated)
+	}
+	return condition
+}
+
+// inForce is the mode that a mesh may be in. It leaves Disabled when all is generated, so that proxies are told once and not of
+// one MeshService after the other, or when no more come. Exclusive begins when nothing lacks at all, since it takes the tags
+// away. It does not end with the next Service, whose MeshService is still to come: that would give everybody their tags back.
+func (c *generationStatus) inForce(mesh *kumav1alpha1.Mesh, stalled bool) kumav1alpha1.Mode {
+	mode, was := mesh.Mode(), mesh.Status.Mode
+	if mode != kumav1alpha1.ModeDisabled && was == kumav1alpha1.ModeDisabled && len(c.pending) > 0 && !stalled {
+		return kumav1alpha1.ModeDisabled
+	}
+	if mode != kumav1alpha1.ModeExclusive || len(c.pending)+len(c.blocked)+len(c.nameless) == 0 {
+		return mode
+	}
+	if was == mode && (mesh.Status.ObservedGeneration == mesh.Generation || len(c.pending) == 0) {
+		return mode
+	}
+	return kumav1alpha1.ModeEverywhere
+}
+
+// stallTimeout is how long a mesh that leaves Disabled waits for the next MeshService, if not all can be made.
+const stallTimeout = 10 * time.Second
+
+// stallDetector are the meshes that leave Disabled: how many MeshServices each lacks, and since when so many.
+type stallDetector map[string]stall
+
+type stall struct {
+	lacking int
+	since   time.Time
+}
+
+// stalled says whether no MeshService has come for a while, and when to look again if it may come to that.
+func (w stallDetector) stalled(mesh string, lacking int, now time.Time) (stalled bool, again time.Duration) {
+	if lacking == 0 {
+		delete(w, mesh)
+		return false, 0
+	}
+	if w[mesh].lacking != lacking {
+		w[mesh] = stall{lacking, now}
+	}
+	left := stallTimeout - now.Sub(w[mesh].since)
+	return left <= 0, max(left, 0)
+}

@@ -1,0 +1,54 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+)
+
+// maxOwners is how many are remembered before all are forgotten.
+const maxOwners = 4096
+
+// ownerCache remembers who makes the ReplicaSets and Jobs that make pods: it never changes, and is read once for all their pods.
+type ownerCache struct {
+	live   client.Reader
+	mu     sync.Mutex
+	owners map[types.UID]*metav1.OwnerReference
+}
+
+func newOwnerCache(live client.Reader) *ownerCache {
+	return &ownerCache{live: live, owners: map[types.UID]*metav1.OwnerReference{}}
+}
+
+// consumerOf is the workload that a pod is part of.
+func (m *ownerCache) consumerOf(ctx context.Context, pod metav1.Object) (string, error) {
+	owner := metav1.GetControllerOf(pod)
+	if !desired.IsIntermediateOwner(owner) {
+		return desired.ConsumerOf(pod, nil), nil
+	}
+	m.mu.Lock()
+	maker, found := m.owners[owner.UID]
+	m.mu.Unlock()
+	if found {
+		return desired.ConsumerOf(pod, maker), nil
+	}
+	between := metadataOf(owner.APIVersion, owner.Kind)
+	err := client.IgnoreNotFound(m.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: owner.Name}, between))
+	if err != nil {
+		return "", fmt.Errorf("look up %s %s/%s, which made pod %s: %w", owner.Kind, pod.GetNamespace(), owner.Name, pod.GetName(), err)
+	}
+	maker = metav1.GetControllerOf(between)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.owners) >= maxOwners {
+		clear(m.owners)
+	}
+	m.owners[owner.UID] = maker
+	return desired.ConsumerOf(pod, maker), nil
+}

@@ -1,0 +1,104 @@
+package meshservice
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
+)
+
+// statusInterval is how long it may take until the status of a Mesh tells of what has become of its proxies.
+const statusInterval = 10 * time.Second
+
+// notServedInterval is how long while they wait.
+const notServedInterval = time.Second
+
+// maxProblems is how many problems a status names.
+const maxProblems = 3
+
+// servedReconciler says on each Mesh whether its proxies get their configuration, and what of it could not be made.
+type servedReconciler struct {
+	client   client.Client
+	where    desired.ZoneInfo
+	serving  ServingOptions
+	ready    func(mesh string) bool
+	problems func(mesh string) []snapshot.Problem
+}
+
+func (r *servedReconciler) setup(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("meshservice-served").For(&kumav1alpha1.Mesh{}).Complete(r)
+}
+
+// Reconcile reports on one Mesh.
+func (r *servedReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var mesh kumav1alpha1.Mesh
+	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !mesh.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	before := mesh.DeepCopy()
+	if meta.SetStatusCondition(&mesh.Status.Conditions, servedCondition(&mesh, r.where, r.serving, r.ready(mesh.Name), r.problems(mesh.Name))) {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		err := r.client.Status().Patch(ctx, &mesh, patch, client.FieldOwner(generate.FieldOwner))
+		// Others write in the same status: their write is on its way here, and is looked at again.
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return reconcile.Result{}, fmt.Errorf("report on Mesh %s: %w", mesh.Name, err)
+		}
+	}
+	if r.serving.enabled() && !r.ready(mesh.Name) {
+		return reconcile.Result{RequeueAfter: notServedInterval}, nil
+	}
+	return reconcile.Result{RequeueAfter: statusInterval}, nil
+}
+
+// servedCondition is what is said of a Mesh whose proxies are served there, or nowhere.
+func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving ServingOptions, ready bool, problems []snapshot.Problem) metav1.Condition {
+	c := metav1.Condition{Type: kumav1alpha1.ConditionServed, ObservedGeneration: mesh.Generation}
+	switch {
+	case !serving.enabled():
+		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
+		c.Message = "this operator serves no proxies: start it with --mesh-bind-address, or set mesh.serving of the chart"
+	case !ready:
+		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
+		c.Message = "the proxies wait until every kuma.io/service of the mesh has its address, which is recorded in namespace " + where.SystemNamespace + ": create it if it is not there"
+	case len(problems) > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonIncomplete
+		c.Message = problemsText(problems)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, kumav1alpha1.ReasonServed, "proxies are served at "+serving.BindAddress
+	}
+	return c
+}
+
+// problemsText names the first few: a status is no log.
+func problemsText(problems []snapshot.Problem) string {
+	var lines []string
+	for _, p := range problems[:min(maxProblems, len(problems))] {
+		lines = append(lines, problemText(p))
+	}
+	if more := len(problems) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func problemText(p snapshot.Problem) string {
+	if p.Field == "" {
+		return p.Object + ": " + p.Message
+	}
+	return p.Object + ": " + p.Field + ": " + p.Message
+}

@@ -1,0 +1,41 @@
+package meshservice
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// LabelServing is "true" on the pod of the operator that serves proxies: the one that leads.
+const LabelServing = "fairlead.dev/serves-mesh"
+
+// labelServingPod labels the operator's own pod as the one that serves, and no other: who led before may have died without a word.
+func labelServingPod(ctx context.Context, pods client.Reader, writer client.Writer, own string) error {
+	namespace, name, _ := strings.Cut(own, "/")
+	var marked corev1.PodList
+	if err := pods.List(ctx, &marked, client.InNamespace(namespace), client.MatchingLabels{LabelServing: "true"}); err != nil {
+		return fmt.Errorf("find the pods in %s that serve the mesh: %w", namespace, err)
+	}
+	for _, pod := range marked.Items {
+		if pod.Name == name {
+			continue
+		}
+		if err := patchServingLabel(ctx, writer, namespace, pod.Name, "null"); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("unmark pod %s/%s: %w", namespace, pod.Name, err)
+		}
+	}
+	if err := patchServingLabel(ctx, writer, namespace, name, `"true"`); err != nil {
+		return fmt.Errorf("mark pod %s as the one that serves the mesh: %w", own, err)
+	}
+	return nil
+}
+
+func patchServingLabel(ctx context.Context, writer client.Writer, namespace, name, value string) error {
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = namespace, name
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, LabelServing, value)
+	return writer.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", patch))
+}

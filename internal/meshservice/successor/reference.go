@@ -1,0 +1,140 @@
+// Package successor knows which references of policies are to values of kuma.io/service, which MeshService stands for each of
+// them, and whether an entry for that one is there already.
+package successor
+
+import (
+	"cmp"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Ref is a reference to a destination, of a policy or of a route's backend, as it is written.
+type Ref struct {
+	Kind        string            `yaml:"kind"`
+	Name        string            `yaml:"name"`
+	Namespace   string            `yaml:"namespace"`
+	Labels      map[string]string `yaml:"labels"`
+	SectionName string            `yaml:"sectionName"`
+	Port        string            `yaml:"port"`
+}
+
+// Section is a port of a MeshService, in any zone.
+type Section struct{ Name, Namespace, Port string }
+
+// OfTarget is the reference of an entry.
+func OfTarget(r kumav1alpha1.ToTargetRef) Ref {
+	return Ref{Kind: r.Kind, Name: r.Name, Namespace: r.Namespace, Labels: r.Labels, SectionName: r.Section()}
+}
+
+// OfBackend is the reference of a route's backend.
+func OfBackend(r kumav1alpha1.BackendRef) Ref {
+	ref := Ref{Kind: r.Kind, Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}
+	if r.SectionName != nil {
+		ref.SectionName = r.SectionName.String()
+	}
+	if r.Port != nil {
+		ref.Port = strconv.Itoa(int(*r.Port))
+	}
+	return ref
+}
+
+// RefersToTag says whether a reference means a tag, or may.
+func (r Ref) RefersToTag() bool {
+	if r.Kind == kumav1alpha1.MeshServiceSubsetKind {
+		return true
+	}
+	if r.Kind != kumav1alpha1.MeshServiceKind || r.SectionName != "" || r.Port != "" || r.Labels != nil {
+		return false
+	}
+	return model.NamesTag(r.Name, r.Namespace != "")
+}
+
+// followsTag says whether a reference is followed to a tag. Subsets of one are not followed at all.
+func (r Ref) followsTag() bool {
+	return r.RefersToTag() && r.Kind != kumav1alpha1.MeshServiceSubsetKind
+}
+
+// Successor is the section that stands for the tag, or why it is not known; perhaps its port only is not. A tag that does not
+// tell its port has the one given, if that is not zero.
+func (r Ref) Successor(port uint16) (s Section, why string) {
+	if r.Kind == kumav1alpha1.MeshServiceSubsetKind {
+		return Section{}, "a MeshService has no subsets: make one for these tags, and add an entry for it"
+	}
+	s = Section{Name: r.Name}
+	if name, namespace, number, ok := model.ParseKubernetesTag(r.Name); ok {
+		s = Section{name, namespace, strconv.Itoa(int(number))}
+	} else if port != 0 {
+		s.Port = strconv.Itoa(int(port))
+	}
+	switch {
+	case len(validation.IsDNS1123Label(s.Name)) > 0:
+		return Section{}, "no MeshService has such a name, so that none stands for it"
+	case s.Port == "":
+		return s, "it does not tell the port: give --port, or add an entry with a sectionName"
+	}
+	return s, ""
+}
+
+// Converted says of each reference of a policy's entries whether it means a tag for which another one is there, to the MeshService
+// that stands for it. Each of the new kind counts for one of the old.
+func Converted(refs []Ref, port uint16, route bool) []bool {
+	there := map[Section]int{}
+	for _, r := range refs {
+		if s, ok := r.section(); ok {
+			there[s]++
+		}
+	}
+	mended := make([]bool, len(refs))
+	for i, r := range refs {
+		if !r.RefersToTag() {
+			continue
+		}
+		wanted, why := r.Successor(port)
+		switch {
+		case why == "" && there[wanted] > 0:
+			there[wanted]--
+			mended[i] = true
+		case i+1 < len(refs):
+			next := refs[i+1]
+			mended[i] = wanted.Name != "" && (next.isSuccessorOf(r, wanted) || route && next.isMultiZone(wanted.Name))
+		}
+	}
+	return mended
+}
+
+// section is the section that a reference of the new kind means; ok says whether it is one.
+func (r Ref) section() (s Section, ok bool) {
+	if r.Kind != kumav1alpha1.MeshServiceKind || r.Name != "" || r.SectionName == "" {
+		return Section{}, false
+	}
+	for label, value := range r.Labels {
+		switch label {
+		case kumav1alpha1.LabelDisplayName:
+			s.Name = value
+		case kumav1alpha1.LabelNamespace, kumav1alpha1.LabelKubernetesNamespace:
+			s.Namespace = value
+		default:
+			return Section{}, false
+		}
+	}
+	s.Port = r.SectionName
+	return s, s.Name != ""
+}
+
+// isMultiZone says whether a reference is to the MeshMultiZoneService of a name.
+func (r Ref) isMultiZone(name string) bool {
+	return r.Kind == kumav1alpha1.MeshMultiZoneServiceKind && cmp.Or(r.Name, r.Labels[kumav1alpha1.LabelDisplayName]) == name
+}
+
+// isSuccessorOf says whether a reference, next to an old one, is to the same MeshService by the name of a port, or by a port that
+// the old one does not tell: then somebody knew it.
+func (r Ref) isSuccessorOf(old Ref, wanted Section) bool {
+	s, ok := r.section()
+	_, err := strconv.Atoi(s.Port)
+	_, _, _, told := model.ParseKubernetesTag(old.Name)
+	return ok && (err != nil || !told) && s.Name == wanted.Name && s.Namespace == wanted.Namespace
+}

@@ -1,0 +1,93 @@
+package successor
+
+import (
+	"fmt"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// TagReference is a reference of a route to a tag, with no other beside it to the MeshService that stands for it: unlike other policies,
+// routes stay with their tags.
+type TagReference struct {
+	// Route is its kind and namespace/name, and Field the path to the reference.
+	Route, Field string
+	Tag          string
+	// Backend says that it is where the route sends, and not what it is for; OfTag, that it is for a tag.
+	Backend, OfTag bool
+}
+
+// Why says what is the matter with it in a mode.
+func (s TagReference) Why(mode model.Mode) string {
+	why := "it stays with kuma.io/service " + s.Tag
+	if mode == model.Exclusive {
+		why += ", which nobody calls in " + string(mode)
+	}
+	return why
+}
+
+// Remedy says how to write what stands for the tag.
+func (s TagReference) Remedy() string {
+	labels, section := fmt.Sprintf("%s: %s", kumav1alpha1.LabelDisplayName, s.Tag), "the sectionName of a port"
+	if name, namespace, port, ok := model.ParseKubernetesTag(s.Tag); ok {
+		labels = fmt.Sprintf("%s: %s, %s: %s", kumav1alpha1.LabelDisplayName, name, kumav1alpha1.LabelNamespace, namespace)
+		section = fmt.Sprintf("sectionName: \"%d\"", port)
+	}
+	return fmt.Sprintf("add the same for labels {%s} and %s, or for a MeshMultiZoneService", labels, section)
+}
+
+// TagReferencesIn are those of a policy; none, if it is no route.
+func TagReferencesIn(p kumav1alpha1.Policy) []TagReference {
+	entries := p.Entries()
+	refs := make([]Ref, len(entries))
+	for i, e := range entries {
+		refs[i] = OfTarget(e.TargetRef)
+	}
+	var found []TagReference
+	mended := Converted(refs, 0, true)
+	for i, e := range entries {
+		kind, backends := routeBackends(e)
+		if kind == "" || mended[i] {
+			continue
+		}
+		route := fmt.Sprintf("%s %s/%s", kind, p.GetNamespace(), p.GetName())
+		ofTag := refs[i].followsTag()
+		if ofTag {
+			found = append(found, TagReference{Route: route, Field: fmt.Sprintf("spec.to[%d].targetRef", e.Index), Tag: e.TargetRef.Name, OfTag: true})
+		}
+		for _, b := range backends {
+			if OfBackend(b.ref).followsTag() {
+				field := fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", e.Index, b.rule, b.index)
+				found = append(found, TagReference{Route: route, Field: field, Tag: b.ref.Name, Backend: true, OfTag: ofTag})
+			}
+		}
+	}
+	return found
+}
+
+type backend struct {
+	rule, index int
+	ref         kumav1alpha1.BackendRef
+}
+
+// routeBackends is the kind of the route that an entry is of, and where it sends; no kind, if it is of another policy.
+func routeBackends(e kumav1alpha1.Entry) (kind string, backends []backend) {
+	add := func(rule int, refs []kumav1alpha1.BackendRef) {
+		for i, ref := range refs {
+			backends = append(backends, backend{rule, i, ref})
+		}
+	}
+	switch to := e.Default.(type) {
+	case *kumav1alpha1.MeshHTTPRouteTo:
+		for i, rule := range to.Rules {
+			add(i, rule.Default.BackendRefs)
+		}
+		return kumav1alpha1.MeshHTTPRouteKind, backends
+	case *kumav1alpha1.MeshTCPRouteTo:
+		for i, rule := range to.Rules {
+			add(i, rule.Default.BackendRefs)
+		}
+		return kumav1alpha1.MeshTCPRouteKind, backends
+	}
+	return "", nil
+}

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// Identifier checks that a stream is of the proxy that it claims to be of. Its errors have the code Unauthenticated or
+// PermissionDenied if the claim is wrong, and another one if it could not be checked.
+type Identifier interface {
+	Identify(ctx context.Context, claimed model.ProxyID) error
+}
+
+// Insecure believes everybody. It is for tests and trials on one machine.
+type Insecure struct{}
+
+// Identify believes it.
+func (Insecure) Identify(context.Context, model.ProxyID) error { return nil }
+
+// Certificates believes the certificate with which the proxy has connected.
+type Certificates struct{}
+
+// Identify looks for the proxy's name in the certificate, which must still hold.
+func (Certificates) Identify(ctx context.Context, claimed model.ProxyID) error {
+	return checkCertificate(certificateOf(ctx), claimed, time.Now())
+}
+
+// CertificateOrToken believes a certificate if there is one, and else a token.
+type CertificateOrToken struct {
+	Tokens Identifier
+}
+
+// Identify looks for either.
+func (e CertificateOrToken) Identify(ctx context.Context, claimed model.ProxyID) error {
+	if certificateOf(ctx) != nil {
+		return Certificates{}.Identify(ctx, claimed)
+	}
+	return e.Tokens.Identify(ctx, claimed)
+}
+
+// certificateOf is the one that was shown and verified when the connection was made, or nil.
+func certificateOf(ctx context.Context) *x509.Certificate {
+	from, known := peer.FromContext(ctx)
+	if !known {
+		return nil
+	}
+	info, secure := from.AuthInfo.(credentials.TLSInfo)
+	if !secure || len(info.State.VerifiedChains) == 0 {
+		return nil
+	}
+	return info.State.VerifiedChains[0][0]
+}
+
+// URI is the name of a proxy in its certificate.
+func URI(id model.ProxyID) string {
+	if id.Namespace == "" {
+		return fmt.Sprintf("spiffe://%s/proxy/%s", id.Mesh, id.Name)
+	}
+	return fmt.Sprintf("spiffe://%s/ns/%s/proxy/%s", id.Mesh, id.Namespace, id.Name)
+}
+
+// checkCertificate says what keeps a certificate from being that of a proxy.
+func checkCertificate(certificate *x509.Certificate, claimed model.ProxyID, now time.Time) error {
+	need := URI(claimed)
+	if certificate == nil {
+		return status.Errorf(codes.Unauthenticated, "proxy %s has shown no certificate: it needs one for %s", claimed, need)
+	}
+	if now.After(certificate.NotAfter) {
+		return status.Errorf(codes.Unauthenticated, "the certificate of proxy %s has ended at %s: issue another one for %s, and connect again",
+			claimed, certificate.NotAfter.UTC().Format(time.RFC3339), need)
+	}
+	var has []string
+	for _, uri := range certificate.URIs {
+		if uri.String() == need {
+			return nil
+		}
+		has = append(has, uri.String())
+	}
+	if len(has) == 0 {
+		has = []string{"no URI at all"}
+	}
+	return status.Errorf(codes.PermissionDenied, "the certificate shown is for %s: proxy %s needs one for %s",
+		strings.Join(has, ", "), claimed, need)
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// prewarmPath is the path of a route that nobody takes: it stands after those that take everything. It names a cluster, so
+// that a client without a proxy makes itself ready to call it.
+const prewarmPath = "/fairlead.dev/introduction"
+
+// maxReferences bounds what is remembered of resources, which are looked into again if need be.
+const maxReferences = 4096
+
+// references is where a resource leads its proxy.
+type references struct {
+	// routeConfig are those of a listener for clients without a proxy.
+	routeConfig string
+	// clusters are those of routes, and guests those that are only introduced.
+	clusters, prewarmClusters []string
+}
+
+// referenceCache looks into resources, once for all proxies that share them.
+type referenceCache struct {
+	mu         sync.Mutex
+	parsed     map[string]references
+	prewarming map[string]*resource.Resource
+}
+
+func newReferenceCache() *referenceCache {
+	return &referenceCache{parsed: map[string]references{}, prewarming: map[string]*resource.Resource{}}
+}
+
+// of says where a listener or routes lead; nowhere if that cannot be told.
+func (l *referenceCache) of(r *resource.Resource) references {
+	key := r.Body.GetTypeUrl() + " " + r.Name + " " + r.Version
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found, seen := l.parsed[key]
+	if !seen {
+		found = parseReferences(r)
+		if len(l.parsed) >= maxReferences {
+			clear(l.parsed)
+		}
+		l.parsed[key] = found
+	}
+	return found
+}
+
+// withPrewarmRoutes are the same routes, which introduce these clusters too.
+func (l *referenceCache) withPrewarmRoutes(r *resource.Resource, guests []string) *resource.Resource {
+	has := l.of(r)
+	guests = slices.DeleteFunc(slices.Clone(guests), func(name string) bool { return slices.Contains(has.prewarmClusters, name) })
+	if len(guests) == 0 {
+		return r
+	}
+	key := strings.Join(append([]string{r.Name, r.Version}, guests...), " ")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if made := l.prewarming[key]; made != nil {
+		return made
+	}
+	if len(l.prewarming) >= maxReferences {
+		clear(l.prewarming)
+	}
+	l.prewarming[key] = addPrewarmRoutes(r, guests)
+	return l.prewarming[key]
+}
+
+func parseReferences(r *resource.Resource) references {
+	switch of, _ := resource.TypeOf(r.Body.GetTypeUrl()); of {
+	case resource.Listener:
+		var listener listenerv3.Listener
+		var manager hcmv3.HttpConnectionManager
+		if proto.Unmarshal(r.Body.GetValue(), &listener) == nil && listener.GetApiListener().GetApiListener().UnmarshalTo(&manager) == nil {
+			return references{routeConfig: manager.GetRds().GetRouteConfigName()}
+		}
+	case resource.Route:
+		var routes routev3.RouteConfiguration
+		if proto.Unmarshal(r.Body.GetValue(), &routes) == nil {
+			return routeReferences(&routes)
+		}
+	}
+	return references{}
+}
+
+func routeReferences(routes *routev3.RouteConfiguration) references {
+	var l references
+	for _, host := range routes.GetVirtualHosts() {
+		for _, route := range host.GetRoutes() {
+			to := &l.clusters
+			if route.GetMatch().GetPath() == prewarmPath {
+				to = &l.prewarmClusters
+			}
+			if cluster := route.GetRoute().GetCluster(); cluster != "" {
+				*to = append(*to, cluster)
+			}
+			for _, share := range route.GetRoute().GetWeightedClusters().GetClusters() {
+				*to = append(*to, share.GetName())
+			}
+		}
+	}
+	slices.Sort(l.clusters)
+	slices.Sort(l.prewarmClusters)
+	l.clusters, l.prewarmClusters = slices.Compact(l.clusters), slices.Compact(l.prewarmClusters)
+	return l
+}
+
+// addPrewarmRoutes adds the routes that nobody takes. What cannot be changed stays as it is: its proxy is led without.
+func addPrewarmRoutes(r *resource.Resource, guests []string) *resource.Resource {
+	var routes routev3.RouteConfiguration
+	if r.Body.GetTypeUrl() != resource.Route.URL() || proto.Unmarshal(r.Body.GetValue(), &routes) != nil {
+		return r
+	}
+	for _, host := range routes.GetVirtualHosts() {
+		for _, cluster := range guests {
+			host.Routes = append(host.Routes, &routev3.Route{
+				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: prewarmPath}},
+				Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}},
+			})
+		}
+	}
+	sealed, err := build.Marshal(r.Name, &routes, nil)
+	if err != nil {
+		return r
+	}
+	return sealed
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// list is of resources, sorted by name, and never changed once it is there: configurations and streams share them.
+type list []*resource.Resource
+
+func byName(a, b *resource.Resource) int { return cmp.Compare(a.Name, b.Name) }
+
+// sharesMemory says that both are the same piece of memory, which spares comparing them.
+func (l list) sharesMemory(other list) bool {
+	return len(l) == len(other) && (len(l) == 0 || &l[0] == &other[0])
+}
+
+func sameVersion(a, b *resource.Resource) bool {
+	return a == b || (a.Name == b.Name && a.Version == b.Version)
+}
+
+func (l list) equals(other list) bool {
+	return l.sharesMemory(other) || slices.EqualFunc(l, other, sameVersion)
+}
+
+func (l list) find(name string) *resource.Resource {
+	i, found := slices.BinarySearchFunc(l, name, func(r *resource.Resource, name string) int { return cmp.Compare(r.Name, name) })
+	if !found {
+		return nil
+	}
+	return l[i]
+}
+
+// walk calls f with every resource of l and the one of that name in other, or nil.
+func (l list) walk(other list, f func(mine, theirs *resource.Resource) bool) {
+	next := 0
+	for _, r := range l {
+		for next < len(other) && other[next].Name < r.Name {
+			next++
+		}
+		var theirs *resource.Resource
+		if next < len(other) && other[next].Name == r.Name {
+			theirs = other[next]
+		}
+		if !f(r, theirs) {
+			return
+		}
+	}
+}
+
+// changedFrom are those of which other has not the same version.
+func (l list) changedFrom(other list) list {
+	if l.sharesMemory(other) {
+		return nil
+	}
+	var rest list
+	l.walk(other, func(mine, theirs *resource.Resource) bool {
+		if theirs == nil || !sameVersion(mine, theirs) {
+			rest = append(rest, mine)
+		}
+		return true
+	})
+	return rest
+}
+
+// missingIn are those whose name other does not have.
+func (l list) missingIn(other list) list {
+	if l.sharesMemory(other) {
+		return nil
+	}
+	var rest list
+	l.walk(other, func(mine, theirs *resource.Resource) bool {
+		if theirs == nil {
+			rest = append(rest, mine)
+		}
+		return true
+	})
+	return rest
+}
+
+// union has also those of other, whose names it does not have.
+func (l list) union(other list) list {
+	if len(other) == 0 {
+		return l
+	}
+	all := slices.Concat(l, other)
+	slices.SortFunc(all, byName)
+	return all
+}
+
+// filter leaves out what does not pass.
+func (l list) filter(passes func(name string) bool) list {
+	i := slices.IndexFunc(l, func(r *resource.Resource) bool { return !passes(r.Name) })
+	if i < 0 {
+		return l
+	}
+	kept := slices.Clone(l[:i])
+	for _, r := range l[i:] {
+		if passes(r.Name) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,210 @@
+package snapshot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// define of a destination, or nil if there is none.
+func (m *mesh) define(key model.Key) *definition {
+	if key.Kind == model.Tag {
+		return m.defineTag(key)
+	}
+	claims := m.services[key]
+	if len(claims) == 0 {
+		return m.defineHeadless(key)
+	}
+	first := slices.MinFunc(claims, comparePrecedence)
+	d := m.defineService(first, key)
+	for _, other := range claims {
+		if other != first {
+			d.problems = append(d.problems, Problem{
+				Object: other.String(), Field: "metadata.labels",
+				Message: fmt.Sprintf("it says that it is the %s, which %s is: rename one of them, or correct its labels", key, first),
+			})
+		}
+	}
+	slices.SortFunc(d.problems, compareProblems)
+	return d
+}
+
+// defineTag is the value of a tag: its instances here, and the ways to those of other zones.
+func (m *mesh) defineTag(key model.Key) *definition {
+	tag := key.Name
+	local, remote := m.inbounds[pair(kumav1alpha1.TagService, tag)], m.remote[tag]
+	if len(local)+len(remote) == 0 {
+		return nil
+	}
+	d := &definition{
+		Destination: model.Destination{Target: model.Target{Key: key}},
+		object:      string(model.Tag) + " " + tag,
+		localFirst:  m.localFirst,
+		addresses:   m.tagAddresses(tag, len(local) > 0),
+	}
+	for in := range local {
+		d.Protocol = commonProtocol(d.Protocol, in.protocol)
+		d.addLocal(in)
+	}
+	for way, a := range remote {
+		d.Protocol = commonProtocol(d.Protocol, a.protocol)
+		d.addRemote(way, a.instances)
+	}
+	return d.normalize()
+}
+
+func (m *mesh) defineService(c *serviceResource, key model.Key) *definition {
+	port := c.port(key.Port)
+	d := &definition{
+		Destination: model.Destination{
+			Target:   model.Target{Key: key, Name: c.object.Name, Namespace: c.object.Namespace, Labels: c.labels},
+			Section:  port.SectionName(),
+			Protocol: protocolOf(port.AppProtocol),
+			Local:    c.kind == model.MeshService && c.id.Local,
+		},
+		object:     c.String(),
+		localFirst: c.kind == model.MeshMultiZoneService,
+		addresses:  m.serviceAddresses(c, key.Port),
+	}
+	var spoken model.Protocol
+	if c.kind == model.MeshService {
+		spoken = m.addService(d, c, port)
+	} else {
+		for s := range m.selectedBy(c) {
+			// Of several that are the same one only counts.
+			if of := s.port(key.Port); of != nil && slices.MinFunc(m.services[s.key(key.Port)], comparePrecedence) == s && !s.unavailable {
+				spoken = commonProtocol(spoken, m.addService(d, s, of))
+			}
+		}
+	}
+	d.Protocol = cmp.Or(d.Protocol, spoken)
+	return d.normalize()
+}
+
+// selectedBy are the MeshServices that a MeshMultiZoneService is made of.
+func (m *mesh) selectedBy(c *serviceResource) map[*serviceResource]bool {
+	selected := map[*serviceResource]bool{}
+	if len(c.selector) == 0 {
+		for _, claims := range m.services {
+			for _, s := range claims {
+				if s.kind == model.MeshService {
+					selected[s] = true
+				}
+			}
+		}
+		return selected
+	}
+	for s := range m.byLabels.smallestSet(c.selector) {
+		if within(c.selector, s.labels) {
+			selected[s] = true
+		}
+	}
+	return selected
+}
+
+// addService adds what is behind a port of a MeshService, instances here or the way into its zone, and tells what it speaks.
+func (m *mesh) addService(d *definition, c *serviceResource, port *kumav1alpha1.Port) model.Protocol {
+	spoken := protocolOf(port.AppProtocol)
+	if !c.id.Local {
+		for _, way := range m.state.ingresses[c.id.Zone] {
+			d.addRemote(way, max(c.instances, 1))
+		}
+		return spoken
+	}
+	target := port.TargetPort
+	if target == (intstr.IntOrString{}) {
+		target = intstr.FromInt32(port.Port)
+	}
+	var seen model.Protocol
+	foreign := sets.New[string]()
+	m.eachInbound(c, func(in *inbound) {
+		switch {
+		case c.selectorNamespace != "" && desired.InboundNamespace(in.of.Namespace, in.endpoint.Tags) != c.selectorNamespace:
+			foreign.Insert(in.of.Namespace + "/" + in.of.Name)
+		case in.serves(target):
+			seen = commonProtocol(seen, in.protocol)
+			d.addLocal(in)
+		}
+	})
+	if len(foreign) > 0 {
+		d.problems = append(d.problems, Problem{
+			Object: c.String(), Field: "spec.selector.dataplaneTags", Message: desired.ForeignDataplanesText(foreign.UnsortedList(), m.state.zone),
+		})
+	}
+	return cmp.Or(spoken, seen)
+}
+
+func (m *mesh) eachInbound(c *serviceResource, visit func(*inbound)) {
+	if c.ref != "" {
+		if of := m.byObject[types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}]; of != nil {
+			for _, in := range of.inbounds {
+				if within(c.selector, in.endpoint.Tags) {
+					visit(in)
+				}
+			}
+		}
+		return
+	}
+	for in := range m.inbounds.smallestSet(c.selector) {
+		if within(c.selector, in.endpoint.Tags) {
+			visit(in)
+		}
+	}
+}
+
+func (d *definition) addLocal(in *inbound) {
+	if !isIP(in.endpoint.Address) || in.endpoint.Port == 0 {
+		d.problems = append(d.problems, Problem{
+			Object: "Dataplane " + in.of.String(), Field: "spec.networking.address",
+			Message: fmt.Sprintf("%q is no address that a proxy can dial: write an IP address", in.endpoint.Address),
+		})
+		return
+	}
+	d.endpoints = append(d.endpoints, in.endpoint)
+}
+
+func (d *definition) addRemote(way *ingress, instances uint32) {
+	if !way.isDialable() {
+		d.problems = append(d.problems, Problem{
+			Object: "ZoneIngress " + way.name.String(), Field: "spec.networking.advertisedAddress",
+			Message: fmt.Sprintf("%q port %d is nothing that a proxy can dial: write an IP address and a port", way.address, way.port),
+		})
+		return
+	}
+	d.endpoints = append(d.endpoints, model.Endpoint{Address: way.address, Port: way.port, Zone: way.zone, Weight: instances, Ready: true})
+}
+
+// normalize makes the same draft of the same objects, in whatever order they came: an endpoint is there once.
+func (d *definition) normalize() *definition {
+	d.Protocol = cmp.Or(d.Protocol, model.TCP)
+	slices.SortFunc(d.endpoints, compareEndpoints)
+	merged := d.endpoints[:0]
+	for _, e := range d.endpoints {
+		last := len(merged) - 1
+		if last < 0 || merged[last].Address != e.Address || merged[last].Port != e.Port || merged[last].Zone != e.Zone {
+			merged = append(merged, e)
+			continue
+		}
+		if e.Tags == nil {
+			merged[last].Weight += e.Weight
+		}
+		merged[last].Ready = merged[last].Ready || e.Ready
+	}
+	d.endpoints = merged
+	slices.SortFunc(d.problems, compareProblems)
+	d.problems = slices.Compact(d.problems)
+	return d
+}
+
+func compareEndpoints(a, b model.Endpoint) int {
+	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port),
+		cmp.Compare(fmt.Sprint(a.Tags), fmt.Sprint(b.Tags)), cmp.Compare(a.Weight, b.Weight))
+}

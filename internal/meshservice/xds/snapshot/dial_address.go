@@ -1,0 +1,130 @@
+package snapshot
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
+)
+
+// dialAddress is where a destination is called: at an address, or by a name that a client without a proxy dials.
+type dialAddress struct {
+	// name is that of the listener.
+	name string
+	host string
+	port uint32
+	// api says that host is a name, and bound that the proxy itself listens there.
+	api, bound bool
+}
+
+func ipAddress(address string, port uint32) dialAddress {
+	return dialAddress{name: build.ListenerAddress{Address: address, Port: port}.Name(), host: address, port: port}
+}
+
+func (f dialAddress) listenerAddress() build.ListenerAddress {
+	return build.ListenerAddress{Address: f.host, Port: f.port, Bind: f.bound}
+}
+
+func hostAddress(hostname string, port uint32) dialAddress {
+	return dialAddress{name: build.APIListenerName(hostname, port), host: hostname, port: port, api: true}
+}
+
+const (
+	// The port at which a tag is called by its own name.
+	tagPort = 80
+	// What the names of Services end in.
+	clusterDomain = ".svc.cluster.local"
+)
+
+func tagHost(tag string) string { return tag + ".mesh" }
+
+func serviceHost(name, namespace string) string { return name + "." + namespace + clusterDomain }
+
+// tagAddresses are its own address and name; on Kubernetes, where it has an instance in this zone, also those of its Service.
+func (m *mesh) tagAddresses(tag string, local bool) []dialAddress {
+	fronts := []dialAddress{hostAddress(tagHost(tag), tagPort)}
+	if vip := m.vips[tag]; isIP(vip) {
+		fronts = append(fronts, ipAddress(vip, tagPort))
+	}
+	if m.state.zone.IsUniversal() || !local {
+		return fronts
+	}
+	name, namespace, port, ok := model.ParseKubernetesTag(tag)
+	if !ok {
+		return fronts
+	}
+	s := m.state.services[types.NamespacedName{Namespace: namespace, Name: name}]
+	if s == nil || !slices.Contains(s.ports, port) {
+		return fronts
+	}
+	fronts = append(fronts, hostAddress(serviceHost(name, namespace), port))
+	for _, ip := range s.ips {
+		fronts = append(fronts, ipAddress(ip, port))
+	}
+	return fronts
+}
+
+// serviceAddresses are the addresses and names of a resource's port. A local MeshService is also called by what stands for it
+// otherwise: its Service, and its tag by name, so that a client keeps its target when it is switched.
+func (m *mesh) serviceAddresses(c *serviceResource, port uint32) []dialAddress {
+	own := types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}
+	local := c.kind == model.MeshService && c.id.Local
+	kubernetes := local && !m.state.zone.IsUniversal()
+
+	var fronts []dialAddress
+	for _, ip := range c.vips {
+		// Nobody is called at the ClusterIP of another's Service.
+		if owners := m.state.owners[ip]; isIP(ip) && (len(owners) == 0 || kubernetes && owners.Has(own)) {
+			fronts = append(fronts, ipAddress(ip, port))
+		}
+	}
+	for _, hostname := range c.hostnames {
+		if !strings.HasSuffix(hostname, clusterDomain) || kubernetes && hostname == serviceHost(own.Name, own.Namespace) {
+			fronts = append(fronts, hostAddress(hostname, port))
+		}
+	}
+	if kubernetes {
+		fronts = append(fronts, hostAddress(serviceHost(own.Name, own.Namespace), port))
+		if s := m.state.services[own]; s != nil && slices.Contains(s.ports, port) {
+			for _, ip := range s.ips {
+				fronts = append(fronts, ipAddress(ip, port))
+			}
+		}
+		fronts = append(fronts, hostAddress(tagHost(model.KubernetesTag(own.Name, own.Namespace, port)), tagPort))
+	} else if local && port == portOfTag(c) {
+		fronts = append(fronts, hostAddress(tagHost(own.Name), tagPort))
+	}
+	slices.SortFunc(fronts, func(a, b dialAddress) int { return strings.Compare(a.name, b.name) })
+	return slices.Compact(fronts)
+}
+
+// portOfTag is which port of a MeshService in universal stands for its tag: that of the tag's name, or else the first.
+func portOfTag(c *serviceResource) uint32 {
+	var first uint32
+	for _, p := range c.ports {
+		number := uint32(p.Port)
+		if number == tagPort {
+			return number
+		}
+		if first == 0 || number < first {
+			first = number
+		}
+	}
+	return first
+}
+
+// hasPrecedence says who is called where both are. What a consumer reaches as a MeshService it calls there, be it by a ClusterIP or a
+// name; the tag is called by the consumers that do not reach the MeshService, because for them only the tag is there.
+func hasPrecedence(a, b model.Key) bool {
+	if a.Kind == b.Kind {
+		return compareKeys(a, b) < 0
+	}
+	return precedence(a.Kind) < precedence(b.Kind)
+}
+
+func precedence(kind model.Kind) int {
+	return slices.Index([]model.Kind{model.MeshService, model.MeshMultiZoneService, model.Tag}, kind)
+}

@@ -1,0 +1,76 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/successor"
+)
+
+// tagRouteProblems are the entries of a route that are for tags alone, and the tags that others lead to, where nobody calls those.
+func (m *mesh) tagRouteProblems(p kumav1alpha1.Policy) []Problem {
+	if m.mode != model.Exclusive {
+		return nil
+	}
+	var list []Problem
+	for _, s := range successor.TagReferencesIn(p) {
+		switch {
+		case !s.Backend:
+			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "it has no effect: " + s.Why(m.mode) + "; " + s.Remedy()})
+		case !s.OfTag:
+			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "nothing is sent there: " + s.Why(m.mode) + "; " + s.Remedy()})
+		}
+	}
+	return list
+}
+
+// backendRefProblems are the references of a proxy that mean nothing that is there. All proxies of a consumer have the same, so that
+// it is the consumer's.
+func (m *mesh) backendRefProblems(d *dataplane) []Problem {
+	g := m.grouped[d.proxy.ID]
+	if m.mode == model.Disabled || g == nil || !d.proxy.Reach.RefsSet {
+		return nil
+	}
+	var list []Problem
+	for _, i := range g.set.unresolved {
+		ref := g.set.reach.Refs[i]
+		// All of a kind may be none.
+		if ref.Kind == kumav1alpha1.MeshExternalServiceKind || ref.Labels != nil && len(ref.Labels) == 0 {
+			continue
+		}
+		message := fmt.Sprintf("there is no %s, so that nothing is reached by it: correct it, or remove it", refText(ref))
+		if ref.Name == "" && ref.Labels == nil {
+			message = fmt.Sprintf("it has neither name nor labels: write the name of a %s, or labels: {} for all of them", ref.Kind)
+		}
+		list = append(list, Problem{Object: d.proxy.Consumer, Field: fmt.Sprintf("reachableBackendRefs[%d]", i), Message: message})
+	}
+	return list
+}
+
+func refText(ref model.BackendRef) string {
+	text := fmt.Sprintf("%s %s", ref.Kind, strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/"))
+	if ref.Name == "" {
+		text = fmt.Sprintf("%s with the labels %s", ref.Kind, labels.FormatLabels(ref.Labels))
+	}
+	if ref.Port != 0 {
+		text += fmt.Sprintf(" with port %d", ref.Port)
+	}
+	return text
+}
+
+// ReachProblems are what of a proxy's own references means nothing, or cannot be read, as of the last Flush.
+func (e *Engine) ReachProblems(id model.ProxyID) []Problem {
+	e.buildMu.Lock()
+	defer e.buildMu.Unlock()
+	m := e.state.meshes[id.Mesh]
+	if m == nil || m.proxies[id] == nil {
+		return nil
+	}
+	d := m.proxies[id]
+	return append(slices.Clone(d.malformed), m.backendRefProblems(d)...)
+}

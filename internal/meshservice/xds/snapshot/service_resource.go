@@ -1,0 +1,163 @@
+package snapshot
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// serviceResource is a MeshService or a MeshMultiZoneService: it says that it is the destinations of its ports.
+type serviceResource struct {
+	kind    model.Kind
+	object  types.NamespacedName
+	created time.Time
+	id      desired.Identity
+	mesh    string
+	// labels are the object's own, but for those that say who it is, which are what it is.
+	labels    map[string]string
+	ports     []kumav1alpha1.Port
+	vips      []string
+	hostnames []string
+	// selector is by tags of inbounds, or by labels of MeshServices; of a MeshService ref may be instead.
+	selector map[string]string
+	ref      string
+	// selectorNamespace is the namespace whose inbounds alone it may select, if any.
+	selectorNamespace string
+	// headless is the Service of whose pods it is one, if any.
+	headless string
+	// instances are how many are known to be behind it, and unavailable says that there are none, in another zone.
+	instances   uint32
+	unavailable bool
+}
+
+func readMeshService(obj *kumav1alpha1.MeshService, where desired.ZoneInfo) input {
+	c := &serviceResource{
+		kind: model.MeshService, object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name},
+		created: obj.CreationTimestamp.Time, id: desired.IdentityOf(obj, where), mesh: desired.MeshOf(obj),
+		ports: obj.Spec.Ports, selector: obj.Spec.Selector.DataplaneTags,
+		instances: uint32(max(obj.Status.DataplaneProxies.Healthy, 0)), unavailable: obj.Spec.State == "Unavailable",
+	}
+	if ref := obj.Spec.Selector.DataplaneRef; ref != nil {
+		c.ref = ref.Name
+	}
+	c.selectorNamespace, c.headless = desired.SelectorNamespace(obj, where), desired.HeadlessService(obj, where)
+	c.setAddresses(obj.Status.Addresses, obj.Status.VIPs)
+	c.labels = desired.LabelsOf(obj, where)
+	return c
+}
+
+func readMultiZone(obj *kumav1alpha1.MeshMultiZoneService, where desired.ZoneInfo) input {
+	c := &serviceResource{
+		kind: model.MeshMultiZoneService, object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name},
+		created: obj.CreationTimestamp.Time, id: desired.IdentityOf(obj, where), mesh: desired.MeshOf(obj),
+		selector: obj.Spec.Selector.MeshService.MatchLabels,
+	}
+	for _, port := range obj.Spec.Ports {
+		c.ports = append(c.ports, kumav1alpha1.Port{Port: port.Port, Name: port.Name, AppProtocol: port.AppProtocol})
+	}
+	c.setAddresses(obj.Status.Addresses, obj.Status.VIPs)
+	c.labels = desired.LabelsOf(obj, where)
+	c.id.Zone = ""
+	return c
+}
+
+func (c *serviceResource) setAddresses(addresses []kumav1alpha1.Address, vips []kumav1alpha1.VIP) {
+	for _, a := range addresses {
+		c.hostnames = append(c.hostnames, a.Hostname)
+	}
+	for _, v := range vips {
+		c.vips = append(c.vips, v.IP)
+	}
+}
+
+func (c *serviceResource) key(port uint32) model.Key {
+	return model.Key{Kind: c.kind, Name: c.id.Name, Namespace: c.id.Namespace, Zone: c.id.Zone, Mesh: c.mesh, Port: port}
+}
+
+func (c *serviceResource) port(number uint32) *kumav1alpha1.Port {
+	for i := range c.ports {
+		if uint32(c.ports[i].Port) == number {
+			return &c.ports[i]
+		}
+	}
+	return nil
+}
+
+// comparePrecedence puts first who may be what both say they are: who is it by its own name, then the older.
+func comparePrecedence(a, b *serviceResource) int {
+	own := func(c *serviceResource) int {
+		if c.object.Name == c.id.Name && (c.id.Namespace == "" || c.object.Namespace == c.id.Namespace) {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(own(a), own(b)), a.created.Compare(b.created),
+		cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
+}
+
+func (c *serviceResource) addTo(w *zoneState) {
+	m := w.mesh(c.mesh)
+	for _, port := range c.ports {
+		key := c.key(uint32(port.Port))
+		m.services[key] = append(m.services[key], c)
+		if c.headless != "" {
+			insert(m.headless, c.headlessKey(key), c)
+		}
+	}
+	insert(m.byIdentity, types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}, c)
+	for _, ip := range c.vips {
+		insert(m.byVIP, ip, c)
+	}
+	switch {
+	case c.kind == model.MeshMultiZoneService:
+		m.multiZone.add(c.selector, c)
+	default:
+		m.byLabels.add(c.labels, c)
+		if !c.id.Local {
+			insert(m.byZone, c.id.Zone, c)
+		} else if c.ref != "" {
+			insert(m.byDataplane, types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}, c)
+		} else if len(c.selector) > 0 {
+			m.selectors.add(c.selector, c)
+		}
+	}
+	m.markDirty(c)
+}
+
+func (c *serviceResource) removeFrom(w *zoneState) {
+	m := w.mesh(c.mesh)
+	for _, port := range c.ports {
+		key := c.key(uint32(port.Port))
+		m.services[key] = slices.DeleteFunc(m.services[key], func(other *serviceResource) bool { return other == c })
+		if len(m.services[key]) == 0 {
+			delete(m.services, key)
+		}
+		if c.headless != "" {
+			remove(m.headless, c.headlessKey(key), c)
+		}
+	}
+	remove(m.byIdentity, types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}, c)
+	for _, ip := range c.vips {
+		remove(m.byVIP, ip, c)
+	}
+	switch {
+	case c.kind == model.MeshMultiZoneService:
+		m.multiZone.remove(c.selector, c)
+	default:
+		m.byLabels.remove(c.labels, c)
+		if !c.id.Local {
+			remove(m.byZone, c.id.Zone, c)
+		} else if c.ref != "" {
+			remove(m.byDataplane, types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}, c)
+		} else if len(c.selector) > 0 {
+			m.selectors.remove(c.selector, c)
+		}
+	}
+	m.markDirty(c)
+}

@@ -1,0 +1,120 @@
+package snapshot
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+)
+
+// zoneState is all that was told, by mesh.
+type zoneState struct {
+	zone   desired.ZoneInfo
+	meshes map[string]*mesh
+	// inputs are what was last made of each object.
+	inputs map[objectKey]input
+	// services are those of Kubernetes, and ingresses those of other zones: neither is of one mesh.
+	services  map[types.NamespacedName]*service
+	ingresses map[string]map[types.NamespacedName]*ingress
+	// ignored are ingresses that somebody else than the owner of the mesh wrote.
+	ignored map[types.NamespacedName]*ingress
+	// owners are the Services that have a ClusterIP.
+	owners map[string]sets.Set[types.NamespacedName]
+}
+
+// input is what counts of an object. It is put into the world and taken out of it again, and marks what that touches.
+type input interface {
+	addTo(w *zoneState)
+	removeFrom(w *zoneState)
+}
+
+func newZoneState(where desired.ZoneInfo) *zoneState {
+	return &zoneState{
+		zone:      where,
+		meshes:    map[string]*mesh{},
+		inputs:    map[objectKey]input{},
+		services:  map[types.NamespacedName]*service{},
+		ingresses: map[string]map[types.NamespacedName]*ingress{},
+		ignored:   map[types.NamespacedName]*ingress{},
+		owners:    map[string]sets.Set[types.NamespacedName]{},
+	}
+}
+
+// mesh is the one of that name, which need not have an object of its own.
+func (w *zoneState) mesh(name string) *mesh {
+	m := w.meshes[name]
+	if m == nil {
+		m = newMesh(w, name)
+		w.meshes[name] = m
+	}
+	return m
+}
+
+// apply puts an object in the place of what was made of it before. Nil only takes that away.
+func (w *zoneState) apply(key objectKey, obj client.Object) {
+	before := w.inputs[key]
+	var now input
+	if obj != nil {
+		now = w.read(key, obj)
+		if same(before, now) {
+			return
+		}
+	}
+	if before != nil {
+		before.removeFrom(w)
+		delete(w.inputs, key)
+	}
+	if now != nil {
+		now.addTo(w)
+		w.inputs[key] = now
+	}
+}
+
+// same says whether nothing that counts is another. Of a policy that is neither its status nor its version.
+func same(before, now input) bool {
+	a, ok := before.(*policyInput)
+	b, too := now.(*policyInput)
+	if ok && too {
+		return a.mesh == b.mesh && reflect.DeepEqual(a.policy.TopLevel(), b.policy.TopLevel()) &&
+			reflect.DeepEqual(a.policy.Entries(), b.policy.Entries())
+	}
+	return reflect.DeepEqual(before, now)
+}
+
+func (w *zoneState) read(key objectKey, obj client.Object) input {
+	switch obj := obj.(type) {
+	case *kumav1alpha1.Mesh:
+		return readMesh(obj)
+	case *kumav1alpha1.Dataplane:
+		return readDataplane(obj, w.zone)
+	case *kumav1alpha1.ZoneIngress:
+		return readIngress(obj, w.zone)
+	case *kumav1alpha1.MeshService:
+		return readMeshService(obj, w.zone)
+	case *kumav1alpha1.MeshMultiZoneService:
+		return readMultiZone(obj, w.zone)
+	case *corev1.Service:
+		return readService(obj)
+	default:
+		return &policyInput{key: key, mesh: desired.MeshOf(obj), policy: obj.(kumav1alpha1.Policy)}
+	}
+}
+
+// build brings all meshes up to date. It returns the Config of every proxy that was touched, nil for those that went.
+func (w *zoneState) build() map[model.ProxyID]*resource.Config {
+	built := map[model.ProxyID]*resource.Config{}
+	for name, m := range w.meshes {
+		m.build(built)
+		if m.empty() {
+			delete(w.meshes, name)
+		}
+	}
+	return built
+}
