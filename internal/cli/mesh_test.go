@@ -80,7 +80,7 @@ func TestStatusOfMesh(t *testing.T) {
 	early.Generation, early.Status.ObservedGeneration, early.Status.Mode = 2, 2, kumav1alpha1.ModeEverywhere
 	early.Status.Conditions = []metav1.Condition{{
 		Type: kumav1alpha1.ConditionGenerated, Status: "False", Reason: kumav1alpha1.ReasonGenerating, LastTransitionTime: metav1.NewTime(now),
-		Message: "1 MeshService still to be generated: shop/pay; until then tags stay, as in Everywhere",
+		Message: "1 MeshService not generated yet: shop/pay; until then mode Everywhere is in force",
 	}}
 	edited := aMesh(refs, nil, nil, "", "")
 	edited.Generation, edited.Status.ObservedGeneration = 2, 1
@@ -97,12 +97,12 @@ func TestStatusOfMesh(t *testing.T) {
 			aConsumer("pay", underway, 2, ""), aConsumer("web", underway, 2, ""), aConsumer("wish", waiting, 0, "")), "Switching",
 			"1 of 4 consumers switched, batch 2 of 3: waiting for Deployment shop/pay and 1 more to settle"), exitUnfinished},
 		"failed": {aMesh(refs, all, aRecord("Stopped", aConsumer("cart", switched, 1, ""),
-			aConsumer("pay", failed, 1, "proxy pay-0 refused its configuration: unknown field; correct that, then `fairlead retry mesh default`"),
+			aConsumer("pay", failed, 1, "proxy pay-0 rejected its configuration (NACK): unknown field; correct the cause, then `fairlead retry mesh default`"),
 			aConsumer("web", waiting, 0, "")), "Failed",
-			"1 of 3 consumers switched, 1 failed, batch 1 of 2; shop/Deployment/pay: proxy pay-0 refused its configuration: unknown field"), exitFailed},
+			"1 of 3 consumers switched, 1 failed, batch 1 of 2; shop/Deployment/pay: proxy pay-0 rejected its configuration (NACK): unknown field"), exitFailed},
 		"paused": {paused, exitUnfinished},
 		"done": {aMesh(refs, all, aRecord("Completed", aConsumer("cart", switched, 1, ""),
-			aConsumer("pay", switched, 1, "no proxy was connected: there was nobody to ask")), "Switched", "2 of 2 consumers switched"), exitOK},
+			aConsumer("pay", switched, 1, "no proxy was connected, so no acknowledgement was expected")), "Switched", "2 of 2 consumers switched"), exitOK},
 		"another intent": {aMesh(refs, &consumers.Intent{ID: "two"}, aRecord("Completed", aConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), exitUnfinished},
 		"back":           {aMesh(refs, &consumers.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), exitOK},
 	}

@@ -13,7 +13,7 @@ import (
 func validateRanges(ranges desired.Ranges) error {
 	err := errors.Join(validateRange("--mesh-service-cidr", ranges.Services), validateRange("--mesh-tag-cidr", ranges.Tags))
 	if err == nil && ranges.Services.Overlaps(ranges.Tags) {
-		err = fmt.Errorf("--mesh-service-cidr %s and --mesh-tag-cidr %s overlap: an address can have one owner only, give two ranges that share none",
+		err = fmt.Errorf("--mesh-service-cidr %s and --mesh-tag-cidr %s overlap: give two ranges that share no address",
 			ranges.Services, ranges.Tags)
 	}
 	return err
@@ -27,7 +27,7 @@ func validateRange(flag string, r netip.Prefix) error {
 		return fmt.Errorf("%s %s does not begin at its first address: write %s", flag, r, r.Masked())
 	}
 	if unfit := reservedOverlaps(r); len(unfit) > 0 {
-		return fmt.Errorf("%s %s has addresses of %s, where no service can be called: give one such as 241.0.0.0/8", flag, r, strings.Join(unfit, ", "))
+		return fmt.Errorf("%s %s overlaps the reserved range %s: give one such as 241.0.0.0/8", flag, r, strings.Join(unfit, ", "))
 	}
 	return nil
 }

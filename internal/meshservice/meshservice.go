@@ -39,7 +39,7 @@ func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 // are a price to pay for those who have one.
 func Setup(mgr ctrl.Manager, options Options) error {
 	for _, name := range desired.ObsoleteVariables(os.Environ()) {
-		mgr.GetLogger().Info("an option of the experimental past does nothing any more: set meshServices on the Mesh", "variable", name)
+		mgr.GetLogger().Info("environment variable is obsolete and ignored: set spec.meshServices of the Mesh", "variable", name)
 	}
 	return mgr.Add(&passage{outer: mgr, options: options})
 }
@@ -57,7 +57,7 @@ func (p *passage) Start(ctx context.Context) error {
 	}
 	inner, err := p.manager()
 	if err != nil {
-		return fmt.Errorf("create the manager of the meshes: %w", err)
+		return fmt.Errorf("create the manager of the passage: %w", err)
 	}
 	if err := p.setup(inner); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (p *passage) hasGenerated(ctx context.Context) (bool, error) {
 		list.SetGroupVersionKind(kumav1alpha1.GroupVersion.WithKind(kind + "List"))
 		made := client.MatchingLabels{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy}
 		if err := p.outer.GetAPIReader().List(ctx, list, made, client.Limit(1)); err != nil {
-			return false, fmt.Errorf("look for a generated %s: %w", kind, err)
+			return false, fmt.Errorf("list a generated %s: %w", kind, err)
 		}
 		if len(list.Items) > 0 {
 			return true, nil
@@ -137,20 +137,20 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	engine := snapshot.New(snapshot.Options{Zone: where.Zone, Environment: where.Environment, SystemNamespace: where.SystemNamespace})
 	store := server.NewStore()
 	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
-		return fmt.Errorf("keep MeshServices: %w", err)
+		return fmt.Errorf("set up the generation of MeshServices: %w", err)
 	}
 	fed := publish.New(mgr.GetCache(), engine, store, where, mgr.GetLogger())
 	if err := mgr.Add(fed); err != nil {
-		return fmt.Errorf("feed proxies: %w", err)
+		return fmt.Errorf("set up the xDS publisher: %w", err)
 	}
 	if p.options.Serving.enabled() {
 		if err := mgr.Add(&proxyServer{options: p.options.Serving, where: where, store: store, manager: mgr}); err != nil {
-			return fmt.Errorf("serve proxies: %w", err)
+			return fmt.Errorf("set up the xDS server: %w", err)
 		}
 	}
 	reporter := &servedReconciler{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: fed.IsServed, problems: fed.Problems}
 	if err := reporter.setup(mgr); err != nil {
-		return fmt.Errorf("report on meshes: %w", err)
+		return fmt.Errorf("set up the report on Meshes: %w", err)
 	}
 	return consumers.Setup(mgr, consumers.Options{
 		Serving: p.options.Serving.enabled(), Connections: store, Proxies: engine, Sent: fed.SwitchedConsumers, Changes: store.OnChange,

@@ -42,14 +42,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Environment, "mesh-environment", o.Environment,
 		"kubernetes makes Dataplanes of pods and MeshServices of Services, universal makes MeshServices of Dataplanes")
 	flags.StringVar(&o.Zone, "mesh-zone", o.Zone, "zone of the proxies that are served")
-	flags.StringVar(&o.Namespace, "mesh-namespace", o.Namespace, "namespace of what is synced from other zones")
+	flags.StringVar(&o.Namespace, "mesh-namespace", o.Namespace, "system namespace: resources synced from other zones, HostnameGenerators and the record of VIPs")
 	flags.TextVar(&o.Ranges.Services, "mesh-service-cidr", o.Ranges.Services,
-		"IPv4 range of the addresses of MeshServices and MeshMultiZoneServices that Kubernetes gives none")
-	flags.TextVar(&o.Ranges.Tags, "mesh-tag-cidr", o.Ranges.Tags, "IPv4 range of the addresses of values of kuma.io/service")
+		"IPv4 range for VIPs of MeshServices and MeshMultiZoneServices without a ClusterIP")
+	flags.TextVar(&o.Ranges.Tags, "mesh-tag-cidr", o.Ranges.Tags, "IPv4 range for VIPs of values of kuma.io/service")
 	flags.DurationVar(&o.Grace, "mesh-service-grace", o.Grace,
-		"how long a MeshService outlives the last Dataplane that it was generated from, in universal")
+		"in universal, how long a MeshService is kept after its last Dataplane is deleted")
 	flags.DurationVar(&o.SwitchTimeout, "mesh-switch-timeout", o.SwitchTimeout,
-		"how long a proxy may take to acknowledge that its consumer was switched")
+		"how long a proxy may take to acknowledge the configuration of a switched consumer")
 	o.Serving.addFlags(flags)
 }
 
@@ -64,7 +64,7 @@ func (o Options) Validate() error {
 	}
 	var identity error
 	if o.Environment == desired.Universal && o.Serving.enabled() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
-		identity = errors.New("--mesh-environment universal needs --mesh-client-ca-file: its proxies have no service account whose token could tell who they are")
+		identity = errors.New("--mesh-environment universal needs --mesh-client-ca-file: universal proxies have no service account token to authenticate with")
 	}
 	return errors.Join(environment, times, identity, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.Namespace),
 		validateRanges(o.Ranges), o.Serving.validate())

@@ -25,7 +25,7 @@ func TestOptions(t *testing.T) {
 		"no time to answer":     {func(o *Options) { o.SwitchTimeout = 0 }, "--mesh-switch-timeout must be positive"},
 		"no port":               {func(o *Options) { o.Serving.BindAddress = "127.0.0.1" }, "is not HOST:PORT"},
 		"no certificate":        {func(o *Options) { o.Serving.BindAddress = ":5678" }, "needs --mesh-cert-file and --mesh-key-file"},
-		"insecure, reachable":   {func(o *Options) { o.Serving = ServingOptions{BindAddress: ":5678", Insecure: true} }, "can be reached from elsewhere"},
+		"insecure, reachable":   {func(o *Options) { o.Serving = ServingOptions{BindAddress: ":5678", Insecure: true} }, "is not a loopback address"},
 		"insecure, on loopback": {func(o *Options) { o.Serving = ServingOptions{BindAddress: "127.0.0.1:5678", Insecure: true} }, ""},
 		"a pod without a name":  {func(o *Options) { o.Serving = ServingOptions{BindAddress: "127.0.0.1:5678", Insecure: true, Pod: "x"} }, "--mesh-pod"},
 		"universal, with tokens": {func(o *Options) {
@@ -36,11 +36,11 @@ func TestOptions(t *testing.T) {
 		"no range":              {func(o *Options) { o.Ranges.Tags = netip.Prefix{} }, "--mesh-tag-cidr"},
 		"not the first address": {func(o *Options) { o.Ranges = ranges("241.0.0.0/8", "240.1.2.3/8") }, "--mesh-tag-cidr 240.1.2.3/8 does not begin at its first address: write 240.0.0.0/8"},
 		"ranges that overlap":   {func(o *Options) { o.Ranges = ranges("241.0.0.0/8", "240.0.0.0/4") }, "--mesh-service-cidr 241.0.0.0/8 and --mesh-tag-cidr 240.0.0.0/4 overlap"},
-		"a range of loopback":   {func(o *Options) { o.Ranges = ranges("127.1.0.0/16", "240.0.0.0/8") }, "--mesh-service-cidr 127.1.0.0/16 has addresses of 127.0.0.0/8"},
-		"all addresses":         {func(o *Options) { o.Ranges.Tags = netip.MustParsePrefix("0.0.0.0/0") }, "--mesh-tag-cidr 0.0.0.0/0 has addresses of 0.0.0.0/8, 127.0.0.0/8, 224.0.0.0/4, "},
-		"some of loopback":      {func(o *Options) { o.Ranges = ranges("124.0.0.0/6", "240.0.0.0/8") }, "--mesh-service-cidr 124.0.0.0/6 has addresses of 127.0.0.0/8"},
-		"a range of multicast":  {func(o *Options) { o.Ranges = ranges("239.0.0.0/8", "240.0.0.0/8") }, "--mesh-service-cidr 239.0.0.0/8 has addresses of 224.0.0.0/4"},
-		"a range of no address": {func(o *Options) { o.Ranges = ranges("0.1.0.0/16", "240.0.0.0/8") }, "--mesh-service-cidr 0.1.0.0/16 has addresses of 0.0.0.0/8"},
+		"a range of loopback":   {func(o *Options) { o.Ranges = ranges("127.1.0.0/16", "240.0.0.0/8") }, "--mesh-service-cidr 127.1.0.0/16 overlaps the reserved range 127.0.0.0/8"},
+		"all addresses":         {func(o *Options) { o.Ranges.Tags = netip.MustParsePrefix("0.0.0.0/0") }, "--mesh-tag-cidr 0.0.0.0/0 overlaps the reserved range 0.0.0.0/8, 127.0.0.0/8, 224.0.0.0/4"},
+		"some of loopback":      {func(o *Options) { o.Ranges = ranges("124.0.0.0/6", "240.0.0.0/8") }, "--mesh-service-cidr 124.0.0.0/6 overlaps the reserved range 127.0.0.0/8"},
+		"a range of multicast":  {func(o *Options) { o.Ranges = ranges("239.0.0.0/8", "240.0.0.0/8") }, "--mesh-service-cidr 239.0.0.0/8 overlaps the reserved range 224.0.0.0/4"},
+		"a range of no address": {func(o *Options) { o.Ranges = ranges("0.1.0.0/16", "240.0.0.0/8") }, "--mesh-service-cidr 0.1.0.0/16 overlaps the reserved range 0.0.0.0/8"},
 		"a certificate for :5678": {func(o *Options) {
 			o.Serving = ServingOptions{BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
 		}, ""},

@@ -56,7 +56,7 @@ func (r *servedReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		err := r.client.Status().Patch(ctx, &mesh, patch, client.FieldOwner(generate.FieldOwner))
 		// Others write in the same status: their write is on its way here, and is looked at again.
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return reconcile.Result{}, fmt.Errorf("report on Mesh %s: %w", mesh.Name, err)
+			return reconcile.Result{}, fmt.Errorf("patch the status of Mesh %s: %w", mesh.Name, err)
 		}
 	}
 	if r.serving.enabled() && !r.ready(mesh.Name) {
@@ -71,10 +71,10 @@ func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving Se
 	switch {
 	case !serving.enabled():
 		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
-		c.Message = "this operator serves no proxies: start it with --mesh-bind-address, or set mesh.serving of the chart"
+		c.Message = "xDS serving is disabled: start the operator with --mesh-bind-address, or set mesh.serving.enabled of the chart"
 	case !ready:
 		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
-		c.Message = "the proxies wait until every kuma.io/service of the mesh has its address, which is recorded in namespace " + where.SystemNamespace + ": create it if it is not there"
+		c.Message = "proxies are not served until every kuma.io/service of the mesh has a VIP; VIPs are recorded in namespace " + where.SystemNamespace + ": create the namespace if it is missing"
 	case len(problems) > 0:
 		c.Status, c.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonIncomplete
 		c.Message = problemsText(problems)

@@ -17,18 +17,18 @@ func labelServingPod(ctx context.Context, pods client.Reader, writer client.Writ
 	namespace, name, _ := strings.Cut(own, "/")
 	var marked corev1.PodList
 	if err := pods.List(ctx, &marked, client.InNamespace(namespace), client.MatchingLabels{LabelServing: "true"}); err != nil {
-		return fmt.Errorf("find the pods in %s that serve the mesh: %w", namespace, err)
+		return fmt.Errorf("list the pods in %s with label %s: %w", namespace, LabelServing, err)
 	}
 	for _, pod := range marked.Items {
 		if pod.Name == name {
 			continue
 		}
 		if err := patchServingLabel(ctx, writer, namespace, pod.Name, "null"); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("unmark pod %s/%s: %w", namespace, pod.Name, err)
+			return fmt.Errorf("remove the serving label from pod %s/%s: %w", namespace, pod.Name, err)
 		}
 	}
 	if err := patchServingLabel(ctx, writer, namespace, name, `"true"`); err != nil {
-		return fmt.Errorf("mark pod %s as the one that serves the mesh: %w", own, err)
+		return fmt.Errorf("add the serving label to pod %s: %w", own, err)
 	}
 	return nil
 }

@@ -25,15 +25,15 @@ type ServingOptions struct {
 
 func (o *ServingOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "mesh-bind-address", o.BindAddress,
-		"address at which proxies get their configuration (xDS); empty serves none")
-	flags.StringVar(&o.CertFile, "mesh-cert-file", o.CertFile, "certificate of that address; read again when it changes")
+		"address of the xDS server; empty disables xDS serving")
+	flags.StringVar(&o.CertFile, "mesh-cert-file", o.CertFile, "certificate of the xDS server; reloaded when the file changes")
 	flags.StringVar(&o.KeyFile, "mesh-key-file", o.KeyFile, "key of that certificate")
 	flags.StringVar(&o.ClientCAFile, "mesh-client-ca-file", o.ClientCAFile,
-		"CA that signs the certificates of proxies; one on Kubernetes may show the token of its service account instead")
+		"CA of the client certificates of proxies; a proxy on Kubernetes may send a service account token instead")
 	flags.BoolVar(&o.Insecure, "mesh-insecure", o.Insecure,
-		"believe every proxy, in clear text; on a loopback interface only")
+		"serve proxies without TLS and authentication; on a loopback interface only")
 	flags.StringVar(&o.Pod, "mesh-pod", o.Pod,
-		"NAMESPACE/NAME of the operator's own pod, which is labelled "+LabelServing+" while it serves proxies")
+		"NAMESPACE/NAME of the operator's own pod, which is labelled "+LabelServing+" while the operator serves proxies")
 }
 
 func (o ServingOptions) enabled() bool { return o.BindAddress != "" }
@@ -51,7 +51,7 @@ func (o ServingOptions) validate() error {
 	}
 	if o.Insecure {
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return fmt.Errorf("--mesh-insecure believes everybody, and %s can be reached from elsewhere: "+
+			return fmt.Errorf("--mesh-insecure disables authentication, and %s is not a loopback address: "+
 				"bind to 127.0.0.1, or give --mesh-cert-file and --mesh-key-file", o.BindAddress)
 		}
 		return nil

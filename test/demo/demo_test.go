@@ -129,7 +129,7 @@ func TestDemoMesh(t *testing.T) {
 		"2 entries added, 2 for you to look at.",
 		"1 of 1 consumer switched",
 		"3 of 3 consumers switched",
-		"those asked for are back, 2 consumers stay switched",
+		"the requested consumers are reverted; 2 consumers stay switched",
 		"calls of backend.shop.svc.cluster.local:80 at 100 a second",
 		", none failed",
 	)

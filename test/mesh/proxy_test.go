@@ -64,7 +64,7 @@ func (p *proxy) dial(t testing.TB, w *world, options ...grpc.DialOption) {
 	client := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
 	// A pod may be quicker than its Dataplane, and a client than an operator that has just started: it comes again.
 	eventually(t, func(context.Context) error {
-		if err := p.open(ctx, client); err != nil && strings.Contains(err.Error(), "there is no Dataplane") {
+		if err := p.open(ctx, client); err != nil && strings.Contains(err.Error(), "does not exist in mesh") {
 			return err
 		}
 		return nil

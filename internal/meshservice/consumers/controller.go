@@ -84,7 +84,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Func(r.acks.setQueue)).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("set up the switching of consumers: %w", err)
+		return fmt.Errorf("set up the consumers controller: %w", err)
 	}
 	if o.Serving && o.Changes != nil {
 		o.Changes(r.acks.connectionChanged)
@@ -170,7 +170,7 @@ func (r *reconciler) apply(ctx context.Context, mesh *kumav1alpha1.Mesh, d Decis
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, mesh, patch, client.FieldOwner(fieldOwner)); err != nil {
-		return fmt.Errorf("write how far the consumers of Mesh %s are: %w", mesh.Name, err)
+		return fmt.Errorf("patch the status of Mesh %s: %w", mesh.Name, err)
 	}
 	for _, n := range d.Events {
 		kind := corev1.EventTypeNormal

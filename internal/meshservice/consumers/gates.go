@@ -32,8 +32,8 @@ func holdWithdrawn(p *planner) *passage.Reason {
 	if p.intent != nil {
 		return nil
 	}
-	return passage.Hold(kumav1alpha1.ReasonWithdrawn, "the annotation %s is gone: what is switched stays so, and nothing more starts; "+
-		"go on with `fairlead migrate mesh %s`, or back with --revert", kumav1alpha1.AnnotationMigrate, p.Mesh.Name)
+	return passage.Hold(kumav1alpha1.ReasonWithdrawn, "the annotation %s is removed: switched consumers stay switched, and no batch starts; "+
+		"continue with `fairlead migrate mesh %s`, or revert with --revert", kumav1alpha1.AnnotationMigrate, p.Mesh.Name)
 }
 
 func holdPaused(p *planner) *passage.Reason {
@@ -49,7 +49,7 @@ func holdNotServed(p *planner) *passage.Reason {
 		return nil
 	}
 	return passage.Hold(kumav1alpha1.ReasonNotServed,
-		"the operator gives proxies no configuration, so nobody could tell how they take it; start it with serving on")
+		"xDS serving is disabled, so acknowledgements cannot be observed; start the operator with --mesh-bind-address, or set mesh.serving.enabled of the chart")
 }
 
 func holdMode(p *planner) *passage.Reason {
@@ -66,8 +66,8 @@ func modeHold(mesh *kumav1alpha1.Mesh, revert bool) *passage.Reason {
 		return passage.Hold(kumav1alpha1.ReasonModeDisabled, "Mesh %s has no MeshServices to switch to: set spec.meshServices: %s",
 			mesh.Name, kumav1alpha1.ModeReachableBackendRefs)
 	}
-	return passage.Hold(kumav1alpha1.ReasonModeReachesAll, "spec.meshServices of Mesh %s is %s: every consumer already has them, "+
-		"and nobody has to be switched; set %s to switch them one by one", mesh.Name, mode, kumav1alpha1.ModeReachableBackendRefs)
+	return passage.Hold(kumav1alpha1.ReasonModeReachesAll, "spec.meshServices of Mesh %s is %s: every consumer already reaches MeshServices; "+
+		"set %s to switch consumers in batches", mesh.Name, mode, kumav1alpha1.ModeReachableBackendRefs)
 }
 
 func holdModeNotInForce(p *planner) *passage.Reason {
@@ -95,5 +95,5 @@ func holdNoMeshServices(p *planner) *passage.Reason {
 	if count := p.Mesh.Status.MeshServices; p.record.Revert || count != nil && count.Total > 0 {
 		return nil
 	}
-	return passage.Hold(kumav1alpha1.ReasonNoMeshServices, "Mesh %s has no MeshServices: waiting for something that asks for one, or for one to be made", p.Mesh.Name)
+	return passage.Hold(kumav1alpha1.ReasonNoMeshServices, "Mesh %s has no MeshServices: waiting for the first one to be generated or created", p.Mesh.Name)
 }

@@ -63,7 +63,7 @@ func parseIntent(text string) (*Intent, error) {
 func (i Intent) Validate() error {
 	switch {
 	case i.ID == "":
-		return errors.New("id is missing: without it nobody can tell whether the intent is new")
+		return errors.New("id is missing: a new id marks a new intent")
 	case i.BatchSize < 1:
 		return fmt.Errorf("batchSize %d is less than 1", i.BatchSize)
 	case i.Delay.Duration < 0:

@@ -9,7 +9,7 @@ import (
 
 var consumersByState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "fairlead_mesh_consumers",
-	Help: "Consumers of a mesh's last switch, by state.",
+	Help: "Consumers of a mesh by migration state.",
 }, []string{"mesh", "state"})
 
 func init() { metrics.Registry.MustRegister(consumersByState) }

@@ -73,7 +73,7 @@ func (p *planner) consumerOutcome(c *kumav1alpha1.MigratedConsumer) outcome {
 	for _, proxy := range there {
 		connection := p.Connection(proxy.ID)
 		if connection.Connected && connection.NACK != "" {
-			return outcome{failure: fmt.Sprintf("proxy %s refused its configuration: %s; correct that, then %s",
+			return outcome{failure: fmt.Sprintf("proxy %s rejected its configuration (NACK): %s; correct the cause, then %s",
 				proxy.ID.Name, connection.NACK, p.remedy())}
 		}
 		_, known := slices.BinarySearch(c.Proxies, proxy.ID.Name)
@@ -99,22 +99,22 @@ func (p *planner) consumerOutcome(c *kumav1alpha1.MigratedConsumer) outcome {
 	over := !p.now.Before(p.ackDeadline(c))
 	switch {
 	case len(c.Proxies) == 0:
-		return outcome{done: true, note: "no proxy was connected: there was nobody to ask"}
+		return outcome{done: true, note: "no proxy was connected, so no acknowledgement was expected"}
 	case len(there) == 0:
-		return outcome{done: over, note: "its proxies are gone: no proxies are left to ask"}
+		return outcome{done: over, note: "all proxies of the consumer are deleted, so no acknowledgement is expected"}
 	case len(lost)+len(silent) == 0 && missing <= 0:
 		return outcome{done: true}
 	case !over:
 		return outcome{}
 	case len(lost) > 0:
-		return outcome{failure: fmt.Sprintf("%s was connected when the batch opened and is not any more: look at its pod, then %s",
+		return outcome{failure: fmt.Sprintf("%s was connected when the batch started and has disconnected: check its pod, then %s",
 			proxiesText(lost), p.remedy())}
 	case len(silent) > 0:
-		return outcome{failure: fmt.Sprintf("%s did not acknowledge its configuration within %s: look at its log, then %s",
+		return outcome{failure: fmt.Sprintf("%s did not acknowledge its configuration within %s: check its log, then %s",
 			proxiesText(silent), p.Timeout, p.remedy())}
 	}
-	return outcome{failure: fmt.Sprintf("%s took the place of one that was connected and did not acknowledge its configuration within %s: "+
-		"look at its pod, then %s", proxiesText(late), p.Timeout, p.remedy())}
+	return outcome{failure: fmt.Sprintf("%s replaced a connected proxy and did not acknowledge its configuration within %s: "+
+		"check its pod, then %s", proxiesText(late), p.Timeout, p.remedy())}
 }
 
 func (p *planner) remedy() string {
@@ -122,7 +122,7 @@ func (p *planner) remedy() string {
 	if p.record.Revert {
 		return retry
 	}
-	return fmt.Sprintf("%s, or go back with `fairlead migrate mesh %s --revert`", retry, p.Mesh.Name)
+	return fmt.Sprintf("%s, or revert with `fairlead migrate mesh %s --revert`", retry, p.Mesh.Name)
 }
 
 func proxiesText(names []string) string { return "proxy " + firstAndCount(names) }

@@ -90,7 +90,7 @@ func Decide(o Observed, now time.Time) Decision {
 	}
 	if absent := p.disconnectedProxies(d.Start); len(absent) > 0 {
 		d.Start = nil
-		d.Reason = passage.Hold(codeReconnecting, "waiting for %s to connect again, until %s",
+		d.Reason = passage.Hold(codeReconnecting, "waiting for %s to reconnect until %s",
 			firstAndCount(absent), p.reconnectDeadline().UTC().Format(time.RFC3339))
 		d.LookAgain = p.reconnectDeadline()
 	}

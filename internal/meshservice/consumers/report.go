@@ -96,14 +96,14 @@ func (p *planner) condition(d passage.Decision, counts passage.Counts) *metav1.C
 func (p *planner) progressText(d passage.Decision, counts passage.Counts) string {
 	verb := "switched"
 	if p.record.Revert {
-		verb = "back"
+		verb = "reverted"
 	}
 	text := fmt.Sprintf("%d of %s %s", counts.Done, consumersText(counts.Total), verb)
 	if counts.Total == 0 {
-		text = "there is no consumer to switch"
+		text = "no consumers to switch"
 	}
 	if absent := p.absentConsumers(); len(absent) > 0 {
-		text += ", without proxies " + firstAndCount(absent)
+		text += ", no proxies of " + firstAndCount(absent)
 	}
 	if counts.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", counts.Failed)
@@ -136,7 +136,7 @@ func (p *planner) revertedText() string {
 	if stay == 0 {
 		return "no consumer is switched"
 	}
-	return fmt.Sprintf("those asked for are back, %s %s switched", consumersText(stay), stays(stay))
+	return fmt.Sprintf("the requested consumers are reverted; %s %s switched", consumersText(stay), stays(stay))
 }
 
 // failureText tells of the first, and how many there are beside it.

@@ -167,7 +167,7 @@ func stories() map[string]story {
 				w.mesh.Status.Conditions = nil
 			})
 			w.on(60, "one MeshService of three is generated", func() {
-				setGenerated(w.mesh, metav1.ConditionFalse, kumav1alpha1.ReasonGenerating, "2 MeshServices still to be generated: shop/a, shop/b")
+				setGenerated(w.mesh, metav1.ConditionFalse, kumav1alpha1.ReasonGenerating, "2 MeshServices not generated yet: shop/a, shop/b")
 			})
 			w.on(70, "there is nothing to generate", func() {
 				setMode(w.mesh, kumav1alpha1.ModeReachableBackendRefs)

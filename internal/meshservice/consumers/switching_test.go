@@ -170,11 +170,11 @@ func TestJudgement(t *testing.T) {
 		"content with what they had before":   {listed: []string{"a"}, there: map[string]model.Connection{"a": content}, unsent: true, after: time.Hour, want: "Switching"},
 		"one is silent":                       {listed: []string{"a", "b"}, there: map[string]model.Connection{"a": content, "b": silent}, after: 59 * time.Second, want: "Switching"},
 		"one is silent for too long":          {listed: []string{"a", "b"}, there: map[string]model.Connection{"a": content, "b": silent}, after: time.Minute, want: "Failed", says: "proxy b did not acknowledge"},
-		"one refuses":                         {listed: []string{"a", "b"}, there: map[string]model.Connection{"a": silent, "b": refusing}, want: "Failed", says: "proxy b refused its configuration: no"},
-		"one that came later refuses":         {listed: []string{"a"}, there: map[string]model.Connection{"a": content, "b": refusing}, want: "Failed", says: "proxy b refused"},
+		"one refuses":                         {listed: []string{"a", "b"}, there: map[string]model.Connection{"a": silent, "b": refusing}, want: "Failed", says: "proxy b rejected its configuration (NACK): no"},
+		"one that came later refuses":         {listed: []string{"a"}, there: map[string]model.Connection{"a": content, "b": refusing}, want: "Failed", says: "proxy b rejected"},
 		"one that came later is silent":       {listed: []string{"a"}, there: map[string]model.Connection{"a": content, "b": silent}, want: "Switched"},
 		"one is away":                         {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: 59 * time.Second, want: "Switching"},
-		"one is lost":                         {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: time.Minute, want: "Failed", says: "proxy a was connected when the batch opened"},
+		"one is lost":                         {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: time.Minute, want: "Failed", says: "proxy a was connected when the batch started"},
 		"a refusal from before it went":       {listed: []string{"a"}, there: map[string]model.Connection{"a": {NACK: "old"}}, want: "Switching"},
 		"an operator that has just restarted": {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: 2 * time.Minute, started: 90 * time.Second, want: "Switching"},
 		"lost, an operator later":             {listed: []string{"a"}, there: map[string]model.Connection{"a": {}}, after: 150 * time.Second, started: 90 * time.Second, want: "Failed", says: "proxy a was connected"},
@@ -182,11 +182,11 @@ func TestJudgement(t *testing.T) {
 		"nobody was connected":                {there: map[string]model.Connection{"a": {}}, want: "Switched", says: "no proxy was connected"},
 		"replaced by one that is content":     {listed: []string{"a"}, there: map[string]model.Connection{"b": content}, want: "Switched"},
 		"replaced by one that is not there":   {listed: []string{"a"}, there: map[string]model.Connection{"b": {}}, want: "Switching"},
-		"replaced by one that never comes":    {listed: []string{"a"}, there: map[string]model.Connection{"b": {}}, after: time.Minute, want: "Failed", says: "proxy b took the place"},
+		"replaced by one that never comes":    {listed: []string{"a"}, there: map[string]model.Connection{"b": {}}, after: time.Minute, want: "Failed", says: "proxy b replaced a connected proxy"},
 		"replaced beside one that never was":  {listed: []string{"a"}, there: map[string]model.Connection{"b": content, "z": {}}, want: "Switched"},
 		"scaled down":                         {listed: []string{"a", "b"}, there: map[string]model.Connection{"b": content}, want: "Switched"},
 		"scaled to nothing just now":          {listed: []string{"a"}, after: time.Second, want: "Switching"},
-		"scaled to nothing":                   {listed: []string{"a"}, after: time.Minute, want: "Switched", says: "no proxies are left"},
+		"scaled to nothing":                   {listed: []string{"a"}, after: time.Minute, want: "Switched", says: "all proxies of the consumer are deleted"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -55,7 +55,7 @@ func (d document) convert(o Options) ([]byte, []Finding, error) {
 		for i := range findings {
 			if findings[i].Action == Added {
 				findings[i].Action = NeedsPerson
-				findings[i].Why = fmt.Sprintf("%v: write it as a block, or add the entry yourself", err)
+				findings[i].Why = fmt.Sprintf("%v: write the list as a block, or add the entry yourself", err)
 			}
 		}
 	}

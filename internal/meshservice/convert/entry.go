@@ -12,12 +12,12 @@ import (
 func (p policyNode) entryFor(s successor.Section, said *yaml.Node, f *Finding) *yaml.Node {
 	conf, ok := copyOf(said)
 	if !ok {
-		f.Why = "it is written with references that lead too far: write it out, or add the entry yourself"
+		f.Why = "its YAML aliases expand to too many nodes: write the entry out, or add the new entry yourself"
 		return nil
 	}
 	f.Action = NotNeeded
 	if conf == nil {
-		f.Why = "it says nothing"
+		f.Why = "the entry is empty"
 		return nil
 	}
 	what := "an entry"
@@ -25,15 +25,15 @@ func (p policyNode) entryFor(s successor.Section, said *yaml.Node, f *Finding) *
 		awareness := field(conf, "localityAwareness")
 		local := field(awareness, "localZone")
 		if local == nil && (field(conf, "<<") != nil || field(awareness, "<<") != nil) {
-			f.Action, f.Why = NeedsPerson, "only its localZone is for a MeshService, and it is written by reference: write it out"
+			f.Action, f.Why = NeedsPerson, "only localZone applies to a MeshService, and the value is a YAML merge: write the value out"
 			return nil
 		}
 		if local == nil {
-			f.Why = "it has no localZone, which is all that a MeshService gets of it"
+			f.Why = "the entry has no localZone, the only part that applies to a MeshService"
 			return nil
 		}
 		conf = mapping("localityAwareness", mapping("localZone", local))
-		what = "an entry with localZone, which is all that a MeshService gets,"
+		what = "an entry with localZone only,"
 	}
 	f.Action, f.Why = Added, what+" for section "+s.Port+" of MeshService "+s.Name
 

@@ -56,11 +56,11 @@ func (p policyNode) examine(o Options) ([]Finding, []change) {
 		wanted, why := e.TargetRef.Successor(o.Port)
 		switch {
 		case p.isRoute():
-			f.Why = "routes stay with their kuma.io/service: see where its requests should go, and add an entry by labels and sectionName"
+			f.Why = "routes are not converted: decide where the requests go, and add an entry with labels and sectionName"
 		case why != "":
 			f.Why = why
 		case list != p.to:
-			f.Why = fmt.Sprintf("spec.to in line %d refers to it: write it out there, or add the entry yourself", p.to.Line)
+			f.Why = fmt.Sprintf("spec.to in line %d is a YAML alias: write the list out there, or add the entry yourself", p.to.Line)
 		default:
 			if added := p.entryFor(wanted, &e.Default, &f); added != nil {
 				changes = append(changes, change{list, i, added})
@@ -85,7 +85,7 @@ func (p policyNode) backends(index int, e entry) []Finding {
 				continue
 			}
 			f := p.finding(fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", index, i, j), node.Line, r.Name)
-			f.Why = "requests go to the instances of all zones: see whether they should, and name a MeshService or MeshMultiZoneService with its port"
+			f.Why = "the backend has the instances of all zones: decide whether it should, and name a MeshService or MeshMultiZoneService with its port"
 			findings = append(findings, f)
 		}
 	}

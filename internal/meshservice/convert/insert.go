@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var errPlace = errors.New("there is no place to add an entry without changing others")
+var errPlace = errors.New("an entry cannot be added without changing others")
 
 // insertion is text at an offset.
 type insertion struct {

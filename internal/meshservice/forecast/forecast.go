@@ -91,7 +91,7 @@ func consumersOf(mesh string, before, after configSource) ([]Group, int, error) 
 		if !known {
 			group, err := read.changesOf(proxy.ID, before, after)
 			if err != nil {
-				return nil, 0, fmt.Errorf("compare what proxy %s is sent: %w", proxy.ID, err)
+				return nil, 0, fmt.Errorf("compare the configurations of proxy %s: %w", proxy.ID, err)
 			}
 			if key, err = group.key(); err != nil {
 				return nil, 0, err

@@ -59,8 +59,8 @@ func NewMeshState(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where desired
 	w.Where.SystemNamespace = cmp.Or(where.SystemNamespace, defaultNamespace)
 	if w.Where.Zone == "" {
 		w.Where.Zone = defaultZone
-		w.notes = append(w.notes, fmt.Sprintf("ConfigMap %s/%s does not tell which zone the operator serves, so that it is taken to be %s: "+
-			"give --mesh-zone if it is another, and see whether the operator runs with the passage meshservice.",
+		w.notes = append(w.notes, fmt.Sprintf("ConfigMap %s/%s does not name the zone of the operator, so zone %s is assumed: "+
+			"give --mesh-zone for another one, and check that the operator runs with the passage meshservice.",
 			w.Where.SystemNamespace, generate.TagsName(mesh.Name), defaultZone))
 	}
 	return w

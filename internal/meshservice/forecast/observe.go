@@ -61,7 +61,7 @@ func Load(ctx context.Context, reader client.Reader, name string, where desired.
 func (w *MeshState) list(ctx context.Context, reader client.Reader, into client.ObjectList, options ...client.ListOption) error {
 	what := strings.TrimSuffix(reflect.TypeOf(into).Elem().Name(), "List")
 	if err := reader.List(ctx, into, options...); meta.IsNoMatchError(err) {
-		return fmt.Errorf("list each %s: %w: install what is missing with `fairlead crds install`", what, err)
+		return fmt.Errorf("list each %s: %w: install the CRDs with `fairlead crds install`", what, err)
 	} else if err != nil {
 		return fmt.Errorf("list each %s: %w", what, err)
 	}

@@ -25,7 +25,7 @@ func (f Forecast) Plan() passage.Plan {
 		return &plan.Steps[len(plan.Steps)-1]
 	}
 	if f.From != f.To {
-		step := add(ActionSet, subject, "AskedFor", "the mode that is asked about")
+		step := add(ActionSet, subject, "AskedFor", "the mode to compare with")
 		step.From, step.To = string(f.From), string(f.To)
 	}
 	service := func(name string) passage.Object {
@@ -33,10 +33,10 @@ func (f Forecast) Plan() passage.Plan {
 		return passage.Object{APIVersion: subject.APIVersion, Kind: kumav1alpha1.MeshServiceKind, Namespace: namespace, Name: name}
 	}
 	for _, name := range f.Made {
-		add(ActionCreate, service(name), "Generated", "it is generated in mode %s", f.To)
+		add(ActionCreate, service(name), "Generated", "generated in mode %s", f.To)
 	}
 	for _, name := range f.Removed {
-		add(ActionRemove, service(name), "NotGenerated", "it is not generated in mode %s", f.To)
+		add(ActionRemove, service(name), "NotGenerated", "not generated in mode %s", f.To)
 	}
 	for _, g := range f.Groups {
 		for _, c := range g.Consumers {
@@ -48,7 +48,7 @@ func (f Forecast) Plan() passage.Plan {
 
 func (g Group) summary(proxies int) string {
 	moved := g.Moved()
-	return fmt.Sprintf("for %d of its proxies %d listeners lead elsewhere, %d other changes, %d policies",
+	return fmt.Sprintf("for %d of its proxies: %d listeners lead to other destinations, %d other changes, %d policy changes",
 		proxies, moved, len(g.Changes)-moved, len(g.Policies))
 }
 

@@ -93,7 +93,7 @@ func diffEntries(before, after policyDecisions, from, to, calls []string) []Poli
 		now, still := is[e]
 		switch {
 		case !still:
-			changes = append(changes, e.change(Stops, cluster, cmp.Or(after.why(e, to), "is not for "+strings.Join(destinationNames(to), ", ")), calls))
+			changes = append(changes, e.change(Stops, cluster, cmp.Or(after.why(e, to), "does not target "+strings.Join(destinationNames(to), ", ")), calls))
 		case e.kind == kumav1alpha1.MeshLoadBalancingStrategyKind && before[cluster][e].Why != after[now][e].Why:
 			// Of one that is for a tag, other destinations are given only what concerns the own zone.
 			if was, is := isTag(cluster), isTag(now); was && !is {
@@ -135,7 +135,7 @@ func comparePolicies(changes []Change, before, after policyDecisions) []PolicyCh
 		case is == nil:
 			for e := range before.applying(one) {
 				if _, still := everAfter[e]; !still {
-					found = append(found, e.change(Stops, name, "is for nothing that is called then", nil))
+					found = append(found, e.change(Stops, name, "targets no destination that remains", nil))
 				}
 			}
 		default:

@@ -47,7 +47,7 @@ func TestComparePolicies(t *testing.T) {
 		"and meets others": {
 			moves, decided{tag: {timeout}}, decided{eastern: {applies("MeshTimeout", "new", "is for a section")}},
 			[]string{
-				"MeshTimeout shop/t stops for kuma.io/service backend_shop_svc_80 called [" + dialName + "]: is not for MeshService shop/backend of zone east port 80",
+				"MeshTimeout shop/t stops for kuma.io/service backend_shop_svc_80 called [" + dialName + "]: does not target MeshService shop/backend of zone east port 80",
 				"MeshTimeout shop/new starts for MeshService shop/backend of zone east port 80 called [" + dialName + "]: is for a section",
 			},
 		},
@@ -68,7 +68,7 @@ func TestComparePolicies(t *testing.T) {
 		},
 		"the last destination of a policy goes": {
 			nil, decided{tag: {timeout}}, decided{},
-			[]string{"MeshTimeout shop/t stops for kuma.io/service backend_shop_svc_80 called []: is for nothing that is called then"},
+			[]string{"MeshTimeout shop/t stops for kuma.io/service backend_shop_svc_80 called []: targets no destination that remains"},
 		},
 	}
 	for name, c := range cases {

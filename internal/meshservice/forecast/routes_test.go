@@ -74,7 +74,7 @@ func TestRoutesToLookAt(t *testing.T) {
 			var got []string
 			for _, f := range tagRouteFindings([]kumav1alpha1.Policy{c.policy}, c.mode) {
 				got = append(got, f.Field)
-				if strings.Contains(f.Why, "nobody calls") != (c.mode == model.Exclusive) || f.Remedy == "" {
+				if strings.Contains(f.Why, "no proxy reaches") != (c.mode == model.Exclusive) || f.Remedy == "" {
 					t.Errorf("%s: %s; %s", f.Object, f.Why, f.Remedy)
 				}
 			}

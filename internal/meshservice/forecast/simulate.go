@@ -36,10 +36,10 @@ func Compare(w *MeshState, q Scenario) (Forecast, error) {
 		return Forecast{}, err
 	}
 	if q.Mode == model.ReachableBackendRefs && len(q.Consumers) == 0 && !q.AllConsumers {
-		f.Notes = append(f.Notes, "The mode alone switches no consumer over: --switched shows what becomes of all that are, and --consumer of one.")
+		f.Notes = append(f.Notes, "The mode alone switches no consumer: --switched shows the changes with all consumers switched, and --consumer with one.")
 	}
 	if q.Mode == model.Disabled && len(f.Switched) > 0 {
-		f.Notes = append(f.Notes, "There is nothing to switch over to in Disabled: give --mode "+string(model.ReachableBackendRefs)+" as well.")
+		f.Notes = append(f.Notes, "There are no MeshServices to switch to in Disabled: give --mode "+string(model.ReachableBackendRefs)+" as well.")
 	}
 	f.Routes = tagRouteFindings(w.policies, q.Mode)
 	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)

@@ -128,7 +128,7 @@ func (r *reconciler) allocateVIP(ctx context.Context, object client.Object) erro
 	}
 	*a.vips = nil
 	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonRangeExhausted,
-		fmt.Sprintf("%s is exhausted: give the operator a wider --mesh-service-cidr (chart: mesh.serviceCIDR), or remove what is not used", r.Ranges.Services))
+		fmt.Sprintf("%s has no free address: set a wider --mesh-service-cidr (chart: mesh.serviceCIDR), or delete unused services", r.Ranges.Services))
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (r *reconciler) assignHostnames(ctx context.Context, object client.Object) 
 		}
 		if i := slices.IndexFunc(others, func(other client.Object) bool { return desired.IsOlder(other, object) }); i >= 0 {
 			reason = kumav1alpha1.ReasonHostnameCollision
-			trouble = fmt.Sprintf("hostname %s belongs to %s, which is older: change the template of HostnameGenerator %s/%s, or what it selects",
+			trouble = fmt.Sprintf("hostname %s belongs to %s, which is older: change the template or the selector of HostnameGenerator %s/%s",
 				hostname, objectName(others[i]), generator.Namespace, generator.Name)
 			continue
 		}

@@ -20,7 +20,7 @@ func (s *statuses) watchConnections(ctx context.Context, q queue) error {
 		}
 		var list kumav1alpha1.DataplaneList
 		if err := s.cache.List(ctx, &list, client.MatchingFields{byProxy: id.String()}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find the Dataplane of a proxy", "proxy", id.String())
+			ctrl.LoggerFrom(ctx).Error(err, "list the Dataplanes of a proxy", "proxy", id.String())
 		}
 		for i := range list.Items {
 			s.enqueueServices(ctx, &list.Items[i], q)

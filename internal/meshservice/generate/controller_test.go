@@ -26,15 +26,15 @@ func TestCensus(t *testing.T) {
 		want   string
 	}{
 		"disabled":       {generationStatus{total: 1}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: no MeshService is generated"},
-		"to be disabled": {generationStatus{total: 1, generated: 1}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: 1 generated MeshService to be removed"},
+		"to be disabled": {generationStatus{total: 1, generated: 1}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: 1 generated MeshService to delete"},
 		"generated":      {generationStatus{total: 3, generated: 2}, kumav1alpha1.ModeExclusive, "True Generated 3 MeshServices, 2 of them generated"},
 		"somebody's": {generationStatus{total: 3, generated: 2, blocked: []string{"shop/cart"}}, kumav1alpha1.ModeEverywhere,
-			"False Unmanaged 1 MeshService that Fairlead did not make and leaves alone: shop/cart; delete what should be generated"},
+			"False Unmanaged 1 MeshService not managed by Fairlead: shop/cart; delete those that Fairlead should generate"},
 		"generating": {generationStatus{total: 2, generated: 2, pending: []string{"shop/stock", "shop/cart"}}, kumav1alpha1.ModeEverywhere,
-			"False Generating 2 MeshServices still to be generated: shop/cart, shop/stock"},
+			"False Generating 2 MeshServices not generated yet: shop/cart, shop/stock"},
 		"disabled meanwhile": {generationStatus{pending: []string{"shop/cart"}}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: no MeshService is generated"},
 		"no name": {generationStatus{nameless: strings.Split("a_a b_b c_c d_d e_e f_f g_g", " ")}, kumav1alpha1.ModeEverywhere,
-			"False NoName 7 values of kuma.io/service can be no name of a MeshService: a_a, b_b, c_c, d_d, e_e and 2 more; use at most 63 lower-case letters, digits and '-'"},
+			"False InvalidName 7 values of kuma.io/service not valid as a MeshService name: a_a, b_b, c_c, d_d, e_e and 2 more; use at most 63 lower-case letters, digits and '-'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.census.condition(c.mode)
@@ -172,7 +172,7 @@ func TestCompare(t *testing.T) {
 func TestAddressedTags(t *testing.T) {
 	ranges := desired.Ranges{}.OrDefaults()
 	for reason, outcome := range map[string]desired.Allocation{
-		kumav1alpha1.ReasonAllocated: {}, kumav1alpha1.ReasonRangeExhausted: {Unallocated: []string{"a"}}, ReasonUnfit: {Invalid: []string{"a b"}},
+		kumav1alpha1.ReasonAllocated: {}, kumav1alpha1.ReasonRangeExhausted: {Unallocated: []string{"a"}}, ReasonInvalidValue: {Invalid: []string{"a b"}},
 	} {
 		if got := tagsCondition(outcome, ranges); got.Reason != reason || (got.Status == metav1.ConditionTrue) != (reason == kumav1alpha1.ReasonAllocated) {
 			t.Errorf("%+v is told as %+v", outcome, got)

@@ -49,7 +49,7 @@ func (r *reconciler) enqueueMesh(_ context.Context, object client.Object, q queu
 func (r *reconciler) enqueueMeshOfService(ctx context.Context, service client.Object, q queue) {
 	namespace, err := r.namespace(ctx, service.GetNamespace())
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the mesh of a Service", "service", service.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "get the namespace of a Service", "service", service.GetName())
 		return
 	}
 	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOfWorkload(service, namespace)}}, statusDebounce)
@@ -59,7 +59,7 @@ func (r *reconciler) enqueueMeshOfService(ctx context.Context, service client.Ob
 func (r *reconciler) allMeshes(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
 	var meshes kumav1alpha1.MeshList
 	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find meshes")
+		ctrl.LoggerFrom(ctx).Error(err, "list Meshes")
 	}
 	var all []reconcile.Request
 	for i := range meshes.Items {

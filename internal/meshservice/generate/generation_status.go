@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// ReasonNoName is the reason of Generated where a value of kuma.io/service can be no name.
-const ReasonNoName = "NoName"
+// ReasonInvalidName is the reason of Generated where a value of kuma.io/service can be no name.
+const ReasonInvalidName = "InvalidName"
 
 // generationStatus is what MeshServices there are in a mesh, and which should be there: those that are still to come, those whose name
 // somebody else's has, and those that can have no name.
@@ -43,20 +43,20 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	switch {
 	case mode == kumav1alpha1.ModeDisabled && c.generated > 0:
 		condition.Reason = kumav1alpha1.ReasonDisabled
-		condition.Message = fmt.Sprintf("meshServices is Disabled: %s to be removed", countText(c.generated, "generated MeshService"))
+		condition.Message = fmt.Sprintf("meshServices is Disabled: %s to delete", countText(c.generated, "generated MeshService"))
 	case mode == kumav1alpha1.ModeDisabled:
 		condition.Reason, condition.Message = kumav1alpha1.ReasonDisabled, "meshServices is Disabled: no MeshService is generated"
 	case len(c.blocked) > 0:
 		condition.Reason = kumav1alpha1.ReasonUnmanaged
-		condition.Message = fmt.Sprintf("%s that Fairlead did not make and leaves alone: %s; delete what should be generated",
+		condition.Message = fmt.Sprintf("%s not managed by Fairlead: %s; delete those that Fairlead should generate",
 			countText(len(c.blocked), "MeshService"), namesText(c.blocked))
 	case len(c.nameless) > 0:
-		condition.Reason = ReasonNoName
-		condition.Message = fmt.Sprintf("%s of kuma.io/service can be no name of a MeshService: %s; use at most 63 lower-case letters, digits and '-'",
+		condition.Reason = ReasonInvalidName
+		condition.Message = fmt.Sprintf("%s of kuma.io/service not valid as a MeshService name: %s; use at most 63 lower-case letters, digits and '-'",
 			countText(len(c.nameless), "value"), namesText(c.nameless))
 	case len(c.pending) > 0:
 		condition.Reason = kumav1alpha1.ReasonGenerating
-		condition.Message = fmt.Sprintf("%s still to be generated: %s", countText(len(c.pending), "MeshService"), namesText(c.pending))
+		condition.Message = fmt.Sprintf("%s not generated yet: %s", countText(len(c.pending), "MeshService"), namesText(c.pending))
 	default:
 		condition.Status, condition.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonGenerated
 		condition.Message = fmt.Sprintf("%s, %d of them generated", countText(c.total, "MeshService"), c.generated)

@@ -36,7 +36,7 @@ func (r *reconciler) reconcileGenerator(ctx context.Context, request reconcile.R
 	}
 	reason, text := "", ""
 	if generator.Namespace != r.SystemNamespace {
-		reason, text = ReasonIgnored, fmt.Sprintf("it gives no hostnames outside namespace %s: create it there", r.SystemNamespace)
+		reason, text = ReasonIgnored, fmt.Sprintf("HostnameGenerator is ignored outside namespace %s: create it in that namespace", r.SystemNamespace)
 	} else if err := desired.CheckTemplate(&generator); err != nil {
 		reason, text = kumav1alpha1.ReasonBadTemplate, err.Error()
 	}

@@ -154,7 +154,7 @@ func (s *statuses) enqueueServices(ctx context.Context, object client.Object, q 
 	for _, pair := range tagIndex(dataplane) {
 		var list kumav1alpha1.MeshServiceList
 		if err := s.cache.List(ctx, &list, client.MatchingFields{bySelector: pair}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find what a Dataplane serves", "dataplane", dataplane.Name)
+			ctrl.LoggerFrom(ctx).Error(err, "list the MeshServices of a Dataplane", "dataplane", dataplane.Name)
 			return
 		}
 		for i := range list.Items {
@@ -185,7 +185,7 @@ func (s *statuses) enqueueIndexed(ctx context.Context, object client.Object, ind
 	lists := []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}}
 	for _, list := range lists {
 		if err := s.cache.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find who waits")
+			ctrl.LoggerFrom(ctx).Error(err, "list services with the same VIP or hostname")
 			return
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
@@ -195,7 +195,7 @@ func (s *statuses) enqueueIndexed(ctx context.Context, object client.Object, ind
 			return nil
 		})
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find who waits")
+			ctrl.LoggerFrom(ctx).Error(err, "list services with the same VIP or hostname")
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (s *statuses) enqueueAll(kind client.ObjectList) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := kind.DeepCopyObject().(client.ObjectList)
 		if err := s.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find what has hostnames")
+			ctrl.LoggerFrom(ctx).Error(err, "list services for hostnames")
 		}
 		var all []reconcile.Request
 		_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails
@@ -222,7 +222,7 @@ func (s *statuses) meshServicesOf(ctx context.Context, service client.Object) []
 	var list kumav1alpha1.MeshServiceList
 	err := s.cache.List(ctx, &list, client.InNamespace(service.GetNamespace()), client.MatchingFields{byOwner: service.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the MeshServices of a Service", "service", service.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "list the MeshServices of a Service", "service", service.GetName())
 	}
 	for i := range list.Items {
 		all = append(all, request(&list.Items[i]))

@@ -33,7 +33,7 @@ func TestOthersAreNotTold(t *testing.T) {
 		t.Errorf("with his own alone he is told %+v", got)
 	}
 	one := of("shop", "bank")
-	if one == nil || one.Reason != kumav1alpha1.ReasonOtherNamespaces || !strings.Contains(one.Message, "move it to namespace kuma-system") {
+	if one == nil || one.Reason != kumav1alpha1.ReasonOtherNamespaces || !strings.Contains(one.Message, "move the MeshService to namespace kuma-system") {
 		t.Fatalf("he is told %+v", one)
 	}
 	if strings.Contains(one.Message, "bank") {

@@ -67,7 +67,7 @@ func (r *reconciler) reconcileMesh(ctx context.Context, request reconcile.Reques
 	stalled, again := r.stalls.stalled(mesh.Name, len(in.pending), r.now())
 	condition, mode := in.condition(mesh.Mode()), in.inForce(&mesh, stalled)
 	if mode != mesh.Mode() {
-		condition.Message += fmt.Sprintf("; until then tags stay, as in %s", mode)
+		condition.Message += fmt.Sprintf("; until then mode %s is in force", mode)
 	}
 	return reconcile.Result{RequeueAfter: again}, r.patchMeshStatus(ctx, &mesh, condition, func(status *kumav1alpha1.MeshStatus) {
 		status.ObservedGeneration, status.Mode = mesh.Generation, mode

@@ -34,7 +34,7 @@ func (s *statuses) setupMultiZone(mgr ctrl.Manager, freed handler.EventHandler) 
 func (s *statuses) multiZoneServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
 	var list kumav1alpha1.MeshMultiZoneServiceList
 	if err := s.cache.List(ctx, &list, client.MatchingFields{byMesh: desired.MeshOf(service)}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find what a MeshService is part of", "service", service.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "list the MeshMultiZoneServices of a MeshService", "service", service.GetName())
 	}
 	var all []reconcile.Request
 	for i := range list.Items {

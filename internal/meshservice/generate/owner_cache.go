@@ -41,7 +41,7 @@ func (m *ownerCache) consumerOf(ctx context.Context, pod metav1.Object) (string,
 	between := metadataOf(owner.APIVersion, owner.Kind)
 	err := client.IgnoreNotFound(m.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: owner.Name}, between))
 	if err != nil {
-		return "", fmt.Errorf("look up %s %s/%s, which made pod %s: %w", owner.Kind, pod.GetNamespace(), owner.Name, pod.GetName(), err)
+		return "", fmt.Errorf("get %s %s/%s, the owner of pod %s: %w", owner.Kind, pod.GetNamespace(), owner.Name, pod.GetName(), err)
 	}
 	maker = metav1.GetControllerOf(between)
 	m.mu.Lock()

@@ -62,7 +62,7 @@ func (p *pods) podsOfNamespace(ctx context.Context, namespace *metav1.PartialObj
 func (p *pods) listPods(ctx context.Context, in ...client.ListOption) []reconcile.Request {
 	var list corev1.PodList
 	if err := p.workloads.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find pods")
+		ctrl.LoggerFrom(ctx).Error(err, "list pods")
 		return nil
 	}
 	all := make([]reconcile.Request, 0, len(list.Items))
@@ -137,7 +137,7 @@ func (p *pods) reportAnnotations(pod *corev1.Pod, problem error) {
 		text = problem.Error()
 	}
 	if p.events.isNew("Pod", pod, text) {
-		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, ReasonMalformed, "generate", "%s; what the pod reaches stays as it was", text)
+		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, ReasonMalformed, "generate", "%s; the reachable backends of the pod stay unchanged", text)
 	}
 }
 

@@ -201,9 +201,9 @@ func resolvedCondition(findings []policy.Finding, mode kumav1alpha1.Mode) metav1
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, kumav1alpha1.ReasonRefersToNothing, truncate(strings.Join(wrong, "\n"))
 	case len(waiting) > 0:
 		c.Status, c.Reason = metav1.ConditionUnknown, kumav1alpha1.ReasonDisabled
-		c.Message = truncate("no MeshService yet, since the mesh is Disabled: " + strings.Join(waiting, ", "))
+		c.Message = truncate("MeshServices are not generated while the mesh is Disabled: " + strings.Join(waiting, ", "))
 	default:
-		c.Message = "all that it refers to is there"
+		c.Message = "all references are resolved"
 	}
 	return c
 }

@@ -19,9 +19,9 @@ func TestResolvedOf(t *testing.T) {
 		want     metav1.ConditionStatus
 		message  string
 	}{
-		"nothing":                     {nil, disabled, metav1.ConditionTrue, "all that it refers to is there"},
+		"nothing":                     {nil, disabled, metav1.ConditionTrue, "all references are resolved"},
 		"a MeshService":               {[]policy.Finding{service}, everywhere, metav1.ConditionFalse, "spec.to[1].targetRef.labels: there is no MeshService with these labels; correct the labels"},
-		"a MeshService that may come": {[]policy.Finding{service}, disabled, metav1.ConditionUnknown, "no MeshService yet, since the mesh is Disabled: spec.to[1].targetRef.labels"},
+		"a MeshService that may come": {[]policy.Finding{service}, disabled, metav1.ConditionUnknown, "MeshServices are not generated while the mesh is Disabled: spec.to[1].targetRef.labels"},
 		"a tag, too":                  {[]policy.Finding{tag, service}, disabled, metav1.ConditionFalse, "spec.to[0].targetRef.name: there is no kuma.io/service x; correct the name"},
 	}
 	for name, c := range cases {

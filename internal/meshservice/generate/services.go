@@ -63,7 +63,7 @@ func (r *reconciler) headlessServicesOf(ctx context.Context, pod *corev1.Pod) []
 	var all []reconcile.Request
 	services, err := r.servicesSelecting(ctx, pod)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the Services of a pod", "pod", pod.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "list the Services of a pod", "pod", pod.Name)
 	}
 	for _, service := range services {
 		if desired.IsHeadless(service) {
@@ -76,7 +76,7 @@ func (r *reconciler) headlessServicesOf(ctx context.Context, pod *corev1.Pod) []
 func (r *reconciler) listServices(ctx context.Context, meant func(*corev1.Service) bool, in ...client.ListOption) []reconcile.Request {
 	var list corev1.ServiceList
 	if err := r.cache.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find Services")
+		ctrl.LoggerFrom(ctx).Error(err, "list Services")
 		return nil
 	}
 	var all []reconcile.Request
@@ -128,7 +128,7 @@ func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Req
 		wanted[one.Name] = true
 		kept, err := r.applyMeshService(ctx, one)
 		if !kept && err == nil {
-			blocked = fmt.Sprintf("MeshService %s/%s is there already and not Fairlead's: delete it, or keep the Service out of the mesh with the annotation %s: \"true\"",
+			blocked = fmt.Sprintf("MeshService %s/%s exists and is not managed by Fairlead: delete the MeshService, or exclude the Service from the mesh with the annotation %s: \"true\"",
 				one.Namespace, one.Name, kumav1alpha1.AnnotationIgnore)
 		}
 		errs = append(errs, err)

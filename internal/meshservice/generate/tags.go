@@ -43,7 +43,7 @@ func (r *reconciler) setupTags(mgr ctrl.Manager) error {
 			}))).
 		Complete(requeueOnConflict{reconcile.Func(r.reconcileTags)})
 	if err != nil {
-		return fmt.Errorf("watch what is served: %w", err)
+		return fmt.Errorf("watch Dataplanes and ZoneIngresses: %w", err)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (r *reconciler) reconcileTags(ctx context.Context, request reconcile.Reques
 	switch err := r.applyTags(ctx, &mesh, record, outcome.Tags); {
 	case apierrors.IsNotFound(err):
 		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonNoNamespace
-		condition.Message = fmt.Sprintf("namespace %s, where addresses are recorded, is not there: create it, or name another with --mesh-namespace", r.SystemNamespace)
+		condition.Message = fmt.Sprintf("namespace %s, in which VIPs are recorded, does not exist: create the namespace, or set another one with --mesh-namespace", r.SystemNamespace)
 		outcome.RequeueAfter = namespaceRetryDelay
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("record the addresses of Mesh %s: %w", mesh.Name, err)
@@ -220,27 +220,27 @@ func tagsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Con
 	case len(outcome.Unallocated) > 0:
 		return metav1.Condition{
 			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: kumav1alpha1.ReasonRangeExhausted,
-			Message: fmt.Sprintf("%s is exhausted: %s of kuma.io/service without an address: %s; give the operator a wider --mesh-tag-cidr (chart: mesh.tagCIDR), or remove what is not used",
+			Message: fmt.Sprintf("%s has no free address: %s of kuma.io/service without a VIP: %s; set a wider --mesh-tag-cidr (chart: mesh.tagCIDR), or remove unused values",
 				ranges.Tags, countText(len(outcome.Unallocated), "value"), namesText(outcome.Unallocated)),
 		}
 	case len(outcome.Invalid) > 0:
 		return metav1.Condition{
-			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: ReasonUnfit,
-			Message: fmt.Sprintf("%s of kuma.io/service can have no address: %s; use letters, digits, '-', '_' and '.' only",
+			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: ReasonInvalidValue,
+			Message: fmt.Sprintf("%s of kuma.io/service not valid, so without a VIP: %s; use letters, digits, '-', '_' and '.' only",
 				countText(len(outcome.Invalid), "value"), namesText(outcome.Invalid)),
 		}
 	default:
 		return metav1.Condition{
 			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonAllocated,
-			Message: "every value of kuma.io/service has its address",
+			Message: "every value of kuma.io/service has a VIP",
 		}
 	}
 }
 
 // Reasons of VIPs on a Mesh: values that cannot be recorded, and no place to record any.
 const (
-	ReasonUnfit       = "Unfit"
-	ReasonNoNamespace = "NoNamespace"
+	ReasonInvalidValue = "InvalidValue"
+	ReasonNoNamespace  = "NoNamespace"
 )
 
 // namespaceRetryDelay is how soon a namespace that is not there is looked for again.

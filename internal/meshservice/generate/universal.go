@@ -55,7 +55,7 @@ func (r *reconciler) servicesOfMeshService(ctx context.Context, object client.Ob
 	all := []reconcile.Request{serviceRequest(desired.MeshOf(object), desired.IdentityOf(object, r.ZoneInfo).Name)}
 	var meshes kumav1alpha1.MeshList
 	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find meshes")
+		ctrl.LoggerFrom(ctx).Error(err, "list Meshes")
 	}
 	for i := range meshes.Items {
 		all = append(all, serviceRequest(meshes.Items[i].Name, object.GetName()))
@@ -70,7 +70,7 @@ func (r *reconciler) universalServicesOfMesh(ctx context.Context, mesh client.Ob
 	var services kumav1alpha1.MeshServiceList
 	for _, list := range []client.ObjectList{&dataplanes, &services} {
 		if err := r.cache.List(ctx, list, of...); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find what is in a mesh", "mesh", mesh.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "list the Dataplanes and MeshServices of a mesh", "mesh", mesh.GetName())
 		}
 	}
 	var all []reconcile.Request

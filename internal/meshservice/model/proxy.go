@@ -24,14 +24,14 @@ func (p ProxyID) String() string {
 func ParseProxyID(id string, namespaced bool) (ProxyID, error) {
 	mesh, rest, found := strings.Cut(id, ".")
 	if !found || mesh == "" || rest == "" {
-		return ProxyID{}, fmt.Errorf("node id %q is not MESH.NAME.NAMESPACE: set the id of the node in the proxy's bootstrap", id)
+		return ProxyID{}, fmt.Errorf("node id %q is not MESH.NAME.NAMESPACE: set the node id in the proxy's bootstrap", id)
 	}
 	if !namespaced {
 		return ProxyID{Mesh: mesh, Name: rest}, nil
 	}
 	dot := strings.LastIndexByte(rest, '.')
 	if dot <= 0 || dot == len(rest)-1 {
-		return ProxyID{}, fmt.Errorf("node id %q is not MESH.NAME.NAMESPACE: set the id of the node in the proxy's bootstrap", id)
+		return ProxyID{}, fmt.Errorf("node id %q is not MESH.NAME.NAMESPACE: set the node id in the proxy's bootstrap", id)
 	}
 	return ProxyID{Mesh: mesh, Name: rest[:dot], Namespace: rest[dot+1:]}, nil
 }

@@ -101,7 +101,7 @@ func (d *Directory) missing(r *reference) (field, problem, remedy string) {
 	case slices.ContainsFunc(near, r.matches):
 		return d.missingPort(r, near)
 	case r.labels != nil:
-		return "labels", fmt.Sprintf("there is no %s with these labels", r.kind), "correct the labels, or remove what is for it"
+		return "labels", fmt.Sprintf("there is no %s with these labels", r.kind), "correct the labels, or remove the entry"
 	}
 	problem = fmt.Sprintf("there is no %s %s in namespace %s", r.kind, r.name, r.namespace)
 	for _, destination := range near {
@@ -109,7 +109,7 @@ func (d *Directory) missing(r *reference) (field, problem, remedy string) {
 			return "namespace", problem, "write namespace: " + destination.Namespace
 		}
 	}
-	return "name", problem, "correct the name, or remove what is for it"
+	return "name", problem, "correct the name, or remove the entry"
 }
 
 func (d *Directory) missingPort(r *reference, near []*model.Destination) (field, problem, remedy string) {
@@ -123,7 +123,7 @@ func (d *Directory) missingPort(r *reference, near []*model.Destination) (field,
 			continue
 		}
 		if r.section == fmt.Sprint(destination.Key.Port) {
-			return field, fmt.Sprintf("port %s has the name %s, by which sections go", wanted, destination.Section), "write sectionName: " + destination.Section
+			return field, fmt.Sprintf("port %s is named %s, and sectionName takes the name", wanted, destination.Section), "write sectionName: " + destination.Section
 		}
 		sections = append(sections, fmt.Sprintf("%s (port %d)", destination.Section, destination.Key.Port))
 	}
@@ -137,12 +137,12 @@ func (r *reference) tagRemedy(near []*model.Destination) string {
 	for _, destination := range near {
 		switch {
 		case r.isTagService(destination) && r.hasPort(destination):
-			return fmt.Sprintf("routes stay with their kuma.io/service: route the MeshService %s by its labels and sectionName %q", r.tagService.name, destination.Section)
+			return fmt.Sprintf("routes for a kuma.io/service do not apply to its MeshService: route the MeshService %s by its labels and sectionName %q", r.tagService.name, destination.Section)
 		case r.isTagService(destination):
-			return fmt.Sprintf("the MeshService %s is there with port %d", r.tagService.name, destination.Key.Port)
+			return fmt.Sprintf("the MeshService %s has port %d", r.tagService.name, destination.Key.Port)
 		case r.tagService.namespace == "" && destination.Namespace != "" && destination.Local:
 			return fmt.Sprintf("if the MeshService %s is meant, write namespace: %s", r.name, destination.Namespace)
 		}
 	}
-	return "correct the name, or remove what is for it"
+	return "correct the name, or remove the entry"
 }

@@ -36,15 +36,15 @@ func (m match) decision(said bool, first *entry) Decision {
 	_, balances := m.conf.(*kumav1alpha1.MeshLoadBalancingStrategyConf)
 	switch {
 	case said && balances && m.level.byTag():
-		return m.decide(true, why+"; only its localZone part counts there")
+		return m.decide(true, why+"; only localZone applies there")
 	case said:
 		return m.decide(true, why)
 	case balances && m.level.byTag() && addsNothing(m):
-		return m.decide(false, why+"; only its localZone part counts there, and it has none")
+		return m.decide(false, why+"; only localZone applies there, and the entry has none")
 	case first != nil:
-		return m.decide(false, fmt.Sprintf("%s, but all that it says is said by spec.to[%d] of %s already", why, first.index, first.policy))
+		return m.decide(false, fmt.Sprintf("%s, but spec.to[%d] of %s already sets the same fields", why, first.index, first.policy))
 	}
-	return m.decide(false, why+", but says nothing of it")
+	return m.decide(false, why+", but sets no field")
 }
 
 func addsNothing(m match) bool { return !(&Effective{}).merge(m) }
@@ -54,16 +54,16 @@ func (m match) why() string {
 	r := &m.reference
 	switch m.level {
 	case ofMesh:
-		return "is for every destination of the mesh"
+		return "targets every destination of the mesh"
 	case ofPortByTag:
-		return fmt.Sprintf("is for the kuma.io/service %s, so also for port %d of the MeshService %s in namespace %s",
+		return fmt.Sprintf("targets the kuma.io/service %s, and so port %d of the MeshService %s in namespace %s",
 			r.name, r.port, r.tagService.name, r.tagService.namespace)
 	case ofServiceByTag:
-		return fmt.Sprintf("is for the kuma.io/service %s, so also for the MeshService that stands for it", r.name)
+		return fmt.Sprintf("targets the kuma.io/service %s, and so the MeshService of the same service", r.name)
 	case ofSection:
-		return fmt.Sprintf("is for section %s of %s", r.section, r.text())
+		return fmt.Sprintf("targets section %s of %s", r.section, r.text())
 	}
-	return "is for " + r.text()
+	return "targets " + r.text()
 }
 
 // text of what a reference names.

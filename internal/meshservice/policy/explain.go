@@ -77,15 +77,15 @@ func (r *reference) whyNot(d *model.Destination) string {
 		if r.kind != model.MeshService || !r.labelsAllow(tagServiceOf(d.Key.Name)) {
 			return ""
 		}
-		return fmt.Sprintf("is for %s itself, and not for a kuma.io/service", r.text())
+		return fmt.Sprintf("targets %s itself, not a kuma.io/service", r.text())
 	case r.kind == model.Tag && !r.isTagService(d):
 		return ""
 	case r.kind == model.Tag && !r.hasPort(d):
-		return fmt.Sprintf("is for %s, which is port %d", r.text(), r.port)
+		return fmt.Sprintf("targets %s, which is port %d", r.text(), r.port)
 	case r.kind == model.Tag && r.route:
-		return fmt.Sprintf("is for %s, and routes stay with it; route the MeshService by its labels and a sectionName", r.text())
+		return fmt.Sprintf("targets %s, and a route for a tag does not apply to its MeshService; route the MeshService by its labels and a sectionName", r.text())
 	case r.kind == d.Key.Kind && r.matches(d):
-		return fmt.Sprintf("is for section %s of %s, and this is section %s", r.section, r.text(), d.Section)
+		return fmt.Sprintf("targets section %s of %s, and this is section %s", r.section, r.text(), d.Section)
 	}
 	return ""
 }

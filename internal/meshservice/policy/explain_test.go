@@ -22,43 +22,43 @@ func TestExplain(t *testing.T) {
 		want     []string
 	}{
 		"of others": {timeout("a", "1s", "{kind: MeshService, name: other}", "{kind: MeshService, name: other_kuma-demo_svc_5000}", "{kind: MeshService, labels: {team: x}}"), here, nil},
-		"the mesh":  {timeout("a", "1s", "{kind: Mesh}"), here, []string{"MeshTimeout kuma-system/a 0 yes: is for every destination of the mesh"}},
-		"a tag":     {timeout("a", "1s", legacy), old, []string{"MeshTimeout kuma-system/a 0 yes: is for the kuma.io/service demo-app_kuma-demo_svc_5000"}},
+		"the mesh":  {timeout("a", "1s", "{kind: Mesh}"), here, []string{"MeshTimeout kuma-system/a 0 yes: targets every destination of the mesh"}},
+		"a tag":     {timeout("a", "1s", legacy), old, []string{"MeshTimeout kuma-system/a 0 yes: targets the kuma.io/service demo-app_kuma-demo_svc_5000"}},
 		"a tag and its MeshService": {timeout("a", "1s", legacy), here, []string{
-			"MeshTimeout kuma-system/a 0 yes: is for the kuma.io/service demo-app_kuma-demo_svc_5000, so also for port 5000 of the MeshService demo-app in namespace kuma-demo",
+			"MeshTimeout kuma-system/a 0 yes: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo",
 		}},
 		"a tag in universal": {timeout("a", "1s", "{kind: MeshService, name: backend}"), service("backend", "", "west", 80, "80"), []string{
-			"MeshTimeout kuma-system/a 0 yes: is for the kuma.io/service backend, so also for the MeshService that stands for it",
+			"MeshTimeout kuma-system/a 0 yes: targets the kuma.io/service backend, and so the MeshService of the same service",
 		}},
 		"another port": {timeout("a", "1s", "{kind: MeshService, name: demo-app_kuma-demo_svc_80}"), here, []string{
-			"MeshTimeout kuma-system/a 0 no: is for the kuma.io/service demo-app_kuma-demo_svc_80, which is port 80",
+			"MeshTimeout kuma-system/a 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_80, which is port 80",
 		}},
-		"a section": {timeout("a", "1s", newStyle), here, []string{"MeshTimeout kuma-system/a 0 yes: is for section 5000 of each MeshService with its labels"}},
+		"a section": {timeout("a", "1s", newStyle), here, []string{"MeshTimeout kuma-system/a 0 yes: targets section 5000 of each MeshService with its labels"}},
 		"another section": {timeout("a", "1s", newStyle), demoApp(5000, "http"), []string{
-			"MeshTimeout kuma-system/a 0 no: is for section 5000 of each MeshService with its labels, and this is section http",
+			"MeshTimeout kuma-system/a 0 no: targets section 5000 of each MeshService with its labels, and this is section http",
 		}},
 		"a MeshService, of a tag": {timeout("a", "1s", newStyle, "{kind: MeshService, name: demo-app, namespace: kuma-demo}", "{kind: MeshService, labels: {kuma.io/display-name: demo-app, kuma.io/namespace: bank}}"), old, []string{
-			"MeshTimeout kuma-system/a 1 no: is for the MeshService demo-app in namespace kuma-demo itself, and not for a kuma.io/service",
-			"MeshTimeout kuma-system/a 0 no: is for each MeshService with its labels itself, and not for a kuma.io/service",
+			"MeshTimeout kuma-system/a 1 no: targets the MeshService demo-app in namespace kuma-demo itself, not a kuma.io/service",
+			"MeshTimeout kuma-system/a 0 no: targets each MeshService with its labels itself, not a kuma.io/service",
 		}},
 		"beaten": {together(timeout("a", "1s", "{kind: Mesh}"), timeout("b", "2s", newStyle)), here, []string{
-			"MeshTimeout kuma-system/b 0 yes: is for section 5000 of each MeshService with its labels",
-			"MeshTimeout kuma-system/a 0 no: is for every destination of the mesh, but all that it says is said by spec.to[0] of kuma-system/b already",
+			"MeshTimeout kuma-system/b 0 yes: targets section 5000 of each MeshService with its labels",
+			"MeshTimeout kuma-system/a 0 no: targets every destination of the mesh, but spec.to[0] of kuma-system/b already sets the same fields",
 		}},
 		"not quite beaten": {together(said("MeshTimeout", "a", "{idleTimeout: 1s, connectionTimeout: 1s}", "{kind: Mesh}"), timeout("b", "2s", newStyle)), here, []string{
-			"MeshTimeout kuma-system/b 0 yes: is for section 5000 of each MeshService with its labels",
-			"MeshTimeout kuma-system/a 0 yes: is for every destination of the mesh",
+			"MeshTimeout kuma-system/b 0 yes: targets section 5000 of each MeshService with its labels",
+			"MeshTimeout kuma-system/a 0 yes: targets every destination of the mesh",
 		}},
-		"nothing said": {said("MeshTimeout", "a", "{http: {}}", "{kind: Mesh}"), here, []string{"MeshTimeout kuma-system/a 0 no: is for every destination of the mesh, but says nothing of it"}},
+		"nothing said": {said("MeshTimeout", "a", "{http: {}}", "{kind: Mesh}"), here, []string{"MeshTimeout kuma-system/a 0 no: targets every destination of the mesh, but sets no field"}},
 		"a route stays": {together(timeout("z", "1s", legacy), route(legacy)), here, []string{
-			"MeshHTTPRoute kuma-system/r 0 no: is for the kuma.io/service demo-app_kuma-demo_svc_5000, and routes stay with it; route the MeshService by its labels and a sectionName",
-			"MeshTimeout kuma-system/z 0 yes: is for the kuma.io/service demo-app_kuma-demo_svc_5000, so also for port 5000 of the MeshService demo-app in namespace kuma-demo",
+			"MeshHTTPRoute kuma-system/r 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and a route for a tag does not apply to its MeshService; route the MeshService by its labels and a sectionName",
+			"MeshTimeout kuma-system/z 0 yes: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo",
 		}},
 		"balancing of a tag": {said("MeshLoadBalancingStrategy", "a", local, legacy), here, []string{
-			"MeshLoadBalancingStrategy kuma-system/a 0 yes: is for the kuma.io/service demo-app_kuma-demo_svc_5000, so also for port 5000 of the MeshService demo-app in namespace kuma-demo; only its localZone part counts there",
+			"MeshLoadBalancingStrategy kuma-system/a 0 yes: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo; only localZone applies there",
 		}},
 		"balancing over zones": {said("MeshLoadBalancingStrategy", "a", "{loadBalancer: {type: Random}}", legacy), here, []string{
-			"MeshLoadBalancingStrategy kuma-system/a 0 no: is for the kuma.io/service demo-app_kuma-demo_svc_5000, so also for port 5000 of the MeshService demo-app in namespace kuma-demo; only its localZone part counts there, and it has none",
+			"MeshLoadBalancingStrategy kuma-system/a 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo; only localZone applies there, and the entry has none",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func referenceOf(ref kumav1alpha1.ToTargetRef, namespace string, route bool) ref
 	case kumav1alpha1.MeshMultiZoneServiceKind:
 		r.kind = model.MeshMultiZoneService
 	default:
-		return reference{unusable: fmt.Sprintf("is for a %s, which Fairlead does not look at", ref.Kind)}
+		return reference{unusable: fmt.Sprintf("targets a %s, which Fairlead does not support", ref.Kind)}
 	}
 	if r.labels != nil {
 		return r

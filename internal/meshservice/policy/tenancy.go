@@ -88,11 +88,11 @@ func isWithin(ref kumav1alpha1.BackendRef, namespace string) bool {
 
 // whyTenantOnly tells why an entry of a tenant that is for the destination does not count for the proxies of others.
 func (m match) whyTenantOnly(system string) string {
-	tenant, what := m.policy.namespace, "proxies and services only"
+	tenant, scope := m.policy.namespace, "proxies and services of that namespace"
 	if _, found := m.reference.within(tenant); found && !staysWithin(m.conf, tenant) {
-		what = "proxies only, since it leads out of it"
+		scope = "proxies of that namespace, since its backends are outside"
 	}
-	return fmt.Sprintf("%s; in namespace %s, it counts for its %s: move it to %s", m.why(), tenant, what, system)
+	return fmt.Sprintf("%s; a policy of namespace %s applies only to %s: move it to namespace %s", m.why(), tenant, scope, system)
 }
 
 // namespaceOf a destination is that of the service, in whatever zone.

@@ -15,8 +15,8 @@ func TestTenants(t *testing.T) {
 	const (
 		theirs   = "{kind: MeshService, name: demo-app_kuma-demo_svc_5000}"
 		ours     = "{kind: MeshService, name: till_bank_svc_80}"
-		confined = "; in namespace bank, it counts for its proxies and services only: move it to kuma-system"
-		leading  = "; in namespace bank, it counts for its proxies only, since it leads out of it: move it to kuma-system"
+		confined = "; a policy of namespace bank applies only to proxies and services of that namespace: move it to namespace kuma-system"
+		leading  = "; a policy of namespace bank applies only to proxies of that namespace, since its backends are outside: move it to namespace kuma-system"
 	)
 	of := func(kind, to, rest string) string {
 		return "kind: " + kind + "\nmetadata: {name: a, namespace: bank}\nspec: {to: [{targetRef: " + to + ", " + rest + "}]}"
@@ -39,16 +39,16 @@ func TestTenants(t *testing.T) {
 		// why it does not count for the proxy of shop; empty where it does.
 		why string
 	}{
-		"the mesh":                    {waits("{kind: Mesh}"), here, "is for every destination of the mesh" + confined},
-		"the mesh, of its service":    {waits("{kind: Mesh}"), till, "is for every destination of the mesh" + confined},
-		"another's tag":               {waits(theirs), tag("demo-app_kuma-demo_svc_5000"), "is for the kuma.io/service demo-app_kuma-demo_svc_5000" + confined},
-		"another's, by its tag":       {waits(theirs), here, "is for the kuma.io/service demo-app_kuma-demo_svc_5000, so also for port 5000 of the MeshService demo-app in namespace kuma-demo" + confined},
-		"another's by name":           {waits("{kind: MeshService, name: demo-app, namespace: kuma-demo}"), here, "is for the MeshService demo-app in namespace kuma-demo" + confined},
-		"another's by labels":         {waits("{kind: MeshService, labels: {kuma.io/display-name: demo-app}}"), here, "is for each MeshService with its labels" + confined},
-		"another's by its namespace":  {waits("{kind: MeshService, labels: {kuma.io/namespace: kuma-demo}}"), here, "is for each MeshService with its labels" + confined},
-		"all by labels":               {waits("{kind: MeshService, labels: {}}"), here, "is for each MeshService with its labels" + confined},
-		"another's MeshMultiZone":     {waits("{kind: MeshMultiZoneService, name: everywhere, namespace: kuma-system}"), multiZone("everywhere", 80, "80"), "is for the MeshMultiZoneService everywhere in namespace kuma-system" + confined},
-		"a tag of nobody":             {waits("{kind: MeshService, name: backend}"), tag("backend"), "is for the kuma.io/service backend" + confined},
+		"the mesh":                    {waits("{kind: Mesh}"), here, "targets every destination of the mesh" + confined},
+		"the mesh, of its service":    {waits("{kind: Mesh}"), till, "targets every destination of the mesh" + confined},
+		"another's tag":               {waits(theirs), tag("demo-app_kuma-demo_svc_5000"), "targets the kuma.io/service demo-app_kuma-demo_svc_5000" + confined},
+		"another's, by its tag":       {waits(theirs), here, "targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo" + confined},
+		"another's by name":           {waits("{kind: MeshService, name: demo-app, namespace: kuma-demo}"), here, "targets the MeshService demo-app in namespace kuma-demo" + confined},
+		"another's by labels":         {waits("{kind: MeshService, labels: {kuma.io/display-name: demo-app}}"), here, "targets each MeshService with its labels" + confined},
+		"another's by its namespace":  {waits("{kind: MeshService, labels: {kuma.io/namespace: kuma-demo}}"), here, "targets each MeshService with its labels" + confined},
+		"all by labels":               {waits("{kind: MeshService, labels: {}}"), here, "targets each MeshService with its labels" + confined},
+		"another's MeshMultiZone":     {waits("{kind: MeshMultiZoneService, name: everywhere, namespace: kuma-system}"), multiZone("everywhere", 80, "80"), "targets the MeshMultiZoneService everywhere in namespace kuma-system" + confined},
+		"a tag of nobody":             {waits("{kind: MeshService, name: backend}"), tag("backend"), "targets the kuma.io/service backend" + confined},
 		"its tag":                     {waits(ours), tag("till_bank_svc_80"), ""},
 		"its own, by its tag":         {waits(ours), till, ""},
 		"its own, in another zone":    {waits(ours), abroad, ""},
@@ -57,16 +57,16 @@ func TestTenants(t *testing.T) {
 		"its own by its namespace":    {waits("{kind: MeshService, labels: {kuma.io/namespace: bank}}"), till, ""},
 		"all its own by labels":       {waits("{kind: MeshService, labels: {}}"), till, ""},
 		"its own MeshMultiZone":       {waits("{kind: MeshMultiZoneService, name: tills}"), everywhere, ""},
-		"a route of another's":        {splits(theirs, ours), tag("demo-app_kuma-demo_svc_5000"), "is for the kuma.io/service demo-app_kuma-demo_svc_5000" + confined},
+		"a route of another's":        {splits(theirs, ours), tag("demo-app_kuma-demo_svc_5000"), "targets the kuma.io/service demo-app_kuma-demo_svc_5000" + confined},
 		"a route within":              {splits(ours, ours), tag("till_bank_svc_80"), ""},
 		"a route within, by name":     {splits(ours, "{kind: MeshService, name: till, port: 80}"), tag("till_bank_svc_80"), ""},
 		"a route within, by labels":   {splits(ours, "{kind: MeshService, labels: {kuma.io/namespace: bank}, port: 80}"), tag("till_bank_svc_80"), ""},
-		"a route out":                 {splits(ours, ours+", "+theirs), tag("till_bank_svc_80"), "is for the kuma.io/service till_bank_svc_80" + leading},
-		"a route out, by name":        {splits(ours, "{kind: MeshService, name: demo-app, namespace: kuma-demo, port: 80}"), tag("till_bank_svc_80"), "is for the kuma.io/service till_bank_svc_80" + leading},
-		"a route perhaps out":         {splits(ours, "{kind: MeshService, labels: {kuma.io/display-name: till}, port: 80}"), tag("till_bank_svc_80"), "is for the kuma.io/service till_bank_svc_80" + leading},
+		"a route out":                 {splits(ours, ours+", "+theirs), tag("till_bank_svc_80"), "targets the kuma.io/service till_bank_svc_80" + leading},
+		"a route out, by name":        {splits(ours, "{kind: MeshService, name: demo-app, namespace: kuma-demo, port: 80}"), tag("till_bank_svc_80"), "targets the kuma.io/service till_bank_svc_80" + leading},
+		"a route perhaps out":         {splits(ours, "{kind: MeshService, labels: {kuma.io/display-name: till}, port: 80}"), tag("till_bank_svc_80"), "targets the kuma.io/service till_bank_svc_80" + leading},
 		"a copy within":               {mirrors(ours, ours), tag("till_bank_svc_80"), ""},
-		"a copy out":                  {mirrors(ours, theirs), tag("till_bank_svc_80"), "is for the kuma.io/service till_bank_svc_80" + leading},
-		"a copy of what is another's": {mirrors(theirs, ours), tag("demo-app_kuma-demo_svc_5000"), "is for the kuma.io/service demo-app_kuma-demo_svc_5000" + confined},
+		"a copy out":                  {mirrors(ours, theirs), tag("till_bank_svc_80"), "targets the kuma.io/service till_bank_svc_80" + leading},
+		"a copy of what is another's": {mirrors(theirs, ours), tag("demo-app_kuma-demo_svc_5000"), "targets the kuma.io/service demo-app_kuma-demo_svc_5000" + confined},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policies := policiesIn(t, c.policy)

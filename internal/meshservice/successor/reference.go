@@ -62,7 +62,7 @@ func (r Ref) followsTag() bool {
 // tell its port has the one given, if that is not zero.
 func (r Ref) Successor(port uint16) (s Section, why string) {
 	if r.Kind == kumav1alpha1.MeshServiceSubsetKind {
-		return Section{}, "a MeshService has no subsets: make one for these tags, and add an entry for it"
+		return Section{}, "a MeshService has no subsets: create a MeshService for these tags, and add an entry for it"
 	}
 	s = Section{Name: r.Name}
 	if name, namespace, number, ok := model.ParseKubernetesTag(r.Name); ok {
@@ -72,9 +72,9 @@ func (r Ref) Successor(port uint16) (s Section, why string) {
 	}
 	switch {
 	case len(validation.IsDNS1123Label(s.Name)) > 0:
-		return Section{}, "no MeshService has such a name, so that none stands for it"
+		return Section{}, "the value is not a valid MeshService name, so no MeshService replaces it"
 	case s.Port == "":
-		return s, "it does not tell the port: give --port, or add an entry with a sectionName"
+		return s, "the value has no port: give --port, or add an entry with a sectionName"
 	}
 	return s, ""
 }

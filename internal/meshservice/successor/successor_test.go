@@ -54,8 +54,8 @@ func TestMended(t *testing.T) {
 
 func TestRemedy(t *testing.T) {
 	cases := map[string]string{
-		"demo-app_kuma-demo_svc_5000": `add the same for labels {kuma.io/display-name: demo-app, kuma.io/namespace: kuma-demo} and sectionName: "5000", or for a MeshMultiZoneService`,
-		"backend":                     `add the same for labels {kuma.io/display-name: backend} and the sectionName of a port, or for a MeshMultiZoneService`,
+		"demo-app_kuma-demo_svc_5000": `add an entry for labels {kuma.io/display-name: demo-app, kuma.io/namespace: kuma-demo} and sectionName: "5000", or for a MeshMultiZoneService`,
+		"backend":                     `add an entry for labels {kuma.io/display-name: backend} and the sectionName of a port, or for a MeshMultiZoneService`,
 	}
 	for tag, want := range cases {
 		if got := (TagReference{Tag: tag}).Remedy(); got != want {

@@ -19,9 +19,9 @@ type TagReference struct {
 
 // Why says what is the matter with it in a mode.
 func (s TagReference) Why(mode model.Mode) string {
-	why := "it stays with kuma.io/service " + s.Tag
+	why := "the route targets kuma.io/service " + s.Tag
 	if mode == model.Exclusive {
-		why += ", which nobody calls in " + string(mode)
+		why += ", which no proxy reaches in mode " + string(mode)
 	}
 	return why
 }
@@ -33,7 +33,7 @@ func (s TagReference) Remedy() string {
 		labels = fmt.Sprintf("%s: %s, %s: %s", kumav1alpha1.LabelDisplayName, name, kumav1alpha1.LabelNamespace, namespace)
 		section = fmt.Sprintf("sectionName: \"%d\"", port)
 	}
-	return fmt.Sprintf("add the same for labels {%s} and %s, or for a MeshMultiZoneService", labels, section)
+	return fmt.Sprintf("add an entry for labels {%s} and %s, or for a MeshMultiZoneService", labels, section)
 }
 
 // TagReferencesIn are those of a policy; none, if it is no route.

@@ -135,7 +135,7 @@ func TestUnmanaged(t *testing.T) {
 	}
 	w.create(t, w.kubeService("cart"), theirs)
 	w.start(t)
-	if note := w.told(t, w.namespace, "Service", "cart", kumav1alpha1.ReasonUnmanaged); !strings.Contains(note, "delete it") {
+	if note := w.told(t, w.namespace, "Service", "cart", kumav1alpha1.ReasonUnmanaged); !strings.Contains(note, "delete the MeshService") {
 		t.Errorf("it was told %q", note)
 	}
 	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionGenerated, kumav1alpha1.ReasonUnmanaged)
@@ -255,7 +255,7 @@ func TestPolicies(t *testing.T) {
 	}
 	resolved(kumav1alpha1.ReasonRefersToNothing, "spec.to[0].targetRef.name")
 	w.create(t, w.deployment("cart", 1), w.kubeService("cart"))
-	resolved(kumav1alpha1.ReasonResolved, "all that it refers to is there")
+	resolved(kumav1alpha1.ReasonResolved, "all references are resolved")
 }
 
 // A tenant's labels make nobody else's service of theirs, and what was synced is left as it is.

@@ -47,7 +47,7 @@ func TestUniversal(t *testing.T) {
 	if other := w.service(t, system, "frontend", vip).Status.VIPs[0].IP; other == before {
 		t.Errorf("both have %s", other)
 	}
-	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionGenerated, "NoName")
+	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionGenerated, "InvalidName")
 	tags := w.tags(t, "backend", "frontend", "not_a_name")
 
 	w.stop()
@@ -149,10 +149,10 @@ func TestExhausted(t *testing.T) {
 	w.create(t, w.dataplane("c", "c", 80))
 	w.service(t, system, "c", func(s *kumav1alpha1.MeshService) error {
 		return says(s.Status.Conditions, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonRangeExhausted,
-			"241.0.0.0/30 is exhausted", "--mesh-service-cidr", "mesh.serviceCIDR")
+			"241.0.0.0/30 has no free address", "--mesh-service-cidr", "mesh.serviceCIDR")
 	})
 	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonRangeExhausted,
-		"240.0.0.0/30 is exhausted", "--mesh-tag-cidr", "mesh.tagCIDR")
+		"240.0.0.0/30 has no free address", "--mesh-tag-cidr", "mesh.tagCIDR")
 	w.service(t, system, "a", vip)
 	if err := w.Delete(t.Context(), w.dataplane("a", "a", 80)); err != nil {
 		t.Fatal(err)

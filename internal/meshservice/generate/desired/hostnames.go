@@ -24,7 +24,7 @@ func Hostname(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, 
 		if value := service.GetLabels()[name]; value != "" {
 			return value, nil
 		}
-		return "", fmt.Errorf("%s %s has no label %s: add it, or select only those that have", service.GetNamespace(), service.GetName(), name)
+		return "", fmt.Errorf("%s/%s has no label %s: add the label, or narrow the selector of the HostnameGenerator", service.GetNamespace(), service.GetName(), name)
 	}
 	parsed, err := template.New("hostname").Option("missingkey=error").Funcs(template.FuncMap{"label": label}).Parse(generator.Spec.Template)
 	if err != nil {
@@ -33,10 +33,10 @@ func Hostname(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, 
 	id := IdentityOf(service, where)
 	var text hostname
 	if err := parsed.Execute(&text, named{service.GetName(), id.Name, id.Namespace, id.Zone, MeshOf(service)}); err != nil {
-		return "", wrong(fmt.Errorf("%w: it may use .Name, .DisplayName, .Namespace, .Zone, .Mesh and label \"NAME\"", err))
+		return "", wrong(fmt.Errorf("%w: a template can use .Name, .DisplayName, .Namespace, .Zone, .Mesh and label \"NAME\"", err))
 	}
 	if problems := validation.IsDNS1123Subdomain(text.String()); problems != nil {
-		return "", wrong(fmt.Errorf("%q is no hostname: %s", text.String(), strings.Join(problems, "; ")))
+		return "", wrong(fmt.Errorf("%q is not a hostname: %s", text.String(), strings.Join(problems, "; ")))
 	}
 	return text.String(), nil
 }

@@ -62,10 +62,10 @@ func readBackends(text string) ([]kumav1alpha1.ReachableBackendRef, error) {
 		err = decodeStrictly(body, &backends)
 		refs = backends.Refs
 	default:
-		return nil, fmt.Errorf("%q is no list: write refs with a list of backends, or refs: [] for none", text)
+		return nil, fmt.Errorf("%q is not a list: write refs with a list of backends, or refs: [] for none", text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: a backend has kind, name or labels, and may have namespace and port", err)
+		return nil, fmt.Errorf("%w: a backend has kind, name or labels, and optionally namespace and port", err)
 	}
 	for i := range refs {
 		if err := checkBackend(&refs[i]); err != nil {
@@ -88,11 +88,11 @@ func checkBackend(ref *kumav1alpha1.ReachableBackendRef) error {
 	case ref.Name == "" && ref.Labels == nil:
 		return fmt.Errorf("name is missing: write the name of a %s, or labels: {} for all of them", ref.Kind)
 	case ref.Name != "" && ref.Labels != nil:
-		return fmt.Errorf("labels stand beside name %q: write one of the two", ref.Name)
+		return fmt.Errorf("labels and name %q are both set: set one of them", ref.Name)
 	case ref.Name == "" && ref.Namespace != "":
-		return fmt.Errorf("namespace %q stands beside labels: select it by the label %s", ref.Namespace, kumav1alpha1.LabelNamespace)
+		return fmt.Errorf("namespace %q and labels are both set: select the namespace by the label %s", ref.Namespace, kumav1alpha1.LabelNamespace)
 	case ref.Port != nil && (*ref.Port < 1 || *ref.Port > 65535):
-		return fmt.Errorf("port %d is none: write a number from 1 to 65535", *ref.Port)
+		return fmt.Errorf("port %d is out of range: write a number from 1 to 65535", *ref.Port)
 	}
 	return nil
 }

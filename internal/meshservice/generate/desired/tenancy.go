@@ -56,15 +56,15 @@ func InboundNamespace(namespace string, tags map[string]string) string {
 
 // ForeignDataplanesText tells the owner of the mesh of Dataplanes that a MeshService has the tags of and may not select, and what to do.
 func ForeignDataplanesText(dataplanes []string, where ZoneInfo) string {
-	return fmt.Sprintf("its selector is also met by %d of other namespaces, such as Dataplane %s, which it does not lead to: %s",
+	return fmt.Sprintf("the selector also matches %d Dataplanes of other namespaces, such as %s, which are left out: %s",
 		len(dataplanes), slices.Min(dataplanes), namespaceRemedy(where))
 }
 
 // ForeignInstancesText tells the owner of such a MeshService the same, but not whose they are nor how many: that is no business of his.
 func ForeignInstancesText(where ZoneInfo) string {
-	return "instances of other namespaces have the tags of its selector, and it does not lead to them: " + namespaceRemedy(where)
+	return "the selector also matches Dataplanes of other namespaces, which are left out: " + namespaceRemedy(where)
 }
 
 func namespaceRemedy(where ZoneInfo) string {
-	return "select by what only its own have, or move it to namespace " + where.SystemNamespace
+	return "select tags that only Dataplanes of its own namespace have, or move the MeshService to namespace " + where.SystemNamespace
 }

@@ -71,7 +71,7 @@ func UniversalPorts(service string, dataplanes []*kumav1alpha1.Dataplane) (ports
 		case oldest == nil:
 			oldest, ports = dataplane, its
 		case conflict == "" && !slices.Equal(ports, its):
-			conflict = fmt.Sprintf("Dataplane %s serves %s as %s, and the older Dataplane %s as %s, which counts: give both the same inbounds, or one another %s",
+			conflict = fmt.Sprintf("Dataplane %s serves %s at %s, and the older Dataplane %s, which takes precedence, at %s: give both the same inbounds, or change the %s of one",
 				dataplane.Name, service, portsText(its), oldest.Name, portsText(ports), kumav1alpha1.TagService)
 		}
 	}

@@ -69,7 +69,7 @@ spec:
 func TestUniversalPorts(t *testing.T) {
 	ignored := serves("backend", 1234, "http")
 	ignored.State = kumav1alpha1.InboundIgnored
-	unlike := "Dataplane young serves backend as port 9090 (http), and the older Dataplane old as port 8080 (http), which counts"
+	unlike := "Dataplane young serves backend at port 9090 (http), and the older Dataplane old, which takes precedence, at port 8080 (http)"
 	for name, c := range map[string]struct {
 		dataplanes []*kumav1alpha1.Dataplane
 		ports      string
@@ -83,7 +83,7 @@ func TestUniversalPorts(t *testing.T) {
 		"of the same age, by name": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, serves("backend", 9090, "http")), makeDataplane("old", 1, serves("backend", 8080, "http"))},
 			"port 8080 (http)", unlike},
 		"another protocol": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, serves("backend", 8080, "grpc")), makeDataplane("old", 2, serves("backend", 8080, "http"))},
-			"port 8080 (http)", "as port 8080 (grpc)"},
+			"port 8080 (http)", "at port 8080 (grpc)"},
 		"another service": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, serves("other", 9090, "grpc")), makeDataplane("old", 2, serves("backend", 8080, "http"))},
 			"port 8080 (http)", ""},
 		"an ignored inbound": {[]*kumav1alpha1.Dataplane{makeDataplane("young", 1, ignored, serves("backend", 8080, "http")), makeDataplane("old", 2, ignored)},
@@ -162,10 +162,10 @@ func TestHostname(t *testing.T) {
 		"a constant":    {"cart.local", "cart.local", ""},
 		"no such label": {`{{ label "tier" }}.local`, "", "has no label tier"},
 		"no template":   {"{{ .Name", "", "spec.template"},
-		"no such field": {"{{ .Port }}.local", "", "it may use .Name"},
+		"no such field": {"{{ .Port }}.local", "", "a template can use .Name"},
 		"no function":   {`{{ env "HOME" }}`, "", "not defined"},
-		"no hostname":   {"{{ .DisplayName }}_x", "", `"cart_x" is no hostname`},
-		"nothing":       {"{{/* nothing */}}", "", `"" is no hostname`},
+		"no hostname":   {"{{ .DisplayName }}_x", "", `"cart_x" is not a hostname`},
+		"nothing":       {"{{/* nothing */}}", "", `"" is not a hostname`},
 		"too long":      {strings.Repeat("a.", 200), "", "too long"},
 		"for ever":      {`{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`, "", "depth"},
 	} {

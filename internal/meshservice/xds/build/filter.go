@@ -81,7 +81,7 @@ func ReadFilter(written apiextensionsv1.JSON) (Filter, error) {
 			return f, nil
 		}
 	}
-	return f, fmt.Errorf("filter %s does nothing that a proxy knows", written.Raw)
+	return f, fmt.Errorf("filter %s is not a known filter", written.Raw)
 }
 
 func (f Filter) apply(r *routev3.Route) {

@@ -104,7 +104,7 @@ func regexMatcher(regex *matcherv3.RegexMatcher) *matcherv3.StringMatcher {
 // checkRegex is one that proxies take: a single bad one would make them refuse all routes of a destination.
 func checkRegex(text string) (*matcherv3.RegexMatcher, error) {
 	if _, err := regexp.Compile(text); err != nil {
-		return nil, fmt.Errorf("%q is no regular expression that a proxy knows: %w", text, err)
+		return nil, fmt.Errorf("%q is not a valid regular expression: %w", text, err)
 	}
 	return &matcherv3.RegexMatcher{Regex: text}, nil
 }

@@ -73,10 +73,10 @@ func URI(id model.ProxyID) string {
 func checkCertificate(certificate *x509.Certificate, claimed model.ProxyID, now time.Time) error {
 	need := URI(claimed)
 	if certificate == nil {
-		return status.Errorf(codes.Unauthenticated, "proxy %s has shown no certificate: it needs one for %s", claimed, need)
+		return status.Errorf(codes.Unauthenticated, "proxy %s presented no client certificate: a certificate for %s is required", claimed, need)
 	}
 	if now.After(certificate.NotAfter) {
-		return status.Errorf(codes.Unauthenticated, "the certificate of proxy %s has ended at %s: issue another one for %s, and connect again",
+		return status.Errorf(codes.Unauthenticated, "the certificate of proxy %s expired at %s: issue a new one for %s, and reconnect",
 			claimed, certificate.NotAfter.UTC().Format(time.RFC3339), need)
 	}
 	var has []string
@@ -89,6 +89,6 @@ func checkCertificate(certificate *x509.Certificate, claimed model.ProxyID, now 
 	if len(has) == 0 {
 		has = []string{"no URI at all"}
 	}
-	return status.Errorf(codes.PermissionDenied, "the certificate shown is for %s: proxy %s needs one for %s",
+	return status.Errorf(codes.PermissionDenied, "the certificate is for %s: proxy %s needs one for %s",
 		strings.Join(has, ", "), claimed, need)
 }

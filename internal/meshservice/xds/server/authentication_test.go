@@ -104,7 +104,7 @@ func TestCertificates(t *testing.T) {
 	}{
 		"its own":           {as(t, ours, ours, soon, URI(cart)), codes.OK, ""},
 		"one of two":        {as(t, ours, ours, soon, "spiffe://default/ns/shop/sa/cart", URI(cart)), codes.OK, ""},
-		"none":              {as(t, ours, nil, soon), codes.Unauthenticated, "proxy default.cart-0.shop has shown no certificate: it needs one for spiffe://default/ns/shop/proxy/cart-0"},
+		"none":              {as(t, ours, nil, soon), codes.Unauthenticated, "proxy default.cart-0.shop presented no client certificate: a certificate for spiffe://default/ns/shop/proxy/cart-0 is required"},
 		"another proxy's":   {as(t, ours, ours, soon, "spiffe://default/ns/shop/proxy/cart-1"), codes.PermissionDenied, "for spiffe://default/ns/shop/proxy/cart-1: proxy default.cart-0.shop needs one for spiffe://default/ns/shop/proxy/cart-0"},
 		"another mesh's":    {as(t, ours, ours, soon, "spiffe://other/ns/shop/proxy/cart-0"), codes.PermissionDenied, "spiffe://other/ns/shop/proxy/cart-0"},
 		"of no proxy":       {as(t, ours, ours, soon, "cart.example"), codes.PermissionDenied, "no URI at all"},
@@ -158,7 +158,7 @@ func TestCertificateEnds(t *testing.T) {
 	m.ask(resource.Listener)
 	eventually(t, "its listener", func() bool { return m.knows(resource.Listener) == "a" })
 	clock.by.Store(int64(2 * hour))
-	if err := m.end(t); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "has ended at") {
+	if err := m.end(t); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "expired at") {
 		t.Error(err)
 	}
 }
@@ -200,7 +200,7 @@ func TestAuthoritiesThatAreNone(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Transport(nil, file, logr.Discard()); err == nil || !strings.Contains(err.Error(), "no certificate in PEM: write at least one") {
+	if _, err := Transport(nil, file, logr.Discard()); err == nil || !strings.Contains(err.Error(), "no PEM certificate: write at least one") {
 		t.Error(err)
 	}
 }

@@ -246,21 +246,21 @@ func TestEnds(t *testing.T) {
 		code codes.Code
 		says string
 	}{
-		"no Dataplane": {other.String(), nil, codes.Unavailable, "there is no Dataplane shop/nobody in mesh default"},
+		"no Dataplane": {other.String(), nil, codes.Unavailable, "Dataplane shop/nobody does not exist in mesh default"},
 		"not an id":    {"cart", nil, codes.InvalidArgument, `node id "cart" is not MESH.NAME.NAMESPACE`},
 		"no id":        {"", nil, codes.InvalidArgument, `node id ""`},
 		"Dataplane is gone": {cart.String(), func(s *Store, _ *mirror, _ context.CancelFunc) { s.Forget(cart) },
-			codes.Unavailable, "Dataplane shop/cart-0 of mesh default is gone"},
+			codes.Unavailable, "Dataplane shop/cart-0 of mesh default is deleted"},
 		"no configuration": {cart.String(), func(s *Store, _ *mirror, _ context.CancelFunc) { s.Set(cart, nil) },
-			codes.Unavailable, "Dataplane shop/cart-0 of mesh default is gone"},
+			codes.Unavailable, "Dataplane shop/cart-0 of mesh default is deleted"},
 		"another node": {cart.String(), func(_ *Store, m *mirror, _ context.CancelFunc) {
 			m.mu.Lock()
 			m.node = &corev3.Node{Id: other.String()}
 			m.mu.Unlock()
 			m.ask(resource.Route, "x")
-		}, codes.InvalidArgument, "open another stream for another node"},
+		}, codes.InvalidArgument, "open a new stream for another node"},
 		"the server stops": {cart.String(), func(_ *Store, _ *mirror, stop context.CancelFunc) { stop() },
-			codes.Unavailable, "connect again"},
+			codes.Unavailable, "reconnect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachProtocol(t, func(t *testing.T, delta bool) {

@@ -12,7 +12,7 @@ var (
 	}, []string{"mesh"})
 	nacks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_mesh_refusals_total",
-		Help: "Answers that a proxy of a mesh has refused (NACK).",
+		Help: "xDS responses that proxies of a mesh rejected (NACK).",
 	}, []string{"mesh"})
 )
 

@@ -132,17 +132,17 @@ func (s *Server) runStream(parent context.Context, serve func(*session) error) e
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.stopped.Done():
-			return status.Error(codes.Unavailable, "the control plane stops: connect again")
+			return status.Error(codes.Unavailable, "the control plane is shutting down: reconnect")
 		case id = <-one.identified:
 			hello.Stop()
 		case <-hello.C:
-			return status.Errorf(codes.DeadlineExceeded, "no request has come in %s: send one that has the id of the node", s.options.FirstRequestTimeout)
+			return status.Errorf(codes.DeadlineExceeded, "no request within %s: send a request with the node id", s.options.FirstRequestTimeout)
 		case <-recheck.C:
 			if id == (model.ProxyID{}) {
 				continue
 			}
 			if err := s.options.Identify.Identify(ctx, id); isIdentityError(err) {
-				s.options.Log.Info("a proxy has lost its identity", "proxy", id.String(), "why", err.Error())
+				s.options.Log.Info("proxy identity is no longer valid", "proxy", id.String(), "why", err.Error())
 				return err
 			}
 		}
@@ -157,7 +157,7 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 	}
 	s.options.Store.waitForProxy(ctx, id)
 	if err := s.options.Identify.Identify(ctx, id); err != nil {
-		s.options.Log.Info("a proxy was refused", "proxy", node, "why", err.Error())
+		s.options.Log.Info("proxy rejected", "proxy", node, "why", err.Error())
 		if _, told := status.FromError(err); !told {
 			err = status.Errorf(codes.Unauthenticated, "proxy %s: %v", node, err)
 		}

@@ -41,7 +41,7 @@ type session struct {
 func (s *session) authenticate(node string) error {
 	if s.proxy != nil {
 		if node != "" && node != s.node {
-			return status.Errorf(codes.InvalidArgument, "the id of the node was %q and is now %q: open another stream for another node", s.node, node)
+			return status.Errorf(codes.InvalidArgument, "the node id changed from %q to %q: open a new stream for another node", s.node, node)
 		}
 		return nil
 	}
@@ -156,7 +156,7 @@ func (s *session) sendUpdates() {
 		s.state.recordResponse(t, next, sent, config.Version(t))
 		s.watches[t] = nil
 		if !send() {
-			s.end(status.Errorf(codes.Internal, "there was no room for an answer about %s: connect again", t.URL()))
+			s.end(status.Errorf(codes.Internal, "no room for a response of type %s: reconnect", t.URL()))
 			return
 		}
 	}

@@ -121,7 +121,7 @@ func (p *proxy) forget() {
 		connectedProxies.WithLabelValues(p.id.Mesh).Dec()
 	}
 	for _, session := range p.sessions {
-		session.end(status.Errorf(codes.Unavailable, "Dataplane %s of mesh %s is gone", dataplaneName(p.id), p.id.Mesh))
+		session.end(status.Errorf(codes.Unavailable, "Dataplane %s of mesh %s is deleted", dataplaneName(p.id), p.id.Mesh))
 	}
 }
 
@@ -259,7 +259,7 @@ func (s *Store) removeSession(one *session) {
 
 // unknownProxyError is no final word: a pod may be quicker than its Dataplane.
 func unknownProxyError(id model.ProxyID) error {
-	return status.Errorf(codes.Unavailable, "there is no Dataplane %s in mesh %s, or the Mesh is not there or not served yet: create them, or correct the id of the node", dataplaneName(id), id.Mesh)
+	return status.Errorf(codes.Unavailable, "Dataplane %s does not exist in mesh %s, or the Mesh does not exist or is not served yet: create them, or correct the node id", dataplaneName(id), id.Mesh)
 }
 
 // dataplaneName is that of the Dataplane, with its namespace if it has one.

@@ -66,7 +66,7 @@ func (t *Tokens) Identify(ctx context.Context, claimed model.ProxyID) error {
 	token := bearerToken(ctx)
 	if token == "" {
 		return status.Errorf(codes.Unauthenticated,
-			"proxy %s has shown no token: it needs \"authorization: Bearer\" with a token of its pod for the audience %s", claimed, Audience)
+			"proxy %s presented no token: send \"authorization: Bearer\" with a token of its pod for the audience %s", claimed, Audience)
 	}
 	result, err := t.review(ctx, token, time.Now())
 	if err != nil {
@@ -132,13 +132,13 @@ func checkToken(reviewed authenticationv1.TokenReviewStatus, claimed model.Proxy
 		if why == "" {
 			why = "it is not for the audience " + Audience
 		}
-		return status.Errorf(codes.Unauthenticated, "the token of proxy %s does not hold: %s: mount one for the audience %s into its pod", claimed, why, Audience)
+		return status.Errorf(codes.Unauthenticated, "the token of proxy %s is not valid: %s: mount a token for the audience %s into its pod", claimed, why, Audience)
 	}
 	if !known {
 		return unknownProxyError(claimed)
 	}
 	denied := func(has, needs string) error {
-		return status.Errorf(codes.PermissionDenied, "the token shown is of %s: proxy %s needs one of %s", has, claimed, needs)
+		return status.Errorf(codes.PermissionDenied, "the token is of %s: proxy %s needs one of %s", has, claimed, needs)
 	}
 	account := strings.TrimPrefix(reviewed.User.Username, "system:serviceaccount:")
 	namespace, _, found := strings.Cut(account, ":")

@@ -53,13 +53,13 @@ func TestVouched(t *testing.T) {
 		"its own": {nil, true, codes.OK, ""},
 		"expired": {func(s *authenticationv1.TokenReviewStatus) {
 			*s = authenticationv1.TokenReviewStatus{Error: "token has expired"}
-		}, true, codes.Unauthenticated, "token has expired: mount one for the audience fairlead-mesh"},
-		"not authenticated": {func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false }, true, codes.Unauthenticated, "does not hold"},
+		}, true, codes.Unauthenticated, "token has expired: mount a token for the audience fairlead-mesh"},
+		"not authenticated": {func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false }, true, codes.Unauthenticated, "is not valid"},
 		"another audience":  {func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"api"} }, true, codes.Unauthenticated, "not for the audience fairlead-mesh"},
 		"no audience":       {func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil }, true, codes.Unauthenticated, "not for the audience fairlead-mesh"},
-		"no Dataplane":      {nil, false, codes.Unavailable, "there is no Dataplane shop/cart-0"},
+		"no Dataplane":      {nil, false, codes.Unavailable, "Dataplane shop/cart-0 does not exist"},
 		"another namespace": {user("system:serviceaccount:bank:default"), true, codes.PermissionDenied, "needs one of a service account in namespace shop"},
-		"not an account":    {user("shop:default"), true, codes.PermissionDenied, "the token shown is of shop:default"},
+		"not an account":    {user("shop:default"), true, codes.PermissionDenied, "the token is of shop:default"},
 		"a user":            {user("system:serviceaccount:shop"), true, codes.PermissionDenied, "service account"},
 		"another pod":       {extra(extraPodName, "cart-1"), true, codes.PermissionDenied, `pod "cart-1" with UID "uid-0": proxy default.cart-0.shop needs one of pod "cart-0" with UID "uid-0"`},
 		"an earlier pod":    {extra(extraPodUID, "uid-before"), true, codes.PermissionDenied, `UID "uid-before"`},

@@ -49,7 +49,7 @@ type clientCAs struct {
 // current are those of the file, or those that it had as long as it cannot be read.
 func (a *clientCAs) current() *x509.CertPool {
 	if err := a.read(); err != nil {
-		a.log.Error(err, "the authorities of proxies stay as they are")
+		a.log.Error(err, "keeping the previous client CA")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +59,7 @@ func (a *clientCAs) current() *x509.CertPool {
 func (a *clientCAs) read() error {
 	text, err := os.ReadFile(a.file)
 	if err != nil {
-		return fmt.Errorf("read the authorities of proxies: %w", err)
+		return fmt.Errorf("read the client CA: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +68,7 @@ func (a *clientCAs) read() error {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return fmt.Errorf("the authorities of proxies in %s have no certificate in PEM: write at least one", a.file)
+		return fmt.Errorf("client CA file %s has no PEM certificate: write at least one", a.file)
 	}
 	a.text, a.pool = string(text), pool
 	return nil

@@ -55,7 +55,7 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *datapla
 	if t := n.TransparentProxying; t != nil && t.ReachableBackendRefs != nil && t.ReachableBackendRefs.Malformed != "" {
 		d.malformed = []Problem{{
 			Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: "spec.networking.transparentProxying.reachableBackendRefs",
-			Message: "it cannot be read, and counts as a list of none: a reference has kind, name or labels, and may have namespace and port",
+			Message: "malformed, and treated as an empty list: a reference has kind, name or labels, and optionally namespace and port",
 		}}
 	}
 	d.outbounds = outboundsOf(n, id.Namespace)
@@ -68,7 +68,7 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *datapla
 		if tag, namespace := desired.ForeignTag(obj, in.Tags, where); tag != "" {
 			d.problems = append(d.problems, Problem{
 				Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: fmt.Sprintf("spec.networking.inbound[%d].tags[%s]", i, tag),
-				Message: fmt.Sprintf("it claims a service of namespace %s, so that nobody calls the inbound: name one of namespace %s, or move the Dataplane to %s or %s",
+				Message: fmt.Sprintf("the inbound claims a service of namespace %s and is ignored: name a service of namespace %s, or move the Dataplane to namespace %s or %s",
 					namespace, d.object.Namespace, namespace, where.SystemNamespace),
 			})
 			continue

@@ -29,7 +29,7 @@ func (m *mesh) define(key model.Key) *definition {
 		if other != first {
 			d.problems = append(d.problems, Problem{
 				Object: other.String(), Field: "metadata.labels",
-				Message: fmt.Sprintf("it says that it is the %s, which %s is: rename one of them, or correct its labels", key, first),
+				Message: fmt.Sprintf("claims to be the %s, which %s already is: rename one of them, or correct its labels", key, first),
 			})
 		}
 	}
@@ -164,7 +164,7 @@ func (d *definition) addLocal(in *inbound) {
 	if !isIP(in.endpoint.Address) || in.endpoint.Port == 0 {
 		d.problems = append(d.problems, Problem{
 			Object: "Dataplane " + in.of.String(), Field: "spec.networking.address",
-			Message: fmt.Sprintf("%q is no address that a proxy can dial: write an IP address", in.endpoint.Address),
+			Message: fmt.Sprintf("%q is not an IP address: write an IP address", in.endpoint.Address),
 		})
 		return
 	}
@@ -175,7 +175,7 @@ func (d *definition) addRemote(way *ingress, instances uint32) {
 	if !way.isDialable() {
 		d.problems = append(d.problems, Problem{
 			Object: "ZoneIngress " + way.name.String(), Field: "spec.networking.advertisedAddress",
-			Message: fmt.Sprintf("%q port %d is nothing that a proxy can dial: write an IP address and a port", way.address, way.port),
+			Message: fmt.Sprintf("%q port %d cannot be dialled: write an IP address and a port", way.address, way.port),
 		})
 		return
 	}

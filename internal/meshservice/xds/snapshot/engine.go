@@ -102,7 +102,7 @@ func kindOf(obj client.Object) string {
 	case *corev1.Service:
 		return "Service"
 	}
-	panic(fmt.Sprintf("the engine has no use for a %T", obj))
+	panic(fmt.Sprintf("unsupported object type %T", obj))
 }
 
 // SetTags tells the VIP of each kuma.io/service of a mesh.

@@ -99,7 +99,7 @@ func (e *Engine) Problems(mesh string) []Problem {
 	for _, i := range e.state.ignored {
 		list = append(list, Problem{
 			Object: kumav1alpha1.ZoneIngressKind + " " + i.name.String(), Field: "metadata.namespace",
-			Message: fmt.Sprintf("a ZoneIngress counts only in namespace %s: move it there, or remove it", e.zone.SystemNamespace),
+			Message: fmt.Sprintf("a ZoneIngress is ignored outside namespace %s: move it to that namespace, or delete it", e.zone.SystemNamespace),
 		})
 	}
 	policies := slices.Collect(maps.Values(m.policies))

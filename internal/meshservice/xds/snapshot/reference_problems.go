@@ -21,9 +21,9 @@ func (m *mesh) tagRouteProblems(p kumav1alpha1.Policy) []Problem {
 	for _, s := range successor.TagReferencesIn(p) {
 		switch {
 		case !s.Backend:
-			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "it has no effect: " + s.Why(m.mode) + "; " + s.Remedy()})
+			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "the entry has no effect: " + s.Why(m.mode) + "; " + s.Remedy()})
 		case !s.OfTag:
-			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "nothing is sent there: " + s.Why(m.mode) + "; " + s.Remedy()})
+			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "the backend gets no traffic: " + s.Why(m.mode) + "; " + s.Remedy()})
 		}
 	}
 	return list
@@ -43,9 +43,9 @@ func (m *mesh) backendRefProblems(d *dataplane) []Problem {
 		if ref.Kind == kumav1alpha1.MeshExternalServiceKind || ref.Labels != nil && len(ref.Labels) == 0 {
 			continue
 		}
-		message := fmt.Sprintf("there is no %s, so that nothing is reached by it: correct it, or remove it", refText(ref))
+		message := fmt.Sprintf("no %s exists: correct the reference, or remove it", refText(ref))
 		if ref.Name == "" && ref.Labels == nil {
-			message = fmt.Sprintf("it has neither name nor labels: write the name of a %s, or labels: {} for all of them", ref.Kind)
+			message = fmt.Sprintf("the reference has neither name nor labels: write the name of a %s, or labels: {} for all of them", ref.Kind)
 		}
 		list = append(list, Problem{Object: d.proxy.Consumer, Field: fmt.Sprintf("reachableBackendRefs[%d]", i), Message: message})
 	}

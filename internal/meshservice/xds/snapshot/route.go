@@ -36,8 +36,8 @@ func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (bu
 	rule := build.Rule{Hostnames: from.Hostnames, Match: from.Match, Clusters: v.clusters}
 	report := func(err error) {
 		v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), Problem{
-			Object: d.object, Field: "rules of the MeshHTTPRoutes for it",
-			Message: fmt.Sprintf("%v: correct it; until then the rule is left out", err),
+			Object: d.object, Field: "rules of its MeshHTTPRoutes",
+			Message: fmt.Sprintf("%v: correct the rule; until then it is left out", err),
 		})
 	}
 	for _, written := range from.Filters {
@@ -73,8 +73,8 @@ func (m *mesh) unusableBackends(d *destination, kind string) Problem {
 		what = "requests"
 	}
 	return Problem{
-		Object: d.object, Field: "backendRefs of the " + kind + " for it",
-		Message: fmt.Sprintf("none of them with a weight can be used in mode %s: correct them; until then %s are refused", m.mode, what),
+		Object: d.object, Field: "backendRefs of its " + kind,
+		Message: fmt.Sprintf("no backend with a weight can be used in mode %s: correct the backends; until then %s are rejected", m.mode, what),
 	}
 }
 

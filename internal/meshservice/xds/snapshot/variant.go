@@ -63,7 +63,7 @@ func (v *variant) marshal(d *destination, t resource.Type, name string) func(bui
 		r, err := build.Marshal(name, message, err)
 		if err != nil {
 			v.report(t, name, Problem{
-				Object: d.object, Message: err.Error() + ": correct the policies for it, or its addresses; until then proxies do without",
+				Object: d.object, Message: err.Error() + ": correct its policies or its addresses; until then proxies are served without the resource",
 			})
 			return nil
 		}
