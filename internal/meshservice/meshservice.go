@@ -134,7 +134,7 @@ func (p *passage) manager() (ctrl.Manager, error) {
 
 func (p *passage) setup(mgr ctrl.Manager) error {
 	where := p.options.zoneInfo()
-	engine := snapshot.New(snapshot.Options{Zone: where.Zone, Environment: where.Environment, SystemNamespace: where.SystemNamespace})
+	engine := snapshot.New(where)
 	store := server.NewStore()
 	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
 		return fmt.Errorf("set up the generation of MeshServices: %w", err)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -80,7 +80,7 @@ func (s *stage) calledAt(t testing.TB, p *proxy, service string) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		var record corev1.ConfigMap
-		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: generate.TagsName(s.mesh)}, &record); err != nil {
+		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: desired.TagsConfigMap(s.mesh)}, &record); err != nil {
 			return err
 		}
 		has := p.names(resource.Listener)

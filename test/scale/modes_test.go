@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/test/cluster"
@@ -150,7 +149,7 @@ func meshDataplane(i int) *kumav1alpha1.Dataplane {
 // addressed is an error until every tag has its address.
 func addressed(ctx context.Context, reader client.Reader) error {
 	var record corev1.ConfigMap
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: meshNamespace, Name: generate.TagsName(meshName)}, &record); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: meshNamespace, Name: desired.TagsConfigMap(meshName)}, &record); err != nil {
 		return err
 	}
 	if len(record.Data) != meshServices {

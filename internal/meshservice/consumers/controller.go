@@ -1,3 +1,5 @@
+// Package consumers switches the consumers of a mesh from kuma.io/service tags to MeshServices, in batches, and back. The
+// switched consumers are recorded in the status of the Mesh, from which xds builds the configuration of their proxies.
 package consumers
 
 import (
@@ -7,11 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,9 +48,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// fieldOwner is who writes, in the eyes of the API server.
-const fieldOwner = "fairlead/meshservice"
-
 const defaultTimeout = time.Minute
 
 // How long to wait: for several news of proxies at once, for consumers that come and go, for what was written to be sent or
@@ -66,6 +61,10 @@ const (
 	// An answer may come in the moment between looking at a proxy and waiting for it.
 	ackResyncInterval = 5 * time.Second
 )
+
+// +kubebuilder:rbac:groups=kuma.io,resources=meshes;dataplanes,verbs=list;watch
+// +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to the manager. Only the leader switches.
 func Setup(mgr ctrl.Manager, o Options) error {
@@ -127,59 +126,26 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	o, ok := r.observe(mesh)
 	if !ok {
-		// Whoever has not been heard of yet must not be taken for not being there.
+		// A proxy without a published configuration must not count as absent.
 		return ctrl.Result{RequeueAfter: publishRequeueDelay}, nil
 	}
 	o.Started = started
 	now := r.options.Now()
 	d := Decide(o, now)
-	// Who is waited for is known before they can answer.
+	// Watch the proxies before the switch is published, so that no acknowledgement is missed.
 	r.acks.watch(mesh.Name, d.Watched)
-	if err := r.apply(ctx, mesh, d, now); apierrors.IsConflict(err) {
-		// Somebody was faster, or it was us, and the cache has not heard of it.
+	changed, err := r.apply(ctx, mesh, d, now)
+	if apierrors.IsConflict(err) {
+		// Another writer, or the cache lags behind the last patch.
 		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
 	} else if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if changed {
+		r.recordEvents(mesh, d.Events)
+	}
 	setMetrics(mesh.Name, d.Record)
 	return ctrl.Result{RequeueAfter: requeueAfter(d, now)}, nil
-}
-
-func (r *reconciler) observe(mesh *kumav1alpha1.Mesh) (o Observed, ok bool) {
-	o = Observed{Mesh: mesh, Serving: r.options.Serving, Timeout: r.options.Timeout}
-	if !o.Serving {
-		return o, true
-	}
-	if o.Sent, ok = r.options.Sent(mesh.Name); !ok {
-		return o, false
-	}
-	o.Proxies, o.Connection = r.options.Proxies.Proxies(mesh.Name), r.options.Connections.Connection
-	return o, true
-}
-
-// apply changes the record and the condition, and nothing else of the status, if they are still what was decided from.
-func (r *reconciler) apply(ctx context.Context, mesh *kumav1alpha1.Mesh, d Decision, now time.Time) error {
-	before := mesh.DeepCopy()
-	mesh.Status.Migration = d.Record
-	if d.Condition != nil {
-		d.Condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-		meta.SetStatusCondition(&mesh.Status.Conditions, *d.Condition)
-	}
-	if equality.Semantic.DeepEqual(before.Status, mesh.Status) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, mesh, patch, client.FieldOwner(fieldOwner)); err != nil {
-		return fmt.Errorf("patch the status of Mesh %s: %w", mesh.Name, err)
-	}
-	for _, n := range d.Events {
-		kind := corev1.EventTypeNormal
-		if n.Warning {
-			kind = corev1.EventTypeWarning
-		}
-		r.recorder.Eventf(mesh, nil, kind, n.Reason, "switch", "%s", n.Message)
-	}
-	return nil
 }
 
 // requeueAfter is how long nothing happens without news.

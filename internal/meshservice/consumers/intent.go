@@ -1,5 +1,3 @@
-// Package consumers switches the consumers of a mesh over to MeshServices: it decides which, how many at a time, whether their
-// proxies acknowledged, and back again; and writes the record that proxies are configured by.
 package consumers
 
 import (

@@ -22,22 +22,6 @@ const (
 // Passage is the name of this passage.
 const Passage = "meshservice"
 
-// Observed is all that a decision is made from.
-type Observed struct {
-	Mesh *kumav1alpha1.Mesh
-	// Serving says that this process gives proxies their configuration.
-	Serving bool
-	// Proxies are those of the mesh, and Connection is how each of them stands.
-	Proxies    []model.Proxy
-	Connection func(model.ProxyID) model.Connection
-	// Sent are the consumers that are switched in what the connections are measured by.
-	Sent map[string]bool
-	// Started is when this process began to serve: proxies need time to find it.
-	Started time.Time
-	// Timeout is how long proxies have to acknowledge.
-	Timeout time.Duration
-}
-
 // Decision is what is to be written and told, and when to look again.
 type Decision struct {
 	// Record is the one that the status should have; nil for none.
@@ -175,7 +159,7 @@ func planOf(mesh *kumav1alpha1.Mesh, record *kumav1alpha1.MeshMigration, intent 
 
 func stepOf(c *kumav1alpha1.MigratedConsumer, revert bool) passage.Step {
 	step := passage.Step{
-		Object: objectOf(c.Name), Action: ActionSwitch, From: tags, To: meshServices,
+		Object: ObjectOf(c.Name), Action: ActionSwitch, From: tags, To: meshServices,
 		Disruptive: true, Batch: int(c.Batch), State: passage.Pending,
 	}
 	if revert {
@@ -218,7 +202,7 @@ func (p *planner) startBatch(steps []passage.Step) {
 	}
 	for i := range p.record.Consumers {
 		c := &p.record.Consumers[i]
-		number, starts := batch[objectOf(c.Name)]
+		number, starts := batch[ObjectOf(c.Name)]
 		if !starts {
 			continue
 		}

@@ -155,15 +155,15 @@ func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
 
 // permanence is more than zero for what may come back under the same name.
 func permanence(consumer string) int {
-	switch objectOf(consumer).Kind {
+	switch ObjectOf(consumer).Kind {
 	case "Pod", "Job":
 		return 0
 	}
 	return 1
 }
 
-// objectOf is a consumer as the object that it is.
-func objectOf(consumer string) passage.Object {
+// ObjectOf returns the workload of a consumer, or in universal its Dataplane.
+func ObjectOf(consumer string) passage.Object {
 	if parts := strings.SplitN(consumer, "/", 3); len(parts) == 3 {
 		return passage.Object{Namespace: parts[0], Kind: parts[1], Name: parts[2]}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -203,6 +204,16 @@ func (p *planner) eventsFor(d passage.Decision) []Event {
 		news = append(news, Event{false, c.Reason, c.Message})
 	}
 	return news
+}
+
+func (r *reconciler) recordEvents(mesh *kumav1alpha1.Mesh, events []Event) {
+	for _, e := range events {
+		kind := corev1.EventTypeNormal
+		if e.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(mesh, nil, kind, e.Reason, "switch", "%s", e.Message)
+	}
 }
 
 // isRunning holds for what is on its way.

@@ -1,12 +1,11 @@
 package forecast
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -67,8 +66,7 @@ func (w *MeshState) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) [
 			return addresses
 		}
 	}
-	key := fmt.Sprintf("%T %s", s, client.ObjectKeyFromObject(s))
-	ip, found := desired.PickAddress(w.ranges.Services, key, func(a netip.Addr) bool { return taken[a.String()] })
+	ip, found := desired.PickAddress(w.ranges.Services, desired.VIPKey(s), func(a netip.Addr) bool { return taken[a.String()] })
 	if !found {
 		return nil
 	}
@@ -76,7 +74,7 @@ func (w *MeshState) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) [
 }
 
 // find the object of that name, or nil.
-func find[T client.Object](among []T, namespace, name string) T {
+func find[T metav1.Object](among []T, namespace, name string) T {
 	i := slices.IndexFunc(among, func(o T) bool { return o.GetNamespace() == namespace && o.GetName() == name })
 	if i < 0 {
 		var none T

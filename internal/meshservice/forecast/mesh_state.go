@@ -6,11 +6,12 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // What the operator works with, if it was told nothing else.
@@ -28,16 +29,16 @@ type MeshState struct {
 	tags         map[string]string
 	meshServices []*kumav1alpha1.MeshService
 	// allMeshServices are the MeshServices of all meshes.
-	allMeshServices map[client.ObjectKey]*kumav1alpha1.MeshService
+	allMeshServices map[types.NamespacedName]*kumav1alpha1.MeshService
 	dataplanes      []*kumav1alpha1.Dataplane
 	policies        []kumav1alpha1.Policy
 	generators      []*kumav1alpha1.HostnameGenerator
 	services        []*corev1.Service
 	// pods are those that are called one by one.
-	pods       map[client.ObjectKey]*corev1.Pod
+	pods       map[types.NamespacedName]*corev1.Pod
 	namespaces map[string]*corev1.Namespace
 	// multiZone are ZoneIngresses and MeshMultiZoneServices.
-	multiZone []client.Object
+	multiZone []model.Object
 	// notes are what the reader should know of how this was found out.
 	notes []string
 }
@@ -47,8 +48,8 @@ type MeshState struct {
 func NewMeshState(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where desired.ZoneInfo) *MeshState {
 	w := &MeshState{
 		Mesh: mesh, Where: where, tags: tags.Data,
-		namespaces: map[string]*corev1.Namespace{}, allMeshServices: map[client.ObjectKey]*kumav1alpha1.MeshService{},
-		pods: map[client.ObjectKey]*corev1.Pod{},
+		namespaces: map[string]*corev1.Namespace{}, allMeshServices: map[types.NamespacedName]*kumav1alpha1.MeshService{},
+		pods: map[types.NamespacedName]*corev1.Pod{},
 	}
 	w.Where.Zone = cmp.Or(where.Zone, tags.Annotations[kumav1alpha1.AnnotationZone])
 	w.Where.Environment = cmp.Or(where.Environment, tags.Annotations[kumav1alpha1.AnnotationEnvironment], desired.Kubernetes)
@@ -61,19 +62,19 @@ func NewMeshState(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where desired
 		w.Where.Zone = defaultZone
 		w.notes = append(w.notes, fmt.Sprintf("ConfigMap %s/%s does not name the zone of the operator, so zone %s is assumed: "+
 			"give --mesh-zone for another one, and check that the operator runs with the passage meshservice.",
-			w.Where.SystemNamespace, generate.TagsName(mesh.Name), defaultZone))
+			w.Where.SystemNamespace, desired.TagsConfigMap(mesh.Name), defaultZone))
 	}
 	return w
 }
 
 // Add makes an object part of the world, unless it is of another mesh.
-func (w *MeshState) Add(object client.Object) {
+func (w *MeshState) Add(object model.Object) {
 	ours := desired.MeshOf(object) == w.Mesh.Name
 	switch o := object.(type) {
 	case *corev1.Service:
 		w.services = append(w.services, o)
 	case *corev1.Pod:
-		w.pods[client.ObjectKeyFromObject(o)] = o
+		w.pods[keyOf(o)] = o
 	case *corev1.Namespace:
 		w.namespaces[o.Name] = o
 	case *kumav1alpha1.HostnameGenerator:
@@ -82,7 +83,7 @@ func (w *MeshState) Add(object client.Object) {
 		// It is that of its zone for every mesh.
 		w.multiZone = append(w.multiZone, o)
 	case *kumav1alpha1.MeshService:
-		w.allMeshServices[client.ObjectKeyFromObject(o)] = o
+		w.allMeshServices[keyOf(o)] = o
 		if ours {
 			w.meshServices = append(w.meshServices, o)
 		}
@@ -99,4 +100,8 @@ func (w *MeshState) Add(object client.Object) {
 			w.policies = append(w.policies, o)
 		}
 	}
+}
+
+func keyOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -24,7 +23,7 @@ func Load(ctx context.Context, reader client.Reader, name string, where desired.
 		return nil, fmt.Errorf("get Mesh %s: %w", name, err)
 	}
 	var tags corev1.ConfigMap
-	key := client.ObjectKey{Namespace: cmp.Or(where.SystemNamespace, defaultNamespace), Name: generate.TagsName(name)}
+	key := client.ObjectKey{Namespace: cmp.Or(where.SystemNamespace, defaultNamespace), Name: desired.TagsConfigMap(name)}
 	if err := reader.Get(ctx, key, &tags); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get ConfigMap %s: %w", key, err)
 	}

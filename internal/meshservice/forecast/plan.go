@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -52,10 +53,11 @@ func (g Group) summary(proxies int) string {
 		proxies, moved, len(g.Changes)-moved, len(g.Policies))
 }
 
-// consumerObject is a consumer as the object that it is; in universal it is a Dataplane.
+// consumerObject is the object of a consumer.
 func consumerObject(name string) passage.Object {
-	if parts := strings.SplitN(name, "/", 3); len(parts) == 3 {
-		return passage.Object{Namespace: parts[0], Kind: parts[1], Name: parts[2]}
+	object := consumers.ObjectOf(name)
+	if object.Kind == kumav1alpha1.DataplaneKind && object.Namespace == "" {
+		object.APIVersion = kumav1alpha1.GroupVersion.String()
 	}
-	return passage.Object{APIVersion: kumav1alpha1.GroupVersion.String(), Kind: kumav1alpha1.DataplaneKind, Name: name}
+	return object
 }

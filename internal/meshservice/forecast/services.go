@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -15,9 +15,9 @@ import (
 // meshServicesIn are the MeshServices that there are in a mode: those of others, which stay, and those that are generated.
 func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
 	var all, fresh []*kumav1alpha1.MeshService
-	others, generated := map[client.ObjectKey]bool{}, map[client.ObjectKey]*kumav1alpha1.MeshService{}
+	others, generated := map[types.NamespacedName]bool{}, map[types.NamespacedName]*kumav1alpha1.MeshService{}
 	for _, s := range w.meshServices {
-		key := client.ObjectKeyFromObject(s)
+		key := keyOf(s)
 		if desired.IsGenerated(s, w.Where) {
 			generated[key] = s
 			continue
@@ -29,7 +29,7 @@ func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService 
 		return all
 	}
 	for _, s := range w.desiredServices() {
-		key := client.ObjectKeyFromObject(s)
+		key := keyOf(s)
 		if others[key] {
 			continue
 		}
@@ -77,7 +77,7 @@ func (w *MeshState) desiredUniversalServices() []*kumav1alpha1.MeshService {
 		}
 	}
 	there := func(name string) *kumav1alpha1.MeshService {
-		return w.allMeshServices[client.ObjectKey{Namespace: w.Where.SystemNamespace, Name: name}]
+		return w.allMeshServices[types.NamespacedName{Namespace: w.Where.SystemNamespace, Name: name}]
 	}
 	var all []*kumav1alpha1.MeshService
 	for _, service := range slices.Sorted(maps.Keys(serving)) {

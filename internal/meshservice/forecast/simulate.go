@@ -79,7 +79,7 @@ func (w *MeshState) withMode(mode model.Mode) *kumav1alpha1.Mesh {
 
 // engine is the one that makes the configuration of proxies, with all that is known.
 func (w *MeshState) engine(mesh *kumav1alpha1.Mesh, services []*kumav1alpha1.MeshService, switched map[string]bool) *snapshot.Engine {
-	e := snapshot.New(snapshot.Options{Zone: w.Where.Zone, Environment: w.Where.Environment, SystemNamespace: w.Where.SystemNamespace})
+	e := snapshot.New(w.Where)
 	e.Put(mesh)
 	e.SetTags(mesh.Name, w.tags)
 	e.SetSwitched(mesh.Name, switched)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,25 +75,6 @@ func unallocatedIndex(object client.Object) []string {
 	return nil
 }
 
-// othersIndexed are all others that an index has under a key.
-func (r *reconciler) othersIndexed(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
-	var services kumav1alpha1.MeshServiceList
-	var multiZone kumav1alpha1.MeshMultiZoneServiceList
-	for _, list := range []client.ObjectList{&services, &multiZone} {
-		if err := r.client.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-	}
-	var all []client.Object
-	for i := range services.Items {
-		all = append(all, &services.Items[i])
-	}
-	for i := range multiZone.Items {
-		all = append(all, &multiZone.Items[i])
-	}
-	return slices.DeleteFunc(all, func(other client.Object) bool { return of != nil && other.GetUID() == of.GetUID() }), nil
-}
-
 // allocateVIP gives an object an address of the range, or leaves it the one that it has. One that two have stays with the older.
 func (r *reconciler) allocateVIP(ctx context.Context, object client.Object) error {
 	a, _ := addressableOf(object)
@@ -113,8 +93,7 @@ func (r *reconciler) allocateVIP(ctx context.Context, object client.Object) erro
 		}
 	}
 	var errs []error
-	key := fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))
-	address, found := desired.PickAddress(r.Ranges.Services, key, func(address netip.Addr) bool {
+	address, found := desired.PickAddress(r.Ranges.Services, desired.VIPKey(object), func(address netip.Addr) bool {
 		others, err := r.othersIndexed(ctx, object, byVIP, address.String())
 		errs = append(errs, err)
 		return err == nil && len(others) > 0
@@ -144,13 +123,6 @@ func (r *reconciler) setVIPs(object client.Object, addresses ...string) {
 		return
 	}
 	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "clients dial "+strings.Join(addresses, " or "))
-}
-
-func setCondition(object client.Object, kind string, status metav1.ConditionStatus, reason, message string) {
-	a, _ := addressableOf(object)
-	meta.SetStatusCondition(a.conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: object.GetGeneration(),
-	})
 }
 
 // assignHostnames gives an object the hostnames of all generators that are for it. One that an older object has is not given.
@@ -202,42 +174,4 @@ func (r *reconciler) assignHostnames(ctx context.Context, object client.Object) 
 		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionAddressed)
 	}
 	return nil
-}
-
-func objectName(object client.Object) string {
-	kind := kumav1alpha1.MeshServiceKind
-	if _, multiZone := object.(*kumav1alpha1.MeshMultiZoneService); multiZone {
-		kind = kumav1alpha1.MeshMultiZoneServiceKind
-	}
-	return kind + " " + object.GetNamespace() + "/" + object.GetName()
-}
-
-// clusterIPs are the addresses that Kubernetes itself gives to a service of this zone, and whether it does.
-func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, own bool, err error) {
-	name := desired.BackingService(service, r.ZoneInfo)
-	if name == "" {
-		return nil, false, nil
-	}
-	behind, err := getOrNil(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: name}, &corev1.Service{})
-	if err != nil {
-		return nil, false, err
-	}
-	var named *kumav1alpha1.Dataplane
-	if ref := service.Spec.Selector.DataplaneRef; ref != nil && behind != nil && desired.IsHeadless(behind) {
-		if named, err = getOrNil(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
-			return nil, false, err
-		}
-	}
-	addresses, own = desired.KubernetesAddresses(service, behind, named, r.ZoneInfo)
-	return addresses, own, nil
-}
-
-// getOrNil is an object, or nil if there is none of that name.
-func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
-	err := reader.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		var none T
-		return none, client.IgnoreNotFound(err)
-	}
-	return object, nil
 }

@@ -2,14 +2,14 @@ package generate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -36,16 +36,6 @@ func (r *reconciler) applyMeshService(ctx context.Context, want *kumav1alpha1.Me
 	return true, r.update(ctx, &there, now)
 }
 
-// sameOwner says whether two were made for the same: an owner of that name, or the service of the same name in the same mesh.
-func sameOwner(a, b *kumav1alpha1.MeshService) bool {
-	one, other := metav1.GetControllerOf(a), metav1.GetControllerOf(b)
-	if one == nil || other == nil {
-		return one == other && desired.MeshOf(a) == desired.MeshOf(b) &&
-			a.Labels[kumav1alpha1.LabelDisplayName] == b.Labels[kumav1alpha1.LabelDisplayName]
-	}
-	return one.Kind == other.Kind && one.Name == other.Name
-}
-
 func (r *reconciler) create(ctx context.Context, object client.Object) error {
 	err := r.client.Create(ctx, object, client.FieldOwner(FieldOwner))
 	switch {
@@ -69,11 +59,6 @@ func (r *reconciler) update(ctx context.Context, there, now client.Object) error
 	return nil
 }
 
-// optimisticLock is a patch of what was looked at, and of nothing newer: it holds lists as a whole, in which others write too.
-func optimisticLock(there client.Object) client.Patch {
-	return client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{})
-}
-
 // delete deletes what was looked at, and nothing newer.
 func (r *reconciler) delete(ctx context.Context, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
@@ -84,16 +69,37 @@ func (r *reconciler) delete(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// conflictRequeueDelay is how long it takes a cache to hear of who was faster.
-const conflictRequeueDelay = 100 * time.Millisecond
-
-// requeueOnConflict makes no fuss when somebody else was faster, or a cache late.
-type requeueOnConflict struct{ reconcile.Reconciler }
-
-func (c requeueOnConflict) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	result, err := c.Reconciler.Reconcile(ctx, request)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
+// applyTags writes the addresses down, if they differ from what is there.
+func (r *reconciler) applyTags(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.Tags) error {
+	now := there.DeepCopy()
+	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, desired.TagsConfigMap(mesh.Name), tags.VIPs, nil
+	if now.Labels == nil {
+		now.Labels = map[string]string{}
 	}
-	return result, err
+	now.Labels[kumav1alpha1.LabelMesh], now.Labels[kumav1alpha1.LabelManagedBy] = mesh.Name, kumav1alpha1.ManagedBy
+	now.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: kumav1alpha1.GroupVersion.String(), Kind: kumav1alpha1.MeshKind, Name: mesh.Name, UID: mesh.UID,
+		Controller: ptr.To(true),
+	}}
+	if now.Annotations == nil {
+		now.Annotations = map[string]string{}
+	}
+	// Who plans without being the operator must reckon with the same.
+	now.Annotations[kumav1alpha1.AnnotationZone], now.Annotations[kumav1alpha1.AnnotationEnvironment] = r.Zone, r.Environment
+	now.Annotations[kumav1alpha1.AnnotationServiceCIDR] = r.Ranges.Services.String()
+	delete(now.Annotations, annotationGone)
+	if len(tags.UnservedSince) > 0 {
+		text, err := json.Marshal(tags.UnservedSince)
+		if err != nil {
+			return err
+		}
+		now.Annotations[annotationGone] = string(text)
+	}
+	if there.UID != "" {
+		if desired.Equal(there, now) {
+			return nil
+		}
+		return r.records.Update(ctx, now, client.FieldOwner(FieldOwner))
+	}
+	return r.records.Create(ctx, now, client.FieldOwner(FieldOwner))
 }

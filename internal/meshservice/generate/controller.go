@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -16,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
@@ -59,6 +59,15 @@ type reconciler struct {
 	// stalls is for the one that looks after Meshes.
 	stalls stallDetector
 }
+
+// +kubebuilder:rbac:groups=kuma.io,resources=meshes;zoneingresses;meshmultizoneservices;hostnamegenerators;meshtimeouts;meshretries;meshcircuitbreakers;meshloadbalancingstrategies;meshhttproutes;meshtcproutes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kuma.io,resources=dataplanes;meshservices,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=kuma.io,resources=meshes/status;meshservices/status;meshmultizoneservices/status;meshtimeouts/status;meshretries/status;meshcircuitbreakers/status;meshloadbalancingstrategies/status;meshhttproutes/status;meshtcproutes/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=services;pods;namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controllers to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
@@ -107,14 +116,16 @@ func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second)
 }
 
-// modeOf is the mode of a mesh, and whether there is such a mesh at all.
-func (r *reconciler) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode, bool, error) {
-	var mesh kumav1alpha1.Mesh
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mesh, client.UnsafeDisableDeepCopy); err != nil {
-		return kumav1alpha1.ModeDisabled, false, client.IgnoreNotFound(err)
+// conflictRequeueDelay is how long it takes a cache to hear of who was faster.
+const conflictRequeueDelay = 100 * time.Millisecond
+
+// requeueOnConflict makes no fuss when somebody else was faster, or a cache late.
+type requeueOnConflict struct{ reconcile.Reconciler }
+
+func (c requeueOnConflict) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := c.Reconciler.Reconcile(ctx, request)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
-	if mesh.DeletionTimestamp != nil {
-		return kumav1alpha1.ModeDisabled, false, nil
-	}
-	return mesh.Mode(), true, nil
+	return result, err
 }

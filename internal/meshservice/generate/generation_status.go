@@ -11,9 +11,6 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// ReasonInvalidName is the reason of Generated where a value of kuma.io/service can be no name.
-const ReasonInvalidName = "InvalidName"
-
 // generationStatus is what MeshServices there are in a mesh, and which should be there: those that are still to come, those whose name
 // somebody else's has, and those that can have no name.
 type generationStatus struct {
@@ -103,4 +100,14 @@ func (w stallDetector) stalled(mesh string, lacking int, now time.Time) (stalled
 	}
 	left := stallTimeout - now.Sub(w[mesh].since)
 	return left <= 0, max(left, 0)
+}
+
+// sameOwner says whether two were made for the same: an owner of that name, or the service of the same name in the same mesh.
+func sameOwner(a, b *kumav1alpha1.MeshService) bool {
+	one, other := metav1.GetControllerOf(a), metav1.GetControllerOf(b)
+	if one == nil || other == nil {
+		return one == other && desired.MeshOf(a) == desired.MeshOf(b) &&
+			a.Labels[kumav1alpha1.LabelDisplayName] == b.Labels[kumav1alpha1.LabelDisplayName]
+	}
+	return one.Kind == other.Kind && one.Name == other.Name
 }

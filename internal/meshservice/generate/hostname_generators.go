@@ -14,9 +14,6 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// ReasonIgnored is the reason of the event on a HostnameGenerator that is not where it counts.
-const ReasonIgnored = "Ignored"
-
 // setupGenerators adds the controller that tells what is wrong with HostnameGenerators.
 func (r *reconciler) setupGenerators(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-hostnames").WithOptions(options(1)).

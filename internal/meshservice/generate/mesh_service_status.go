@@ -91,14 +91,6 @@ func (s *statuses) reconcile(ctx context.Context, request reconcile.Request) (re
 	return reconcile.Result{}, s.patchStatus(ctx, &service, now)
 }
 
-// selectedDataplanes are the Dataplanes that a MeshService may select.
-func (s *statuses) selectedDataplanes(ctx context.Context, service *kumav1alpha1.MeshService) ([]*kumav1alpha1.Dataplane, error) {
-	for _, pair := range selectorIndex(service) {
-		return s.dataplanesWith(ctx, pair)
-	}
-	return nil, nil
-}
-
 // countProxies tells how many proxies there are, and whether their ports agree.
 func (s *statuses) countProxies(service *kumav1alpha1.MeshService, dataplanes []*kumav1alpha1.Dataplane) {
 	proxies := kumav1alpha1.DataplaneProxies{}
@@ -132,17 +124,6 @@ func (s *statuses) countProxies(service *kumav1alpha1.MeshService, dataplanes []
 		return
 	}
 	setCondition(service, kumav1alpha1.ConditionPortsAgree, metav1.ConditionTrue, kumav1alpha1.ReasonPortsAgree, "all Dataplanes serve the same ports")
-}
-
-// patchStatus writes a status that differs.
-func (s *statuses) patchStatus(ctx context.Context, there, now client.Object) error {
-	if desired.Equal(there, now) {
-		return nil
-	}
-	if err := s.client.Status().Patch(ctx, now, optimisticLock(there), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of %s: %w", objectName(now), err)
-	}
-	return nil
 }
 
 // enqueueServices wakes the MeshServices that a Dataplane serves.

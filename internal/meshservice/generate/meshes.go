@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,37 +97,6 @@ func (r *reconciler) compareServices(ctx context.Context, mesh string, in *gener
 	return nil
 }
 
-// servicesIn are the Services of a mesh, but those that go with their namespace.
-func (r *reconciler) servicesIn(ctx context.Context, mesh string) ([]*corev1.Service, error) {
-	namespaces := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
-	if err := r.workloads.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	var all []*corev1.Service
-	for i := range namespaces.Items {
-		namespace := &namespaces.Items[i]
-		if namespace.DeletionTimestamp != nil {
-			continue
-		}
-		// Those that say nothing are of the namespace's mesh; the others are known by what they say.
-		said := []string{mesh}
-		if desired.IsInjected(namespace) && desired.MeshOfWorkload(namespace, namespace) == mesh {
-			said = append(said, "")
-		}
-		for _, word := range said {
-			var services corev1.ServiceList
-			err := r.cache.List(ctx, &services, client.InNamespace(namespace.Name), client.MatchingFields{byMesh: word}, client.UnsafeDisableDeepCopy)
-			if err != nil {
-				return nil, err
-			}
-			for i := range services.Items {
-				all = append(all, &services.Items[i])
-			}
-		}
-	}
-	return all, nil
-}
-
 // compareDataplanes compares what the Dataplanes of a mesh serve with what there is.
 func (r *reconciler) compareDataplanes(ctx context.Context, mesh string, in *generationStatus) error {
 	var dataplanes kumav1alpha1.DataplaneList
@@ -156,22 +123,6 @@ func (r *reconciler) compareDataplanes(ctx context.Context, mesh string, in *gen
 		default:
 			in.compare(desired.UniversalService(name, service, mesh, nil, r.ZoneInfo), there, r.ZoneInfo)
 		}
-	}
-	return nil
-}
-
-// patchMeshStatus writes what there is to say of a Mesh, if it differs from what is there. Others write in the same status: what
-// is written carries the version that was looked at.
-func (r *reconciler) patchMeshStatus(ctx context.Context, mesh *kumav1alpha1.Mesh, condition metav1.Condition, more func(*kumav1alpha1.MeshStatus)) error {
-	now := mesh.DeepCopy()
-	condition.ObservedGeneration = mesh.Generation
-	meta.SetStatusCondition(&now.Status.Conditions, condition)
-	more(&now.Status)
-	if desired.Equal(mesh, now) {
-		return nil
-	}
-	if err := r.client.Status().Patch(ctx, now, optimisticLock(mesh), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of Mesh %s: %w", mesh.Name, err)
 	}
 	return nil
 }

@@ -129,17 +129,3 @@ func (p *pods) desiredDataplane(ctx context.Context, key client.ObjectKey, there
 	desired.RecordLabels(want)
 	return want, nil
 }
-
-// reportAnnotations the owner of a pod what is wrong with its annotations.
-func (p *pods) reportAnnotations(pod *corev1.Pod, problem error) {
-	text := ""
-	if problem != nil {
-		text = problem.Error()
-	}
-	if p.events.isNew("Pod", pod, text) {
-		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, ReasonMalformed, "generate", "%s; the reachable backends of the pod stay unchanged", text)
-	}
-}
-
-// ReasonMalformed is the reason of the event on a pod with an annotation that cannot be read.
-const ReasonMalformed = "MalformedReachableBackends"

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,8 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
-	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
@@ -114,122 +108,4 @@ func (r *reconciler) reconcilePolicies(ctx context.Context, request reconcile.Re
 		errs = append(errs, r.patchPolicyStatus(ctx, p, resolved))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
-}
-
-func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]client.Object, error) {
-	var all []client.Object
-	for _, kind := range policyKinds() {
-		if err := r.client.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-		err := meta.EachListItem(kind.list, func(item runtime.Object) error {
-			if p, ok := item.(client.Object); ok && desired.MeshOf(p) == mesh {
-				all = append(all, p)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// destinationsOf are all that policies of a mesh can refer to. Until its tags are recorded, they are not known.
-func (r *reconciler) destinationsOf(ctx context.Context, mesh string) (all []model.Destination, known bool, err error) {
-	var record corev1.ConfigMap
-	err = r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: TagsName(mesh)}, &record, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, false, client.IgnoreNotFound(err)
-	}
-	for service := range record.Data {
-		all = append(all, model.Destination{Target: model.Target{Key: model.TagKey(service)}})
-	}
-	of := []client.ListOption{client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy}
-	var services kumav1alpha1.MeshServiceList
-	if err := r.client.List(ctx, &services, of...); err != nil {
-		return nil, false, err
-	}
-	for i := range services.Items {
-		for _, port := range services.Items[i].Spec.Ports {
-			one := r.destination(model.MeshService, &services.Items[i], port)
-			all = append(all, one)
-			if headless := desired.HeadlessService(&services.Items[i], r.ZoneInfo); headless != "" {
-				all = append(all, one.ForHeadless(headless))
-			}
-		}
-	}
-	var multiZone kumav1alpha1.MeshMultiZoneServiceList
-	if err := r.client.List(ctx, &multiZone, of...); err != nil {
-		return nil, false, err
-	}
-	for i := range multiZone.Items {
-		for _, port := range multiZone.Items[i].Spec.Ports {
-			all = append(all, r.destination(model.MeshMultiZoneService, &multiZone.Items[i], kumav1alpha1.Port{Port: port.Port, Name: port.Name}))
-		}
-	}
-	return all, true, nil
-}
-
-func (r *reconciler) destination(kind model.Kind, object client.Object, port kumav1alpha1.Port) model.Destination {
-	id := desired.IdentityOf(object, r.ZoneInfo)
-	if kind == model.MeshMultiZoneService {
-		id.Zone = ""
-	}
-	return model.Destination{
-		Target: model.Target{
-			Key:  model.Key{Kind: kind, Name: id.Name, Namespace: id.Namespace, Zone: id.Zone, Mesh: desired.MeshOf(object), Port: uint32(port.Port)},
-			Name: object.GetName(), Namespace: object.GetNamespace(), Labels: desired.LabelsOf(object, r.ZoneInfo),
-		},
-		Section: port.SectionName(), Local: id.Local,
-	}
-}
-
-// resolvedCondition says whether a policy refers to something. In a mesh that is Disabled, what is for MeshServices waits for them.
-func resolvedCondition(findings []policy.Finding, mode kumav1alpha1.Mode) metav1.Condition {
-	var wrong, waiting []string
-	for _, f := range findings {
-		if mode == kumav1alpha1.ModeDisabled && f.Generated {
-			waiting = append(waiting, f.Field)
-		} else {
-			wrong = append(wrong, fmt.Sprintf("%s: %s; %s", f.Field, f.Problem, f.Remedy))
-		}
-	}
-	c := metav1.Condition{Type: kumav1alpha1.ConditionResolved, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonResolved}
-	switch {
-	case len(wrong) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, kumav1alpha1.ReasonRefersToNothing, truncate(strings.Join(wrong, "\n"))
-	case len(waiting) > 0:
-		c.Status, c.Reason = metav1.ConditionUnknown, kumav1alpha1.ReasonDisabled
-		c.Message = truncate("MeshServices are not generated while the mesh is Disabled: " + strings.Join(waiting, ", "))
-	default:
-		c.Message = "all references are resolved"
-	}
-	return c
-}
-
-// patchPolicyStatus writes whether a policy refers to something.
-func (r *reconciler) patchPolicyStatus(ctx context.Context, there client.Object, resolved metav1.Condition) error {
-	now := there.DeepCopyObject().(client.Object)
-	status := statusOf(now)
-	status.ObservedGeneration = there.GetGeneration()
-	resolved.ObservedGeneration = there.GetGeneration()
-	meta.SetStatusCondition(&status.Conditions, resolved)
-	if desired.Equal(there, now) {
-		return nil
-	}
-	err := r.client.Status().Patch(ctx, now, optimisticLock(there), client.FieldOwner(FieldOwner))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of %T %s: %w", now, client.ObjectKeyFromObject(now), err)
-	}
-	return nil
-}
-
-// truncate is as much of a message as a condition should hold.
-func truncate(message string) string {
-	const most = 2000
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most], "") + "..."
 }

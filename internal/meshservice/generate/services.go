@@ -88,24 +88,6 @@ func (r *reconciler) listServices(ctx context.Context, meant func(*corev1.Servic
 	return all
 }
 
-// servicesSelecting are the Services that lead to a pod.
-func (r *reconciler) servicesSelecting(ctx context.Context, pod *corev1.Pod) ([]*corev1.Service, error) {
-	var all []*corev1.Service
-	for name, value := range pod.Labels {
-		var list corev1.ServiceList
-		err := r.cache.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{bySelector: pair("", name, value)}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			if desired.Selects(&list.Items[i], pod) {
-				all = append(all, &list.Items[i])
-			}
-		}
-	}
-	return all, nil
-}
-
 // reconcileService makes the MeshServices of a Service, and removes those that it does not ask for any more.
 func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var service corev1.Service

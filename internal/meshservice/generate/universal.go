@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -119,21 +118,6 @@ func (r *reconciler) reconcileUniversal(ctx context.Context, request reconcile.R
 	}
 }
 
-// universalName is the name of the MeshService for a service, and the one that is there already.
-func (r *reconciler) universalName(ctx context.Context, service, mesh string) (there *kumav1alpha1.MeshService, name string, free bool, err error) {
-	found := map[string]*kumav1alpha1.MeshService{}
-	name, free = desired.UniversalName(service, mesh, func(name string) *kumav1alpha1.MeshService {
-		var one kumav1alpha1.MeshService
-		if e := r.client.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: name}, &one); e == nil {
-			found[name] = &one
-		} else if !apierrors.IsNotFound(e) {
-			err = e
-		}
-		return found[name]
-	}, r.ZoneInfo)
-	return found[name], name, free, err
-}
-
 // deleteAfterGrace removes a MeshService that nothing has served for the grace. Since when is written down, so that who starts again
 // does not wait again.
 func (r *reconciler) deleteAfterGrace(ctx context.Context, service *kumav1alpha1.MeshService) (reconcile.Result, error) {
@@ -150,17 +134,4 @@ func (r *reconciler) deleteAfterGrace(ctx context.Context, service *kumav1alpha1
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	return reconcile.Result{}, r.delete(ctx, service)
-}
-
-// dataplanesWith are the Dataplanes with a pair that they can be selected by.
-func (r *reconciler) dataplanesWith(ctx context.Context, pair string) ([]*kumav1alpha1.Dataplane, error) {
-	var list kumav1alpha1.DataplaneList
-	if err := r.cache.List(ctx, &list, client.MatchingFields{byTag: pair}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	var all []*kumav1alpha1.Dataplane
-	for i := range list.Items {
-		all = append(all, &list.Items[i])
-	}
-	return all, nil
 }

@@ -41,7 +41,7 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 				return
 			}
 			findings = append(findings, Finding{
-				Kind: kindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(), Entry: entry,
+				Kind: KindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(), Entry: entry,
 				Field: strings.TrimSuffix(path+"."+field, "."), Problem: problem, Remedy: remedy,
 				Generated: r.unusable == "" && r.kind == model.MeshService,
 			})
@@ -51,7 +51,8 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 			if e.TargetRef.Kind != kumav1alpha1.MeshExternalServiceKind {
 				report(e.Index, to+".targetRef", referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)))
 			}
-			for i, refs := range backendsOf(e.Default) {
+			_, rules := model.RouteBackends(e.Default)
+			for i, refs := range rules {
 				for j, ref := range refs {
 					if ref.Kind != kumav1alpha1.MeshExternalServiceKind {
 						path := fmt.Sprintf("%s.rules[%d].default.backendRefs[%d]", to, i, j)
@@ -65,22 +66,6 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Policy, b.Policy))
 	})
 	return findings
-}
-
-// backendsOf are the backends of each rule of a route.
-func backendsOf(conf any) [][]kumav1alpha1.BackendRef {
-	var all [][]kumav1alpha1.BackendRef
-	switch to := conf.(type) {
-	case *kumav1alpha1.MeshHTTPRouteTo:
-		for _, rule := range to.Rules {
-			all = append(all, rule.Default.BackendRefs)
-		}
-	case *kumav1alpha1.MeshTCPRouteTo:
-		for _, rule := range to.Rules {
-			all = append(all, rule.Default.BackendRefs)
-		}
-	}
-	return all
 }
 
 // missing tells what a reference is for that is not there; nothing, if it is for anything.

@@ -48,7 +48,7 @@ func TestDangling(t *testing.T) {
 			policies := policiesIn(t, c.policies)
 			want := []string(nil)
 			if c.want != "" {
-				want = []string{kindOf(policies[0]) + " kuma-system/a: " + c.want}
+				want = []string{KindOf(policies[0]) + " kuma-system/a: " + c.want}
 			}
 			var got []string
 			for _, f := range Dangling(policies, destinations) {
@@ -88,7 +88,8 @@ func TestBackends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := policiesIn(t, "kind: MeshTCPRoute\nmetadata: {name: a, namespace: b}\nspec: {to: [{targetRef: {kind: Mesh}, rules: [{default: {backendRefs: ["+c.ref+"]}}]}]}")[0]
 			var got []string
-			for _, d := range directory.Backends(backendsOf(p.Entries()[0].Default)[0][0], "b") {
+			_, rules := model.RouteBackends(p.Entries()[0].Default)
+			for _, d := range directory.Backends(rules[0][0], "b") {
 				got = append(got, d.Key.Cluster())
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

@@ -85,23 +85,13 @@ func (s selection) selects(p model.Proxy) bool {
 	if s.proxy.name != "" && (s.proxy.name != p.ID.Name || p.ID.Namespace != "" && s.proxy.namespace != p.ID.Namespace) {
 		return false
 	}
-	if !matchesAll(s.labels, p.Labels) {
+	if !model.MatchesAll(s.labels, p.Labels) {
 		return false
 	}
 	if s.service == "" && len(s.tags) == 0 {
 		return true
 	}
 	return slices.ContainsFunc(p.Inbounds, func(tags map[string]string) bool {
-		return (s.service == "" || tags[kumav1alpha1.TagService] == s.service) && matchesAll(s.tags, tags)
+		return (s.service == "" || tags[kumav1alpha1.TagService] == s.service) && model.MatchesAll(s.tags, tags)
 	})
-}
-
-// matchesAll says whether all that is wanted is there.
-func matchesAll(wanted, there map[string]string) bool {
-	for name, value := range wanted {
-		if got, found := there[name]; !found || value != got {
-			return false
-		}
-	}
-	return true
 }

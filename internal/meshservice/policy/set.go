@@ -16,6 +16,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // Policy is one of any kind.
@@ -72,14 +73,14 @@ func Compile(policies []Policy, where desired.ZoneInfo) *Set {
 			cmp.Compare(selecting[b].selection.rank(), selecting[a].selection.rank()),
 			cmp.Compare(a.GetName(), b.GetName()),
 			cmp.Compare(a.GetNamespace(), b.GetNamespace()),
-			cmp.Compare(kindOf(a), kindOf(b)),
+			cmp.Compare(KindOf(a), KindOf(b)),
 		)
 	})
 	var id uint32
 	for _, p := range ordered {
 		for _, e := range slices.Backward(p.Entries()) {
 			s.place(&entry{
-				id: id, kind: kindOf(p), policy: objectName{p.GetNamespace(), p.GetName()}, index: e.Index,
+				id: id, kind: KindOf(p), policy: objectName{p.GetNamespace(), p.GetName()}, index: e.Index,
 				reference: referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)), conf: e.Default,
 			}, selecting[p], own[p], tenantOf(p, where))
 			id++
@@ -113,7 +114,8 @@ func (s *Set) add(g *group) {
 	}
 }
 
-func kindOf(p Policy) string {
+// KindOf is the kind of a policy, also of one from a cache, which has no TypeMeta.
+func KindOf(p Policy) string {
 	switch p.(type) {
 	case *kumav1alpha1.MeshTimeout:
 		return kumav1alpha1.MeshTimeoutKind
@@ -132,9 +134,6 @@ func kindOf(p Policy) string {
 }
 
 func isRoute(conf any) bool {
-	switch conf.(type) {
-	case *kumav1alpha1.MeshHTTPRouteTo, *kumav1alpha1.MeshTCPRouteTo:
-		return true
-	}
-	return false
+	kind, _ := model.RouteBackends(conf)
+	return kind != ""
 }

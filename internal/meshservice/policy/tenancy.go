@@ -54,7 +54,8 @@ func (r reference) within(namespace string) (part reference, found bool) {
 
 // staysWithin says whether all that a route leads to is surely in a namespace. What is no route leads nowhere.
 func staysWithin(conf any, namespace string) bool {
-	for _, refs := range backendsOf(conf) {
+	_, rules := model.RouteBackends(conf)
+	for _, refs := range rules {
 		for _, ref := range refs {
 			if !isWithin(ref, namespace) {
 				return false

@@ -46,7 +46,7 @@ func TagReferencesIn(p kumav1alpha1.Policy) []TagReference {
 	var found []TagReference
 	mended := Converted(refs, 0, true)
 	for i, e := range entries {
-		kind, backends := routeBackends(e)
+		kind, rules := model.RouteBackends(e.Default)
 		if kind == "" || mended[i] {
 			continue
 		}
@@ -55,39 +55,14 @@ func TagReferencesIn(p kumav1alpha1.Policy) []TagReference {
 		if ofTag {
 			found = append(found, TagReference{Route: route, Field: fmt.Sprintf("spec.to[%d].targetRef", e.Index), Tag: e.TargetRef.Name, OfTag: true})
 		}
-		for _, b := range backends {
-			if OfBackend(b.ref).followsTag() {
-				field := fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", e.Index, b.rule, b.index)
-				found = append(found, TagReference{Route: route, Field: field, Tag: b.ref.Name, Backend: true, OfTag: ofTag})
+		for rule, backends := range rules {
+			for j, ref := range backends {
+				if OfBackend(ref).followsTag() {
+					field := fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", e.Index, rule, j)
+					found = append(found, TagReference{Route: route, Field: field, Tag: ref.Name, Backend: true, OfTag: ofTag})
+				}
 			}
 		}
 	}
 	return found
-}
-
-type backend struct {
-	rule, index int
-	ref         kumav1alpha1.BackendRef
-}
-
-// routeBackends is the kind of the route that an entry is of, and where it sends; no kind, if it is of another policy.
-func routeBackends(e kumav1alpha1.Entry) (kind string, backends []backend) {
-	add := func(rule int, refs []kumav1alpha1.BackendRef) {
-		for i, ref := range refs {
-			backends = append(backends, backend{rule, i, ref})
-		}
-	}
-	switch to := e.Default.(type) {
-	case *kumav1alpha1.MeshHTTPRouteTo:
-		for i, rule := range to.Rules {
-			add(i, rule.Default.BackendRefs)
-		}
-		return kumav1alpha1.MeshHTTPRouteKind, backends
-	case *kumav1alpha1.MeshTCPRouteTo:
-		for i, rule := range to.Rules {
-			add(i, rule.Default.BackendRefs)
-		}
-		return kumav1alpha1.MeshTCPRouteKind, backends
-	}
-	return "", nil
 }

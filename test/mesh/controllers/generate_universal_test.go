@@ -97,7 +97,7 @@ func (w *world) tags(t *testing.T, want ...string) map[string]string {
 	var record corev1.ConfigMap
 	eventually(t, func(ctx context.Context) error {
 		record = corev1.ConfigMap{}
-		if err := w.Get(ctx, client.ObjectKey{Namespace: w.options.SystemNamespace, Name: generate.TagsName(w.mesh)}, &record); err != nil {
+		if err := w.Get(ctx, client.ObjectKey{Namespace: w.options.SystemNamespace, Name: desired.TagsConfigMap(w.mesh)}, &record); err != nil {
 			return err
 		}
 		seen := map[string]bool{}

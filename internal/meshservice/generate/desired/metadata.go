@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // annotationLabels lists the labels of a generated resource that are Fairlead's, so that one that is not wanted any more
@@ -45,7 +44,7 @@ func mergeMaps(into, from map[string]string) map[string]string {
 }
 
 // Equal says whether two resources are written alike.
-func Equal(a, b client.Object) bool {
+func Equal(a, b any) bool {
 	one, err1 := json.Marshal(a)
 	other, err2 := json.Marshal(b)
 	return err1 == nil && err2 == nil && bytes.Equal(one, other)

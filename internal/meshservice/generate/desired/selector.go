@@ -40,19 +40,10 @@ func selects(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplan
 		inbound := &dataplane.Spec.Networking.Inbound[i]
 		state := inbound.InForce()
 		claims, _ := ForeignTag(dataplane, inbound.Tags, where)
-		if claims != "" || state == kumav1alpha1.InboundIgnored || !has(inbound.Tags, selector.DataplaneTags) || !of(InboundNamespace(dataplane.Namespace, inbound.Tags)) {
+		if claims != "" || state == kumav1alpha1.InboundIgnored || !model.MatchesAll(selector.DataplaneTags, inbound.Tags) || !of(InboundNamespace(dataplane.Namespace, inbound.Tags)) {
 			continue
 		}
 		serves, healthy = true, healthy || state == kumav1alpha1.InboundReady
 	}
 	return serves, healthy
-}
-
-func has(tags, wanted map[string]string) bool {
-	for name, value := range wanted {
-		if have, found := tags[name]; !found || have != value {
-			return false
-		}
-	}
-	return true
 }

@@ -9,6 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// TagsConfigMap is the name of the ConfigMap, in the system namespace, that records the VIP of each value of kuma.io/service of a
+// mesh.
+func TagsConfigMap(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
+
 // Tags are the virtual addresses of values of kuma.io/service.
 type Tags struct {
 	VIPs map[string]string

@@ -1,8 +1,11 @@
 package desired
 
 import (
+	"fmt"
 	"hash/fnv"
 	"net/netip"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Ranges are what virtual addresses are taken from.
@@ -22,6 +25,11 @@ func (r Ranges) OrDefaults() Ranges {
 		r.Services = netip.MustParsePrefix("241.0.0.0/8")
 	}
 	return r
+}
+
+// VIPKey is the key that the VIP of a service is picked by.
+func VIPKey(service metav1.Object) string {
+	return fmt.Sprintf("%T %s/%s", service, service.GetNamespace(), service.GetName())
 }
 
 // PickAddress is the address for a key, the first that is not taken from one on that depends on the key alone. So a key is given

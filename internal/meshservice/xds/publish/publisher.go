@@ -18,7 +18,6 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -115,7 +114,7 @@ func (f *Publisher) put(object any) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
 		mesh := desired.MeshOf(o)
-		if o.Name != generate.TagsName(mesh) {
+		if o.Name != desired.TagsConfigMap(mesh) {
 			return
 		}
 		f.Engine.SetTags(mesh, o.Data)

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -25,7 +24,7 @@ func (onSet) Forget(model.ProxyID)                  {}
 func TestSentIsWhatWasGiven(t *testing.T) {
 	where := desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
 	store := &onSet{}
-	f := New(nil, snapshot.New(snapshot.Options{Zone: where.Zone, Environment: where.Environment, SystemNamespace: where.SystemNamespace}),
+	f := New(nil, snapshot.New(where),
 		store, where, logr.Discard())
 	for _, mesh := range []string{"one", "two"} {
 		f.put(&kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: mesh}})
@@ -35,7 +34,7 @@ func TestSentIsWhatWasGiven(t *testing.T) {
 	}
 	addresses := func(mesh string) {
 		f.put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: generate.TagsName(mesh), Namespace: where.SystemNamespace, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
+			Name: desired.TagsConfigMap(mesh), Namespace: where.SystemNamespace, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
 		}})
 	}
 	store.happens = func() { addresses("two") }

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -100,10 +99,10 @@ func TestSeveralStreams(t *testing.T) {
 	}
 	two.leave()
 	eventually(t, "all is current without it", func() bool { return store.Connection(cart).Current })
-	if got := store.Connected("default"); len(got) != 1 || got[0] != cart {
+	if got := store.connected("default"); len(got) != 1 || got[0] != cart {
 		t.Errorf("connected are %v", got)
 	}
-	if got := store.Connected("other"); len(got) != 0 {
+	if got := store.connected("other"); len(got) != 0 {
 		t.Errorf("connected in another mesh are %v", got)
 	}
 }
@@ -161,7 +160,7 @@ func TestNeverAcknowledges(t *testing.T) {
 			silent.ask(of, names...)
 		}
 		eventually(t, "one has all", func() bool { return store.Connection(cart).Current })
-		eventually(t, "both others are connected", func() bool { return len(store.Connected("default")) == 3 })
+		eventually(t, "both others are connected", func() bool { return len(store.connected("default")) == 3 })
 		goroutines := runtime.NumGoroutine()
 		var next []*resource.Config
 		for i := range 5 {

@@ -195,30 +195,6 @@ func (p *proxy) connection() model.Connection {
 	return c
 }
 
-// Connected are the proxies of a mesh that have a stream, in order.
-func (s *Store) Connected(mesh string) []model.ProxyID {
-	s.mu.RLock()
-	var all []*proxy
-	for id, p := range s.proxies {
-		if id.Mesh == mesh {
-			all = append(all, p)
-		}
-	}
-	s.mu.RUnlock()
-	var connected []model.ProxyID
-	for _, p := range all {
-		p.mu.Lock()
-		if len(p.sessions) > 0 && !p.gone {
-			connected = append(connected, p.id)
-		}
-		p.mu.Unlock()
-	}
-	slices.SortFunc(connected, func(a, b model.ProxyID) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return connected
-}
-
 // addSession counts a stream among those of its proxy.
 func (s *Store) addSession(id model.ProxyID, one *session) error {
 	p := s.find(id)

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,4 +71,28 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// connected are the proxies of a mesh that have a stream, in order.
+func (s *Store) connected(mesh string) []model.ProxyID {
+	s.mu.RLock()
+	var all []*proxy
+	for id, p := range s.proxies {
+		if id.Mesh == mesh {
+			all = append(all, p)
+		}
+	}
+	s.mu.RUnlock()
+	var connected []model.ProxyID
+	for _, p := range all {
+		p.mu.Lock()
+		if len(p.sessions) > 0 && !p.gone {
+			connected = append(connected, p.id)
+		}
+		p.mu.Unlock()
+	}
+	slices.SortFunc(connected, func(a, b model.ProxyID) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return connected
 }

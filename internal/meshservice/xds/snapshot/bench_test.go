@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
@@ -145,7 +146,7 @@ type costs struct {
 func (town town) measure() costs {
 	objects := town.objects()
 	build := func(objects []client.Object) *Engine {
-		e := New(Options{Zone: "east", Environment: "kubernetes", SystemNamespace: "kuma-system"})
+		e := New(desired.ZoneInfo{Zone: "east", Environment: "kubernetes", SystemNamespace: "kuma-system"})
 		vips := map[string]string{}
 		for i := range town.services {
 			vips[serviceTag(i)] = fmt.Sprintf("240.0.%d.%d", i/250, i%250+1)

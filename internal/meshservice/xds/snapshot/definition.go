@@ -103,7 +103,7 @@ func (m *mesh) selectedBy(c *serviceResource) map[*serviceResource]bool {
 		return selected
 	}
 	for s := range m.byLabels.smallestSet(c.selector) {
-		if within(c.selector, s.labels) {
+		if model.MatchesAll(c.selector, s.labels) {
 			selected[s] = true
 		}
 	}
@@ -146,7 +146,7 @@ func (m *mesh) eachInbound(c *serviceResource, visit func(*inbound)) {
 	if c.ref != "" {
 		if of := m.byObject[types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}]; of != nil {
 			for _, in := range of.inbounds {
-				if within(c.selector, in.endpoint.Tags) {
+				if model.MatchesAll(c.selector, in.endpoint.Tags) {
 					visit(in)
 				}
 			}
@@ -154,7 +154,7 @@ func (m *mesh) eachInbound(c *serviceResource, visit func(*inbound)) {
 		return
 	}
 	for in := range m.inbounds.smallestSet(c.selector) {
-		if within(c.selector, in.endpoint.Tags) {
+		if model.MatchesAll(c.selector, in.endpoint.Tags) {
 			visit(in)
 		}
 	}

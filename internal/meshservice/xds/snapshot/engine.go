@@ -8,23 +8,13 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
-
-// Options are what is known of the zone whose proxies are served.
-type Options struct {
-	// Zone is its name.
-	Zone string
-	// Environment is kubernetes or universal.
-	Environment string
-	// SystemNamespace is where labels are believed.
-	SystemNamespace string
-}
 
 // Engine turns the objects of a zone into what its proxies are sent. It is safe for concurrent use: what is put waits for the
 // next Flush, and what was last flushed can be read while the next is under way.
@@ -33,7 +23,7 @@ type Engine struct {
 
 	pendingMu sync.Mutex
 	// objects that were put, or nil where they were deleted.
-	objects  map[objectKey]client.Object
+	objects  map[objectKey]model.Object
 	tags     map[string]map[string]string
 	switched map[string]map[string]bool
 
@@ -49,25 +39,24 @@ type Engine struct {
 type objectKey struct{ kind, namespace, name string }
 
 // New is an engine that knows nothing yet.
-func New(o Options) *Engine {
-	where := desired.ZoneInfo{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.SystemNamespace}
+func New(zone desired.ZoneInfo) *Engine {
 	return &Engine{
-		zone:     where,
-		objects:  map[objectKey]client.Object{},
+		zone:     zone,
+		objects:  map[objectKey]model.Object{},
 		tags:     map[string]map[string]string{},
 		switched: map[string]map[string]bool{},
-		state:    newZoneState(where),
+		state:    newZoneState(zone),
 		configs:  map[model.ProxyID]*resource.Config{},
 	}
 }
 
 // Put tells of an object as it is now. It must not be changed afterwards.
-func (e *Engine) Put(obj client.Object) { e.enqueue(obj, obj) }
+func (e *Engine) Put(obj model.Object) { e.enqueue(obj, obj) }
 
 // Delete tells that an object is gone.
-func (e *Engine) Delete(obj client.Object) { e.enqueue(obj, nil) }
+func (e *Engine) Delete(obj model.Object) { e.enqueue(obj, nil) }
 
-func (e *Engine) enqueue(of, is client.Object) {
+func (e *Engine) enqueue(of, is model.Object) {
 	key := objectKey{kindOf(of), of.GetNamespace(), of.GetName()}
 	e.pendingMu.Lock()
 	defer e.pendingMu.Unlock()
@@ -75,8 +64,8 @@ func (e *Engine) enqueue(of, is client.Object) {
 }
 
 // kindOf does not look at the object's own word, which what comes from a cache has not.
-func kindOf(obj client.Object) string {
-	switch obj.(type) {
+func kindOf(obj model.Object) string {
+	switch obj := obj.(type) {
 	case *kumav1alpha1.Mesh:
 		return kumav1alpha1.MeshKind
 	case *kumav1alpha1.Dataplane:
@@ -87,18 +76,8 @@ func kindOf(obj client.Object) string {
 		return kumav1alpha1.MeshServiceKind
 	case *kumav1alpha1.MeshMultiZoneService:
 		return kumav1alpha1.MeshMultiZoneServiceKind
-	case *kumav1alpha1.MeshTimeout:
-		return kumav1alpha1.MeshTimeoutKind
-	case *kumav1alpha1.MeshRetry:
-		return kumav1alpha1.MeshRetryKind
-	case *kumav1alpha1.MeshCircuitBreaker:
-		return kumav1alpha1.MeshCircuitBreakerKind
-	case *kumav1alpha1.MeshLoadBalancingStrategy:
-		return kumav1alpha1.MeshLoadBalancingStrategyKind
-	case *kumav1alpha1.MeshHTTPRoute:
-		return kumav1alpha1.MeshHTTPRouteKind
-	case *kumav1alpha1.MeshTCPRoute:
-		return kumav1alpha1.MeshTCPRouteKind
+	case kumav1alpha1.Policy:
+		return policy.KindOf(obj)
 	case *corev1.Service:
 		return "Service"
 	}
@@ -126,7 +105,7 @@ func (e *Engine) Flush() []model.ProxyID {
 
 	e.pendingMu.Lock()
 	objects, tags, switched := e.objects, e.tags, e.switched
-	e.objects, e.tags, e.switched = map[objectKey]client.Object{}, map[string]map[string]string{}, map[string]map[string]bool{}
+	e.objects, e.tags, e.switched = map[objectKey]model.Object{}, map[string]map[string]string{}, map[string]map[string]bool{}
 	e.pendingMu.Unlock()
 
 	for key, obj := range objects {

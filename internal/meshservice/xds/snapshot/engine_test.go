@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
@@ -156,7 +157,7 @@ func TestConcurrentUse(t *testing.T) {
 		func(i int) { e.Delete(objects[i%len(objects)]) },
 		func(int) { e.Flush() },
 		func(int) { e.Config(cart) },
-		func(int) { e.Proxies("default"); e.Destinations("default"); e.Problems("default"); e.Explain(cart) },
+		func(int) { e.Proxies("default"); e.Problems("default"); e.Explain(cart) },
 		func(i int) { e.SetSwitched("default", map[string]bool{"shop/Dataplane/cart": i%2 == 0}) },
 	} {
 		all.Go(func() {
@@ -222,5 +223,5 @@ func TestUnknownKindIsRefused(t *testing.T) {
 			t.Error("a ConfigMap was taken")
 		}
 	}()
-	New(Options{}).Put(&corev1.ConfigMap{})
+	New(desired.ZoneInfo{}).Put(&corev1.ConfigMap{})
 }

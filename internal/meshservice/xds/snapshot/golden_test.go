@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
@@ -68,7 +69,7 @@ func readWorld(t testing.TB, file string) (setting, []client.Object) {
 }
 
 func (s setting) engine(objects []client.Object) *Engine {
-	e := New(Options{Zone: s.Zone, Environment: s.Environment, SystemNamespace: "kuma-system"})
+	e := New(desired.ZoneInfo{Zone: s.Zone, Environment: s.Environment, SystemNamespace: "kuma-system"})
 	for _, obj := range objects {
 		e.Put(obj)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // tagIndex finds what has certain tags without looking at all.
@@ -51,16 +52,6 @@ func remove[K, T comparable](index map[K]sets.Set[T], key K, item T) {
 	if len(index[key]) == 0 {
 		delete(index, key)
 	}
-}
-
-// within says whether all that is wanted is there.
-func within(wanted, there map[string]string) bool {
-	for key, value := range wanted {
-		if have, found := there[key]; !found || have != value {
-			return false
-		}
-	}
-	return true
 }
 
 // selectorIndex finds what selects something by its tags or labels.
@@ -124,7 +115,7 @@ func (s *selectorIndex[T]) remove(wanted map[string]string, item T) {
 func (s *selectorIndex[T]) visit(there map[string]string, visit func(T)) {
 	for key, value := range there {
 		for item, wanted := range s.byPair[pair(key, value)] {
-			if within(wanted, there) {
+			if model.MatchesAll(wanted, there) {
 				visit(item)
 			}
 		}

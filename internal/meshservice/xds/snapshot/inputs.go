@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -133,16 +134,10 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.ZoneInfo) input {
 	i := &ingress{
 		name:      types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name},
 		zone:      obj.Spec.Zone,
-		address:   n.AdvertisedAddress,
-		port:      uint32(n.AdvertisedPort),
+		address:   cmp.Or(n.AdvertisedAddress, n.Address),
+		port:      uint32(cmp.Or(n.AdvertisedPort, n.Port)),
 		ignored:   !desired.IsTrusted(obj, where),
 		available: map[string]map[string]available{},
-	}
-	if i.address == "" {
-		i.address = n.Address
-	}
-	if i.port == 0 {
-		i.port = uint32(n.Port)
 	}
 	if i.zone == where.Zone {
 		i.zone = "" // the own zone's instances are called without it
@@ -152,10 +147,7 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.ZoneInfo) input {
 		if tag == "" {
 			continue
 		}
-		mesh := a.Mesh
-		if mesh == "" {
-			mesh = kumav1alpha1.DefaultMesh
-		}
+		mesh := cmp.Or(a.Mesh, kumav1alpha1.DefaultMesh)
 		if i.available[mesh] == nil {
 			i.available[mesh] = map[string]available{}
 		}

@@ -52,17 +52,6 @@ func (e *Engine) Proxies(mesh string) []model.Proxy {
 	return list
 }
 
-// Destinations of a mesh, sorted, as of the last Flush.
-func (e *Engine) Destinations(mesh string) []model.Destination {
-	e.buildMu.Lock()
-	defer e.buildMu.Unlock()
-	m := e.state.meshes[mesh]
-	if m == nil {
-		return nil
-	}
-	return m.sorted()
-}
-
 func (m *mesh) sorted() []model.Destination {
 	list := make([]model.Destination, 0, len(m.destinations.all))
 	for _, d := range m.destinations.all {

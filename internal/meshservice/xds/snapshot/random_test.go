@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
@@ -174,7 +175,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			c := chance{rand.New(rand.NewPCG(seed, 7))}
-			options := Options{Zone: "east", Environment: pick(c, "kubernetes", "universal"), SystemNamespace: "kuma-system"}
+			options := desired.ZoneInfo{Zone: "east", Environment: pick(c, "kubernetes", "universal"), SystemNamespace: "kuma-system"}
 			e := New(options)
 			there := map[objectKey]client.Object{}
 			tags, switched := map[string]string{}, map[string]bool{}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -58,7 +57,7 @@ func (w *zoneState) mesh(name string) *mesh {
 }
 
 // apply puts an object in the place of what was made of it before. Nil only takes that away.
-func (w *zoneState) apply(key objectKey, obj client.Object) {
+func (w *zoneState) apply(key objectKey, obj model.Object) {
 	before := w.inputs[key]
 	var now input
 	if obj != nil {
@@ -88,7 +87,7 @@ func same(before, now input) bool {
 	return reflect.DeepEqual(before, now)
 }
 
-func (w *zoneState) read(key objectKey, obj client.Object) input {
+func (w *zoneState) read(key objectKey, obj model.Object) input {
 	switch obj := obj.(type) {
 	case *kumav1alpha1.Mesh:
 		return readMesh(obj)

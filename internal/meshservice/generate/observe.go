@@ -1,0 +1,326 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// newWorkloadCache is a cache of no more of pods than Dataplanes are made of, and of the ConfigMaps of the mesh.
+func newWorkloadCache(mgr ctrl.Manager, where desired.ZoneInfo) (cache.Cache, error) {
+	managed := labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy})
+	workloads, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: {Transform: stripPod},
+			&corev1.ConfigMap{}: {
+				Label: managed, Namespaces: map[string]cache.Config{where.SystemNamespace: {}},
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create a cache of pods: %w", err)
+	}
+	if err := mgr.Add(workloads); err != nil {
+		return nil, fmt.Errorf("add the cache of pods: %w", err)
+	}
+	return workloads, nil
+}
+
+// stripPod is what of a pod matters to its Dataplane.
+func stripPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	kept := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
+			OwnerReferences: pod.OwnerReferences, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+			Annotations: desired.KumaAnnotations(pod.Annotations),
+		},
+		Spec:   corev1.PodSpec{HostNetwork: pod.Spec.HostNetwork, Containers: portsOnly(pod.Spec.Containers), InitContainers: portsOnly(pod.Spec.InitContainers)},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, PodIP: pod.Status.PodIP},
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			kept.Status.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
+	return kept, nil
+}
+
+func portsOnly(containers []corev1.Container) []corev1.Container {
+	var all []corev1.Container
+	for _, container := range containers {
+		if len(container.Ports) > 0 {
+			all = append(all, corev1.Container{Ports: container.Ports})
+		}
+	}
+	return all
+}
+
+// namespace is the metadata of a namespace. One that is gone has none.
+func (r *reconciler) namespace(ctx context.Context, name string) (metav1.Object, error) {
+	namespace := metadataOf("v1", "Namespace")
+	err := r.workloads.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy)
+	return namespace, client.IgnoreNotFound(err)
+}
+
+func metadataOf(apiVersion, kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
+}
+
+// modeOf is the mode of a mesh, and whether there is such a mesh at all.
+func (r *reconciler) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode, bool, error) {
+	var mesh kumav1alpha1.Mesh
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mesh, client.UnsafeDisableDeepCopy); err != nil {
+		return kumav1alpha1.ModeDisabled, false, client.IgnoreNotFound(err)
+	}
+	if mesh.DeletionTimestamp != nil {
+		return kumav1alpha1.ModeDisabled, false, nil
+	}
+	return mesh.Mode(), true, nil
+}
+
+// getOrNil is an object, or nil if there is none of that name.
+func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
+	err := reader.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		var none T
+		return none, client.IgnoreNotFound(err)
+	}
+	return object, nil
+}
+
+// dataplanesWith are the Dataplanes with a pair that they can be selected by.
+func (r *reconciler) dataplanesWith(ctx context.Context, pair string) ([]*kumav1alpha1.Dataplane, error) {
+	var list kumav1alpha1.DataplaneList
+	if err := r.cache.List(ctx, &list, client.MatchingFields{byTag: pair}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var all []*kumav1alpha1.Dataplane
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, nil
+}
+
+// servicesIn are the Services of a mesh, but those that go with their namespace.
+func (r *reconciler) servicesIn(ctx context.Context, mesh string) ([]*corev1.Service, error) {
+	namespaces := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
+	if err := r.workloads.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var all []*corev1.Service
+	for i := range namespaces.Items {
+		namespace := &namespaces.Items[i]
+		if namespace.DeletionTimestamp != nil {
+			continue
+		}
+		// Those that say nothing are of the namespace's mesh; the others are known by what they say.
+		said := []string{mesh}
+		if desired.IsInjected(namespace) && desired.MeshOfWorkload(namespace, namespace) == mesh {
+			said = append(said, "")
+		}
+		for _, word := range said {
+			var services corev1.ServiceList
+			err := r.cache.List(ctx, &services, client.InNamespace(namespace.Name), client.MatchingFields{byMesh: word}, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				return nil, err
+			}
+			for i := range services.Items {
+				all = append(all, &services.Items[i])
+			}
+		}
+	}
+	return all, nil
+}
+
+// servicesSelecting are the Services that lead to a pod.
+func (r *reconciler) servicesSelecting(ctx context.Context, pod *corev1.Pod) ([]*corev1.Service, error) {
+	var all []*corev1.Service
+	for name, value := range pod.Labels {
+		var list corev1.ServiceList
+		err := r.cache.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{bySelector: pair("", name, value)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			if desired.Selects(&list.Items[i], pod) {
+				all = append(all, &list.Items[i])
+			}
+		}
+	}
+	return all, nil
+}
+
+func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]client.Object, error) {
+	var all []client.Object
+	for _, kind := range policyKinds() {
+		if err := r.client.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		err := meta.EachListItem(kind.list, func(item runtime.Object) error {
+			if p, ok := item.(client.Object); ok && desired.MeshOf(p) == mesh {
+				all = append(all, p)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// destinationsOf are all that policies of a mesh can refer to. Until its tags are recorded, they are not known.
+func (r *reconciler) destinationsOf(ctx context.Context, mesh string) (all []model.Destination, known bool, err error) {
+	var record corev1.ConfigMap
+	err = r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.TagsConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, false, client.IgnoreNotFound(err)
+	}
+	for service := range record.Data {
+		all = append(all, model.Destination{Target: model.Target{Key: model.TagKey(service)}})
+	}
+	of := []client.ListOption{client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy}
+	var services kumav1alpha1.MeshServiceList
+	if err := r.client.List(ctx, &services, of...); err != nil {
+		return nil, false, err
+	}
+	for i := range services.Items {
+		for _, port := range services.Items[i].Spec.Ports {
+			one := r.destination(model.MeshService, &services.Items[i], port)
+			all = append(all, one)
+			if headless := desired.HeadlessService(&services.Items[i], r.ZoneInfo); headless != "" {
+				all = append(all, one.ForHeadless(headless))
+			}
+		}
+	}
+	var multiZone kumav1alpha1.MeshMultiZoneServiceList
+	if err := r.client.List(ctx, &multiZone, of...); err != nil {
+		return nil, false, err
+	}
+	for i := range multiZone.Items {
+		for _, port := range multiZone.Items[i].Spec.Ports {
+			all = append(all, r.destination(model.MeshMultiZoneService, &multiZone.Items[i], kumav1alpha1.Port{Port: port.Port, Name: port.Name}))
+		}
+	}
+	return all, true, nil
+}
+
+func (r *reconciler) destination(kind model.Kind, object client.Object, port kumav1alpha1.Port) model.Destination {
+	id := desired.IdentityOf(object, r.ZoneInfo)
+	if kind == model.MeshMultiZoneService {
+		id.Zone = ""
+	}
+	return model.Destination{
+		Target: model.Target{
+			Key:  model.Key{Kind: kind, Name: id.Name, Namespace: id.Namespace, Zone: id.Zone, Mesh: desired.MeshOf(object), Port: uint32(port.Port)},
+			Name: object.GetName(), Namespace: object.GetNamespace(), Labels: desired.LabelsOf(object, r.ZoneInfo),
+		},
+		Section: port.SectionName(), Local: id.Local,
+	}
+}
+
+// servedTags are the values of kuma.io/service that are served in a mesh, here and in other zones.
+func (r *reconciler) servedTags(ctx context.Context, mesh string) ([]string, error) {
+	var dataplanes kumav1alpha1.DataplaneList
+	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var ingresses kumav1alpha1.ZoneIngressList
+	if err := r.cache.List(ctx, &ingresses, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var all []string
+	for i := range dataplanes.Items {
+		all = append(all, desired.ServicesOf(&dataplanes.Items[i], r.ZoneInfo)...)
+	}
+	for i := range ingresses.Items {
+		for _, t := range r.ingressTags(&ingresses.Items[i]) {
+			if t.mesh == mesh {
+				all = append(all, t.service)
+			}
+		}
+	}
+	return all, nil
+}
+
+// clusterIPs are the addresses that Kubernetes itself gives to a service of this zone, and whether it does.
+func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, own bool, err error) {
+	name := desired.BackingService(service, r.ZoneInfo)
+	if name == "" {
+		return nil, false, nil
+	}
+	behind, err := getOrNil(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: name}, &corev1.Service{})
+	if err != nil {
+		return nil, false, err
+	}
+	var named *kumav1alpha1.Dataplane
+	if ref := service.Spec.Selector.DataplaneRef; ref != nil && behind != nil && desired.IsHeadless(behind) {
+		if named, err = getOrNil(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
+			return nil, false, err
+		}
+	}
+	addresses, own = desired.KubernetesAddresses(service, behind, named, r.ZoneInfo)
+	return addresses, own, nil
+}
+
+// othersIndexed are all others that an index has under a key.
+func (r *reconciler) othersIndexed(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
+	var services kumav1alpha1.MeshServiceList
+	var multiZone kumav1alpha1.MeshMultiZoneServiceList
+	for _, list := range []client.ObjectList{&services, &multiZone} {
+		if err := r.client.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+	}
+	var all []client.Object
+	for i := range services.Items {
+		all = append(all, &services.Items[i])
+	}
+	for i := range multiZone.Items {
+		all = append(all, &multiZone.Items[i])
+	}
+	return slices.DeleteFunc(all, func(other client.Object) bool { return of != nil && other.GetUID() == of.GetUID() }), nil
+}
+
+// universalName is the name of the MeshService for a service, and the one that is there already.
+func (r *reconciler) universalName(ctx context.Context, service, mesh string) (there *kumav1alpha1.MeshService, name string, free bool, err error) {
+	found := map[string]*kumav1alpha1.MeshService{}
+	name, free = desired.UniversalName(service, mesh, func(name string) *kumav1alpha1.MeshService {
+		var one kumav1alpha1.MeshService
+		if e := r.client.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: name}, &one); e == nil {
+			found[name] = &one
+		} else if !apierrors.IsNotFound(e) {
+			err = e
+		}
+		return found[name]
+	}, r.ZoneInfo)
+	return found[name], name, free, err
+}
+
+// selectedDataplanes are the Dataplanes that a MeshService may select.
+func (s *statuses) selectedDataplanes(ctx context.Context, service *kumav1alpha1.MeshService) ([]*kumav1alpha1.Dataplane, error) {
+	for _, pair := range selectorIndex(service) {
+		return s.dataplanesWith(ctx, pair)
+	}
+	return nil, nil
+}
