@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/server"
 )
 
-// identity is how the control plane and the proxies prove who they are.
+// identity returns the transport credentials, and how proxies are authenticated.
 func (s *proxyServer) identity() (credentials.TransportCredentials, server.Identifier, error) {
 	if s.options.Insecure {
 		return insecure.NewCredentials(), server.Insecure{}, nil
@@ -43,7 +43,7 @@ func (s *proxyServer) identity() (credentials.TransportCredentials, server.Ident
 	return transport, server.CertificateOrToken{Tokens: server.NewTokens(clientset.AuthenticationV1().TokenReviews(), s.pod)}, nil
 }
 
-// pod is the one that a proxy's Dataplane was made of.
+// pod returns the pod of a proxy's Dataplane.
 func (s *proxyServer) pod(id model.ProxyID) (server.Pod, bool) {
 	var dataplane kumav1alpha1.Dataplane
 	err := s.manager.GetClient().Get(context.Background(), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, &dataplane)

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// validateRanges refuses ranges that no address could be taken from, or from which two owners could be given the same.
+// validateRanges rejects ranges without usable addresses, and ranges that overlap.
 func validateRanges(ranges desired.Ranges) error {
 	err := errors.Join(validateRange("--mesh-service-cidr", ranges.Services), validateRange("--mesh-tag-cidr", ranges.Tags))
 	if err == nil && ranges.Services.Overlaps(ranges.Tags) {
@@ -32,7 +32,7 @@ func validateRange(flag string, r netip.Prefix) error {
 	return nil
 }
 
-// reservedOverlaps are the ranges that one shares addresses with, and that are of no host, of the loopback interface or of multicast.
+// reservedOverlaps are the reserved ranges that a range overlaps.
 func reservedOverlaps(r netip.Prefix) []string {
 	var unfit []string
 	for _, reserved := range []string{"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4"} {

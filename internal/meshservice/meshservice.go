@@ -1,5 +1,5 @@
-// Package meshservice is the passage that moves a mesh from service tags to MeshServices: it makes them, gives proxies their
-// configuration, and switches consumers over when somebody asks for that.
+// Package meshservice is the passage that moves a mesh from service tags to MeshServices: it generates MeshServices, serves
+// proxies over xDS, and switches consumers over on request.
 package meshservice
 
 import (
@@ -35,8 +35,8 @@ const Name = "meshservice"
 // Caches are the kinds that the passage reads from the manager's cache.
 func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 
-// Setup adds the passage to the manager. Where there is no Mesh it watches nothing else: pods and Services of a whole cluster
-// are a price to pay for those who have one.
+// Setup adds the passage to the manager. Without a Mesh it watches nothing else, since a cache of all pods and Services is
+// expensive.
 func Setup(mgr ctrl.Manager, options Options) error {
 	for _, name := range desired.ObsoleteVariables(os.Environ()) {
 		mgr.GetLogger().Info("environment variable is obsolete and ignored: set spec.meshServices of the Mesh", "variable", name)
@@ -44,13 +44,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return mgr.Add(&passage{outer: mgr, options: options})
 }
 
-// passage is a manager of its own, inside the operator's, that starts with the first Mesh.
+// passage runs an inner manager that starts with the first Mesh.
 type passage struct {
 	outer   ctrl.Manager
 	options Options
 }
 
-// Start runs the passage until the context ends; only the operator that leads gets here.
+// Start runs the passage until the context ends; only on the leader.
 func (p *passage) Start(ctx context.Context) error {
 	if err := p.waitForMesh(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -65,7 +65,7 @@ func (p *passage) Start(ctx context.Context) error {
 	return inner.Start(ctx)
 }
 
-// waitForMesh waits for one. What was made for a Mesh that has gone while no operator ran is cause to start as well: it has to go.
+// waitForMesh waits for the first Mesh. Generated resources of a deleted Mesh also start the passage, which deletes them.
 func (p *passage) waitForMesh(ctx context.Context) error {
 	left, err := p.hasGenerated(ctx)
 	if err != nil || left {
@@ -120,12 +120,12 @@ func (p *passage) manager() (ctrl.Manager, error) {
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				// One for each mesh, and none of anybody else's.
+				// Only the ConfigMaps of VIPs.
 				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{p.options.Namespace: {}}, Label: made},
 			},
 		},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-		// The outer manager leads already.
+		// The outer manager holds the lease.
 		LeaderElection:         false,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",

@@ -11,19 +11,19 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// Options say what part of a mesh this control plane is.
+// Options of the passage.
 type Options struct {
-	// Environment is where the Dataplanes come from: pods, or whoever writes them.
+	// Environment is kubernetes or universal.
 	Environment string
-	// Zone is that of the proxies that are served.
+	// Zone of the served proxies.
 	Zone string
-	// Namespace is where synced resources, and what belongs to no namespace of the user's, are.
+	// Namespace is the system namespace.
 	Namespace string
-	// Ranges are what addresses are taken from.
+	// Ranges are the CIDRs of VIPs.
 	Ranges desired.Ranges
-	// Grace is how long a generated MeshService outlives the Dataplanes that it was generated from.
+	// Grace is how long a generated MeshService outlives its Dataplanes.
 	Grace time.Duration
-	// SwitchTimeout is how long a proxy may take to acknowledge that it was switched.
+	// SwitchTimeout is how long a proxy may take to acknowledge a switch.
 	SwitchTimeout time.Duration
 
 	Serving ServingOptions
@@ -37,7 +37,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// AddFlags registers a flag for every option; what the options hold already is the default.
+// AddFlags registers a flag for every option; the current values are the defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Environment, "mesh-environment", o.Environment,
 		"kubernetes makes Dataplanes of pods and MeshServices of Services, universal makes MeshServices of Dataplanes")
@@ -53,7 +53,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Serving.addFlags(flags)
 }
 
-// Validate refuses options that cannot work, each with its remedy.
+// Validate rejects invalid options, each with its remedy.
 func (o Options) Validate() error {
 	var environment, times error
 	if o.Environment != desired.Kubernetes && o.Environment != desired.Universal {
@@ -70,7 +70,7 @@ func (o Options) Validate() error {
 		validateRanges(o.Ranges), o.Serving.validate())
 }
 
-// Zone and namespace are parts of names that have other parts.
+// validateLabel checks a zone or namespace, which become parts of names.
 func validateLabel(flag, value string) error {
 	if wrong := validation.IsDNS1123Label(value); len(wrong) > 0 {
 		return fmt.Errorf("%s %q: %s", flag, value, wrong[0])

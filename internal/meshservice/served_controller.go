@@ -19,16 +19,16 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
-// statusInterval is how long it may take until the status of a Mesh tells of what has become of its proxies.
+// statusInterval is how often the status of a served Mesh is updated.
 const statusInterval = 10 * time.Second
 
-// notServedInterval is how long while they wait.
+// notServedInterval is how often, while it is not served.
 const notServedInterval = time.Second
 
-// maxProblems is how many problems a status names.
+// maxProblems bounds the problems in a status.
 const maxProblems = 3
 
-// servedReconciler says on each Mesh whether its proxies get their configuration, and what of it could not be made.
+// servedReconciler reports on each Mesh whether its proxies are served, and what could not be built.
 type servedReconciler struct {
 	client   client.Client
 	where    desired.ZoneInfo
@@ -54,7 +54,7 @@ func (r *servedReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	if meta.SetStatusCondition(&mesh.Status.Conditions, servedCondition(&mesh, r.where, r.serving, r.ready(mesh.Name), r.problems(mesh.Name))) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		err := r.client.Status().Patch(ctx, &mesh, patch, client.FieldOwner(generate.FieldOwner))
-		// Others write in the same status: their write is on its way here, and is looked at again.
+		// Another controller has written the status: its event triggers the next reconcile.
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return reconcile.Result{}, fmt.Errorf("patch the status of Mesh %s: %w", mesh.Name, err)
 		}
@@ -65,7 +65,7 @@ func (r *servedReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	return reconcile.Result{RequeueAfter: statusInterval}, nil
 }
 
-// servedCondition is what is said of a Mesh whose proxies are served there, or nowhere.
+// servedCondition is the condition Served of a Mesh.
 func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving ServingOptions, ready bool, problems []snapshot.Problem) metav1.Condition {
 	c := metav1.Condition{Type: kumav1alpha1.ConditionServed, ObservedGeneration: mesh.Generation}
 	switch {
@@ -84,7 +84,7 @@ func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving Se
 	return c
 }
 
-// problemsText names the first few: a status is no log.
+// problemsText names the first problems.
 func problemsText(problems []snapshot.Problem) string {
 	var lines []string
 	for _, p := range problems[:min(maxProblems, len(problems))] {

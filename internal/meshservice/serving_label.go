@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// LabelServing is "true" on the pod of the operator that serves proxies: the one that leads.
+// LabelServing is "true" on the operator's pod that serves xDS: the leader.
 const LabelServing = "fairlead.dev/serves-mesh"
 
-// labelServingPod labels the operator's own pod as the one that serves, and no other: who led before may have died without a word.
+// labelServingPod labels the operator's own pod, and removes the label from all others: a previous leader may have crashed.
 func labelServingPod(ctx context.Context, pods client.Reader, writer client.Writer, own string) error {
 	namespace, name, _ := strings.Cut(own, "/")
 	var marked corev1.PodList

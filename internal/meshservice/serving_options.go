@@ -9,17 +9,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ServingOptions say where proxies get their configuration, and how they prove who they are.
+// ServingOptions are those of the xDS server.
 type ServingOptions struct {
-	// BindAddress is where they connect; empty means that none are served.
+	// BindAddress is the address of the xDS server; empty disables it.
 	BindAddress string
-	// CertFile and KeyFile are what the control plane proves itself with.
+	// CertFile and KeyFile are the server certificate.
 	CertFile, KeyFile string
-	// ClientCAFile signs the certificates of proxies. A proxy on Kubernetes may show the token of its service account instead.
+	// ClientCAFile is the CA of client certificates. A proxy on Kubernetes may send its service account token instead.
 	ClientCAFile string
-	// Insecure believes everybody, in clear text.
+	// Insecure disables TLS and authentication.
 	Insecure bool
-	// Pod is this operator's own, as namespace/name: it is marked while it serves, so that a Service finds it.
+	// Pod is the operator's own as namespace/name: it is labelled while it serves, for the Service.
 	Pod string
 }
 

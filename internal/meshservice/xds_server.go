@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/server"
 )
 
-// proxyServer is a runnable that gives proxies what is in the store.
+// proxyServer is a runnable that serves the store over xDS.
 type proxyServer struct {
 	options ServingOptions
 	where   desired.ZoneInfo

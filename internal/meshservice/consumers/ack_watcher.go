@@ -18,7 +18,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// ackWatcher asks for a look at a mesh when a proxy has answered that is waited for. Thousands of others may answer all the
+// ackWatcher enqueues a mesh when an awaited proxy has acknowledged. Thousands of other proxies may acknowledge all the
 // time.
 type ackWatcher struct {
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type ackWatcher struct {
 
 func newAckWatcher() *ackWatcher { return &ackWatcher{proxies: map[string]map[model.ProxyID]bool{}} }
 
-// watch says who is waited for in a mesh.
+// watch sets the awaited proxies of a mesh.
 func (a *ackWatcher) watch(mesh string, proxies map[model.ProxyID]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,7 +39,7 @@ func (a *ackWatcher) watch(mesh string, proxies map[model.ProxyID]bool) {
 	a.proxies[mesh] = proxies
 }
 
-// setQueue is told where requests go.
+// setQueue sets the queue of the controller.
 func (a *ackWatcher) setQueue(_ context.Context, q queue) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +61,7 @@ func requestFor(mesh string) reconcile.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Name: mesh}}
 }
 
-// enqueueMembershipChanges ask for a look when an object of a mesh is new, belongs elsewhere or is gone.
+// enqueueMembershipChanges enqueues the mesh of an object that is created, deleted or moved.
 func enqueueMembershipChanges() handler.EventHandler {
 	look := func(object client.Object, q queue) { q.AddAfter(requestFor(desired.MeshOf(object)), consumerDebounce) }
 	return handler.Funcs{

@@ -20,45 +20,43 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Connections tells how proxies stand.
+// Connections is the xDS state of proxies.
 type Connections interface {
 	Connection(model.ProxyID) model.Connection
 }
 
-// Proxies tells who is part of a mesh.
+// Proxies lists the proxies of a mesh.
 type Proxies interface {
 	Proxies(mesh string) []model.Proxy
 }
 
 // Options are what the controller works with.
 type Options struct {
-	// Serving says that this process gives proxies their configuration. What follows may be left out where it does not.
+	// Serving says that this process serves xDS. Without it, the fields below may be empty.
 	Serving     bool
 	Connections Connections
 	Proxies     Proxies
-	// Sent are the consumers of a mesh that are switched in the configurations that Connections measures by. It is false
-	// as long as not all proxies of the mesh have been given one. Without it, a proxy that is content with what it had
-	// before would be taken for one that has acknowledged the switch.
+	// Sent returns the consumers of a mesh that are switched in the published configurations, which Connections refers to,
+	// and false before all proxies of the mesh have one. Without it, an ACK of an older configuration would count as one of
+	// the switch.
 	Sent func(mesh string) (consumers map[string]bool, ok bool)
-	// Changes calls whenever the connection of a proxy has changed.
+	// Changes registers a function to call when the connection of a proxy changes.
 	Changes func(func(model.ProxyID))
-	// Timeout is how long proxies have to acknowledge; without it, a minute.
+	// Timeout is how long proxies may take to acknowledge; the default is a minute.
 	Timeout time.Duration
-	// Now is the time; without it, that of the machine.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 }
 
 const defaultTimeout = time.Minute
 
-// How long to wait: for several news of proxies at once, for consumers that come and go, for what was written to be sent or
-// to be in the cache, and until a mesh is looked at without news.
 const (
 	ackDebounce          = 50 * time.Millisecond
 	consumerDebounce     = time.Second
 	publishRequeueDelay  = 100 * time.Millisecond
 	conflictRequeueDelay = 100 * time.Millisecond
 	resyncInterval       = time.Minute
-	// An answer may come in the moment between looking at a proxy and waiting for it.
+	// An ACK may come between the observation and the watch.
 	ackResyncInterval = 5 * time.Second
 )
 
@@ -66,7 +64,7 @@ const (
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the controller to the manager. Only the leader switches.
+// Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder("fairlead.dev/"+Passage), o)
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -96,7 +94,7 @@ type reconciler struct {
 	recorder events.EventRecorder
 	options  Options
 	acks     *ackWatcher
-	// started is when this process began to look.
+	// started is when this process began to serve.
 	started func() time.Time
 }
 
@@ -110,7 +108,7 @@ func newReconciler(c client.Client, recorder events.EventRecorder, o Options) *r
 	return &reconciler{client: c, recorder: recorder, options: o, acks: newAckWatcher(), started: sync.OnceValue(o.Now)}
 }
 
-// Reconcile observes, decides, writes and tells about one mesh.
+// Reconcile observes, plans, applies and reports one mesh.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	started := r.started()
 	mesh := &kumav1alpha1.Mesh{}
@@ -148,7 +146,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: requeueAfter(d, now)}, nil
 }
 
-// requeueAfter is how long nothing happens without news.
+// requeueAfter is the delay until the next reconcile without an event.
 func requeueAfter(d Decision, now time.Time) time.Duration {
 	wait := resyncInterval
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// gates are why nothing starts, in the order in which a person would ask.
+// gates are the reasons to start nothing, in order.
 var gates = []passage.Gate[*planner]{
 	holdInvalidIntent,
 	holdWithdrawn,
@@ -56,7 +56,7 @@ func holdMode(p *planner) *passage.Reason {
 	return modeHold(p.Mesh, p.record.Revert)
 }
 
-// modeHold is why the mode that a mesh asks for leaves nothing to switch. Consumers go back in any.
+// modeHold is why the mode of a mesh leaves nothing to switch. Consumers can be reverted in any mode.
 func modeHold(mesh *kumav1alpha1.Mesh, revert bool) *passage.Reason {
 	mode := mesh.Mode()
 	switch {

@@ -13,21 +13,21 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Intent is what somebody asked for, as the annotation on the Mesh has it.
+// Intent is the content of the annotation on the Mesh.
 type Intent struct {
-	// ID tells one intent from another. Nobody compares the times of two machines.
+	// ID tells intents apart, since clocks of machines differ.
 	ID string `json:"id"`
-	// BatchSize is how many consumers are switched at a time; without it, one.
+	// BatchSize is the number of consumers of a batch; the default is 1.
 	BatchSize int32 `json:"batchSize,omitempty"`
-	// Delay is how long a batch is left alone before the next one opens.
+	// Delay is the pause between batches.
 	Delay metav1.Duration `json:"delay,omitzero"`
-	// Revert lets consumers go back.
+	// Revert switches consumers back.
 	Revert bool `json:"revert,omitempty"`
-	// Consumers are the only ones that it is about; without any, it is about all, those to come included.
+	// Consumers restrict the intent; without any, it includes all, also later ones.
 	Consumers []string `json:"consumers,omitempty"`
 }
 
-// IntentOf is what was asked for about the consumers of a mesh; nil if nothing was.
+// IntentOf returns the intent of a Mesh; nil if there is none.
 func IntentOf(mesh *kumav1alpha1.Mesh) (*Intent, error) {
 	text, found := mesh.Annotations[kumav1alpha1.AnnotationMigrate]
 	if !found || text == "" {
@@ -57,7 +57,7 @@ func parseIntent(text string) (*Intent, error) {
 	return intent, nil
 }
 
-// Validate tells what is wrong with an intent.
+// Validate returns what is wrong with an intent.
 func (i Intent) Validate() error {
 	switch {
 	case i.ID == "":
@@ -74,13 +74,13 @@ func (i Intent) Validate() error {
 	return nil
 }
 
-// Annotation is the intent as the annotation has it.
+// Annotation returns the intent as JSON.
 func (i Intent) Annotation() (string, error) {
 	text, err := json.Marshal(i)
 	return string(text), err
 }
 
-// includes says whether an intent is about a consumer. None is about all: what has begun is seen through.
+// includes says whether an intent includes a consumer. No intent includes all: what has begun is completed.
 func (i *Intent) includes(consumer string) bool {
 	if i == nil || len(i.Consumers) == 0 {
 		return true
@@ -89,7 +89,7 @@ func (i *Intent) includes(consumer string) bool {
 	return found
 }
 
-// delaySeconds are whole ones, since that is what is recorded.
+// delaySeconds rounds up to the recorded unit.
 func (i Intent) delaySeconds() int32 {
 	return int32((i.Delay.Duration + time.Second - 1) / time.Second)
 }

@@ -14,7 +14,6 @@ var consumersByState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(consumersByState) }
 
-// setMetrics what became of the consumers of a mesh.
 func setMetrics(mesh string, record *kumav1alpha1.MeshMigration) {
 	counts := map[kumav1alpha1.ConsumerState]int{
 		kumav1alpha1.ConsumerWaiting: 0, kumav1alpha1.ConsumerSwitching: 0, kumav1alpha1.ConsumerSwitched: 0,
@@ -30,7 +29,6 @@ func setMetrics(mesh string, record *kumav1alpha1.MeshMigration) {
 	}
 }
 
-// deleteMetrics forgets a mesh whose consumers nobody switches.
 func deleteMetrics(mesh string) {
 	consumersByState.DeletePartialMatch(prometheus.Labels{"mesh": mesh})
 }

@@ -8,14 +8,14 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// outcome is what is made of a consumer whose batch is open.
+// outcome is the result of a consumer in a started batch.
 type outcome struct {
 	done bool
-	// failure and note are for people; a verdict with a failure is settled.
+	// failure and note are for people; an outcome with a failure is done.
 	failure, note string
 }
 
-// updateOutcomes finds out what became of the consumers whose batch is open.
+// updateOutcomes checks the consumers of started batches.
 func (p *planner) updateOutcomes() {
 	for i := range p.record.Consumers {
 		c := &p.record.Consumers[i]
@@ -45,7 +45,7 @@ func (p *planner) updateOutcomes() {
 	}
 }
 
-// watchProxies has the proxies of a consumer watched, and its time run.
+// watchProxies watches the proxies of a consumer until its deadline.
 func (p *planner) watchProxies(c *kumav1alpha1.MigratedConsumer) {
 	for _, proxy := range p.consumers[c.Name] {
 		p.watched[proxy.ID] = true
@@ -55,8 +55,7 @@ func (p *planner) watchProxies(c *kumav1alpha1.MigratedConsumer) {
 	}
 }
 
-// ackDeadline is when the time of a consumer is up. It is counted anew from the start of this process, and never from what another
-// clock wrote.
+// ackDeadline is when the time of a consumer is up. It restarts with this process, and ignores times of another clock.
 func (p *planner) ackDeadline(c *kumav1alpha1.MigratedConsumer) time.Time {
 	from := c.Since.Time
 	if from.Before(p.Started) || from.After(p.now) {
@@ -65,7 +64,7 @@ func (p *planner) ackDeadline(c *kumav1alpha1.MigratedConsumer) time.Time {
 	return from.Add(p.Timeout)
 }
 
-// consumerOutcome looks at each proxy that was connected when the batch opened, and at those that took the place of one that is gone.
+// consumerOutcome checks each proxy that was connected when the batch started, and those that replaced a deleted one.
 func (p *planner) consumerOutcome(c *kumav1alpha1.MigratedConsumer) outcome {
 	there := p.consumers[c.Name]
 	var lost, silent, late []string
@@ -127,7 +126,7 @@ func (p *planner) remedy() string {
 
 func proxiesText(names []string) string { return "proxy " + firstAndCount(names) }
 
-// firstAndCount names the first of many.
+// firstAndCount names the first, and counts the others.
 func firstAndCount(names []string) string {
 	if len(names) == 1 {
 		return names[0]

@@ -22,36 +22,36 @@ const (
 // Passage is the name of this passage.
 const Passage = "meshservice"
 
-// Decision is what is to be written and told, and when to look again.
+// Decision is what to write and report, and when to look again.
 type Decision struct {
-	// Record is the one that the status should have; nil for none.
+	// Record is the desired record in the status; nil for none.
 	Record *kumav1alpha1.MeshMigration
-	// Condition is nil where nobody has asked for anything.
+	// Condition is nil if there is no intent.
 	Condition *metav1.Condition
 	Events    []Event
-	// Watched are the proxies whose connections matter now.
+	// Watched are the proxies whose connections are awaited.
 	Watched map[model.ProxyID]bool
-	// LookAgain is when time alone changes the answer; zero if only events can.
+	// LookAgain is when only time changes the decision; zero if only events do.
 	LookAgain time.Time
-	// Unsent says that what was decided before has not reached the connections.
+	// Unsent says that an earlier decision is not published yet.
 	Unsent bool
 }
 
-// planner is an observation while it is thought about.
+// planner is an observation with the state of a decision.
 type planner struct {
 	Observed
 	now     time.Time
 	intent  *Intent
 	invalid error
 	record  *kumav1alpha1.MeshMigration
-	// consumers have their proxies, by name.
+	// consumers are the proxies of each consumer, by name.
 	consumers map[string][]model.Proxy
 	deadline  time.Time
 	watched   map[model.ProxyID]bool
 	unsent    bool
 }
 
-// Decide what becomes of the consumers of a mesh.
+// Decide plans the next step for the consumers of a mesh.
 func Decide(o Observed, now time.Time) Decision {
 	p := newPlanner(o, now)
 	if p.intent == nil && p.invalid == nil && o.Mesh.Status.Migration == nil {
@@ -85,7 +85,7 @@ func Decide(o Observed, now time.Time) Decision {
 	return p.decision(d)
 }
 
-// codeReconnecting is why nothing starts just after this process has.
+// codeReconnecting is the reason to hold just after this process started.
 const codeReconnecting passage.Code = "Reconnecting"
 
 func newPlanner(o Observed, now time.Time) *planner {
@@ -103,7 +103,7 @@ func newPlanner(o Observed, now time.Time) *planner {
 	return p
 }
 
-// update brings the record up to what is asked for and to who is there.
+// update brings the record up to the intent and the existing consumers.
 func (p *planner) update() {
 	retry := p.Mesh.Annotations[fairlead.AnnotationRetry]
 	if p.intent != nil && p.intent.ID != p.record.Intent {
@@ -114,7 +114,7 @@ func (p *planner) update() {
 		return
 	}
 	prune(p.record, func(consumer string) bool { return len(p.consumers[consumer]) > 0 })
-	// Once it is done, more may only join where there is something to switch.
+	// A completed intent takes up new consumers only in a mode that switches.
 	if p.intent != nil && (p.Mesh.Mode() == kumav1alpha1.ModeReachableBackendRefs || p.record.Phase != string(passage.Completed)) {
 		names := make([]string, 0, len(p.consumers))
 		for name := range p.consumers {
@@ -124,7 +124,7 @@ func (p *planner) update() {
 	}
 }
 
-// revertsAtOnce holds where no proxy is given a MeshService anyway.
+// revertsAtOnce holds in a Disabled mesh, whose proxies have no MeshServices anyway.
 func (p *planner) revertsAtOnce() bool {
 	return p.record.Revert && p.intent != nil && p.Mesh.Mode() == kumav1alpha1.ModeDisabled && holdPaused(p) == nil
 }
@@ -138,7 +138,7 @@ func (p *planner) revertAll() {
 	}
 }
 
-// plan has a step for each consumer that the intent is about, or that is on its way.
+// plan has a step for each consumer of the intent, and for those in progress.
 func (p *planner) plan() passage.Plan { return planOf(p.Mesh, p.record, p.intent) }
 
 func planOf(mesh *kumav1alpha1.Mesh, record *kumav1alpha1.MeshMigration, intent *Intent) passage.Plan {
@@ -182,7 +182,7 @@ func stepOf(c *kumav1alpha1.MigratedConsumer, revert bool) passage.Step {
 	return step
 }
 
-// Where a consumer comes from and goes to.
+// Where a consumer is switched from and to.
 const (
 	tags         = "kuma.io/service"
 	meshServices = "MeshService"
@@ -194,7 +194,7 @@ func batchingOf(record *kumav1alpha1.MeshMigration) passage.Batching {
 	}
 }
 
-// startBatch starts a batch: what it is measured by is written down with it.
+// startBatch starts a batch, and records the proxies whose ACK it waits for.
 func (p *planner) startBatch(steps []passage.Step) {
 	batch := map[passage.Object]int{}
 	for _, step := range steps {
@@ -221,8 +221,8 @@ func (p *planner) startBatch(steps []passage.Step) {
 	}
 }
 
-// delayEnd is when what was switched last, for whoever asked before, has been left alone for the delay: to ask once more does not
-// cut it short.
+// delayEnd is when the delay after the last consumer that an earlier intent switched is over: a new intent does not cut it
+// short.
 func (p *planner) delayEnd() time.Time {
 	delay, last := batchingOf(p.record).Delay, time.Time{}
 	if p.record.Revert || delay == 0 {
@@ -243,11 +243,10 @@ func (p *planner) delayEnd() time.Time {
 	return last.Add(delay)
 }
 
-// reconnectDeadline is when proxies have had time to find this process.
+// reconnectDeadline is when proxies have had time to reconnect to this process.
 func (p *planner) reconnectDeadline() time.Time { return p.Started.Add(p.Timeout) }
 
-// disconnectedProxies are proxies of what is to start that have yet to find this process. A batch that opened without them would
-// be measured by nobody.
+// disconnectedProxies are proxies of the next batch that have not reconnected. A batch without them would wait for no ACK.
 func (p *planner) disconnectedProxies(steps []passage.Step) []string {
 	if !p.now.Before(p.reconnectDeadline()) {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Progress is how far the consumers of a mesh are, as it is recorded.
+// Progress is the recorded progress of a mesh.
 type Progress struct {
 	Plan     passage.Plan
 	Batching passage.Batching
-	// Requested says that there is an intent, and Followed that the record is of it, retries included.
+	// Requested says that there is an intent, and Observed that the record includes it and its retries.
 	Requested, Observed bool
 }
 
-// ReadProgress reads it from nothing but the Mesh.
+// ReadProgress reads the progress from a Mesh.
 func ReadProgress(mesh *kumav1alpha1.Mesh) Progress {
 	intent, err := IntentOf(mesh)
 	record := mesh.Status.Migration
@@ -26,7 +26,7 @@ func ReadProgress(mesh *kumav1alpha1.Mesh) Progress {
 	s := Progress{Requested: intent != nil || err != nil}
 	if record == nil {
 		s.Plan = planOf(mesh, &kumav1alpha1.MeshMigration{}, intent)
-		// What has been taken back leaves no record.
+		// A completed revert leaves no record.
 		s.Observed = !s.Requested || intent != nil && intent.Revert && condition != nil && condition.Reason == kumav1alpha1.ReasonReverted
 	} else {
 		s.Plan, s.Batching = planOf(mesh, record, intent), batchingOf(record)
@@ -40,7 +40,7 @@ func ReadProgress(mesh *kumav1alpha1.Mesh) Progress {
 	return s
 }
 
-// PlanBatches tells in which batches the consumers of a mesh would go, if nothing held them up.
+// PlanBatches returns the batches of an intent, regardless of gates.
 func PlanBatches(mesh *kumav1alpha1.Mesh, intent Intent, consumers []string, now time.Time) passage.Decision {
 	record := mesh.Status.Migration.DeepCopy()
 	if record == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Switched are the consumers of a mesh whose proxies are to be given MeshServices beyond what they list themselves.
+// Switched returns the consumers of a mesh whose proxies reach MeshServices beyond those that they list.
 func Switched(mesh *kumav1alpha1.Mesh) map[string]bool {
 	switched := map[string]bool{}
 	if record := mesh.Status.Migration; record != nil {
@@ -25,7 +25,7 @@ func Switched(mesh *kumav1alpha1.Mesh) map[string]bool {
 	return switched
 }
 
-// startIntent makes the record one of an intent that it does not know yet.
+// startIntent starts the record of a new intent.
 func startIntent(record *kumav1alpha1.MeshMigration, intent Intent, retry string, now time.Time) {
 	wasRevert := record.Revert
 	consumers := record.Consumers
@@ -41,7 +41,7 @@ func startIntent(record *kumav1alpha1.MeshMigration, intent Intent, retry string
 		if state == "" {
 			continue
 		}
-		// It is part of no batch of this intent.
+		// Batches are numbered anew for each intent.
 		c.Batch = 0
 		if state != c.State {
 			setState(&c, state, now)
@@ -50,8 +50,8 @@ func startIntent(record *kumav1alpha1.MeshMigration, intent Intent, retry string
 	}
 }
 
-// stateWhenSwitching is the state of a consumer when an intent to switch begins; none, if it is no longer of interest. What is
-// switched stays so, and what failed is tried again: somebody has asked.
+// stateWhenSwitching is the state of a consumer at the start of an intent to switch; empty to drop it. Switched ones stay
+// switched, and failed ones are retried.
 func stateWhenSwitching(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alpha1.ConsumerState {
 	switch {
 	case !c.Switched && meant:
@@ -66,7 +66,7 @@ func stateWhenSwitching(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) 
 	return c.State
 }
 
-// stateWhenReverting is the state of a consumer when an intent to revert begins.
+// stateWhenReverting is the state of a consumer at the start of an intent to revert.
 func stateWhenReverting(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) kumav1alpha1.ConsumerState {
 	switch {
 	case c.Switched && meant:
@@ -83,7 +83,7 @@ func stateWhenReverting(c kumav1alpha1.MigratedConsumer, wasRevert, meant bool) 
 	return c.State
 }
 
-// setState puts a consumer into a state, and forgets what belonged to the one before.
+// setState sets the state of a consumer, and clears the fields of the previous one.
 func setState(c *kumav1alpha1.MigratedConsumer, state kumav1alpha1.ConsumerState, now time.Time) {
 	c.State, c.Since = state, metav1.NewTime(now.Truncate(time.Second))
 	c.Finished, c.Proxies, c.Message = nil, nil, ""
@@ -93,7 +93,7 @@ func setState(c *kumav1alpha1.MigratedConsumer, state kumav1alpha1.ConsumerState
 	}
 }
 
-// retryFailed lets what has failed be tried again, if somebody has asked for that since.
+// retryFailed resets failed consumers if a retry was requested.
 func retryFailed(record *kumav1alpha1.MeshMigration, intent *Intent, retry string, now time.Time) {
 	if retry == "" || retry == record.Retry {
 		return
@@ -107,7 +107,7 @@ func retryFailed(record *kumav1alpha1.MeshMigration, intent *Intent, retry strin
 	}
 }
 
-// addConsumers adds the consumers that an intent means and that the record does not have.
+// addConsumers adds the consumers of an intent that the record lacks.
 func addConsumers(record *kumav1alpha1.MeshMigration, intent *Intent, consumers []string, now time.Time) {
 	known := map[string]bool{}
 	for i := range record.Consumers {
@@ -124,11 +124,11 @@ func addConsumers(record *kumav1alpha1.MeshMigration, intent *Intent, consumers 
 	slices.SortFunc(record.Consumers, func(a, b kumav1alpha1.MigratedConsumer) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// maxAbsent is how many consumers without a proxy are kept in the record. One that is scaled to nothing, or whose only pod
-// is being replaced, must find itself switched when it is back.
+// maxAbsent is how many consumers without a proxy stay in the record: one that is scaled to zero, or whose only pod is
+// replaced, is still switched when it is back.
 const maxAbsent = 100
 
-// prune takes those out of the record that nobody misses. What failed stays.
+// prune drops absent consumers from the record, except failed ones.
 func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
 	var absent []kumav1alpha1.MigratedConsumer
 	record.Consumers = slices.DeleteFunc(record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool {
@@ -153,7 +153,7 @@ func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
 	record.Consumers = slices.DeleteFunc(record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool { return drop[c.Name] })
 }
 
-// permanence is more than zero for what may come back under the same name.
+// permanence is 0 for consumers that never return under the same name.
 func permanence(consumer string) int {
 	switch ObjectOf(consumer).Kind {
 	case "Pod", "Job":

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Event is worth an event.
+// Event is an event to record.
 type Event struct {
 	Warning         bool
 	Reason, Message string
@@ -25,7 +25,7 @@ const (
 	eventConsumerFailed = "ConsumerFailed"
 )
 
-// decision is what comes of the record as it is now and of what is decided about the next step.
+// decision returns the decision for the current record and the next step.
 func (p *planner) decision(d passage.Decision) Decision {
 	counts := p.plan().Counts()
 	p.record.Batch, p.record.Batches, p.record.Phase = int32(d.Batch), int32(d.Batches), string(d.Outcome)
@@ -43,7 +43,7 @@ func (p *planner) decision(d passage.Decision) Decision {
 	return decided
 }
 
-// dropReverted forgets those that are back.
+// dropReverted drops the reverted consumers.
 func (p *planner) dropReverted() {
 	p.record.Consumers = slices.DeleteFunc(p.record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool {
 		return c.State == kumav1alpha1.ConsumerReverted
@@ -59,7 +59,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// condition says how far it is.
+// condition reports the progress.
 func (p *planner) condition(d passage.Decision, counts passage.Counts) *metav1.Condition {
 	c := &metav1.Condition{
 		Type: kumav1alpha1.ConditionConsumersSwitched, Status: metav1.ConditionFalse, ObservedGeneration: p.Mesh.Generation,
@@ -93,7 +93,6 @@ func (p *planner) condition(d passage.Decision, counts passage.Counts) *metav1.C
 	return c
 }
 
-// progressText counts, in words.
 func (p *planner) progressText(d passage.Decision, counts passage.Counts) string {
 	verb := "switched"
 	if p.record.Revert {
@@ -115,7 +114,7 @@ func (p *planner) progressText(d passage.Decision, counts passage.Counts) string
 	return text
 }
 
-// absentConsumers are the consumers that were named and are not there.
+// absentConsumers are consumers of the intent without proxies.
 func (p *planner) absentConsumers() []string {
 	if p.intent == nil || p.record.Revert || len(p.intent.Consumers) == 0 {
 		return nil
@@ -140,7 +139,7 @@ func (p *planner) revertedText() string {
 	return fmt.Sprintf("the requested consumers are reverted; %s %s switched", consumersText(stay), stays(stay))
 }
 
-// failureText tells of the first, and how many there are beside it.
+// failureText describes the first failure, and counts the others.
 func (p *planner) failureText() string {
 	var first *kumav1alpha1.MigratedConsumer
 	more := -1
@@ -161,7 +160,7 @@ func (p *planner) failureText() string {
 	return text
 }
 
-// eventsFor are what the record says that it has not said before.
+// eventsFor returns the events of changes since the recorded status.
 func (p *planner) eventsFor(d passage.Decision) []Event {
 	var news []Event
 	before := map[string]kumav1alpha1.MigratedConsumer{}
@@ -174,7 +173,7 @@ func (p *planner) eventsFor(d passage.Decision) []Event {
 	}
 	var opened []string
 	running := 0
-	// ended is one more than the batch that did, since what another intent began is in batch 0.
+	// ended is the batch plus one, since consumers of an earlier intent are in batch 0.
 	ended, failed := int32(0), map[int32]bool{}
 	for _, c := range p.record.Consumers {
 		was := before[c.Name]
@@ -216,7 +215,7 @@ func (r *reconciler) recordEvents(mesh *kumav1alpha1.Mesh, events []Event) {
 	}
 }
 
-// isRunning holds for what is on its way.
+// isRunning says whether a consumer is being switched or reverted.
 func isRunning(state kumav1alpha1.ConsumerState) bool {
 	return state == kumav1alpha1.ConsumerSwitching || state == kumav1alpha1.ConsumerReverting
 }

@@ -11,14 +11,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Options are what files do not tell.
+// Options are not part of the files.
 type Options struct {
-	// Port is that of tags that do not name one, as those of universal; zero if it is not known.
+	// Port of tags without one, as in universal; zero if not known.
 	Port uint16
 }
 
-// Convert adds the entries that are missing, in each policy of each document, and reports on each entry of the old kind.
-// What it has converted, it leaves as it is.
+// Convert adds missing entries to each policy of each document, and reports on each entry for a tag. It is idempotent.
 func Convert(in []byte, o Options) ([]byte, Report, error) {
 	var out bytes.Buffer
 	var report Report
@@ -50,7 +49,7 @@ func (d document) convert(o Options) ([]byte, []Finding, error) {
 	}
 	converted, err := d.insert(changes)
 	if err != nil {
-		// What cannot be written here is left to a person, and nothing is said to be added.
+		// A person has to add the entries.
 		converted = d.text
 		for i := range findings {
 			if findings[i].Action == Added {
@@ -66,7 +65,7 @@ func (d document) convert(o Options) ([]byte, []Finding, error) {
 	return converted, findings, nil
 }
 
-// change is an entry that is to come after another one of a list.
+// change is an entry to insert after another one of a list.
 type change struct {
 	list  *yaml.Node
 	after int

@@ -14,11 +14,11 @@ import (
 // document is one of those in a file.
 type document struct {
 	text []byte
-	// line is how many come before it.
+	// line is the number of lines before it.
 	line int
 }
 
-// documentsIn cuts a file into its documents. Together they are the file, byte for byte.
+// documentsIn splits a file into documents, which together are the file byte for byte.
 func documentsIn(in []byte) []document {
 	documents := []document{{}}
 	line, ended := 0, false
@@ -34,14 +34,13 @@ func documentsIn(in []byte) []document {
 	return documents
 }
 
-// isMarker says whether a line begins or ends a document: nothing else in YAML may have that in front, not even text within
-// quotes.
+// isMarker says whether a line starts or ends a document: YAML allows these marks nowhere else at the start of a line.
 func isMarker(line []byte, mark string) bool {
 	rest, found := bytes.CutPrefix(line, []byte(mark))
 	return found && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
 }
 
-// parse gives the document's only value; none is nil.
+// parse returns the value of the document; nil if it has none.
 func (d document) parse() (*yaml.Node, error) {
 	if d.hasNothing() {
 		return nil, nil
@@ -61,7 +60,7 @@ func (d document) parse() (*yaml.Node, error) {
 	return node.Content[0], nil
 }
 
-// hasNothing: it is what stands before the first document, which may be directives.
+// hasNothing says that the document has comments and directives only.
 func (d document) hasNothing() bool {
 	for line := range bytes.Lines(d.text) {
 		line = bytes.TrimSpace(line)
@@ -74,7 +73,7 @@ func (d document) hasNothing() bool {
 
 var lineInError = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// locate tells the line of an error as that of the file.
+// locate translates the line of an error to that of the file.
 func (d document) locate(err error) error {
 	text := err.Error()
 	found := lineInError.FindStringSubmatch(text)

@@ -7,8 +7,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
-// entryFor is the entry for a MeshService that says the same, or nil where that is nothing. It tells the
-// finding which.
+// entryFor returns the entry for a MeshService with the same settings, or nil if there are none, and sets the finding.
 func (p policyNode) entryFor(s successor.Section, said *yaml.Node, f *Finding) *yaml.Node {
 	conf, ok := copyOf(said)
 	if !ok {
@@ -58,10 +57,10 @@ func text(value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 }
 
-// maxNodes is how many nodes an entry may have, with all that it refers to written out.
+// maxNodes bounds an entry with its aliases expanded.
 const maxNodes = 10_000
 
-// copyOf is a copy without comments, and with references written out; ok is false if it would be too large.
+// copyOf copies a node without comments and with aliases expanded; ok is false if it is too large.
 func copyOf(node *yaml.Node) (copied *yaml.Node, ok bool) {
 	left := maxNodes
 	var visit func(*yaml.Node) *yaml.Node

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
-// entry is one of a policy.
+// entry is an entry of a policy.
 type entry struct {
 	TargetRef successor.Ref `yaml:"targetRef"`
 	Default   yaml.Node     `yaml:"default"`
@@ -19,7 +19,7 @@ type entry struct {
 	} `yaml:"rules"`
 }
 
-// entriesOf reads the entries of a policy. One that cannot be read refers to nothing.
+// entriesOf decodes the entries of a policy. One that cannot be decoded has no reference.
 func entriesOf(list *yaml.Node) []entry {
 	entries := make([]entry, len(list.Content))
 	for i, item := range list.Content {
@@ -30,7 +30,7 @@ func entriesOf(list *yaml.Node) []entry {
 	return entries
 }
 
-// examine finds the entries of the old kind that have no new one, and makes those that can be made.
+// examine returns a finding for each entry for a tag without a successor, and the entries to add.
 func (p policyNode) examine(o Options) ([]Finding, []change) {
 	list := resolveAlias(p.to)
 	if list.Kind != yaml.SequenceNode {
@@ -75,7 +75,7 @@ func (p policyNode) finding(field string, line int, service string) Finding {
 	return Finding{Line: line, Kind: p.kind, Policy: p.name, Field: field, Service: service, Action: NeedsPerson}
 }
 
-// backends finds the references of the old kind in the rules of a route.
+// backends returns a finding for each backend of a route that is a tag.
 func (p policyNode) backends(index int, e entry) []Finding {
 	var findings []Finding
 	for i, rule := range e.Rules {

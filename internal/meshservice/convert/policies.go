@@ -8,13 +8,13 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// policyNode is one in a file.
+// policyNode is a policy in a file.
 type policyNode struct {
 	kind, name string
 	to         *yaml.Node
 }
 
-// isRoute says whether the policy's entries stay with their tags.
+// isRoute says whether the policy is a route, which is not converted.
 func (p policyNode) isRoute() bool {
 	return p.kind == kumav1alpha1.MeshHTTPRouteKind || p.kind == kumav1alpha1.MeshTCPRouteKind
 }
@@ -28,7 +28,7 @@ func isPolicy(kind string) bool {
 	return false
 }
 
-// header is what tells a policy from other documents, on Kubernetes and in universal.
+// header identifies a policy, on Kubernetes and in universal.
 type header struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -40,7 +40,7 @@ type header struct {
 	} `yaml:"metadata"`
 }
 
-// policiesIn are those that a document is, or that are in the list that it is.
+// policiesIn returns the policies of a document or of the list in it.
 func policiesIn(root *yaml.Node) []policyNode {
 	var h header
 	// What has other types there is no policy.
@@ -98,7 +98,7 @@ func field(node *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// resolveAlias is what a reference within a document stands for.
+// resolveAlias returns the node of a YAML alias.
 func resolveAlias(node *yaml.Node) *yaml.Node {
 	if node != nil && node.Kind == yaml.AliasNode {
 		return node.Alias

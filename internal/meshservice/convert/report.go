@@ -1,34 +1,34 @@
 package convert
 
-// Action is what became of an entry of the old kind.
+// Action is the result for an entry.
 type Action string
 
 // The actions.
 const (
 	// Added: the entry for the MeshService was added after it.
 	Added Action = "Added"
-	// NeedsPerson: only a person can know what to write.
+	// NeedsPerson: a person has to decide.
 	NeedsPerson Action = "NeedsPerson"
-	// NotNeeded: there is nothing in it that a MeshService gets.
+	// NotNeeded: no setting applies to a MeshService.
 	NotNeeded Action = "NotNeeded"
 )
 
-// Finding is what became of one entry.
+// Finding is the result for one entry.
 type Finding struct {
-	// Document is its number in the file, and Line that of the entry, both from one.
+	// Document and Line are numbers from one.
 	Document int `json:"document"`
 	Line     int `json:"line"`
 	// Kind of the policy, and its namespace and name.
 	Kind   string `json:"kind"`
 	Policy string `json:"policy"`
-	// Field is the path to the reference, and Service what it names.
+	// Field is the path to the reference, and Service its name.
 	Field   string `json:"field"`
 	Service string `json:"service"`
 	Action  Action `json:"action"`
 	Why     string `json:"why"`
 }
 
-// Report is what became of each entry of the old kind that has no new one yet.
+// Report has a finding for each entry for a tag without a successor.
 type Report struct {
 	Findings []Finding `json:"findings"`
 }
@@ -36,7 +36,7 @@ type Report struct {
 // Changed says whether anything was added.
 func (r Report) Changed() bool { return r.Count(Added) > 0 }
 
-// Count is how many entries that became of.
+// Count returns the number of findings with an action.
 func (r Report) Count(action Action) int {
 	count := 0
 	for _, f := range r.Findings {

@@ -11,8 +11,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// allocateAddresses gives MeshServices that are not there yet the addresses and hostnames that they would be given. What is there keeps
-// its own: it is older.
+// allocateAddresses allocates the VIPs and hostnames of new MeshServices. Existing ones keep theirs, since they are older.
 func (w *MeshState) allocateAddresses(services []*kumav1alpha1.MeshService) {
 	vips, hostnames := map[string]bool{}, map[string]bool{}
 	take := func(its []kumav1alpha1.VIP, names []kumav1alpha1.Address, ours bool) {
@@ -54,7 +53,7 @@ func (w *MeshState) allocateAddresses(services []*kumav1alpha1.MeshService) {
 	}
 }
 
-// vipsOf are the addresses of a MeshService: those that Kubernetes gives it, or a free one.
+// vipsOf returns the addresses of Kubernetes, or a free VIP.
 func (w *MeshState) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
 	if name := desired.BackingService(s, w.Where); name != "" {
 		behind := find(w.services, s.Namespace, name)
@@ -73,7 +72,7 @@ func (w *MeshState) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) [
 	return []string{ip.String()}
 }
 
-// find the object of that name, or nil.
+// find returns the object of that name, or nil.
 func find[T metav1.Object](among []T, namespace, name string) T {
 	i := slices.IndexFunc(among, func(o T) bool { return o.GetNamespace() == namespace && o.GetName() == name })
 	if i < 0 {

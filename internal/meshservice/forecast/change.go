@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Action is what becomes of something.
+// Action is how a listener or cluster changes.
 type Action string
 
 // The actions.
@@ -16,7 +16,7 @@ const (
 	Changes    Action = "changes"
 )
 
-// Kind is what a change is of.
+// Kind is the kind of a change.
 type Kind string
 
 // The kinds. A listener goes by what a client dials.
@@ -25,11 +25,11 @@ const (
 	Cluster  Kind = "cluster"
 )
 
-// Endpoint is one that answers.
+// Endpoint is an endpoint of a cluster.
 type Endpoint struct {
 	Address string `json:"address"`
 	Zone    string `json:"zone"`
-	// Priority is when it is called: one of a higher number only if those of lower ones cannot be.
+	// Priority is Envoy's: higher ones are used if lower ones cannot be.
 	Priority uint32 `json:"priority,omitempty"`
 }
 
@@ -37,39 +37,39 @@ func compareEndpoints(a, b Endpoint) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Address, b.Address))
 }
 
-// Side is one side of a change: where something leads, and who answers there.
+// Side is one side of a change.
 type Side struct {
-	// Destinations are those that a listener leads to.
+	// Destinations are those of a listener.
 	Destinations []string `json:"destinations,omitempty"`
-	// Zones answer, and those of Fallback if no other can.
+	// Zones have endpoints of priority 0, Fallback others.
 	Zones    []string `json:"zones"`
 	Fallback []string `json:"fallback,omitempty"`
 	// Endpoints are those of a cluster.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
-// Change is what becomes of one listener or cluster of a proxy.
+// Change is a change of a listener or cluster of a proxy.
 type Change struct {
 	Action Action `json:"action"`
 	Kind   Kind   `json:"kind"`
 	Name   string `json:"name"`
 	From   *Side  `json:"from,omitempty"`
 	To     *Side  `json:"to,omitempty"`
-	// Settings tells that it is treated otherwise: timeouts, retries, limits or rules are others.
+	// Settings says that timeouts, retries, limits or rules change.
 	Settings bool `json:"settings,omitempty"`
 
-	// What a listener leads to, as clusters.
+	// from and to are the clusters of a listener.
 	from, to []string
 }
 
-// Moves says whether what is called is there before and after, and is answered from other zones or by another destination.
+// Moves says whether calls go to other zones or another destination.
 func (c Change) Moves() bool {
 	return c.Action == Changes && (!slices.Equal(c.From.Destinations, c.To.Destinations) ||
 		!slices.Equal(c.From.Zones, c.To.Zones) || !slices.Equal(c.From.Fallback, c.To.Fallback))
 }
 
-// compare tells all that changes between two sights of one proxy: calls before clusters, and in each what changes before what goes
-// and what comes.
+// compare returns the changes between two views of a proxy: listeners before clusters, and changed before removed before
+// added ones.
 func compare(before, after proxyView) []Change {
 	changes := slices.Concat([]Change{}, compareListeners(before, after), compareClusters(before, after))
 	slices.SortStableFunc(changes, func(a, b Change) int {
@@ -80,7 +80,7 @@ func compare(before, after proxyView) []Change {
 
 func rank(a Action) int { return slices.Index([]Action{Changes, Disappears, Appears}, a) }
 
-// forEachName calls with each name that either side has.
+// forEachName visits each name of either side.
 func forEachName[V any](before, after map[string]V, each func(name string, was, is *V)) {
 	names := slices.Collect(maps.Keys(before))
 	for name := range after {

@@ -22,7 +22,7 @@ func (e UnknownConsumerError) Error() string {
 	return fmt.Sprintf("no Dataplane of Mesh %s is part of %s", e.Mesh, e.Consumer)
 }
 
-// Policies are those that were looked at for what a proxy calls.
+// Policies are the policy decisions for a proxy.
 type Policies struct {
 	Dataplane    string        `json:"dataplane"`
 	Mesh         string        `json:"mesh"`
@@ -30,14 +30,14 @@ type Policies struct {
 	Notes        []string      `json:"notes,omitempty"`
 }
 
-// Destination is what a proxy calls, with what was decided on each policy.
+// Destination is a destination of a proxy, with the policy decisions.
 type Destination struct {
 	Name     string            `json:"name"`
 	Cluster  string            `json:"cluster"`
 	Policies []policy.Decision `json:"policies"`
 }
 
-// Explain tells which policies apply today to what a Dataplane calls, and why others do not.
+// Explain returns which policies apply to the destinations of a Dataplane, and why others do not.
 func (w *MeshState) Explain(d *kumav1alpha1.Dataplane) Policies {
 	id := model.ProxyID{Mesh: w.Mesh.Name, Namespace: d.Namespace, Name: d.Name}
 	told := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: slices.Clone(w.notes)}

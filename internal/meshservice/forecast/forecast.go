@@ -1,5 +1,5 @@
-// Package forecast tells what a mesh would do with another mode, before anybody sets it. It asks the engine that makes the
-// configuration of proxies, so that it cannot say anything else than what happens then.
+// Package forecast compares a mesh with the same mesh in another mode. It runs the engine that builds the configurations of
+// proxies, so it cannot differ from what the operator does.
 package forecast
 
 import (
@@ -15,46 +15,46 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
-// Forecast is all that another mode changes.
+// Forecast is what a scenario changes.
 type Forecast struct {
 	Mesh string     `json:"mesh"`
 	From model.Mode `json:"from"`
 	To   model.Mode `json:"to"`
-	// Zone is the one whose proxies are told of.
+	// Zone is the zone of the proxies.
 	Zone string `json:"zone"`
-	// Switched are consumers that were imagined to be switched over.
+	// Switched are the consumers that the scenario switches.
 	Switched []string `json:"switched,omitempty"`
 	// Made and Removed are MeshServices, as namespace/name.
 	Made    []string `json:"made"`
 	Removed []string `json:"removed"`
-	// Groups are consumers with what changes for them; those that it changes nothing for are in none.
+	// Groups are consumers with the same changes; those without changes are in none.
 	Groups    []Group `json:"groups"`
 	Consumers int     `json:"consumers"`
-	// Routes have to be looked at by a person.
+	// Routes need a decision of a person.
 	Routes []Finding `json:"routes"`
-	// Problems are what refers to nothing, or cannot be sent to proxies.
+	// Problems are dangling references, and resources that cannot be built.
 	Problems []Finding `json:"problems"`
 	Notes    []string  `json:"notes,omitempty"`
 }
 
-// Group is consumers for whom the same changes.
+// Group is consumers with the same changes.
 type Group struct {
 	Consumers []Consumer     `json:"consumers"`
 	Changes   []Change       `json:"changes"`
 	Policies  []PolicyChange `json:"policies"`
 }
 
-// Consumer is a workload that calls, or a proxy in universal.
+// Consumer is a workload, or a proxy in universal.
 type Consumer struct {
 	Name string `json:"name"`
-	// Proxies of it that the changes are for.
+	// Proxies is how many of its proxies have the changes.
 	Proxies int `json:"proxies"`
 }
 
-// Moved is how many listeners of a group are answered by others than before.
+// Moved counts the listeners of a group that lead to other zones or destinations.
 func (g Group) Moved() int { return g.listeners(Change.Moves) }
 
-// Lost is how many are there no longer.
+// Lost counts the removed listeners.
 func (g Group) Lost() int {
 	return g.listeners(func(c Change) bool { return c.Action == Disappears })
 }
@@ -69,16 +69,16 @@ func (g Group) listeners(of func(Change) bool) int {
 	return n
 }
 
-// configSource is an engine as far as it is asked.
+// configSource is the part of the engine that is read.
 type configSource interface {
 	Proxies(mesh string) []model.Proxy
 	Config(model.ProxyID) *resource.Config
 	Explain(model.ProxyID) []snapshot.Explanation
 }
 
-// consumersOf groups the consumers of a mesh by what changes for them between two engines.
+// consumersOf groups the consumers of a mesh by their changes.
 func consumersOf(mesh string, before, after configSource) ([]Group, int, error) {
-	// Proxies that are sent the very same are looked at once.
+	// Proxies with the same configurations are compared once.
 	type configs struct{ before, after *resource.Config }
 	keys := map[configs]string{}
 	read, groups := newReader(), map[string]*Group{}
@@ -119,7 +119,7 @@ func consumersOf(mesh string, before, after configSource) ([]Group, int, error) 
 	return all, len(consumers), nil
 }
 
-// changesOf are those for one proxy.
+// changesOf returns the changes of one proxy.
 func (r *reader) changesOf(id model.ProxyID, before, after configSource) (*Group, error) {
 	was, err := r.viewOf(before.Config(id))
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *reader) changesOf(id model.ProxyID, before, after configSource) (*Group
 	return &Group{Changes: changes, Policies: policies}, nil
 }
 
-// key is equal for groups for which the same changes.
+// key is equal for groups with the same changes.
 func (g *Group) key() (string, error) {
 	text, err := json.Marshal(g)
 	if err != nil {

@@ -14,37 +14,37 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// What the operator works with, if it was told nothing else.
+// Defaults of the operator.
 const (
 	defaultZone      = "default"
 	defaultNamespace = "kuma-system"
 )
 
-// MeshState is all that the operator sees of a mesh.
+// MeshState is what the operator observes of a mesh.
 type MeshState struct {
 	Where  desired.ZoneInfo
 	Mesh   *kumav1alpha1.Mesh
 	ranges desired.Ranges
-	// tags are the addresses of the values of kuma.io/service.
+	// tags are the VIPs of values of kuma.io/service.
 	tags         map[string]string
 	meshServices []*kumav1alpha1.MeshService
-	// allMeshServices are the MeshServices of all meshes.
+	// allMeshServices are those of all meshes.
 	allMeshServices map[types.NamespacedName]*kumav1alpha1.MeshService
 	dataplanes      []*kumav1alpha1.Dataplane
 	policies        []kumav1alpha1.Policy
 	generators      []*kumav1alpha1.HostnameGenerator
 	services        []*corev1.Service
-	// pods are those that are called one by one.
+	// pods are those of headless Services.
 	pods       map[types.NamespacedName]*corev1.Pod
 	namespaces map[string]*corev1.Namespace
 	// multiZone are ZoneIngresses and MeshMultiZoneServices.
 	multiZone []model.Object
-	// notes are what the reader should know of how this was found out.
+	// notes are assumptions that the reader should know.
 	notes []string
 }
 
-// NewMeshState is that of a mesh, with nothing in it. Tags is the ConfigMap in which the operator keeps the addresses of tags, and on
-// which it says where it works; what is empty in where is as it says there.
+// NewMeshState returns the empty state of a mesh. Tags is the ConfigMap of VIPs, whose annotations have the zone of the
+// operator; they are the defaults of where.
 func NewMeshState(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where desired.ZoneInfo) *MeshState {
 	w := &MeshState{
 		Mesh: mesh, Where: where, tags: tags.Data,
@@ -67,7 +67,7 @@ func NewMeshState(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where desired
 	return w
 }
 
-// Add makes an object part of the world, unless it is of another mesh.
+// Add adds an object, unless it belongs to another mesh.
 func (w *MeshState) Add(object model.Object) {
 	ours := desired.MeshOf(object) == w.Mesh.Name
 	switch o := object.(type) {

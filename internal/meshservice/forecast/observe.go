@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// Load reads all that the operator sees of a mesh, and writes nothing. What is empty in where is as the operator recorded it.
+// Load reads the state of a mesh. Empty fields of where are as the operator recorded them.
 func Load(ctx context.Context, reader client.Reader, name string, where desired.ZoneInfo) (*MeshState, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &mesh); err != nil {
@@ -56,7 +56,7 @@ func Load(ctx context.Context, reader client.Reader, name string, where desired.
 	return w, nil
 }
 
-// list adds every object of a kind.
+// list adds all objects of a kind.
 func (w *MeshState) list(ctx context.Context, reader client.Reader, into client.ObjectList, options ...client.ListOption) error {
 	what := strings.TrimSuffix(reflect.TypeOf(into).Elem().Name(), "List")
 	if err := reader.List(ctx, into, options...); meta.IsNoMatchError(err) {

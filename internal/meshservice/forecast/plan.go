@@ -17,7 +17,7 @@ const (
 	ActionReconfigure passage.Action = "reconfigure"
 )
 
-// Plan is the forecast as steps, for whoever knows plans and not meshes.
+// Plan returns the forecast as a plan.
 func (f Forecast) Plan() passage.Plan {
 	subject := passage.Object{APIVersion: kumav1alpha1.GroupVersion.String(), Kind: kumav1alpha1.MeshKind, Name: f.Mesh}
 	plan := passage.Plan{Passage: "meshservice", Subject: subject, Target: string(f.To), Steps: []passage.Step{}}

@@ -12,19 +12,19 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
-// Effect is what becomes of an entry of a policy.
+// Effect is how an entry of a policy changes.
 type Effect string
 
 // The effects.
 const (
 	Stops Effect = "stops"
-	// Shrinks: only a part of it still counts. Grows is the other way round.
+	// Shrinks: only a part still applies. Grows is the reverse.
 	Shrinks Effect = "shrinks"
 	Grows   Effect = "grows"
 	Starts  Effect = "starts"
 )
 
-// PolicyChange is an entry of a policy that stops or starts applying to what a consumer calls.
+// PolicyChange is an entry of a policy that stops or starts to apply.
 type PolicyChange struct {
 	Kind   string `json:"kind"`
 	Policy string `json:"policy"`
@@ -32,7 +32,7 @@ type PolicyChange struct {
 	Effect Effect `json:"effect"`
 	// Destination is what it applied to, or will apply to.
 	Destination string `json:"destination"`
-	// Calls are what is dialled, where that leads to another destination than before.
+	// Calls are the listeners that lead to another destination.
 	Calls []string `json:"calls,omitempty"`
 	Why   string   `json:"why"`
 }
@@ -47,7 +47,7 @@ func (e entry) change(effect Effect, cluster, why string, calls []string) Policy
 	return PolicyChange{Kind: e.kind, Policy: e.policy, Entry: e.index, Effect: effect, Destination: destinationName(cluster), Calls: calls, Why: why}
 }
 
-// policyDecisions are what was decided on each destination, by its cluster.
+// policyDecisions are the decisions on each destination, by cluster.
 type policyDecisions map[string]map[entry]policy.Decision
 
 func policyDecisionsOf(explanations []snapshot.Explanation) policyDecisions {
@@ -62,7 +62,7 @@ func policyDecisionsOf(explanations []snapshot.Explanation) policyDecisions {
 	return all
 }
 
-// applying are the entries that apply to any of some clusters, with that cluster.
+// applying returns the entries that apply to any of the clusters, with that cluster.
 func (r policyDecisions) applying(clusters []string) map[entry]string {
 	found := map[entry]string{}
 	for _, name := range clusters {
@@ -75,7 +75,7 @@ func (r policyDecisions) applying(clusters []string) map[entry]string {
 	return found
 }
 
-// why is what was decided on an entry for any of some clusters.
+// why returns the reason of the decision on an entry for any of the clusters.
 func (r policyDecisions) why(e entry, clusters []string) string {
 	for _, name := range clusters {
 		if d, ok := r[name][e]; ok {
@@ -85,7 +85,7 @@ func (r policyDecisions) why(e entry, clusters []string) string {
 	return ""
 }
 
-// diffEntries tells which entries stop or start applying when clusters take the place of others.
+// diffEntries returns the entries that stop or start to apply when clusters replace others.
 func diffEntries(before, after policyDecisions, from, to, calls []string) []PolicyChange {
 	var changes []PolicyChange
 	was, is := before.applying(from), after.applying(to)
@@ -95,7 +95,7 @@ func diffEntries(before, after policyDecisions, from, to, calls []string) []Poli
 		case !still:
 			changes = append(changes, e.change(Stops, cluster, cmp.Or(after.why(e, to), "does not target "+strings.Join(destinationNames(to), ", ")), calls))
 		case e.kind == kumav1alpha1.MeshLoadBalancingStrategyKind && before[cluster][e].Why != after[now][e].Why:
-			// Of one that is for a tag, other destinations are given only what concerns the own zone.
+			// A strategy for a tag applies to a MeshService only within the zone.
 			if was, is := isTag(cluster), isTag(now); was && !is {
 				changes = append(changes, e.change(Shrinks, now, after[now][e].Why, calls))
 			} else if is && !was {
@@ -111,8 +111,8 @@ func diffEntries(before, after policyDecisions, from, to, calls []string) []Poli
 	return changes
 }
 
-// comparePolicies tells which entries stop or start applying: to a call that leads elsewhere, to a destination that stays, and to
-// anything at all.
+// comparePolicies returns the entries that stop or start to apply: to a listener that leads elsewhere, to a destination
+// that stays, and to any destination.
 func comparePolicies(changes []Change, before, after policyDecisions) []PolicyChange {
 	var found []PolicyChange
 	moved := map[string]bool{}
@@ -149,7 +149,7 @@ func comparePolicies(changes []Change, before, after policyDecisions) []PolicyCh
 	return mergeChanges(found)
 }
 
-// mergeChanges tells once what holds for several calls.
+// mergeChanges merges the same change of several listeners.
 func mergeChanges(changes []PolicyChange) []PolicyChange {
 	effects := []Effect{Stops, Shrinks, Grows, Starts}
 	compare := func(a, b PolicyChange) int {

@@ -6,8 +6,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
-// problemsOf are what cannot be sent to proxies as it is written, and what refers to nothing, with whether that is so already.
-// Routes that are to be looked at are told of there.
+// problemsOf returns the problems of a scenario, and whether they are new. Routes that are listed as findings are left out.
 func problemsOf(today, then []snapshot.Problem, routes []Finding) []Finding {
 	found := []Finding{}
 	for _, p := range then {

@@ -20,16 +20,16 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// proxyView is what a proxy makes of its configuration: whom it can call, and who answers.
+// proxyView is the decoded configuration of a proxy.
 type proxyView struct {
 	clusters map[string]cluster
-	// calls are listeners by what a client dials: a name, or an address with its port.
+	// calls are listeners by address or hostname.
 	calls map[string]call
 }
 
 type cluster struct {
 	endpoints []Endpoint
-	// settings change with everything but the endpoints.
+	// settings is the version without endpoints.
 	settings string
 }
 
@@ -38,7 +38,7 @@ type call struct {
 	settings string
 }
 
-// reader remembers what it has read: proxies share resources.
+// reader caches decoded resources, which proxies share.
 type reader struct {
 	endpoints map[*resource.Resource][]Endpoint
 	routes    map[*resource.Resource][]string
@@ -53,7 +53,7 @@ func newReader() *reader {
 	}
 }
 
-// readOnce reads what was not read before.
+// readOnce decodes a resource once.
 func readOnce[V any](known map[*resource.Resource]V, r *resource.Resource, read func(*resource.Resource) (V, error)) (V, error) {
 	if v, ok := known[r]; ok {
 		return v, nil
@@ -102,7 +102,7 @@ func (r *reader) viewOf(config *resource.Config) (proxyView, error) {
 	return s, nil
 }
 
-// zonesOf tells from which zones some clusters are answered.
+// zonesOf returns the zones of the endpoints of clusters.
 func (s proxyView) zonesOf(clusters []string) *Side {
 	priority := map[string]uint32{}
 	for _, name := range clusters {
@@ -148,7 +148,7 @@ func addressOf(a *corev3.Address) string {
 	return net.JoinHostPort(socket.GetAddress(), strconv.FormatUint(uint64(socket.GetPortValue()), 10))
 }
 
-// listener is what one says of where it leads: to a route, or to clusters.
+// listener is a decoded listener: its route configuration, or its clusters.
 type listener struct {
 	address  string
 	route    string

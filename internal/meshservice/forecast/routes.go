@@ -6,18 +6,18 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
-// Finding is something that a person has to look at, and what to do about it.
+// Finding needs a decision of a person.
 type Finding struct {
 	// Object is a policy, as kind and namespace/name.
 	Object string `json:"object"`
 	Field  string `json:"field"`
 	Why    string `json:"why"`
 	Remedy string `json:"remedy,omitempty"`
-	// New says that it is so only afterwards.
+	// New says that only the scenario has it.
 	New bool `json:"new,omitempty"`
 }
 
-// tagRouteFindings are those that stay with values of the tag.
+// tagRouteFindings are the routes that refer to tags.
 func tagRouteFindings(policies []kumav1alpha1.Policy, mode model.Mode) []Finding {
 	found := []Finding{}
 	if mode == model.Disabled {

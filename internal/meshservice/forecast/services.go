@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// meshServicesIn are the MeshServices that there are in a mode: those of others, which stay, and those that are generated.
+// meshServicesIn returns the MeshServices in a mode: unmanaged ones, which stay, and generated ones.
 func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
 	var all, fresh []*kumav1alpha1.MeshService
 	others, generated := map[types.NamespacedName]bool{}, map[types.NamespacedName]*kumav1alpha1.MeshService{}
@@ -44,7 +44,7 @@ func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService 
 	return all
 }
 
-// desiredServices are the MeshServices that the mesh asks for.
+// desiredServices returns the MeshServices to generate.
 func (w *MeshState) desiredServices() []*kumav1alpha1.MeshService {
 	if w.Where.IsUniversal() {
 		return w.desiredUniversalServices()

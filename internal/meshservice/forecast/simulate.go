@@ -10,16 +10,16 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
-// Scenario is what somebody wants to know of a mesh.
+// Scenario is what to compare a mesh with.
 type Scenario struct {
-	// Mode that it would have.
+	// Mode of the mesh.
 	Mode model.Mode
-	// Consumers that would be switched over, as namespace/Kind/name; Everybody is all of them.
+	// Consumers to switch, as namespace/Kind/name; AllConsumers switches all.
 	Consumers    []string
 	AllConsumers bool
 }
 
-// Compare tells what changes for the consumers of a mesh with what is asked for.
+// Compare returns what a scenario changes for the consumers of a mesh.
 func Compare(w *MeshState, q Scenario) (Forecast, error) {
 	mesh := w.Mesh.Name
 	f := Forecast{Mesh: mesh, From: model.Mode(w.Mesh.Mode()), To: q.Mode, Zone: w.Where.Zone, Notes: slices.Clone(w.notes)}
@@ -46,7 +46,7 @@ func Compare(w *MeshState, q Scenario) (Forecast, error) {
 	return f, nil
 }
 
-// simulateSwitched adds those that somebody wants to see switched over.
+// simulateSwitched adds the consumers of a scenario to the switched ones.
 func (w *MeshState) simulateSwitched(switched map[string]bool, proxies []model.Proxy, q Scenario) ([]string, error) {
 	known := map[string]bool{}
 	for _, p := range proxies {
@@ -69,7 +69,7 @@ func (w *MeshState) simulateSwitched(switched map[string]bool, proxies []model.P
 	return added, nil
 }
 
-// withMode is the mesh with a mode that is in force.
+// withMode returns the Mesh with a mode in force.
 func (w *MeshState) withMode(mode model.Mode) *kumav1alpha1.Mesh {
 	mesh := w.Mesh.DeepCopy()
 	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.Mode(mode)}
@@ -77,7 +77,7 @@ func (w *MeshState) withMode(mode model.Mode) *kumav1alpha1.Mesh {
 	return mesh
 }
 
-// engine is the one that makes the configuration of proxies, with all that is known.
+// engine returns the engine of the operator with the state of the mesh.
 func (w *MeshState) engine(mesh *kumav1alpha1.Mesh, services []*kumav1alpha1.MeshService, switched map[string]bool) *snapshot.Engine {
 	e := snapshot.New(w.Where)
 	e.Put(mesh)
@@ -102,7 +102,7 @@ func (w *MeshState) engine(mesh *kumav1alpha1.Mesh, services []*kumav1alpha1.Mes
 	return e
 }
 
-// namesOnlyIn are those of MeshServices that others lack.
+// namesOnlyIn returns the names of MeshServices that others lack.
 func namesOnlyIn(services, others []*kumav1alpha1.MeshService) []string {
 	names := map[string]bool{}
 	for _, s := range services {

@@ -16,11 +16,11 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// The indexes of MeshServices and MeshMultiZoneServices by what no two may have.
+// Indexes of MeshServices and MeshMultiZoneServices by values that must be unique.
 const (
 	byVIP      = "meshservice/vip"
 	byHostname = "meshservice/hostname"
-	// byUnallocated is of those that wait for others to give something up.
+	// byUnallocated is of those without a VIP or with a hostname collision.
 	byUnallocated = "meshservice/unallocated"
 )
 
@@ -29,7 +29,7 @@ type addressable struct {
 	conditions *[]metav1.Condition
 	addresses  *[]kumav1alpha1.Address
 	vips       *[]kumav1alpha1.VIP
-	// selector is where a generator says which of its kind it is for.
+	// selector returns the selector of a HostnameGenerator for the kind.
 	selector func(*kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch
 }
 
@@ -75,7 +75,7 @@ func unallocatedIndex(object client.Object) []string {
 	return nil
 }
 
-// allocateVIP gives an object an address of the range, or leaves it the one that it has. One that two have stays with the older.
+// allocateVIP keeps the VIP of a service, or allocates one of the range. A duplicate stays with the older service.
 func (r *reconciler) allocateVIP(ctx context.Context, object client.Object) error {
 	a, _ := addressableOf(object)
 	for _, vip := range *a.vips {
@@ -125,11 +125,11 @@ func (r *reconciler) setVIPs(object client.Object, addresses ...string) {
 	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "clients dial "+strings.Join(addresses, " or "))
 }
 
-// assignHostnames gives an object the hostnames of all generators that are for it. One that an older object has is not given.
+// assignHostnames sets the hostnames of all matching HostnameGenerators. A hostname of an older service is left out.
 func (r *reconciler) assignHostnames(ctx context.Context, object client.Object) error {
 	a, _ := addressableOf(object)
 	var generators kumav1alpha1.HostnameGeneratorList
-	// Who may not write in the system namespace may not name the services of others.
+	// Only the mesh owner, who writes in the system namespace, names services.
 	if err := r.cache.List(ctx, &generators, client.InNamespace(r.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}

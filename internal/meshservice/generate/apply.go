@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// applyMeshService makes a MeshService what it should be, unless somebody else's has its name. What is written carries the
-// version that was looked at: whoever was faster is not overwritten.
+// applyMeshService creates or updates a MeshService, unless an unmanaged one has its name. The update carries the observed
+// resourceVersion.
 func (r *reconciler) applyMeshService(ctx context.Context, want *kumav1alpha1.MeshService) (kept bool, err error) {
 	desired.RecordLabels(want)
 	var there kumav1alpha1.MeshService
@@ -40,7 +40,7 @@ func (r *reconciler) create(ctx context.Context, object client.Object) error {
 	err := r.client.Create(ctx, object, client.FieldOwner(FieldOwner))
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Nothing is made any more where everything goes.
+		// The namespace is terminating.
 		return nil
 	case err != nil:
 		return fmt.Errorf("create %T %s: %w", object, client.ObjectKeyFromObject(object), err)
@@ -48,7 +48,7 @@ func (r *reconciler) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// update writes only what has changed.
+// update updates an object if it differs.
 func (r *reconciler) update(ctx context.Context, there, now client.Object) error {
 	if desired.Equal(there, now) {
 		return nil
@@ -59,7 +59,7 @@ func (r *reconciler) update(ctx context.Context, there, now client.Object) error
 	return nil
 }
 
-// delete deletes what was looked at, and nothing newer.
+// delete deletes the observed version of an object.
 func (r *reconciler) delete(ctx context.Context, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	err := r.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
@@ -69,7 +69,7 @@ func (r *reconciler) delete(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// applyTags writes the addresses down, if they differ from what is there.
+// applyTags writes the ConfigMap of VIPs if it differs.
 func (r *reconciler) applyTags(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.Tags) error {
 	now := there.DeepCopy()
 	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, desired.TagsConfigMap(mesh.Name), tags.VIPs, nil
@@ -84,7 +84,7 @@ func (r *reconciler) applyTags(ctx context.Context, mesh *kumav1alpha1.Mesh, the
 	if now.Annotations == nil {
 		now.Annotations = map[string]string{}
 	}
-	// Who plans without being the operator must reckon with the same.
+	// `fairlead plan` reads them.
 	now.Annotations[kumav1alpha1.AnnotationZone], now.Annotations[kumav1alpha1.AnnotationEnvironment] = r.Zone, r.Environment
 	now.Annotations[kumav1alpha1.AnnotationServiceCIDR] = r.Ranges.Services.String()
 	delete(now.Annotations, annotationGone)

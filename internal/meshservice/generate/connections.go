@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// watchConnections wakes the MeshServices of proxies that connect or leave.
+// watchConnections enqueues the MeshServices of proxies that connect or disconnect.
 func (s *statuses) watchConnections(ctx context.Context, q queue) error {
 	there := connectionTracker{connected: map[model.ProxyID]bool{}}
 	s.Connections.OnChange(func(id model.ProxyID) {
@@ -29,13 +29,14 @@ func (s *statuses) watchConnections(ctx context.Context, q queue) error {
 	return nil
 }
 
-// connectionTracker knows who is connected: what proxies acknowledge all the time is no news.
+// connectionTracker filters out changes other than connects and disconnects.
 type connectionTracker struct {
 	mu        sync.Mutex
 	connected map[model.ProxyID]bool
 }
 
-// changed says whether a proxy came or went. Who leaves may have come before anybody listened.
+// changed says whether a proxy has connected or disconnected. A disconnect always counts, since the connect may have been
+// missed.
 func (p *connectionTracker) changed(id model.ProxyID, connected func() bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package generate keeps in the mesh what runs: MeshServices for Services and for what Dataplanes serve, Dataplanes for pods,
-// and the addresses and hostnames of services.
+// Package generate keeps the resources of a mesh: MeshServices for Services and Dataplanes, Dataplanes for pods, VIPs and
+// hostnames. Package desired plans them; here they are observed, applied and reported.
 package generate
 
 import (
@@ -21,42 +21,42 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// FieldOwner is who writes, as managed fields tell it.
+// FieldOwner is the field manager of the passage.
 const FieldOwner = "fairlead/meshservice"
 
-// Connections tells how proxies stand with their configuration, and when that changes.
+// Connections is the xDS state of proxies.
 type Connections interface {
 	Connection(model.ProxyID) model.Connection
 	OnChange(func(model.ProxyID))
 }
 
-// Options of the registrar.
+// Options of the controllers.
 type Options struct {
 	desired.ZoneInfo
 	// Connections, if not nil, are counted in the status of MeshServices.
 	Connections Connections
-	// Grace is how long something stays that nothing serves any more.
+	// Grace is how long an unserved MeshService or VIP is kept.
 	Grace time.Duration
-	// Ranges are those that addresses are taken from; empty ones stand for the defaults.
+	// Ranges are the CIDRs of VIPs; an empty one is the default.
 	Ranges desired.Ranges
 }
 
-// reconciler is what its controllers share.
+// reconciler is shared by the controllers.
 type reconciler struct {
 	Options
-	// client reads from the manager's cache, its own writes included.
+	// client reads from the manager's cache, including its own writes.
 	client client.Client
-	// cache is read where waiting for own writes would hold up events.
+	// cache does not wait for own writes, for use in event handlers.
 	cache client.Reader
-	// workloads reads pods, as far as they matter here, namespaces, of which there is the metadata only, and ConfigMaps of tags.
+	// workloads caches stripped pods, metadata of namespaces and the ConfigMaps of VIPs.
 	workloads cache.Cache
-	// live asks the API server, and records is how ConfigMaps are written there: nobody's are cached but those of tags.
+	// live reads from the API server, and records writes ConfigMaps, of which only those of VIPs are cached.
 	live     client.Reader
 	records  client.Writer
 	recorder events.EventRecorder
 	now      func() time.Time
 	events   *eventDedup
-	// stalls is for the one that looks after Meshes.
+	// stalls is used by the controller of Meshes only.
 	stalls stallDetector
 }
 
@@ -104,22 +104,22 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// maxConcurrent is how many objects of a kind are looked at at the same time.
+// maxConcurrent is the number of workers of the larger controllers.
 const maxConcurrent = 4
 
 func options(workers int) controller.Options {
 	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: rateLimiter()}
 }
 
-// rateLimiter is how long failures are waited out: nobody who has mended something should wait for minutes.
+// rateLimiter backs off to 10 seconds at most, so that a fix takes effect soon.
 func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second)
 }
 
-// conflictRequeueDelay is how long it takes a cache to hear of who was faster.
+// conflictRequeueDelay gives the cache time to catch up.
 const conflictRequeueDelay = 100 * time.Millisecond
 
-// requeueOnConflict makes no fuss when somebody else was faster, or a cache late.
+// requeueOnConflict requeues on conflicts, which are expected, instead of reporting an error.
 type requeueOnConflict struct{ reconcile.Reconciler }
 
 func (c requeueOnConflict) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

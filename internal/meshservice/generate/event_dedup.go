@@ -6,13 +6,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// eventDedup is what was said last of objects, so that nobody hears it at every look.
+// eventDedup remembers the last event of objects, so that it is not repeated at every reconcile.
 type eventDedup struct {
 	mu   sync.Mutex
 	last map[eventKey]string
 }
 
-// eventKey is an object of which something was said.
+// eventKey is the kind and key of an object.
 type eventKey struct {
 	kind string
 	key  client.ObjectKey
@@ -20,7 +20,7 @@ type eventKey struct {
 
 func newEventDedup() *eventDedup { return &eventDedup{last: map[eventKey]string{}} }
 
-// isNew says whether something is new about an object. An object with nothing to be said of is forgotten.
+// isNew says whether an event is new for an object. An empty text forgets the object.
 func (m *eventDedup) isNew(kind string, object client.Object, text string) bool {
 	s := eventKey{kind, client.ObjectKeyFromObject(object)}
 	if text == "" {
@@ -37,7 +37,7 @@ func (m *eventDedup) isNew(kind string, object client.Object, text string) bool 
 	return true
 }
 
-// forget an object that is gone.
+// forget forgets a deleted object.
 func (m *eventDedup) forget(kind string, key client.ObjectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

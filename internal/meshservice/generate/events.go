@@ -19,8 +19,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// How long news gather before something is worked out of all of them: a thousand proxies that come back are not a thousand
-// writes.
+// Delays that gather events: a thousand reconnecting proxies are not a thousand writes.
 const (
 	tagDebounce    = 100 * time.Millisecond
 	statusDebounce = 500 * time.Millisecond
@@ -28,7 +27,7 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueOldAndNew hears of an object as it was and as it is.
+// enqueueOldAndNew handles the old and the new version of an object.
 func enqueueOldAndNew(tell func(context.Context, client.Object, queue)) handler.Funcs {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { tell(ctx, e.Object, q) },
@@ -40,12 +39,10 @@ func enqueueOldAndNew(tell func(context.Context, client.Object, queue)) handler.
 	}
 }
 
-// enqueueMesh wakes the mesh of an object.
 func (r *reconciler) enqueueMesh(_ context.Context, object client.Object, q queue) {
 	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOf(object)}}, statusDebounce)
 }
 
-// enqueueMeshOfService wakes the mesh of a Service.
 func (r *reconciler) enqueueMeshOfService(ctx context.Context, service client.Object, q queue) {
 	namespace, err := r.namespace(ctx, service.GetNamespace())
 	if err != nil {
@@ -55,7 +52,7 @@ func (r *reconciler) enqueueMeshOfService(ctx context.Context, service client.Ob
 	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOfWorkload(service, namespace)}}, statusDebounce)
 }
 
-// allMeshes is who may have more or fewer Services when somebody writes about a namespace, which is seldom.
+// allMeshes returns all Meshes: a change of a namespace, which is rare, may affect any.
 func (r *reconciler) allMeshes(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
 	var meshes kumav1alpha1.MeshList
 	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
@@ -68,7 +65,7 @@ func (r *reconciler) allMeshes(ctx context.Context, _ *metav1.PartialObjectMetad
 	return all
 }
 
-// firstObserved lets through what is looked at for the first time, when it gets its addresses.
+// firstObserved passes the first status of a MeshService, with its VIPs.
 var firstObserved = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*kumav1alpha1.MeshService)
@@ -77,19 +74,19 @@ var firstObserved = predicate.Funcs{
 	},
 }
 
-// specChanged leaves out what is written in the status.
+// specChanged drops changes of the status.
 var specChanged = predicate.Or[client.Object](
 	predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 )
 
-// namespaceChanged leaves out everything but what people wrote about a namespace.
+// namespaceChanged drops changes other than labels and annotations.
 var namespaceChanged = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
 	UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
 		return !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || !maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations)
 	},
 }
 
-// podChanged leaves out what does not matter to a Dataplane.
+// podChanged drops changes that do not affect the stripped pod.
 var podChanged = predicate.TypedFuncs[*corev1.Pod]{
 	UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
 		before, now := e.ObjectOld.DeepCopy(), e.ObjectNew.DeepCopy()
@@ -98,7 +95,7 @@ var podChanged = predicate.TypedFuncs[*corev1.Pod]{
 	},
 }
 
-// createdOrDeleted leaves out all changes of what is there.
+// createdOrDeleted drops updates.
 var createdOrDeleted = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)

@@ -11,15 +11,14 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// generationStatus is what MeshServices there are in a mesh, and which should be there: those that are still to come, those whose name
-// somebody else's has, and those that can have no name.
+// generationStatus compares the MeshServices of a mesh with the desired ones: pending ones are not generated yet, blocked
+// ones exist unmanaged, nameless ones have no valid name.
 type generationStatus struct {
 	total, generated           int
 	pending, blocked, nameless []string
 }
 
-// compare a MeshService that should be generated with the one of its name. Nobody can call one before it was looked at, for
-// that gives it its addresses.
+// compare compares a desired MeshService with the existing one. Without a status it has no VIPs yet, so it is pending.
 func (c *generationStatus) compare(want, there *kumav1alpha1.MeshService, where desired.ZoneInfo) {
 	name := want.Namespace + "/" + want.Name
 	switch {
@@ -61,9 +60,9 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	return condition
 }
 
-// inForce is the mode that a mesh may be in. It leaves Disabled when all is generated, so that proxies are told once and not of
-// one MeshService after the other, or when no more come. Exclusive begins when nothing lacks at all, since it takes the tags
-// away. It does not end with the next Service, whose MeshService is still to come: that would give everybody their tags back.
+// inForce is the mode that may be in force. A mesh leaves Disabled when all MeshServices are generated or generation has
+// stalled, so that proxies change once. Exclusive starts when nothing is missing, since it removes the tags; it is not left
+// for a new Service, which would bring all tags back.
 func (c *generationStatus) inForce(mesh *kumav1alpha1.Mesh, stalled bool) kumav1alpha1.Mode {
 	mode, was := mesh.Mode(), mesh.Status.Mode
 	if mode != kumav1alpha1.ModeDisabled && was == kumav1alpha1.ModeDisabled && len(c.pending) > 0 && !stalled {
@@ -78,10 +77,10 @@ func (c *generationStatus) inForce(mesh *kumav1alpha1.Mesh, stalled bool) kumav1
 	return kumav1alpha1.ModeEverywhere
 }
 
-// stallTimeout is how long a mesh that leaves Disabled waits for the next MeshService, if not all can be made.
+// stallTimeout is how long a mesh that leaves Disabled waits for the next MeshService.
 const stallTimeout = 10 * time.Second
 
-// stallDetector are the meshes that leave Disabled: how many MeshServices each lacks, and since when so many.
+// stallDetector tracks, by mesh, how many MeshServices are missing and since when.
 type stallDetector map[string]stall
 
 type stall struct {
@@ -89,7 +88,7 @@ type stall struct {
 	since   time.Time
 }
 
-// stalled says whether no MeshService has come for a while, and when to look again if it may come to that.
+// stalled says whether the number of missing MeshServices has not changed for stallTimeout, and when to look again.
 func (w stallDetector) stalled(mesh string, lacking int, now time.Time) (stalled bool, again time.Duration) {
 	if lacking == 0 {
 		delete(w, mesh)
@@ -102,7 +101,7 @@ func (w stallDetector) stalled(mesh string, lacking int, now time.Time) (stalled
 	return left <= 0, max(left, 0)
 }
 
-// sameOwner says whether two were made for the same: an owner of that name, or the service of the same name in the same mesh.
+// sameOwner says whether two MeshServices have the same owner, or in universal the same service and mesh.
 func sameOwner(a, b *kumav1alpha1.MeshService) bool {
 	one, other := metav1.GetControllerOf(a), metav1.GetControllerOf(b)
 	if one == nil || other == nil {

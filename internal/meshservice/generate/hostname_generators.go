@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// setupGenerators adds the controller that tells what is wrong with HostnameGenerators.
+// setupGenerators adds the controller that reports invalid HostnameGenerators.
 func (r *reconciler) setupGenerators(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-hostnames").WithOptions(options(1)).
 		For(&kumav1alpha1.HostnameGenerator{}, builder.WithPredicates(specChanged)).

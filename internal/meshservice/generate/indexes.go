@@ -14,17 +14,16 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// The indexes.
 const (
-	// byMesh is by the mesh; of Services by the one that they name themselves, if any.
+	// byMesh is by mesh; of Services by the mesh in their own label or annotation.
 	byMesh = "meshservice/mesh"
-	// byProxy is of Dataplanes, by the name that their proxy has.
+	// byProxy is of Dataplanes, by proxy ID.
 	byProxy = "meshservice/proxy"
-	// byTag is of Dataplanes, by the mesh and each tag of their inbounds.
+	// byTag is of Dataplanes, by mesh and tag of an inbound.
 	byTag = "meshservice/tag"
-	// bySelector is of Services and MeshServices, by one of the pairs that they select by.
+	// bySelector is of Services and MeshServices, by one pair of their selector.
 	bySelector = "meshservice/selector"
-	// byOwner is of MeshServices, by the Service that they were made for.
+	// byOwner is of MeshServices, by their Service.
 	byOwner = "meshservice/owner"
 )
 
@@ -73,10 +72,10 @@ func (r *reconciler) proxyIndex(object client.Object) []string {
 
 func pair(scope, name, value string) string { return scope + "|" + name + "=" + value }
 
-// unselective are the names that much has in common: little is found by them.
+// unselective are labels and tags that many objects share.
 var unselective = []string{kumav1alpha1.LabelKubernetesNamespace, kumav1alpha1.TagZone, kumav1alpha1.TagProtocol, desired.TagServicePort}
 
-// mostSelectivePair stands for all that a selector asks for: whatever it selects has this one too.
+// mostSelectivePair returns the pair that a selector is indexed by.
 func mostSelectivePair(scope string, selector map[string]string) []string {
 	names := slices.Sorted(maps.Keys(selector))
 	if len(names) == 0 {
@@ -89,7 +88,7 @@ func mostSelectivePair(scope string, selector map[string]string) []string {
 	return []string{pair(scope, name, selector[name])}
 }
 
-// tagIndex are all pairs that a Dataplane can be selected by.
+// tagIndex returns all pairs that a Dataplane can be selected by.
 func tagIndex(dataplane *kumav1alpha1.Dataplane) []string {
 	mesh := desired.MeshOf(dataplane)
 	all := map[string]bool{}
@@ -102,10 +101,10 @@ func tagIndex(dataplane *kumav1alpha1.Dataplane) []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// byNameKey is no tag: it stands for the name of a Dataplane that is selected by that.
+// byNameKey stands for the name of a Dataplane that is selected by name.
 const byNameKey = ""
 
-// selectorIndex is one of the pairs that a MeshService selects Dataplanes by.
+// selectorIndex returns the pair that a MeshService is indexed by.
 func selectorIndex(service *kumav1alpha1.MeshService) []string {
 	mesh := desired.MeshOf(service)
 	if ref := service.Spec.Selector.DataplaneRef; ref != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// statuses writes what MeshServices and MeshMultiZoneServices have. What no two may have is given by one at a time.
+// statuses writes the status of MeshServices and MeshMultiZoneServices. VIPs and hostnames are allocated one at a time.
 type statuses struct {
 	*reconciler
 	allocating sync.Mutex
@@ -67,7 +67,7 @@ func (s *statuses) reconcile(ctx context.Context, request reconcile.Request) (re
 	now := service.DeepCopy()
 	now.Status.ObservedGeneration = service.Generation
 	if desired.IdentityOf(now, s.ZoneInfo).Local {
-		// Those of another zone are counted there.
+		// Another zone counts its own.
 		dataplanes, err := s.selectedDataplanes(ctx, now)
 		if err != nil {
 			return reconcile.Result{}, err
@@ -91,7 +91,7 @@ func (s *statuses) reconcile(ctx context.Context, request reconcile.Request) (re
 	return reconcile.Result{}, s.patchStatus(ctx, &service, now)
 }
 
-// countProxies tells how many proxies there are, and whether their ports agree.
+// countProxies counts the proxies of a MeshService, and reports port conflicts.
 func (s *statuses) countProxies(service *kumav1alpha1.MeshService, dataplanes []*kumav1alpha1.Dataplane) {
 	proxies := kumav1alpha1.DataplaneProxies{}
 	others := false
@@ -126,7 +126,7 @@ func (s *statuses) countProxies(service *kumav1alpha1.MeshService, dataplanes []
 	setCondition(service, kumav1alpha1.ConditionPortsAgree, metav1.ConditionTrue, kumav1alpha1.ReasonPortsAgree, "all Dataplanes serve the same ports")
 }
 
-// enqueueServices wakes the MeshServices that a Dataplane serves.
+// enqueueServices enqueues the MeshServices that a Dataplane serves.
 func (s *statuses) enqueueServices(ctx context.Context, object client.Object, q queue) {
 	dataplane, ok := object.(*kumav1alpha1.Dataplane)
 	if !ok {
@@ -144,7 +144,7 @@ func (s *statuses) enqueueServices(ctx context.Context, object client.Object, q 
 	}
 }
 
-// enqueueUnallocated wakes all that wait for something that may be free now. It is called for each of the two kinds by both.
+// enqueueUnallocated enqueues services that wait for a VIP or hostname. Each of both controllers handles its own kind.
 func (s *statuses) enqueueUnallocated(ctx context.Context, freed client.Object, q queue) {
 	if len(vipIndex(freed))+len(hostnameIndex(freed)) == 0 {
 		return
@@ -152,7 +152,7 @@ func (s *statuses) enqueueUnallocated(ctx context.Context, freed client.Object, 
 	s.enqueueIndexed(ctx, freed, byUnallocated, "yes", q)
 }
 
-// enqueueDuplicates wakes those that have something that another has got too.
+// enqueueDuplicates enqueues services with the same VIP or hostname.
 func (s *statuses) enqueueDuplicates(ctx context.Context, given client.Object, q queue) {
 	for _, vip := range vipIndex(given) {
 		s.enqueueIndexed(ctx, given, byVIP, vip, q)
@@ -181,7 +181,7 @@ func (s *statuses) enqueueIndexed(ctx context.Context, object client.Object, ind
 	}
 }
 
-// enqueueAll is all of a kind, whatever happened.
+// enqueueAll returns all objects of a kind.
 func (s *statuses) enqueueAll(kind client.ObjectList) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := kind.DeepCopyObject().(client.ObjectList)
@@ -197,7 +197,7 @@ func (s *statuses) enqueueAll(kind client.ObjectList) handler.MapFunc {
 	}
 }
 
-// meshServicesOf are the MeshServices that have the address of a Service.
+// meshServicesOf returns the MeshServices with the addresses of a Service.
 func (s *statuses) meshServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
 	all := []reconcile.Request{request(service)}
 	var list kumav1alpha1.MeshServiceList

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// setupMeshes adds the controller that tells what is generated in a mesh.
+// setupMeshes adds the controller that reports on the generation in a mesh.
 func (r *reconciler) setupMeshes(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-meshes").WithOptions(options(1)).
 		For(&kumav1alpha1.Mesh{}).
@@ -36,7 +36,7 @@ func (r *reconciler) setupMeshes(mgr ctrl.Manager) error {
 	return nil
 }
 
-// reconcileMesh tells which mode is in force, and what is generated.
+// reconcileMesh reports the mode in force and the generated MeshServices.
 func (r *reconciler) reconcileMesh(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil || mesh.DeletionTimestamp != nil {
@@ -73,7 +73,7 @@ func (r *reconciler) reconcileMesh(ctx context.Context, request reconcile.Reques
 	})
 }
 
-// compareServices compares what the Services of a mesh ask for with what there is.
+// compareServices compares the MeshServices of Services with the existing ones.
 func (r *reconciler) compareServices(ctx context.Context, mesh string, in *generationStatus) error {
 	services, err := r.servicesIn(ctx, mesh)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *reconciler) compareServices(ctx context.Context, mesh string, in *gener
 	return nil
 }
 
-// compareDataplanes compares what the Dataplanes of a mesh serve with what there is.
+// compareDataplanes compares the MeshServices of Dataplanes with the existing ones.
 func (r *reconciler) compareDataplanes(ctx context.Context, mesh string, in *generationStatus) error {
 	var dataplanes kumav1alpha1.DataplaneList
 	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {

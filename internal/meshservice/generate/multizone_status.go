@@ -30,7 +30,7 @@ func (s *statuses) setupMultiZone(mgr ctrl.Manager, freed handler.EventHandler) 
 	return nil
 }
 
-// multiZoneServicesOf are the MeshMultiZoneServices that a MeshService is part of.
+// multiZoneServicesOf returns the MeshMultiZoneServices that select a MeshService.
 func (s *statuses) multiZoneServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
 	var list kumav1alpha1.MeshMultiZoneServiceList
 	if err := s.cache.List(ctx, &list, client.MatchingFields{byMesh: desired.MeshOf(service)}, client.UnsafeDisableDeepCopy); err != nil {

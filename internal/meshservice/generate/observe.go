@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// newWorkloadCache is a cache of no more of pods than Dataplanes are made of, and of the ConfigMaps of the mesh.
+// newWorkloadCache returns a cache of stripped pods, and of the ConfigMaps of VIPs.
 func newWorkloadCache(mgr ctrl.Manager, where desired.ZoneInfo) (cache.Cache, error) {
 	managed := labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy})
 	workloads, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -42,7 +42,7 @@ func newWorkloadCache(mgr ctrl.Manager, where desired.ZoneInfo) (cache.Cache, er
 	return workloads, nil
 }
 
-// stripPod is what of a pod matters to its Dataplane.
+// stripPod keeps the fields of a pod that Dataplanes are generated from.
 func stripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -75,7 +75,7 @@ func portsOnly(containers []corev1.Container) []corev1.Container {
 	return all
 }
 
-// namespace is the metadata of a namespace. One that is gone has none.
+// namespace returns the metadata of a namespace, empty if it does not exist.
 func (r *reconciler) namespace(ctx context.Context, name string) (metav1.Object, error) {
 	namespace := metadataOf("v1", "Namespace")
 	err := r.workloads.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy)
@@ -86,7 +86,7 @@ func metadataOf(apiVersion, kind string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
 }
 
-// modeOf is the mode of a mesh, and whether there is such a mesh at all.
+// modeOf returns the mode of a mesh, and whether the Mesh exists.
 func (r *reconciler) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode, bool, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mesh, client.UnsafeDisableDeepCopy); err != nil {
@@ -98,7 +98,7 @@ func (r *reconciler) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode
 	return mesh.Mode(), true, nil
 }
 
-// getOrNil is an object, or nil if there is none of that name.
+// getOrNil gets an object, or nil if it does not exist.
 func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
 	err := reader.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -108,7 +108,7 @@ func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key cl
 	return object, nil
 }
 
-// dataplanesWith are the Dataplanes with a pair that they can be selected by.
+// dataplanesWith returns the Dataplanes with an indexed pair.
 func (r *reconciler) dataplanesWith(ctx context.Context, pair string) ([]*kumav1alpha1.Dataplane, error) {
 	var list kumav1alpha1.DataplaneList
 	if err := r.cache.List(ctx, &list, client.MatchingFields{byTag: pair}, client.UnsafeDisableDeepCopy); err != nil {
@@ -121,7 +121,7 @@ func (r *reconciler) dataplanesWith(ctx context.Context, pair string) ([]*kumav1
 	return all, nil
 }
 
-// servicesIn are the Services of a mesh, but those that go with their namespace.
+// servicesIn returns the Services of a mesh, except in terminating namespaces.
 func (r *reconciler) servicesIn(ctx context.Context, mesh string) ([]*corev1.Service, error) {
 	namespaces := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
 	if err := r.workloads.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
@@ -133,7 +133,7 @@ func (r *reconciler) servicesIn(ctx context.Context, mesh string) ([]*corev1.Ser
 		if namespace.DeletionTimestamp != nil {
 			continue
 		}
-		// Those that say nothing are of the namespace's mesh; the others are known by what they say.
+		// Services without a mesh label belong to the mesh of the namespace.
 		said := []string{mesh}
 		if desired.IsInjected(namespace) && desired.MeshOfWorkload(namespace, namespace) == mesh {
 			said = append(said, "")
@@ -152,7 +152,7 @@ func (r *reconciler) servicesIn(ctx context.Context, mesh string) ([]*corev1.Ser
 	return all, nil
 }
 
-// servicesSelecting are the Services that lead to a pod.
+// servicesSelecting returns the Services that select a pod.
 func (r *reconciler) servicesSelecting(ctx context.Context, pod *corev1.Pod) ([]*corev1.Service, error) {
 	var all []*corev1.Service
 	for name, value := range pod.Labels {
@@ -189,7 +189,7 @@ func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]client.Obje
 	return all, nil
 }
 
-// destinationsOf are all that policies of a mesh can refer to. Until its tags are recorded, they are not known.
+// destinationsOf returns all destinations that policies of a mesh can refer to, and false until its tags are recorded.
 func (r *reconciler) destinationsOf(ctx context.Context, mesh string) (all []model.Destination, known bool, err error) {
 	var record corev1.ConfigMap
 	err = r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.TagsConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
@@ -239,7 +239,7 @@ func (r *reconciler) destination(kind model.Kind, object client.Object, port kum
 	}
 }
 
-// servedTags are the values of kuma.io/service that are served in a mesh, here and in other zones.
+// servedTags returns the values of kuma.io/service that are served in a mesh, in all zones.
 func (r *reconciler) servedTags(ctx context.Context, mesh string) ([]string, error) {
 	var dataplanes kumav1alpha1.DataplaneList
 	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
@@ -263,7 +263,7 @@ func (r *reconciler) servedTags(ctx context.Context, mesh string) ([]string, err
 	return all, nil
 }
 
-// clusterIPs are the addresses that Kubernetes itself gives to a service of this zone, and whether it does.
+// clusterIPs returns the addresses that Kubernetes gives a service of this zone, and whether it does.
 func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, own bool, err error) {
 	name := desired.BackingService(service, r.ZoneInfo)
 	if name == "" {
@@ -283,7 +283,7 @@ func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshS
 	return addresses, own, nil
 }
 
-// othersIndexed are all others that an index has under a key.
+// othersIndexed returns all other services that an index has under a key.
 func (r *reconciler) othersIndexed(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
 	var services kumav1alpha1.MeshServiceList
 	var multiZone kumav1alpha1.MeshMultiZoneServiceList
@@ -302,7 +302,7 @@ func (r *reconciler) othersIndexed(ctx context.Context, of client.Object, index,
 	return slices.DeleteFunc(all, func(other client.Object) bool { return of != nil && other.GetUID() == of.GetUID() }), nil
 }
 
-// universalName is the name of the MeshService for a service, and the one that is there already.
+// universalName returns the name of the MeshService of a service, and the existing MeshService.
 func (r *reconciler) universalName(ctx context.Context, service, mesh string) (there *kumav1alpha1.MeshService, name string, free bool, err error) {
 	found := map[string]*kumav1alpha1.MeshService{}
 	name, free = desired.UniversalName(service, mesh, func(name string) *kumav1alpha1.MeshService {
@@ -317,7 +317,7 @@ func (r *reconciler) universalName(ctx context.Context, service, mesh string) (t
 	return found[name], name, free, err
 }
 
-// selectedDataplanes are the Dataplanes that a MeshService may select.
+// selectedDataplanes returns the Dataplanes that a MeshService may select.
 func (s *statuses) selectedDataplanes(ctx context.Context, service *kumav1alpha1.MeshService) ([]*kumav1alpha1.Dataplane, error) {
 	for _, pair := range selectorIndex(service) {
 		return s.dataplanesWith(ctx, pair)

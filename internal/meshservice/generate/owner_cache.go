@@ -12,10 +12,10 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// maxOwners is how many are remembered before all are forgotten.
+// maxOwners bounds the cache.
 const maxOwners = 4096
 
-// ownerCache remembers who makes the ReplicaSets and Jobs that make pods: it never changes, and is read once for all their pods.
+// ownerCache caches the owners of ReplicaSets and Jobs, which never change.
 type ownerCache struct {
 	live   client.Reader
 	mu     sync.Mutex
@@ -26,7 +26,7 @@ func newOwnerCache(live client.Reader) *ownerCache {
 	return &ownerCache{live: live, owners: map[types.UID]*metav1.OwnerReference{}}
 }
 
-// consumerOf is the workload that a pod is part of.
+// consumerOf returns the workload of a pod.
 func (m *ownerCache) consumerOf(ctx context.Context, pod metav1.Object) (string, error) {
 	owner := metav1.GetControllerOf(pod)
 	if !desired.IsIntermediateOwner(owner) {

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// setupPods adds the controller that makes Dataplanes for pods.
+// setupPods adds the controller of Dataplanes of pods.
 func (r *reconciler) setupPods(mgr ctrl.Manager) error {
 	p := &pods{reconciler: r, owners: newOwnerCache(r.live)}
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-pods").WithOptions(options(maxConcurrent)).
@@ -39,7 +39,7 @@ type pods struct {
 	owners *ownerCache
 }
 
-// enqueueSelected are the pods that a Service leads to.
+// enqueueSelected enqueues the pods that a Service selects.
 func (p *pods) enqueueSelected(ctx context.Context, object client.Object, q queue) {
 	service, ok := object.(*corev1.Service)
 	if !ok || len(service.Spec.Selector) == 0 {
@@ -50,7 +50,7 @@ func (p *pods) enqueueSelected(ctx context.Context, object client.Object, q queu
 	}
 }
 
-// allPods are all pods that may be of a mesh: whether they are depends on their namespaces.
+// allPods returns all pods: their mesh depends on their namespaces.
 func (p *pods) allPods(ctx context.Context, _ client.Object) []reconcile.Request {
 	return p.listPods(ctx)
 }
@@ -72,7 +72,7 @@ func (p *pods) listPods(ctx context.Context, in ...client.ListOption) []reconcil
 	return all
 }
 
-// reconcile makes the Dataplane of a pod what it should be.
+// reconcile creates, updates or deletes the Dataplane of a pod.
 func (p *pods) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var there kumav1alpha1.Dataplane
 	err := p.client.Get(ctx, request.NamespacedName, &there)
@@ -100,7 +100,7 @@ func (p *pods) reconcile(ctx context.Context, request reconcile.Request) (reconc
 	return reconcile.Result{}, p.update(ctx, &there, now)
 }
 
-// desiredDataplane is the Dataplane of a pod, nil if it should have none.
+// desiredDataplane returns the Dataplane of a pod, nil if it should have none.
 func (p *pods) desiredDataplane(ctx context.Context, key client.ObjectKey, there *kumav1alpha1.Dataplane) (*kumav1alpha1.Dataplane, error) {
 	var pod corev1.Pod
 	if err := p.workloads.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err != nil {

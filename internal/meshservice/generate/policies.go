@@ -35,7 +35,6 @@ func policyKinds() []policyKind {
 	}
 }
 
-// statusOf is the status of a policy.
 func statusOf(object client.Object) *kumav1alpha1.PolicyStatus {
 	switch p := object.(type) {
 	case *kumav1alpha1.MeshTimeout:
@@ -54,7 +53,7 @@ func statusOf(object client.Object) *kumav1alpha1.PolicyStatus {
 	return &kumav1alpha1.PolicyStatus{}
 }
 
-// setupPolicies adds the controller that tells of policies that refer to nothing.
+// setupPolicies adds the controller that reports dangling references of policies.
 func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
 	changed := enqueueOldAndNew(r.enqueueMesh)
 	ours := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
@@ -72,7 +71,7 @@ func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
 	return nil
 }
 
-// reconcilePolicies tells of each policy of a mesh whether it refers to something.
+// reconcilePolicies reports the dangling references of the policies of a mesh.
 func (r *reconciler) reconcilePolicies(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	mesh := request.Name
 	policies, err := r.policiesOf(ctx, mesh)

@@ -15,23 +15,23 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
-// ReasonInvalidName is the reason of Generated where a value of kuma.io/service can be no name.
+// ReasonInvalidName is the reason of Generated for values of kuma.io/service that are not valid as names.
 const ReasonInvalidName = "InvalidName"
 
-// ReasonIgnored is the reason of the event on a HostnameGenerator that is not where it counts.
+// ReasonIgnored is the reason of the event on a HostnameGenerator outside the system namespace.
 const ReasonIgnored = "Ignored"
 
-// ReasonMalformed is the reason of the event on a pod with an annotation that cannot be read.
+// ReasonMalformed is the reason of the event on a pod with a malformed annotation.
 const ReasonMalformed = "MalformedReachableBackends"
 
-// Reasons of VIPs on a Mesh: values that cannot be recorded, and no place to record any.
+// Reasons of VIPs on a Mesh: values that cannot be recorded, and a missing namespace of the record.
 const (
 	ReasonInvalidValue = "InvalidValue"
 	ReasonNoNamespace  = "NoNamespace"
 )
 
-// patchMeshStatus writes what there is to say of a Mesh, if it differs from what is there. Others write in the same status: what
-// is written carries the version that was looked at.
+// patchMeshStatus patches the status of a Mesh if it differs. The patch has an optimistic lock, since other controllers
+// write the same list of conditions.
 func (r *reconciler) patchMeshStatus(ctx context.Context, mesh *kumav1alpha1.Mesh, condition metav1.Condition, more func(*kumav1alpha1.MeshStatus)) error {
 	now := mesh.DeepCopy()
 	condition.ObservedGeneration = mesh.Generation
@@ -46,7 +46,7 @@ func (r *reconciler) patchMeshStatus(ctx context.Context, mesh *kumav1alpha1.Mes
 	return nil
 }
 
-// patchPolicyStatus writes whether a policy refers to something.
+// patchPolicyStatus patches the status of a policy if it differs.
 func (r *reconciler) patchPolicyStatus(ctx context.Context, there client.Object, resolved metav1.Condition) error {
 	now := there.DeepCopyObject().(client.Object)
 	status := statusOf(now)
@@ -63,7 +63,7 @@ func (r *reconciler) patchPolicyStatus(ctx context.Context, there client.Object,
 	return nil
 }
 
-// patchStatus writes a status that differs.
+// patchStatus patches a status if it differs.
 func (s *statuses) patchStatus(ctx context.Context, there, now client.Object) error {
 	if desired.Equal(there, now) {
 		return nil
@@ -74,7 +74,7 @@ func (s *statuses) patchStatus(ctx context.Context, there, now client.Object) er
 	return nil
 }
 
-// optimisticLock is a patch of what was looked at, and of nothing newer: it holds lists as a whole, in which others write too.
+// optimisticLock returns a merge patch with the observed resourceVersion: it replaces whole lists, which others write too.
 func optimisticLock(there client.Object) client.Patch {
 	return client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{})
 }
@@ -86,7 +86,7 @@ func setCondition(object client.Object, kind string, status metav1.ConditionStat
 	})
 }
 
-// tagsCondition tells whether all values have their address.
+// tagsCondition reports values without a VIP.
 func tagsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Condition {
 	switch {
 	case len(outcome.Unallocated) > 0:
@@ -109,7 +109,8 @@ func tagsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Con
 	}
 }
 
-// resolvedCondition says whether a policy refers to something. In a mesh that is Disabled, what is for MeshServices waits for them.
+// resolvedCondition reports the dangling references of a policy. In a Disabled mesh, references to MeshServices wait for
+// them.
 func resolvedCondition(findings []policy.Finding, mode kumav1alpha1.Mode) metav1.Condition {
 	var wrong, waiting []string
 	for _, f := range findings {
@@ -132,7 +133,7 @@ func resolvedCondition(findings []policy.Finding, mode kumav1alpha1.Mode) metav1
 	return c
 }
 
-// truncate is as much of a message as a condition should hold.
+// truncate bounds the message of a condition.
 func truncate(message string) string {
 	const most = 2000
 	if len(message) <= most {
@@ -148,7 +149,7 @@ func countText(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// namesText names as many as can be read.
+// namesText lists the first names.
 func namesText(names []string) string {
 	const enough = 5
 	if len(names) <= enough {
@@ -165,7 +166,7 @@ func objectName(object client.Object) string {
 	return kind + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// reportAnnotations the owner of a pod what is wrong with its annotations.
+// reportAnnotations reports malformed annotations of a pod.
 func (p *pods) reportAnnotations(pod *corev1.Pod, problem error) {
 	text := ""
 	if problem != nil {

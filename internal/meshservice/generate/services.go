@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// setupServices adds the controller that makes MeshServices for Services.
+// setupServices adds the controller of MeshServices of Services.
 func (r *reconciler) setupServices(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-services").WithOptions(options(maxConcurrent)).
 		For(&corev1.Service{}).
@@ -39,7 +39,7 @@ func request(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// serviceOf is the Service that a MeshService was made for, and the one that may wait for its name.
+// serviceOf returns the Service of a MeshService, and the one that may be blocked by its name.
 func serviceOf(_ context.Context, object client.Object) []reconcile.Request {
 	all := []reconcile.Request{request(object)}
 	if owner := metav1.GetControllerOf(object); owner != nil && owner.Name != object.GetName() {
@@ -88,11 +88,11 @@ func (r *reconciler) listServices(ctx context.Context, meant func(*corev1.Servic
 	return all
 }
 
-// reconcileService makes the MeshServices of a Service, and removes those that it does not ask for any more.
+// reconcileService applies the MeshServices of a Service, and deletes those that are no longer desired.
 func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var service corev1.Service
 	if err := r.client.Get(ctx, request.NamespacedName, &service); err != nil {
-		// What it owned is collected.
+		// The garbage collector deletes its MeshServices.
 		r.events.forget("Service", request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

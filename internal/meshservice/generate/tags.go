@@ -23,10 +23,10 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// annotationGone is, on a ConfigMap of tags, since when nothing serves those that are kept for the grace.
+// annotationGone is, on the ConfigMap of VIPs, since when values without a Dataplane are kept.
 const annotationGone = "fairlead.dev/gone-since"
 
-// setupTags adds the controller that gives an address to each value of kuma.io/service of a mesh.
+// setupTags adds the controller of VIPs of kuma.io/service values.
 func (r *reconciler) setupTags(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-tags").WithOptions(options(1)).
 		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(specChanged)).
@@ -72,7 +72,7 @@ func (r *reconciler) ingressTags(object client.Object) []tag {
 	return all
 }
 
-// enqueueTagChanges wakes the meshes in which an object changes what tags there are.
+// enqueueTagChanges enqueues the meshes whose set of tags an object changes.
 func (r *reconciler) enqueueTagChanges(of func(client.Object) []tag) handler.EventHandler {
 	wake := func(ctx context.Context, tags []tag, known func(context.Context, tag) bool, q queue) {
 		for _, t := range tags {
@@ -93,14 +93,14 @@ func (r *reconciler) enqueueTagChanges(of func(client.Object) []tag) handler.Eve
 	}
 }
 
-// hasAddress says whether a value has its address, and is not about to lose it: another pod of a service is then no news.
+// hasAddress says whether a value has a VIP that is not about to expire: another pod of the service then changes nothing.
 func (r *reconciler) hasAddress(ctx context.Context, t tag) bool {
 	var record corev1.ConfigMap
 	err := r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.TagsConfigMap(t.mesh)}, &record, client.UnsafeDisableDeepCopy)
 	return err == nil && record.Data[t.service] != "" && record.Annotations[annotationGone] == ""
 }
 
-// isServed says whether a value is served by what is left.
+// isServed says whether another Dataplane serves a value.
 func (r *reconciler) isServed(ctx context.Context, t tag) bool {
 	left, err := r.dataplanesWith(ctx, pair(t.mesh, kumav1alpha1.TagService, t.service))
 	return err == nil && slices.ContainsFunc(left, func(d *kumav1alpha1.Dataplane) bool {
@@ -108,18 +108,18 @@ func (r *reconciler) isServed(ctx context.Context, t tag) bool {
 	})
 }
 
-// reconcileTags gives each value of kuma.io/service of a mesh its address.
+// reconcileTags allocates a VIP for each value of kuma.io/service of a mesh.
 func (r *reconciler) reconcileTags(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil || mesh.DeletionTimestamp != nil {
-		// Its record is collected.
+		// The garbage collector deletes its ConfigMap.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	wanted, err := r.servedTags(ctx, mesh.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// The record is read where it is sure to be the last: an address must never be given twice.
+	// Read from the API server: a VIP must never be allocated twice.
 	record := &corev1.ConfigMap{}
 	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.TagsConfigMap(mesh.Name)}, record)
 	if client.IgnoreNotFound(err) != nil {
@@ -141,10 +141,10 @@ func (r *reconciler) reconcileTags(ctx context.Context, request reconcile.Reques
 
 func readTags(record *corev1.ConfigMap) desired.Tags {
 	tags := desired.Tags{VIPs: record.Data}
-	// What cannot be read begins anew: the grace is then longer, and nothing else.
+	// If malformed, the grace period starts again.
 	_ = json.Unmarshal([]byte(record.Annotations[annotationGone]), &tags.UnservedSince)
 	return tags
 }
 
-// namespaceRetryDelay is how soon a namespace that is not there is looked for again.
+// namespaceRetryDelay is the delay until a missing namespace is checked again.
 const namespaceRetryDelay = 2 * time.Second

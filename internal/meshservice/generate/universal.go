@@ -19,8 +19,8 @@ import (
 // annotationUnused is, on a generated MeshService, since when no Dataplane serves it.
 const annotationUnused = "fairlead.dev/unused-since"
 
-// setupUniversal adds the controller that makes MeshServices for what Dataplanes serve. What is asked for is a service of a
-// mesh: its request has the mesh where others have the namespace.
+// setupUniversal adds the controller of MeshServices of Dataplanes. A request has the mesh as namespace, and the service as
+// name.
 func (r *reconciler) setupUniversal(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-universal").WithOptions(options(maxConcurrent)).
 		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfDataplane), builder.WithPredicates(specChanged)).
@@ -49,7 +49,7 @@ func (r *reconciler) servicesOfDataplane(_ context.Context, object client.Object
 	return all
 }
 
-// servicesOfMeshService are the services that a MeshService may stand for, or that may wait for its name.
+// servicesOfMeshService returns the services that a MeshService may belong to, or that may be blocked by its name.
 func (r *reconciler) servicesOfMeshService(ctx context.Context, object client.Object) []reconcile.Request {
 	all := []reconcile.Request{serviceRequest(desired.MeshOf(object), desired.IdentityOf(object, r.ZoneInfo).Name)}
 	var meshes kumav1alpha1.MeshList
@@ -62,7 +62,7 @@ func (r *reconciler) servicesOfMeshService(ctx context.Context, object client.Ob
 	return all
 }
 
-// universalServicesOfMesh are all services of a mesh, and those that have been.
+// universalServicesOfMesh returns all services of a mesh, including those with a MeshService only.
 func (r *reconciler) universalServicesOfMesh(ctx context.Context, mesh client.Object) []reconcile.Request {
 	of := []client.ListOption{client.MatchingFields{byMesh: mesh.GetName()}, client.UnsafeDisableDeepCopy}
 	var dataplanes kumav1alpha1.DataplaneList
@@ -82,7 +82,7 @@ func (r *reconciler) universalServicesOfMesh(ctx context.Context, mesh client.Ob
 	return all
 }
 
-// reconcileUniversal makes the MeshService for one value of kuma.io/service.
+// reconcileUniversal applies the MeshService of one value of kuma.io/service.
 func (r *reconciler) reconcileUniversal(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	mesh, service := request.Namespace, request.Name
 	if !desired.IsMeshServiceName(service) {
@@ -118,8 +118,8 @@ func (r *reconciler) reconcileUniversal(ctx context.Context, request reconcile.R
 	}
 }
 
-// deleteAfterGrace removes a MeshService that nothing has served for the grace. Since when is written down, so that who starts again
-// does not wait again.
+// deleteAfterGrace deletes a MeshService that no Dataplane has served for the grace period, which is recorded in an
+// annotation and so survives a restart.
 func (r *reconciler) deleteAfterGrace(ctx context.Context, service *kumav1alpha1.MeshService) (reconcile.Result, error) {
 	since, err := time.Parse(time.RFC3339, service.Annotations[annotationUnused])
 	if err != nil && r.Grace > 0 {

@@ -6,7 +6,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Protocol is what is spoken with a destination.
+// Protocol is the protocol of a destination.
 type Protocol string
 
 // The protocols. What is none of them is taken for TCP.
@@ -27,7 +27,7 @@ func ProtocolOf(written string) Protocol {
 	}
 }
 
-// HasRequests says whether requests are told apart, so that they can be routed, retried and timed out one by one.
+// HasRequests says whether the protocol has requests, which can be routed, retried and timed out.
 func (p Protocol) HasRequests() bool { return p != TCP }
 
 // Destination is a port that consumers call.
@@ -36,16 +36,16 @@ type Destination struct {
 	// Section is the name of the port, empty for a tag.
 	Section  string
 	Protocol Protocol
-	// Local says that its endpoints are in this zone: what a tag's or a MultiZone's is only in part.
+	// Local says that all endpoints are in this zone.
 	Local bool
 }
 
-// Endpoint is an instance, or another zone's ingress that leads to some.
+// Endpoint is an instance, or the ingress of another zone.
 type Endpoint struct {
 	Address string
 	Port    uint32
 	Zone    string
-	// Weight is how many instances are behind it; zero is one.
+	// Weight is the number of instances behind an ingress; zero is one.
 	Weight uint32
 	// Tags are the instance's own; nil for an ingress.
 	Tags map[string]string
@@ -53,7 +53,7 @@ type Endpoint struct {
 	Ready bool
 }
 
-// ForHeadless is the port of the headless Service of that name, of which the destination is one pod.
+// ForHeadless returns the destination of the headless Service that the pod belongs to.
 func (d Destination) ForHeadless(service string) Destination {
 	d.Key.Name, d.Name = service, service
 	d.Labels = maps.Clone(d.Labels)

@@ -1,5 +1,4 @@
-// Package model holds the plain values that the parts of the passage share: what a consumer can call, who calls, and what of
-// it one may reach.
+// Package model holds the values that the packages of the passage share: destinations, proxies and their reach.
 package model
 
 import (
@@ -18,7 +17,7 @@ const (
 	MeshMultiZoneService Kind = "MeshMultiZoneService"
 )
 
-// Key names a destination, and is recovered from the name of its cluster alone.
+// Key identifies a destination, and can be parsed from the name of its cluster.
 type Key struct {
 	Kind Kind
 	// Name is the value of a tag, or the display name of a resource.
@@ -32,7 +31,7 @@ type Key struct {
 // TagKey is the key of a tag's value.
 func TagKey(service string) Key { return Key{Kind: Tag, Name: service} }
 
-// What stands between the mesh and the port in the name of a cluster.
+// infixes mark the kind in the name of a cluster.
 var infixes = map[Kind]string{MeshService: "msvc", MeshMultiZoneService: "mzsvc"}
 
 // Cluster is the name of the destination's cluster, which is also its name in stats.
@@ -95,8 +94,8 @@ func ParseKubernetesTag(tag string) (name, namespace string, port uint32, ok boo
 	return parts[0], parts[1], uint32(number), true
 }
 
-// NamesTag says whether the name in a reference to a MeshService, of which neither section nor port is told, is the value of a
-// tag. With a namespace it is an object's, unless no object can have that name.
+// NamesTag says whether the name in a reference to a MeshService, without section and port, is the value of a tag. With a
+// namespace it is the name of an object, unless no object can have it.
 func NamesTag(name string, namespaced bool) bool {
 	_, _, _, kubernetes := ParseKubernetesTag(name)
 	return kubernetes || name != "" && !namespaced

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// ProxyID names a proxy: the Dataplane that stands for it, and its mesh.
+// ProxyID identifies a proxy by its Dataplane and mesh.
 type ProxyID struct {
 	Mesh, Namespace, Name string
 }
 
-// String is the id that a proxy gives as that of its node: mesh.name.namespace, and mesh.name in universal. A mesh's name has
-// no dot, a namespace has none either.
+// String is the node id: mesh.name.namespace, and mesh.name in universal. Neither a mesh nor a namespace has a dot.
 func (p ProxyID) String() string {
 	if p.Namespace == "" {
 		return p.Mesh + "." + p.Name
@@ -20,7 +19,7 @@ func (p ProxyID) String() string {
 	return p.Mesh + "." + p.Name + "." + p.Namespace
 }
 
-// ParseProxyID takes a node's id apart; namespaced says whether it ends in a namespace.
+// ParseProxyID parses a node id; namespaced says whether it ends in a namespace.
 func ParseProxyID(id string, namespaced bool) (ProxyID, error) {
 	mesh, rest, found := strings.Cut(id, ".")
 	if !found || mesh == "" || rest == "" {
@@ -36,7 +35,7 @@ func ParseProxyID(id string, namespaced bool) (ProxyID, error) {
 	return ProxyID{Mesh: mesh, Name: rest[:dot], Namespace: rest[dot+1:]}, nil
 }
 
-// Proxy is one that calls.
+// Proxy is a proxy as a client.
 type Proxy struct {
 	ID ProxyID
 	// Labels are those of its Dataplane.
@@ -44,18 +43,18 @@ type Proxy struct {
 	// Inbounds are the tags of each of its inbounds.
 	Inbounds []map[string]string
 	Reach    Reach
-	// Consumer is the workload that it belongs to, as namespace/Kind/name; in universal its own name.
+	// Consumer is its workload as namespace/Kind/name; in universal its name.
 	Consumer string
 }
 
-// Connection is how a proxy stands with the configuration that it should have.
+// Connection is the xDS state of a proxy.
 type Connection struct {
 	Connected bool
 	// Since is when the stream was opened.
 	Since time.Time
-	// Current says that the proxy has acknowledged all that it asked for of what it should have now, listeners among it.
+	// Current says that the proxy has acknowledged all subscribed resources of its current configuration, listeners among
+	// them.
 	Current bool
-	// NACK is the proxy's word against what it should have now; empty if there is none. A refusal of something older
-	// does not count.
+	// NACK is the error of the proxy about its current configuration, if any.
 	NACK string
 }

@@ -6,7 +6,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Mode is how far a mesh uses its MeshServices.
+// Mode is how a mesh uses its MeshServices.
 type Mode string
 
 // The modes.
@@ -21,13 +21,13 @@ const (
 type BackendRef struct {
 	Kind            Kind
 	Name, Namespace string
-	// Labels, if not nil, select; none select every one of the kind.
+	// Labels, if not nil, select; empty ones select all of the kind.
 	Labels map[string]string
 	// Port, if not zero, is the only one.
 	Port uint32
 }
 
-// Reach is what a proxy says that it calls.
+// Reach is what a proxy may call.
 type Reach struct {
 	// Services are values of the tag, if ServicesSet.
 	Services    []string
@@ -37,7 +37,7 @@ type Reach struct {
 	RefsSet bool
 }
 
-// Target is what a reach is asked about.
+// Target is a destination that a reach is checked for.
 type Target struct {
 	Key Key
 	// Name and Namespace are those of the resource as an object, Labels its own; empty for a tag.
@@ -45,7 +45,7 @@ type Target struct {
 	Labels          map[string]string
 }
 
-// Reaches says whether a proxy with this reach has an outbound for the target, in a mesh of that mode.
+// Reaches says whether a proxy with this reach has an outbound for the target in a mode.
 func (r Reach) Reaches(mode Mode, t Target) bool {
 	if t.Key.Kind == Tag {
 		return r.reachesTag(mode, t.Key.Name)
@@ -82,7 +82,7 @@ func (r Reach) reachesTag(mode Mode, service string) bool {
 	return false
 }
 
-// Selects says whether the reference means the target.
+// Selects says whether the reference selects the target.
 func (b BackendRef) Selects(t Target) bool {
 	if b.Kind != t.Key.Kind || (b.Port != 0 && b.Port != t.Key.Port) {
 		return false
@@ -101,8 +101,8 @@ func (b BackendRef) Selects(t Target) bool {
 	return true
 }
 
-// WithMeshServices is the reach of a consumer that was switched. What it says of tags stays, and the resources are added that it
-// has not chosen itself: those that go by the name of the tags it listed, in any zone, or else every one.
+// WithMeshServices is the reach of a switched consumer. Its tags stay, and MeshServices are added unless it lists backends:
+// those of its listed tags, in any zone, or else all.
 func (r Reach) WithMeshServices() Reach {
 	if r.RefsSet {
 		return r
@@ -120,7 +120,7 @@ func (r Reach) WithMeshServices() Reach {
 	return r
 }
 
-// backendRefOf means the MeshServices that stand for the value of a tag.
+// backendRefOf selects the MeshServices of a tag.
 func backendRefOf(service string) BackendRef {
 	name, namespace, port, ok := ParseKubernetesTag(service)
 	if !ok {

@@ -9,12 +9,12 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Class stands for all proxies that the same policies are for.
+// Class stands for all proxies that the same policies select.
 type Class struct {
 	groups []*group
 }
 
-// Class is that of a proxy. Of the same policies there is one only, so that classes are compared as pointers.
+// Class returns the class of a proxy. Classes with the same policies are the same pointer.
 func (s *Set) Class(p model.Proxy) *Class {
 	var groups []*group
 	consider := func(candidates []*group) {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Finding is a reference of a policy to nothing.
+// Finding is a dangling reference of a policy.
 type Finding struct {
 	// Kind of the policy, and its namespace and name.
 	Kind   string `json:"kind"`
@@ -21,7 +21,7 @@ type Finding struct {
 	// Problem and Remedy are for people.
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy"`
-	// Generated says that what is missing is a MeshService: while none are generated, it may be yet to come.
+	// Generated says that a MeshService is missing, which may not be generated yet.
 	Generated bool `json:"generated,omitempty"`
 }
 
@@ -30,7 +30,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s %s: %s: %s; %s", f.Kind, f.Policy, f.Field, f.Problem, f.Remedy)
 }
 
-// Dangling finds what in policies refers to none of the destinations of their mesh, sorted by policy and place.
+// Dangling returns the references of policies to no destination of their mesh, sorted.
 func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 	directory := NewDirectory(destinations)
 	var findings []Finding
@@ -68,7 +68,7 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 	return findings
 }
 
-// missing tells what a reference is for that is not there; nothing, if it is for anything.
+// missing describes a reference that resolves to nothing; empty if it resolves.
 func (d *Directory) missing(r *reference) (field, problem, remedy string) {
 	if r.unusable != "" {
 		return "", r.unusable, "name a MeshService or a MeshMultiZoneService"
@@ -117,7 +117,7 @@ func (d *Directory) missingPort(r *reference, near []*model.Destination) (field,
 		"choose among " + strings.Join(slices.Compact(sections), ", ")
 }
 
-// tagRemedy tells what to do about a tag that is not there, where there are MeshServices of that name.
+// tagRemedy is the remedy for a missing tag whose MeshService exists.
 func (r *reference) tagRemedy(near []*model.Destination) string {
 	for _, destination := range near {
 		switch {

@@ -30,7 +30,7 @@ func (e *entry) decide(applies bool, why string) Decision {
 	return Decision{Kind: e.kind, Policy: e.policy.String(), Entry: e.index, Applies: applies, Why: why}
 }
 
-// decision of a match that said something new, or that was left nothing to say after the first of its kind.
+// decision of a match that set fields, or whose fields were already set by the first of its kind.
 func (m match) decision(said bool, first *entry) Decision {
 	why := m.why()
 	_, balances := m.conf.(*kumav1alpha1.MeshLoadBalancingStrategyConf)
@@ -49,7 +49,7 @@ func (m match) decision(said bool, first *entry) Decision {
 
 func addsNothing(m match) bool { return !(&Effective{}).merge(m) }
 
-// why the entry is for the destination.
+// why is the reason for which the entry targets the destination.
 func (m match) why() string {
 	r := &m.reference
 	switch m.level {
@@ -66,7 +66,7 @@ func (m match) why() string {
 	return "targets " + r.text()
 }
 
-// text of what a reference names.
+// text describes the target of a reference.
 func (r *reference) text() string {
 	switch {
 	case r.kind == model.Tag:

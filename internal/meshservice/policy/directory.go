@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Directory finds destinations by what refers to them.
+// Directory resolves references to destinations.
 type Directory struct {
 	tags map[string]*model.Destination
 	// byDisplayName are ports of resources by their name where they come from, byName by that of the object here.
@@ -49,7 +49,7 @@ func (d *Directory) Backends(ref kumav1alpha1.BackendRef, namespace string) []mo
 	return found
 }
 
-// find yields those that a reference is for.
+// find yields the destinations of a reference.
 func (d *Directory) find(r *reference) func(func(*model.Destination) bool) {
 	return func(yield func(*model.Destination) bool) {
 		for _, destination := range d.candidates(r) {
@@ -60,7 +60,7 @@ func (d *Directory) find(r *reference) func(func(*model.Destination) bool) {
 	}
 }
 
-// candidates are those among which a reference finds all that it is for: the same service, perhaps with other ports.
+// candidates are the destinations of the same service, perhaps with other ports.
 func (d *Directory) candidates(r *reference) []*model.Destination {
 	displayName, displayed := r.labels[kumav1alpha1.LabelDisplayName]
 	switch {

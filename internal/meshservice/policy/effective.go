@@ -9,7 +9,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Effective is what policies say of a destination. What none speaks of is nil.
+// Effective is the merged policies of a destination. Unset ones are nil.
 type Effective struct {
 	Timeout        *kumav1alpha1.MeshTimeoutConf               `json:"timeout,omitempty"`
 	Retry          *kumav1alpha1.MeshRetryConf                 `json:"retry,omitempty"`
@@ -17,16 +17,16 @@ type Effective struct {
 	LoadBalancing  *kumav1alpha1.MeshLoadBalancingStrategyConf `json:"loadBalancing,omitempty"`
 	HTTPRoute      *HTTPRoute                                  `json:"httpRoute,omitempty"`
 	TCPRoute       *TCPRoute                                   `json:"tcpRoute,omitempty"`
-	// Decisions are which entries it comes from, and which of those that are for the destination were beaten.
+	// Decisions are the entries that apply, and those that set nothing.
 	Decisions []Decision `json:"-"`
 
 	fingerprint string
 }
 
-// Fingerprint is equal for the same effect, whoever it comes from.
+// Fingerprint is equal for the same effect.
 func (e *Effective) Fingerprint() string { return e.fingerprint }
 
-// effectiveOf lets entries speak in the order in which they count.
+// effectiveOf merges entries in the order of precedence.
 func effectiveOf(matches []match) *Effective {
 	e := &Effective{}
 	firsts := map[string]*entry{}
@@ -39,7 +39,7 @@ func effectiveOf(matches []match) *Effective {
 	}
 	text, err := json.Marshal(e)
 	if err != nil {
-		// What was decoded from the API can be encoded: only raw values that somebody made by hand cannot.
+		// Values decoded from the API can be encoded; only hand-made raw JSON cannot.
 		text = fmt.Appendf(nil, "%v %v", err, matches)
 	}
 	sum := sha256.Sum256(text)
@@ -47,7 +47,7 @@ func effectiveOf(matches []match) *Effective {
 	return e
 }
 
-// merge adds what the match says that was left open, and reports whether that is anything.
+// merge sets the unset fields from the match, and says whether there were any.
 func (e *Effective) merge(m match) bool {
 	switch conf := m.conf.(type) {
 	case *kumav1alpha1.MeshTimeoutConf:
@@ -73,8 +73,7 @@ func (e *Effective) merge(m match) bool {
 	return false
 }
 
-// withinZone is the part of a load balancing written for a tag that a MeshService gets: where its own zone's instances
-// are, only the neighbours among them are left to choose.
+// withinZone is the part of a load balancing strategy for a tag that applies to a MeshService: locality within the zone.
 func withinZone(l *kumav1alpha1.MeshLoadBalancingStrategyConf) *kumav1alpha1.MeshLoadBalancingStrategyConf {
 	if l.LocalityAwareness == nil || l.LocalityAwareness.LocalZone == nil {
 		return &kumav1alpha1.MeshLoadBalancingStrategyConf{}

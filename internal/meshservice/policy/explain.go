@@ -9,9 +9,9 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Explain is which entries apply to a destination and why, for proxies of that class, and also which could be thought to
-// and do not: those that were beaten, those that name the same service otherwise, and those of tenants. They are sorted by kind, and then in
-// the order in which they count.
+// Explain returns which entries apply to a destination and why, for a class of proxies, and which do not: entries with
+// lower precedence, those that target the same service otherwise, and those of tenants. They are sorted by kind and
+// precedence.
 func (s *Set) Explain(c *Class, d model.Destination) []Decision {
 	decisions := slices.Clone(s.Resolve(c, d).Decisions)
 	counted := map[uint32]bool{}
@@ -60,7 +60,7 @@ func (g *group) serviceEntries(standIn objectName, visit func([]*entry)) {
 	visit(g.byDisplayName[resourceName{kind: model.MeshService, name: standIn.name}])
 }
 
-// tagServiceOf is the MeshService that stands for the value of a tag.
+// tagServiceOf is the MeshService of the value of a tag.
 func tagServiceOf(tag string) objectName {
 	if name, namespace, _, ok := model.ParseKubernetesTag(tag); ok {
 		return objectName{namespace, name}
@@ -68,7 +68,7 @@ func tagServiceOf(tag string) objectName {
 	return objectName{name: tag}
 }
 
-// whyNot tells why a reference to the same service is not for this destination; it is empty for a reference to others.
+// whyNot is why a reference to the same service does not target this destination; empty for other references.
 func (r *reference) whyNot(d *model.Destination) string {
 	switch {
 	case r.only != "" && r.only != namespaceOf(d):
@@ -90,7 +90,7 @@ func (r *reference) whyNot(d *model.Destination) string {
 	return ""
 }
 
-// labelsAllow says whether labels leave it open that the MeshService is meant, or a name is written, by which it was found.
+// labelsAllow says whether the labels may select the MeshService.
 func (r *reference) labelsAllow(standIn objectName) bool {
 	for _, label := range []string{kumav1alpha1.LabelNamespace, kumav1alpha1.LabelKubernetesNamespace} {
 		if namespace, written := r.labels[label]; written && namespace != standIn.namespace {

@@ -5,12 +5,12 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// group holds the entries of policies that are for the same proxies, each where a destination that it is for looks.
+// group holds the entries of policies with the same selection of proxies, indexed by destination.
 type group struct {
 	id         uint32
 	selection  selection
 	everything []*entry
-	// byTag are those for a tag, by its value; byStandIn the same, by the MeshService that stands for it.
+	// byTag is by the value of a tag; byTagService by its MeshService.
 	byTag        map[string][]*entry
 	byTagService map[objectName][]*entry
 	// byName are those for a resource by its name as an object; the namespace is empty where none is written.
@@ -18,7 +18,7 @@ type group struct {
 	// byDisplayName are those with that label; byLabels those with others only, by the namespace that they are for.
 	byDisplayName map[resourceName][]*entry
 	byLabels      map[string][]*entry
-	// tenantOnly are entries of tenants, which count for the proxies of others in part at most.
+	// tenantOnly are entries of tenants, which apply to proxies of others in part at most.
 	tenantOnly *group
 }
 
@@ -59,7 +59,7 @@ func (g *group) add(e *entry) {
 	}
 }
 
-// candidates calls visit with lists in which are all entries for the destination, some of them perhaps twice, and others.
+// candidates visits lists with all entries for the destination; some twice, and some for others.
 func (g *group) candidates(d *model.Destination, visit func([]*entry)) {
 	visit(g.everything)
 	if d.Key.Kind == model.Tag {

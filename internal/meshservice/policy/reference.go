@@ -10,8 +10,8 @@ import (
 // level is how specific an entry is about a destination.
 type level uint8
 
-// The levels, from the least specific one. What is written for a tag counts for the MeshService that stands for it, but
-// less than what is written for the MeshService.
+// The levels, from the least specific one. An entry for a tag also applies to its MeshService, with less precedence than an entry
+// for the MeshService itself.
 const (
 	unrelated level = iota
 	ofMesh
@@ -21,18 +21,18 @@ const (
 	ofSection
 )
 
-// byTag says that an entry written for a tag counts for a MeshService.
+// byTag says that an entry for a tag applies to its MeshService.
 func (l level) byTag() bool { return l == ofServiceByTag || l == ofPortByTag }
 
-// reference is which destinations an entry is for.
+// reference is the destinations that an entry targets.
 type reference struct {
-	// unusable says why it can be for none; nothing else is set then.
+	// unusable says why there are none; nothing else is set then.
 	unusable string
-	// everything: it is for all.
+	// everything targets all destinations.
 	everything bool
 	// kind of what it names: a tag, or a resource.
 	kind model.Kind
-	// route: it is a route's, which stays with its tag.
+	// route: routes for a tag do not apply to its MeshService.
 	route bool
 	// name of the resource, or value of the tag, as it is written.
 	name string
@@ -41,13 +41,12 @@ type reference struct {
 	namespaceWritten bool
 	// labels, if not nil, select resources.
 	labels map[string]string
-	// section and port are the name and the number of the only port that it is for. Of a tag, it is the port of the
-	// MeshService that stands for it.
+	// section and port restrict it to one port. For a tag, port is that of its MeshService.
 	section string
 	port    uint32
-	// only, if not empty, is the namespace of the resources that it is for.
+	// only, if not empty, restricts resources to a namespace.
 	only string
-	// tagService is the MeshService, in any zone, that stands for the tag.
+	// tagService is the MeshService, in any zone, of the tag.
 	tagService objectName
 }
 
@@ -79,7 +78,7 @@ func referenceOf(ref kumav1alpha1.ToTargetRef, namespace string, route bool) ref
 	return r
 }
 
-// readTag finds out whether a name is the value of a tag.
+// readTag checks whether the name is the value of a tag.
 func (r *reference) readTag() {
 	if !model.NamesTag(r.name, r.namespaceWritten) {
 		return
@@ -90,14 +89,14 @@ func (r *reference) readTag() {
 	}
 }
 
-// backendOf is which destinations a backend of a route in that namespace is.
+// backendOf is the reference of a backend of a route in that namespace.
 func backendOf(ref kumav1alpha1.BackendRef, namespace string) reference {
 	to := kumav1alpha1.ToTargetRef{Kind: ref.Kind, Name: ref.Name, Namespace: ref.Namespace, Labels: ref.Labels, SectionName: ref.SectionName}
 	r := referenceOf(to, namespace, true)
 	if ref.Port == nil || r.unusable != "" {
 		return r
 	}
-	// A number, too, is only ever that of a resource's port.
+	// A port number also refers to a resource, not to a tag.
 	if r.kind == model.Tag {
 		r.kind, r.tagService = model.MeshService, objectName{}
 	}
@@ -105,7 +104,7 @@ func backendOf(ref kumav1alpha1.BackendRef, namespace string) reference {
 	return r
 }
 
-// level is how specific the reference is about a destination, or that it is for others.
+// level is how specific the reference is about a destination.
 func (r *reference) level(d *model.Destination) level {
 	switch {
 	case r.unusable != "":
@@ -124,7 +123,7 @@ func (r *reference) level(d *model.Destination) level {
 	return ofSection
 }
 
-// hasPort says whether the port of a destination is one that the reference is for.
+// hasPort says whether the reference targets the port of a destination.
 func (r *reference) hasPort(d *model.Destination) bool {
 	return (r.section == "" || r.section == d.Section) && (r.port == 0 || r.port == d.Key.Port)
 }
@@ -141,12 +140,12 @@ func (r *reference) levelByTag(d *model.Destination) level {
 	return ofPortByTag
 }
 
-// isTagService says whether the destination is a port, of whatever number, of the MeshService that stands for the tag.
+// isTagService says whether the destination is a port of the MeshService of the tag.
 func (r *reference) isTagService(d *model.Destination) bool {
 	return d.Key.Kind == model.MeshService && r.tagService.name == d.Key.Name && r.tagService.namespace == d.Key.Namespace
 }
 
-// matches says whether a reference to a resource is to that of the destination, whatever its section.
+// matches says whether a reference selects the resource of a destination, regardless of the section.
 func (r *reference) matches(d *model.Destination) bool {
 	if r.name != "" && !r.names(d) {
 		return false
@@ -166,12 +165,12 @@ func (r *reference) names(d *model.Destination) bool {
 	if d.Key.Namespace != "" || r.namespaceWritten {
 		return false
 	}
-	// In universal a name is enough, and it is that of the zone's own.
+	// In universal the name alone refers to the local service.
 	return d.Name == r.name || d.Key.Name == r.name && (d.Local || d.Key.Kind != model.MeshService)
 }
 
-// labelOf is a label of a destination. Those that say who it is are taken from its key, since whoever writes an object
-// could write another's name on it.
+// labelOf returns a label of a destination. Identity labels are taken from its key, since those of the object are not
+// trusted.
 func labelOf(d *model.Destination, label string) (string, bool) {
 	value := ""
 	switch label {

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// match is an entry that is for a destination.
+// match is an entry that targets a destination.
 type match struct {
 	*entry
 	level level
@@ -17,8 +17,8 @@ type match struct {
 // same says that both are of one entry.
 func (m match) same(other match) bool { return m.id == other.id }
 
-// Resolve is what policies say of a destination, for proxies of that class. What is said by the same entries is one value,
-// which must not be changed.
+// Resolve returns the effective policies of a destination for a class of proxies. The result is shared and must not be
+// changed.
 func (s *Set) Resolve(c *Class, d model.Destination) *Effective {
 	var room [16]match
 	matches := c.matches(&d, room[:0])
@@ -44,7 +44,7 @@ func (s *Set) Resolve(c *Class, d model.Destination) *Effective {
 	return effective
 }
 
-// matches are the entries that are for a destination, in the order in which they count.
+// matches returns the entries that target a destination, by precedence.
 func (c *Class) matches(d *model.Destination, matches []match) []match {
 	for _, g := range c.groups {
 		g.candidates(d, func(entries []*entry) {
@@ -56,6 +56,6 @@ func (c *Class) matches(d *model.Destination, matches []match) []match {
 		})
 	}
 	slices.SortFunc(matches, func(a, b match) int { return cmp.Or(cmp.Compare(b.level, a.level), cmp.Compare(a.id, b.id)) })
-	// An entry of a tenant is found twice by its own proxies.
+	// Proxies of a tenant match its entries twice.
 	return slices.CompactFunc(matches, match.same)
 }

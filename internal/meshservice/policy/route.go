@@ -10,8 +10,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// HTTPRoute is where requests for a destination go, by rules of which the first that matches counts. Requests that none
-// matches go to the destination.
+// HTTPRoute is the rules of a destination, of which the first match applies. Other requests go to the destination.
 type HTTPRoute struct {
 	Rules []HTTPRule `json:"rules,omitempty"`
 }
@@ -20,7 +19,7 @@ type HTTPRoute struct {
 type HTTPRule struct {
 	// Namespace of the policy, which is that of what it refers to without one.
 	Namespace string `json:"namespace,omitempty"`
-	// Hostnames are the only ones it is for, if there are any.
+	// Hostnames restrict the rule, if there are any.
 	Hostnames   []string                  `json:"hostnames,omitempty"`
 	Match       kumav1alpha1.HTTPMatch    `json:"match,omitzero"`
 	Filters     []apiextensionsv1.JSON    `json:"filters,omitempty"`
@@ -34,8 +33,7 @@ type TCPRoute struct {
 	BackendRefs []kumav1alpha1.BackendRef `json:"backendRefs,omitempty"`
 }
 
-// mergeRules adds the rules of an entry for requests that no rule so far is for, and reports whether there are any. Of the same
-// requests the earlier rule says all.
+// mergeRules adds the rules of an entry whose match no earlier rule has, and says whether there are any.
 func mergeRules(route **HTTPRoute, e *entry, to *kumav1alpha1.MeshHTTPRouteTo) bool {
 	var rules, added []HTTPRule
 	if *route != nil {
@@ -73,8 +71,8 @@ func sameRequests(a, b HTTPRule) bool {
 	return slices.Equal(a.Hostnames, b.Hostnames) && reflect.DeepEqual(a.Match, b.Match)
 }
 
-// compareSpecificity puts the rule first that says more of its requests: an exact path before a prefix, a long one before a short one,
-// then a method, more headers, more parameters.
+// compareSpecificity puts the more specific rule first: an exact path before a prefix, a long one before a short one, then
+// a method, more headers, more parameters.
 func compareSpecificity(a, b HTTPRule) int {
 	path := func(r HTTPRule) (kind, length int) {
 		switch p := r.Match.Path; {

@@ -8,11 +8,11 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// selection is which proxies a policy is for.
+// selection is the proxies that a policy selects.
 type selection struct {
-	// none: it is for none that Fairlead serves.
+	// none selects no proxy that Fairlead serves.
 	none bool
-	// namespace is the only one whose proxies it is for, if there is one.
+	// namespace restricts it to the proxies of a namespace, if set.
 	namespace string
 	// service is the kuma.io/service that an inbound has, and tags are others of the same inbound.
 	service string

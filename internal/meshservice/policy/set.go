@@ -1,12 +1,11 @@
-// Package policy finds what policies say of a destination, for the proxies that they are for.
+// Package policy resolves the effective policies of a destination for a proxy.
 //
-// What is more specific about the destination counts before what is less: a section, then a whole service, then the mesh.
-// Between equals it is the policy that is more specific about its proxies, then the one whose name, and then whose
-// namespace, comes first in the alphabet, and within a policy the later entry. What one leaves open the next one says,
-// field by field.
+// Entries that are more specific about the destination take precedence: a section, then a service, then the mesh. Next come
+// policies that are more specific about the proxies, then the name and the namespace in alphabetical order, and within a policy
+// the later entry. Fields that an entry leaves unset are taken from the next one.
 //
-// On Kubernetes a policy outside the system namespace counts for the proxies of its own namespace, and for all others only
-// where it speaks of services of that namespace.
+// On Kubernetes a policy outside the system namespace applies to the proxies of its own namespace, and to others only where it
+// targets services of that namespace.
 package policy
 
 import (
@@ -22,7 +21,7 @@ import (
 // Policy is one of any kind.
 type Policy = kumav1alpha1.Policy
 
-// Set holds the policies of a mesh, indexed so that no question needs to look at all. It is safe for concurrent use.
+// Set holds the policies of a mesh with indexes. It is safe for concurrent use.
 type Set struct {
 	// byService and byName are the groups for a value of kuma.io/service and for the name of a Dataplane, byNamespace those
 	// for all else of a namespace; others are the rest.
@@ -41,7 +40,7 @@ type Set struct {
 
 type objectName struct{ namespace, name string }
 
-// entry is what one policy says of some destinations.
+// entry is one entry of a policy.
 type entry struct {
 	id        uint32
 	kind      string
@@ -51,7 +50,7 @@ type entry struct {
 	conf      any
 }
 
-// Compile indexes the policies of one mesh, as they count there. They must not be changed afterwards.
+// Compile indexes the policies of one mesh, which must not be changed afterwards.
 func Compile(policies []Policy, where desired.ZoneInfo) *Set {
 	s := &Set{
 		byService: map[string][]*group{}, byName: map[string][]*group{}, byNamespace: map[string][]*group{},

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
 
-// tenantOf is the namespace that a policy has a say in, and only there: on Kubernetes, all but the system namespace are
-// written by tenants, of whom none may lead the calls of another. It is empty for a policy with a say everywhere.
+// tenantOf is the namespace that a policy is restricted to: on Kubernetes, tenants write in all namespaces but the system
+// namespace, and must not affect calls of others. It is empty for a policy that applies everywhere.
 func tenantOf(p Policy, where desired.ZoneInfo) string {
 	if where.IsUniversal() || p.GetNamespace() == where.SystemNamespace {
 		return ""
@@ -18,7 +18,8 @@ func tenantOf(p Policy, where desired.ZoneInfo) string {
 	return p.GetNamespace()
 }
 
-// place puts an entry where the proxies that it is for look. One of a tenant is for its own proxies, and in part for all.
+// place adds an entry to the groups that it applies to. An entry of a tenant applies to its own proxies, and in part to
+// all.
 func (s *Set) place(e *entry, all, own *group, tenant string) {
 	if tenant == "" {
 		all.add(e)
@@ -36,7 +37,7 @@ func (s *Set) place(e *entry, all, own *group, tenant string) {
 	}
 }
 
-// within is the part of a reference that is for services of a namespace, and whether there can be any.
+// within is the part of a reference that targets services of a namespace, and whether there can be any.
 func (r reference) within(namespace string) (part reference, found bool) {
 	switch {
 	case r.unusable != "" || r.everything:
@@ -52,7 +53,7 @@ func (r reference) within(namespace string) (part reference, found bool) {
 	return r, found
 }
 
-// staysWithin says whether all that a route leads to is surely in a namespace. What is no route leads nowhere.
+// staysWithin says whether all backends of a route are in a namespace.
 func staysWithin(conf any, namespace string) bool {
 	_, rules := model.RouteBackends(conf)
 	for _, refs := range rules {
@@ -69,7 +70,7 @@ func staysWithin(conf any, namespace string) bool {
 	for _, rule := range route.Rules {
 		for _, written := range rule.Default.Filters {
 			filter, err := build.ReadFilter(written)
-			// A rule with a filter that cannot be read is left out.
+			// A rule with an invalid filter is left out.
 			if err == nil && filter.RequestMirror != nil && !isWithin(filter.RequestMirror.BackendRef, namespace) {
 				return false
 			}
@@ -87,7 +88,7 @@ func isWithin(ref kumav1alpha1.BackendRef, namespace string) bool {
 	return r.labels[kumav1alpha1.LabelNamespace] == namespace || r.labels[kumav1alpha1.LabelKubernetesNamespace] == namespace
 }
 
-// whyTenantOnly tells why an entry of a tenant that is for the destination does not count for the proxies of others.
+// whyTenantOnly is why an entry of a tenant does not apply to proxies of others.
 func (m match) whyTenantOnly(system string) string {
 	tenant, scope := m.policy.namespace, "proxies and services of that namespace"
 	if _, found := m.reference.within(tenant); found && !staysWithin(m.conf, tenant) {
@@ -96,7 +97,7 @@ func (m match) whyTenantOnly(system string) string {
 	return fmt.Sprintf("%s; a policy of namespace %s applies only to %s: move it to namespace %s", m.why(), tenant, scope, system)
 }
 
-// namespaceOf a destination is that of the service, in whatever zone.
+// namespaceOf is the namespace of the service of a destination, in any zone.
 func namespaceOf(d *model.Destination) string {
 	if d.Key.Kind == model.Tag {
 		return tagServiceOf(d.Key.Name).namespace

@@ -1,5 +1,5 @@
-// Package successor knows which references of policies are to values of kuma.io/service, which MeshService stands for each of
-// them, and whether an entry for that one is there already.
+// Package successor resolves references of policies to values of kuma.io/service: which MeshService replaces the tag, and
+// whether an entry for it exists.
 package successor
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Ref is a reference to a destination, of a policy or of a route's backend, as it is written.
+// Ref is a reference of a policy or a backend, as written.
 type Ref struct {
 	Kind        string            `yaml:"kind"`
 	Name        string            `yaml:"name"`
@@ -42,7 +42,7 @@ func OfBackend(r kumav1alpha1.BackendRef) Ref {
 	return ref
 }
 
-// RefersToTag says whether a reference means a tag, or may.
+// RefersToTag says whether a reference is to a tag, or may be.
 func (r Ref) RefersToTag() bool {
 	if r.Kind == kumav1alpha1.MeshServiceSubsetKind {
 		return true
@@ -53,13 +53,13 @@ func (r Ref) RefersToTag() bool {
 	return model.NamesTag(r.Name, r.Namespace != "")
 }
 
-// followsTag says whether a reference is followed to a tag. Subsets of one are not followed at all.
+// followsTag says whether a reference is resolved to a tag. Subsets are not.
 func (r Ref) followsTag() bool {
 	return r.RefersToTag() && r.Kind != kumav1alpha1.MeshServiceSubsetKind
 }
 
-// Successor is the section that stands for the tag, or why it is not known; perhaps its port only is not. A tag that does not
-// tell its port has the one given, if that is not zero.
+// Successor returns the section that replaces the tag, or why it is not known. A tag without a port has the given one, if
+// that is not zero.
 func (r Ref) Successor(port uint16) (s Section, why string) {
 	if r.Kind == kumav1alpha1.MeshServiceSubsetKind {
 		return Section{}, "a MeshService has no subsets: create a MeshService for these tags, and add an entry for it"
@@ -79,8 +79,8 @@ func (r Ref) Successor(port uint16) (s Section, why string) {
 	return s, ""
 }
 
-// Converted says of each reference of a policy's entries whether it means a tag for which another one is there, to the MeshService
-// that stands for it. Each of the new kind counts for one of the old.
+// Converted says of each reference whether it is to a tag for which an entry for its MeshService exists. Each new entry
+// counts for one old one.
 func Converted(refs []Ref, port uint16, route bool) []bool {
 	there := map[Section]int{}
 	for _, r := range refs {
@@ -106,7 +106,7 @@ func Converted(refs []Ref, port uint16, route bool) []bool {
 	return mended
 }
 
-// section is the section that a reference of the new kind means; ok says whether it is one.
+// section returns the section of a reference by labels.
 func (r Ref) section() (s Section, ok bool) {
 	if r.Kind != kumav1alpha1.MeshServiceKind || r.Name != "" || r.SectionName == "" {
 		return Section{}, false
@@ -130,8 +130,8 @@ func (r Ref) isMultiZone(name string) bool {
 	return r.Kind == kumav1alpha1.MeshMultiZoneServiceKind && cmp.Or(r.Name, r.Labels[kumav1alpha1.LabelDisplayName]) == name
 }
 
-// isSuccessorOf says whether a reference, next to an old one, is to the same MeshService by the name of a port, or by a port that
-// the old one does not tell: then somebody knew it.
+// isSuccessorOf says whether a reference, next to an old one, is to the same MeshService by the name of a port, or by a
+// port that the tag lacks.
 func (r Ref) isSuccessorOf(old Ref, wanted Section) bool {
 	s, ok := r.section()
 	_, err := strconv.Atoi(s.Port)

@@ -7,17 +7,17 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// TagReference is a reference of a route to a tag, with no other beside it to the MeshService that stands for it: unlike other policies,
-// routes stay with their tags.
+// TagReference is a reference of a route to a tag without an entry for the MeshService that replaces it: other policies for
+// a tag apply to its MeshService, routes do not.
 type TagReference struct {
 	// Route is its kind and namespace/name, and Field the path to the reference.
 	Route, Field string
 	Tag          string
-	// Backend says that it is where the route sends, and not what it is for; OfTag, that it is for a tag.
+	// Backend says that it is a backend of the route, not its target; OfTag, that the route targets a tag.
 	Backend, OfTag bool
 }
 
-// Why says what is the matter with it in a mode.
+// Why describes the reference in a mode.
 func (s TagReference) Why(mode model.Mode) string {
 	why := "the route targets kuma.io/service " + s.Tag
 	if mode == model.Exclusive {
@@ -26,7 +26,7 @@ func (s TagReference) Why(mode model.Mode) string {
 	return why
 }
 
-// Remedy says how to write what stands for the tag.
+// Remedy says how to refer to the MeshService.
 func (s TagReference) Remedy() string {
 	labels, section := fmt.Sprintf("%s: %s", kumav1alpha1.LabelDisplayName, s.Tag), "the sectionName of a port"
 	if name, namespace, port, ok := model.ParseKubernetesTag(s.Tag); ok {
@@ -36,7 +36,7 @@ func (s TagReference) Remedy() string {
 	return fmt.Sprintf("add an entry for labels {%s} and %s, or for a MeshMultiZoneService", labels, section)
 }
 
-// TagReferencesIn are those of a policy; none, if it is no route.
+// TagReferencesIn returns the tag references of a policy; none, if it is not a route.
 func TagReferencesIn(p kumav1alpha1.Policy) []TagReference {
 	entries := p.Entries()
 	refs := make([]Ref, len(entries))

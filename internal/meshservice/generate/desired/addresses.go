@@ -9,8 +9,8 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// BackingService is the Service, in the same namespace, whose addresses a MeshService has if it is there. It is empty where
-// addresses are always of the range: in universal, and for what comes from other zones.
+// BackingService is the name of the Service, in the same namespace, whose addresses a MeshService has. It is empty where
+// VIPs are always allocated: in universal, and for other zones.
 func BackingService(service *kumav1alpha1.MeshService, where ZoneInfo) string {
 	if where.IsUniversal() || !IdentityOf(service, where).Local {
 		return ""
@@ -21,8 +21,8 @@ func BackingService(service *kumav1alpha1.MeshService, where ZoneInfo) string {
 	return service.Name
 }
 
-// KubernetesAddresses are those that Kubernetes itself gives to a MeshService: of the Service behind it or, if that is headless, of the
-// one Dataplane that it names; either is nil if it is not there. What has none of its own is given one of the range.
+// KubernetesAddresses are the addresses that Kubernetes gives a MeshService: those of its Service or, if that is headless,
+// of the named Dataplane; each is nil if missing. Otherwise a VIP is allocated.
 func KubernetesAddresses(service *kumav1alpha1.MeshService, behind *corev1.Service, named *kumav1alpha1.Dataplane, where ZoneInfo) (addresses []string, own bool) {
 	switch generated := IsGenerated(service, where); {
 	case behind == nil:

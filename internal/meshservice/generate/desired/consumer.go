@@ -9,13 +9,13 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// IsIntermediateOwner says whether an owner of pods is itself made by another: who that is has to be looked up.
+// IsIntermediateOwner says whether the owner of a pod has an owner itself.
 func IsIntermediateOwner(owner *metav1.OwnerReference) bool {
 	return owner != nil && (owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.APIVersion, "apps/") ||
 		owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/"))
 }
 
-// ConsumerOf is the workload that a pod is part of, as Kind/name, from the owner of the pod and that of its owner.
+// ConsumerOf returns the workload of a pod as Kind/name, given the owner of its owner.
 func ConsumerOf(pod metav1.Object, ownersOwner *metav1.OwnerReference) string {
 	owner := metav1.GetControllerOf(pod)
 	switch {
@@ -27,7 +27,7 @@ func ConsumerOf(pod metav1.Object, ownersOwner *metav1.OwnerReference) string {
 	return owner.Kind + "/" + owner.Name
 }
 
-// ConsumerIn is the workload that a Dataplane is part of, as namespace/Kind/name; in universal the Dataplane itself.
+// ConsumerIn returns the workload of a Dataplane as namespace/Kind/name; in universal the name of the Dataplane.
 func ConsumerIn(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) string {
 	if where.IsUniversal() {
 		return dataplane.Name
@@ -35,7 +35,6 @@ func ConsumerIn(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) string {
 	return dataplane.Namespace + "/" + cmp.Or(dataplane.Annotations[kumav1alpha1.AnnotationConsumer], kumav1alpha1.DataplaneKind+"/"+dataplane.Name)
 }
 
-// nameOf is the name of a consumer.
 func nameOf(consumer string) string {
 	_, name, _ := strings.Cut(consumer, "/")
 	return name

@@ -20,10 +20,10 @@ const (
 	redirectOutbound = 15001
 )
 
-// unusedPort is the port of a proxy that serves nothing: its inbound is there for its tags only, by which policies know it.
+// unusedPort is the port of an inbound without a Service: policies select the proxy by its tags.
 const unusedPort = 49151
 
-// HasProxy says whether a pod is one of the mesh, and can be called or call by now.
+// HasProxy says whether a pod is part of the mesh and has an address.
 func HasProxy(pod *corev1.Pod, namespace metav1.Object) bool {
 	injection := labelOrAnnotation(pod, kumav1alpha1.LabelSidecarInjection)
 	switch {
@@ -32,20 +32,19 @@ func HasProxy(pod *corev1.Pod, namespace metav1.Object) bool {
 	case pod.Spec.HostNetwork, pod.Status.PodIP == "":
 		return false
 	default:
-		// The address of a pod that has ended is given to another.
+		// The address of a finished pod is reused.
 		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 	}
 }
 
-// Selects says whether a Service leads to a pod.
+// Selects says whether a Service selects a pod.
 func Selects(service *corev1.Service, pod *corev1.Pod) bool {
 	return service.Namespace == pod.Namespace && len(service.Spec.Selector) > 0 &&
 		labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
-// DataplaneOf is the Dataplane of a pod that these Services may lead to; nil if it has none. The consumer is the workload
-// that the pod is part of, as Kind/name. The error tells what is wrong with its annotations: it then reaches what its
-// Dataplane that is there reaches.
+// DataplaneOf returns the Dataplane of a pod with these Services, nil if it has none. The consumer is its workload as
+// Kind/name. An error reports malformed annotations: the reach of the existing Dataplane is kept.
 func DataplaneOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Service, consumer string, there *kumav1alpha1.Dataplane,
 	where ZoneInfo,
 ) (*kumav1alpha1.Dataplane, error) {
@@ -68,7 +67,7 @@ func DataplaneOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Se
 	}, err
 }
 
-// inboundsOf is one for each port of the Services that lead to the pod.
+// inboundsOf returns an inbound for each port of the Services that select the pod.
 func inboundsOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Service, consumer string, where ZoneInfo) []kumav1alpha1.Inbound {
 	services = slices.SortedFunc(slices.Values(services), func(a, b *corev1.Service) int { return cmp.Compare(a.Name, b.Name) })
 	mesh, state := MeshOfWorkload(pod, namespace), stateOf(pod)
@@ -101,7 +100,7 @@ func inboundsOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Ser
 
 func tagsOf(pod *corev1.Pod, where ZoneInfo) map[string]string {
 	tags := inheritedLabels(pod.Labels)
-	// A tag without a value says nothing.
+	// Empty tags are invalid.
 	maps.DeleteFunc(tags, func(_, value string) bool { return value == "" })
 	tags[kumav1alpha1.TagZone], tags[kumav1alpha1.LabelKubernetesNamespace] = where.Zone, pod.Namespace
 	return tags
@@ -119,7 +118,7 @@ func stateOf(pod *corev1.Pod) kumav1alpha1.InboundState {
 	return kumav1alpha1.InboundNotReady
 }
 
-// proxyingOf is what a pod reaches.
+// proxyingOf returns the reach of a pod.
 func proxyingOf(pod *corev1.Pod, there *kumav1alpha1.Dataplane) (*kumav1alpha1.TransparentProxying, error) {
 	proxying := &kumav1alpha1.TransparentProxying{RedirectPortInbound: redirectInbound, RedirectPortOutbound: redirectOutbound}
 	if text, set := pod.Annotations[kumav1alpha1.AnnotationReachableServices]; set {
@@ -140,7 +139,7 @@ func proxyingOf(pod *corev1.Pod, there *kumav1alpha1.Dataplane) (*kumav1alpha1.T
 	return proxying, err
 }
 
-// IsGeneratedDataplane says whether a Dataplane was made of a pod: only those are changed and removed.
+// IsGeneratedDataplane says whether a Dataplane was generated from a pod: only those are updated and deleted.
 func IsGeneratedDataplane(dataplane *kumav1alpha1.Dataplane) bool {
 	owner := metav1.GetControllerOf(dataplane)
 	return IsManaged(dataplane) && owner != nil && owner.Kind == kindPod && owner.APIVersion == corev1.SchemeGroupVersion.String()

@@ -12,10 +12,10 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// named is what a template of hostnames knows of a service.
+// named are the fields of a hostname template.
 type named struct{ Name, DisplayName, Namespace, Zone, Mesh string }
 
-// Hostname is the name that a generator gives to a service.
+// Hostname returns the hostname that a HostnameGenerator gives a service.
 func Hostname(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, where ZoneInfo) (string, error) {
 	wrong := func(err error) error {
 		return fmt.Errorf("HostnameGenerator %s/%s: spec.template: %w", generator.Namespace, generator.Name, err)
@@ -41,7 +41,7 @@ func Hostname(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, 
 	return text.String(), nil
 }
 
-// hostname is text that ends where a hostname must.
+// hostname limits the length of the text.
 type hostname struct{ strings.Builder }
 
 func (h *hostname) Write(text []byte) (int, error) {
@@ -51,7 +51,7 @@ func (h *hostname) Write(text []byte) (int, error) {
 	return h.Builder.Write(text)
 }
 
-// CheckTemplate is what is wrong with the template of a generator, whatever it is used for.
+// CheckTemplate returns why the template of a HostnameGenerator cannot be parsed.
 func CheckTemplate(generator *kumav1alpha1.HostnameGenerator) error {
 	_, err := template.New("hostname").Funcs(template.FuncMap{"label": func(string) string { return "" }}).Parse(generator.Spec.Template)
 	if err != nil {

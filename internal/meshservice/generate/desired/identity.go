@@ -1,5 +1,5 @@
-// Package desired decides what the mesh holds because of what runs: the MeshServices that Services and Dataplanes ask for,
-// the Dataplanes that pods ask for, and the addresses and hostnames of services.
+// Package desired plans the resources of a mesh: MeshServices of Services and Dataplanes, Dataplanes of pods, and the VIPs
+// and hostnames of services. It is pure.
 package desired
 
 import (
@@ -17,29 +17,29 @@ const (
 	Universal  = "universal"
 )
 
-// ZoneInfo is what is known of the zone that is looked at.
+// ZoneInfo describes the zone of the control plane.
 type ZoneInfo struct {
 	// Environment is Kubernetes or Universal.
 	Environment string
 	// Zone is its name.
 	Zone string
-	// SystemNamespace holds what was synced from other zones and, in universal, everything.
+	// SystemNamespace holds resources synced from other zones and, in universal, all resources.
 	SystemNamespace string
 }
 
-// IsUniversal says whether services come from Dataplanes, and not from Services.
+// IsUniversal says whether services come from Dataplanes, not from Services.
 func (w ZoneInfo) IsUniversal() bool { return w.Environment == Universal }
 
-// Identity is who a MeshService or MeshMultiZoneService is, in the zone that it comes from.
+// Identity is that of a MeshService or MeshMultiZoneService in its own zone.
 type Identity struct {
 	// Namespace is empty for what comes from a zone in universal.
 	Name, Namespace, Zone string
-	// Local says that it comes from this zone.
+	// Local says that the zone is the one of the control plane.
 	Local bool
 }
 
-// IdentityOf tells who a resource is. Its labels are believed where only the owner of the mesh writes: in the system
-// namespace, and in universal. Anywhere else it is what it is called, or a tenant could claim the service of another.
+// IdentityOf returns the identity of a resource. Its labels are trusted where only the mesh owner writes: in the system
+// namespace, and in universal. Elsewhere a tenant could claim the service of another.
 func IdentityOf(object metav1.Object, where ZoneInfo) Identity {
 	id := Identity{Name: object.GetName(), Namespace: object.GetNamespace(), Zone: where.Zone, Local: true}
 	if where.IsUniversal() {
@@ -57,7 +57,7 @@ func IdentityOf(object metav1.Object, where ZoneInfo) Identity {
 	return id
 }
 
-// LabelsOf are the labels of a resource, with those that say who it is as they are believed.
+// LabelsOf returns the labels of a resource, with the identity labels as trusted.
 func LabelsOf(object metav1.Object, where ZoneInfo) map[string]string {
 	id := IdentityOf(object, where)
 	labels := map[string]string{}
@@ -75,12 +75,12 @@ func LabelsOf(object metav1.Object, where ZoneInfo) map[string]string {
 	return labels
 }
 
-// MeshOf is the mesh that a resource of the mesh is part of.
+// MeshOf returns the mesh of a resource.
 func MeshOf(object metav1.Object) string {
 	return cmp.Or(object.GetLabels()[kumav1alpha1.LabelMesh], kumav1alpha1.DefaultMesh)
 }
 
-// IsManaged says whether Fairlead made a resource, and may change it.
+// IsManaged says whether Fairlead manages a resource.
 func IsManaged(object metav1.Object) bool {
 	return object.GetLabels()[kumav1alpha1.LabelManagedBy] == kumav1alpha1.ManagedBy
 }

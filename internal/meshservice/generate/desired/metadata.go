@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// annotationLabels lists the labels of a generated resource that are Fairlead's, so that one that is not wanted any more
-// can be told from one of somebody else.
+// annotationLabels lists the labels that Fairlead owns on a generated resource, so that obsolete ones can be told from
+// those of others.
 const annotationLabels = "fairlead.dev/labels"
 
-// RecordLabels notes on a resource which of its labels are Fairlead's. A new one must be signed before it is made.
+// RecordLabels records on a resource which of its labels Fairlead owns, before it is created.
 func RecordLabels(object metav1.Object) {
 	annotations := maps.Clone(object.GetAnnotations())
 	if annotations == nil {
@@ -24,7 +24,7 @@ func RecordLabels(object metav1.Object) {
 	object.SetAnnotations(annotations)
 }
 
-// MergeMetadata gives the metadata of what is wanted to a copy of what is there. Labels and annotations of others stay.
+// MergeMetadata merges the desired metadata into a copy of the existing one. Labels and annotations of others stay.
 func MergeMetadata(there, want metav1.Object) {
 	labels, annotations := maps.Clone(there.GetLabels()), maps.Clone(there.GetAnnotations())
 	for name := range strings.SplitSeq(annotations[annotationLabels], ",") {
@@ -43,7 +43,7 @@ func mergeMaps(into, from map[string]string) map[string]string {
 	return into
 }
 
-// Equal says whether two resources are written alike.
+// Equal says whether two resources have the same JSON.
 func Equal(a, b any) bool {
 	one, err1 := json.Marshal(a)
 	other, err2 := json.Marshal(b)

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// obsoleteOptions are the options of the experimental past, which do nothing.
 var obsoleteOptions = []string{"GENERATE_MESH_SERVICES", "SKIP_PERSISTED_VIPS"}
 
-// ObsoleteVariables are the names of variables in an environment that once meant something, sorted.
+// ObsoleteVariables returns the obsolete environment variables that are set, sorted.
 func ObsoleteVariables(environ []string) []string {
 	var all []string
 	for _, variable := range environ {

@@ -12,13 +12,13 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// The protocols that can be written. Others are bytes to a proxy.
+// protocols are the supported values; any other is tcp.
 var protocols = map[string]string{
 	"tcp": "tcp", "http": "http", "http2": "http2", "grpc": "grpc", "kafka": "kafka",
 	"kubernetes.io/h2c": "http2", "h2c": "http2", "kubernetes.io/ws": "http",
 }
 
-// protocolOf is what a port of a Service speaks: its appProtocol, Kuma's annotation, or what its name begins with.
+// protocolOf returns the protocol of a port of a Service: its appProtocol, Kuma's annotation, or the prefix of its name.
 func protocolOf(service *corev1.Service, port corev1.ServicePort) string {
 	if port.AppProtocol != nil {
 		return cmp.Or(protocols[strings.ToLower(*port.AppProtocol)], "tcp")
@@ -30,7 +30,6 @@ func protocolOf(service *corev1.Service, port corev1.ServicePort) string {
 	return cmp.Or(protocols[prefix], "tcp")
 }
 
-// tcpPorts are those that proxies can handle.
 func tcpPorts(service *corev1.Service) []corev1.ServicePort {
 	var all []corev1.ServicePort
 	for _, port := range service.Spec.Ports {
@@ -41,7 +40,7 @@ func tcpPorts(service *corev1.Service) []corev1.ServicePort {
 	return all
 }
 
-// targetOf is where a port leads.
+// targetOf returns the target port.
 func targetOf(port corev1.ServicePort) intstr.IntOrString {
 	if port.TargetPort == (intstr.IntOrString{}) {
 		return intstr.FromInt32(port.Port)
@@ -49,7 +48,7 @@ func targetOf(port corev1.ServicePort) intstr.IntOrString {
 	return port.TargetPort
 }
 
-// portsOf are the ports of a Service as those of a MeshService. One without a name is called by its number.
+// portsOf returns the ports of a Service as those of a MeshService. A port without a name is named by its number.
 func portsOf(service *corev1.Service) []kumav1alpha1.Port {
 	var all []kumav1alpha1.Port
 	for _, port := range tcpPorts(service) {
@@ -61,7 +60,7 @@ func portsOf(service *corev1.Service) []kumav1alpha1.Port {
 	return all
 }
 
-// containerPort finds a port of a pod: the number, and the name that a container gave it.
+// containerPort returns the number and name of a container port.
 func containerPort(pod *corev1.Pod, target intstr.IntOrString) (number int32, name string, found bool) {
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for _, container := range containers {

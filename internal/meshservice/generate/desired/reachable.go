@@ -12,8 +12,8 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// ReachableServices reads the annotation that lists values of kuma.io/service. A list of none is one of a name that nobody
-// has, for a list without names means all.
+// ReachableServices parses the annotation with values of kuma.io/service. An empty list becomes one of an empty name, since
+// a list without names means all.
 func ReachableServices(text string) []string {
 	var all []string
 	for service := range strings.SplitSeq(text, ",") {
@@ -27,10 +27,10 @@ func ReachableServices(text string) []string {
 	return all
 }
 
-// reachableKinds are those that can be reached. A MeshExternalService may be written, too, though Fairlead knows none.
+// reachableKinds are the supported kinds. A MeshExternalService is accepted and ignored.
 var reachableKinds = []string{kumav1alpha1.MeshServiceKind, kumav1alpha1.MeshMultiZoneServiceKind}
 
-// ReachableBackends reads the annotation that lists backends: YAML, as Kuma writes it with refs, as a list or as one of them.
+// ReachableBackends parses the annotation with backends: YAML with refs, a list, or a single backend.
 func ReachableBackends(text string) ([]kumav1alpha1.ReachableBackendRef, error) {
 	refs, err := readBackends(text)
 	if err != nil {

@@ -14,13 +14,14 @@ func ProxyOf(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) model.ProxyID {
 	return id
 }
 
-// Serves says whether a Dataplane is one of a MeshService's, and whether it takes traffic for it.
+// Serves says whether a MeshService selects a Dataplane, and whether that is healthy.
 func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where ZoneInfo) (serves, healthy bool) {
 	confined := SelectorNamespace(service, where)
 	return selects(service, dataplane, where, func(home string) bool { return confined == "" || home == confined })
 }
 
-// SelectsForeign says whether a Dataplane would be one of a MeshService's if it were not of another namespace.
+// SelectsForeign says whether the selector of a MeshService matches a Dataplane of another namespace, which it may not
+// select.
 func SelectsForeign(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where ZoneInfo) bool {
 	confined := SelectorNamespace(service, where)
 	foreign, _ := selects(service, dataplane, where, func(home string) bool { return confined != "" && home != confined })

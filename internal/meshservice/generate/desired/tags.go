@@ -13,26 +13,26 @@ import (
 // mesh.
 func TagsConfigMap(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
 
-// Tags are the virtual addresses of values of kuma.io/service.
+// Tags are the VIPs of values of kuma.io/service.
 type Tags struct {
 	VIPs map[string]string
-	// UnservedSince is since when nothing serves a value that has an address.
+	// UnservedSince is since when no Dataplane serves a value with a VIP.
 	UnservedSince map[string]time.Time
 }
 
-// Allocation is what became of the values that should have an address.
+// Allocation is the result of an allocation of VIPs.
 type Allocation struct {
 	Tags
-	// Unallocated are those for which there was none left.
+	// Unallocated are values without a VIP, since the range is exhausted.
 	Unallocated []string
-	// Invalid are those that cannot be recorded.
+	// Invalid are values that cannot be recorded.
 	Invalid []string
-	// RequeueAfter is when time alone changes something; zero if it does not.
+	// RequeueAfter is when only time changes the result; zero if it does not.
 	RequeueAfter time.Duration
 }
 
-// Allocate gives an address to each of the values, keeps those that are given, and frees those of values that have been gone
-// for the grace.
+// Allocate allocates a VIP for each of the values, keeps allocated ones, and frees those of values that were not served for
+// the grace period.
 func (t Tags) Allocate(wanted []string, from netip.Prefix, grace time.Duration, now time.Time) Allocation {
 	o := Allocation{Tags: Tags{VIPs: map[string]string{}, UnservedSince: map[string]time.Time{}}}
 	wanted = slices.Compact(slices.Sorted(slices.Values(wanted)))

@@ -10,14 +10,14 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// IsTrusted says whether an object is where only the owner of the mesh writes. Only there a ZoneIngress counts, since it
-// speaks for services of every namespace.
+// IsTrusted says whether only the mesh owner writes an object. A ZoneIngress counts only there, since it offers services of
+// every namespace.
 func IsTrusted(object metav1.Object, where ZoneInfo) bool {
 	return where.IsUniversal() || object.GetNamespace() == where.SystemNamespace
 }
 
-// ForeignTag is the tag by which an inbound of a Dataplane says that it serves another namespace, and that namespace. Such
-// an inbound does not count, or a tenant could have the calls of another's service. The tag of one that counts is empty.
+// ForeignTag returns the tag by which an inbound claims a service of another namespace, and that namespace. Such an inbound
+// is ignored: a tenant could receive the calls of another's service. The tag is empty for a valid inbound.
 func ForeignTag(dataplane metav1.Object, tags map[string]string, where ZoneInfo) (tag, namespace string) {
 	if IsTrusted(dataplane, where) {
 		return "", ""
@@ -34,8 +34,8 @@ func ForeignTag(dataplane metav1.Object, tags map[string]string, where ZoneInfo)
 	return "", ""
 }
 
-// SelectorNamespace is the namespace whose instances alone a MeshService may select, or a tenant could name the instances of another and
-// give them a name of his own. It is empty for one that may select all.
+// SelectorNamespace is the only namespace whose Dataplanes a MeshService may select, empty for all: a tenant could
+// otherwise expose the instances of another.
 func SelectorNamespace(service metav1.Object, where ZoneInfo) string {
 	if IsTrusted(service, where) {
 		return ""
@@ -43,7 +43,7 @@ func SelectorNamespace(service metav1.Object, where ZoneInfo) string {
 	return service.GetNamespace()
 }
 
-// InboundNamespace is the namespace that an inbound is of: that of its Dataplane, or the one that its tags name if they do not overreach.
+// InboundNamespace is the namespace of an inbound: the one in its tags, or that of its Dataplane.
 func InboundNamespace(namespace string, tags map[string]string) string {
 	if named := tags[kumav1alpha1.LabelKubernetesNamespace]; named != "" {
 		return named
@@ -54,13 +54,13 @@ func InboundNamespace(namespace string, tags map[string]string) string {
 	return namespace
 }
 
-// ForeignDataplanesText tells the owner of the mesh of Dataplanes that a MeshService has the tags of and may not select, and what to do.
+// ForeignDataplanesText tells the mesh owner which Dataplanes of other namespaces a selector matches.
 func ForeignDataplanesText(dataplanes []string, where ZoneInfo) string {
 	return fmt.Sprintf("the selector also matches %d Dataplanes of other namespaces, such as %s, which are left out: %s",
 		len(dataplanes), slices.Min(dataplanes), namespaceRemedy(where))
 }
 
-// ForeignInstancesText tells the owner of such a MeshService the same, but not whose they are nor how many: that is no business of his.
+// ForeignInstancesText tells the owner of the MeshService the same, without naming objects of other tenants.
 func ForeignInstancesText(where ZoneInfo) string {
 	return "the selector also matches Dataplanes of other namespaces, which are left out: " + namespaceRemedy(where)
 }

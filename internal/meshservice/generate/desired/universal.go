@@ -14,10 +14,10 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// IsMeshServiceName says whether a value of kuma.io/service can be the name of a MeshService.
+// IsMeshServiceName says whether a value of kuma.io/service is valid as the name of a MeshService.
 func IsMeshServiceName(service string) bool { return validation.IsDNS1123Label(service) == nil }
 
-// ServicesOf are the values of kuma.io/service that a Dataplane serves, sorted.
+// ServicesOf returns the values of kuma.io/service that a Dataplane serves, sorted.
 func ServicesOf(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) []string {
 	var all []string
 	for i := range dataplane.Spec.Networking.Inbound {
@@ -31,7 +31,7 @@ func ServicesOf(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) []string {
 	return slices.Compact(all)
 }
 
-// UniversalService is the MeshService for a value of kuma.io/service that these Dataplanes serve, under that name.
+// UniversalService returns the MeshService of a value of kuma.io/service.
 func UniversalService(name, service, mesh string, ports []kumav1alpha1.Port, where ZoneInfo) *kumav1alpha1.MeshService {
 	return &kumav1alpha1.MeshService{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: where.SystemNamespace, Labels: identityLabels(service, "", mesh, where)},
@@ -41,9 +41,9 @@ func UniversalService(name, service, mesh string, ports []kumav1alpha1.Port, whe
 	}
 }
 
-// UniversalName is the name of the object for a service of a mesh, and whether there is a free one. It is the one that is
-// there already, or that of the service, or where that is another mesh's or zone's one with the mesh behind it. Somebody's
-// own MeshService for the same service leaves none.
+// UniversalName returns the name of the MeshService of a service, and whether it is free: the existing one, or the name of
+// the service, or with the mesh as suffix if another mesh or zone has that. An unmanaged MeshService of the same service
+// leaves none.
 func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.MeshService, where ZoneInfo) (name string, free bool) {
 	vacant := ""
 	for _, name := range []string{service, service + "." + mesh} {
@@ -60,8 +60,8 @@ func UniversalName(service, mesh string, there func(name string) *kumav1alpha1.M
 	return vacant, vacant != ""
 }
 
-// UniversalPorts are the ports of a service: those of the oldest Dataplane. The conflict names one with others, and what to
-// do; it is empty if all agree.
+// UniversalPorts returns the ports of a service, those of the oldest Dataplane. The conflict describes a Dataplane with
+// other ports; it is empty if all agree.
 func UniversalPorts(service string, dataplanes []*kumav1alpha1.Dataplane) (ports []kumav1alpha1.Port, conflict string) {
 	var oldest *kumav1alpha1.Dataplane
 	for _, dataplane := range slices.SortedFunc(slices.Values(dataplanes), compareAge[*kumav1alpha1.Dataplane]) {
@@ -112,11 +112,11 @@ func portsText(ports []kumav1alpha1.Port) string {
 	return strings.Join(all, ", ")
 }
 
-// compareAge orders objects by age, and those of the same age by name.
+// compareAge orders objects by age, then by name.
 func compareAge[T metav1.Object](a, b T) int {
 	x, y := a.GetCreationTimestamp(), b.GetCreationTimestamp()
 	return cmp.Or(x.Compare(y.Time), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
 
-// IsOlder says whether an object counts before another of the same rights.
+// IsOlder says whether an object takes precedence over another by age.
 func IsOlder(a, b metav1.Object) bool { return compareAge(a, b) < 0 }

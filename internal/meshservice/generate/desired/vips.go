@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ranges are what virtual addresses are taken from.
+// Ranges are the CIDRs of VIPs.
 type Ranges struct {
 	// Tags is the range of values of kuma.io/service.
 	Tags netip.Prefix
-	// Services is the range of MeshServices and MeshMultiZoneServices that have no address of their own.
+	// Services is the range of MeshServices and MeshMultiZoneServices without an address of Kubernetes.
 	Services netip.Prefix
 }
 
@@ -32,8 +32,8 @@ func VIPKey(service metav1.Object) string {
 	return fmt.Sprintf("%T %s/%s", service, service.GetNamespace(), service.GetName())
 }
 
-// PickAddress is the address for a key, the first that is not taken from one on that depends on the key alone. So a key is given
-// the same address again even where nobody remembers it. It fails when all are taken.
+// PickAddress returns the first free address from one on that depends on the key alone, so that a key gets the same address
+// again. It fails if all are taken.
 func PickAddress(from netip.Prefix, key string, taken func(netip.Addr) bool) (netip.Addr, bool) {
 	size := uint64(1) << (from.Addr().BitLen() - from.Bits())
 	hash := fnv.New64a()
@@ -42,7 +42,7 @@ func PickAddress(from netip.Prefix, key string, taken func(netip.Addr) bool) (ne
 	for i := range size {
 		offset := (start + i) % size
 		if size > 2 && (offset == 0 || offset == size-1) {
-			// The address of the network, and that of all in it.
+			// Network and broadcast address.
 			continue
 		}
 		if address := plus(from.Masked().Addr(), uint32(offset)); !taken(address) {

@@ -11,7 +11,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// setCircuitBreakers makes a cluster leave a destination, or an instance of it, alone.
+// setCircuitBreakers sets connection limits and outlier detection of a cluster.
 func setCircuitBreakers(c *clusterv3.Cluster, conf *kumav1alpha1.MeshCircuitBreakerConf) {
 	if conf == nil {
 		return
@@ -30,7 +30,7 @@ func setCircuitBreakers(c *clusterv3.Cluster, conf *kumav1alpha1.MeshCircuitBrea
 	}
 }
 
-// outlierDetection enforces the detectors that are written and no others: a proxy would use some without being told.
+// outlierDetection enforces only the written detectors: Envoy enforces some by default.
 func outlierDetection(d *kumav1alpha1.OutlierDetection) *clusterv3.OutlierDetection {
 	o := &clusterv3.OutlierDetection{
 		Interval:                               positiveDuration(d.Interval),

@@ -12,7 +12,7 @@ import (
 
 const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// Cluster is where a destination's endpoints are asked for, and how it is dialled. Its name is also that of its stats.
+// Cluster builds the EDS cluster of a destination. Its name is also its stat name.
 func Cluster(name string, protocol model.Protocol, s Settings) (*clusterv3.Cluster, error) {
 	c := &clusterv3.Cluster{
 		Name:                 name,

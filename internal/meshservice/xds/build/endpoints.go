@@ -8,18 +8,17 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Locality is a set of endpoints that are chosen among as one.
+// Locality is a set of endpoints with one priority and weight.
 type Locality struct {
 	Zone, SubZone string
-	// Priority is 0 for what comes first. There is none without the one before.
+	// Priority is 0 for the first. Priorities have no gaps.
 	Priority uint32
 	// Weight among those of the same priority. Zero is the sum of its endpoints.
 	Weight    uint32
 	Endpoints []model.Endpoint
 }
 
-// Endpoints are those of a cluster. Overprovisioning, if not zero, is by how many percent a priority may be short of healthy
-// endpoints before the next is used as well, over 100.
+// Endpoints builds the ClusterLoadAssignment of a cluster. Overprovisioning, if not zero, is the overprovisioning factor.
 func Endpoints(cluster string, localities []Locality, overprovisioning uint32) *endpointv3.ClusterLoadAssignment {
 	cla := &endpointv3.ClusterLoadAssignment{ClusterName: cluster}
 	if overprovisioning != 0 {

@@ -15,7 +15,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Filter is what is done to requests on their way.
+// Filter is a filter of a route.
 type Filter struct {
 	Type                   string          `json:"type"`
 	RequestHeaderModifier  *HeaderModifier `json:"requestHeaderModifier"`
@@ -63,11 +63,11 @@ type PathRewrite struct {
 type Mirror struct {
 	Percentage *intstr.IntOrString     `json:"percentage"`
 	BackendRef kumav1alpha1.BackendRef `json:"backendRef"`
-	// Cluster is what the reference was found to be.
+	// Cluster is the resolved BackendRef.
 	Cluster string `json:"-"`
 }
 
-// ReadFilter of a route.
+// ReadFilter decodes and checks a filter.
 func ReadFilter(written apiextensionsv1.JSON) (Filter, error) {
 	var f Filter
 	if err := json.Unmarshal(written.Raw, &f); err != nil {
@@ -154,7 +154,7 @@ func (w *Rewrite) apply(a *routev3.RouteAction, match *routev3.RouteMatch) {
 	}
 }
 
-// replacePrefix is what stands for a prefix: where all below it is matched by a slash at its end, that is replaced as well.
+// replacePrefix returns the replacement of a prefix match, with a slash where the match ends in one.
 func replacePrefix(replacement string, match *routev3.RouteMatch) string {
 	if replacement = strings.TrimSuffix(replacement, "/"); match.GetPrefix() != "" || replacement == "" {
 		replacement += "/"

@@ -11,7 +11,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// hashPolicy is what requests are told apart by, as it is written.
+// hashPolicy is a hash policy as written.
 type hashPolicy struct {
 	Type           string      `json:"type"`
 	Terminal       bool        `json:"terminal"`
@@ -34,7 +34,7 @@ type hashedName struct {
 	Name string `json:"name"`
 }
 
-// hashPolicies of a load balancer that needs some. What is not understood is left out: requests then go where they may.
+// hashPolicies returns the hash policies of a RingHash or Maglev load balancer. Unknown ones are left out.
 func hashPolicies(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []*routev3.RouteAction_HashPolicy {
 	if conf == nil || conf.LoadBalancer == nil {
 		return nil

@@ -13,31 +13,31 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// WeightedCluster is a cluster's part of the traffic.
+// WeightedCluster is a cluster and its share of the traffic.
 type WeightedCluster struct {
 	Name   string
 	Weight uint32
 }
 
-// ListenerAddress is where a proxy listens.
+// ListenerAddress is the address of a listener.
 type ListenerAddress struct {
 	Address string
 	Port    uint32
-	// Bind says that the proxy itself opens it. If not, connections are redirected to the proxy, and keep where they were
-	// going to.
+	// Bind says that the proxy binds to the port. Otherwise connections are redirected to the proxy with their original
+	// destination.
 	Bind bool
 }
 
-// Name is that of the listener.
+// Name is the name of the listener.
 func (p ListenerAddress) Name() string {
 	return "outbound:" + net.JoinHostPort(p.Address, strconv.Itoa(int(p.Port)))
 }
 
-// NoCluster is the cluster of connections that lead to none: there is no such cluster, nor can a service have that name, so that a
-// proxy closes them and counts them as without a route.
+// NoCluster is the cluster of connections without a backend. No cluster has this name, so the proxy closes them and counts
+// them as without a route.
 const NoCluster = "fairlead.dev/nowhere"
 
-// HTTPListener is the listener for requests that are sent to a place; routes are looked up by name.
+// HTTPListener builds the listener of a destination with requests; the route configuration is fetched by name.
 func HTTPListener(at ListenerAddress, routes string, s Settings) (*listenerv3.Listener, error) {
 	m, err := connectionManager(routes, s)
 	if err != nil {
@@ -46,8 +46,8 @@ func HTTPListener(at ListenerAddress, routes string, s Settings) (*listenerv3.Li
 	return outbound(at, "envoy.filters.network.http_connection_manager", m)
 }
 
-// TCPListener is the listener for connections to a place. Without shares they are refused; without a listener they would go on
-// past the proxy.
+// TCPListener builds the listener of a destination with connections. Without clusters, connections are closed; without a
+// listener they would bypass the proxy.
 func TCPListener(at ListenerAddress, stats string, shares []WeightedCluster, s Settings) (*listenerv3.Listener, error) {
 	filter := &tcpv3.TcpProxy{StatPrefix: stats, IdleTimeout: duration(s.timeout().IdleTimeout)}
 	switch shares = withWeight(shares); len(shares) {
@@ -87,12 +87,12 @@ func outbound(at ListenerAddress, filter string, conf Message) (*listenerv3.List
 	}, nil
 }
 
-// APIListenerName is the name of the listener for what a client without a proxy dials.
+// APIListenerName is the name of the API listener of a hostname and port.
 func APIListenerName(hostname string, port uint32) string {
 	return fmt.Sprintf("%s:%d", hostname, port)
 }
 
-// APIListener is the listener for clients that need no proxy, by the name of what they dial.
+// APIListener builds the listener of proxyless clients, by the name that they dial.
 func APIListener(name, routes string, s Settings) (*listenerv3.Listener, error) {
 	m, err := connectionManager(routes, s)
 	if err != nil {

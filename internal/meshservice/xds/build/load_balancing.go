@@ -24,7 +24,7 @@ const (
 	primalityTests = 20
 )
 
-// setLoadBalancing makes a cluster choose among endpoints as it is told.
+// setLoadBalancing sets the load balancing policy of a cluster.
 func setLoadBalancing(c *clusterv3.Cluster, conf *kumav1alpha1.MeshLoadBalancingStrategyConf) error {
 	if conf == nil {
 		return nil
@@ -80,8 +80,8 @@ func localityWeighted() *commonv3.LocalityLbConfig {
 	}}
 }
 
-// setLoadBalancingPolicy a way to choose that clients without a proxy do not know. They would refuse the cluster, and so are left another:
-// one after the other.
+// setLoadBalancingPolicy sets a policy that proxyless clients do not support, with round robin as fallback: they would
+// reject the cluster otherwise.
 func setLoadBalancingPolicy(c *clusterv3.Cluster, name string, policy Message) error {
 	turns, err := extension(&roundv3.RoundRobin{})
 	if err != nil {
@@ -119,7 +119,7 @@ func ringHashConfig(r *kumav1alpha1.RingHash) *clusterv3.Cluster_RingHashLbConfi
 	return conf
 }
 
-// ringSize of a ring, as near to what is wanted as proxies take.
+// ringSize limits a ring size to what Envoy accepts.
 func ringSize(n *int32) *wrapperspb.UInt64Value {
 	if n == nil || *n <= 0 {
 		return nil
@@ -127,7 +127,7 @@ func ringSize(n *int32) *wrapperspb.UInt64Value {
 	return wrapperspb.UInt64(uint64(min(*n, maxRingSize)))
 }
 
-// maglevTableSize is the size of a Maglev table. Proxies refuse what is no prime number.
+// maglevTableSize returns the size of a Maglev table; Envoy accepts only prime numbers.
 func maglevTableSize(n *int32) *wrapperspb.UInt64Value {
 	if n == nil || *n > maxMaglevTable || !big.NewInt(int64(*n)).ProbablyPrime(primalityTests) {
 		return nil

@@ -11,7 +11,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// routeMatches are the ways in which a request meets a match.
+// routeMatches returns the Envoy matches of a match.
 func routeMatches(m kumav1alpha1.HTTPMatch) ([]*routev3.RouteMatch, error) {
 	var headers []*routev3.HeaderMatcher
 	if m.Method != "" {
@@ -45,8 +45,8 @@ func routeMatches(m kumav1alpha1.HTTPMatch) ([]*routev3.RouteMatch, error) {
 	return list, err
 }
 
-// pathMatches are the ways to meet a path. A prefix is met by itself and by what is below it; there is a match for just that, but
-// not all clients know it.
+// pathMatches returns the Envoy matches of a path. A prefix matches the path itself and everything below it; not all
+// clients support path_separated_prefix.
 func pathMatches(p *kumav1alpha1.PathMatch) ([]*routev3.RouteMatch, error) {
 	exact := func(path string) *routev3.RouteMatch {
 		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: path}}
@@ -101,7 +101,7 @@ func regexMatcher(regex *matcherv3.RegexMatcher) *matcherv3.StringMatcher {
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regex}}
 }
 
-// checkRegex is one that proxies take: a single bad one would make them refuse all routes of a destination.
+// checkRegex validates a regular expression: one invalid expression makes a proxy reject all routes of a destination.
 func checkRegex(text string) (*matcherv3.RegexMatcher, error) {
 	if _, err := regexp.Compile(text); err != nil {
 		return nil, fmt.Errorf("%q is not a valid regular expression: %w", text, err)

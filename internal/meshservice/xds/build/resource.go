@@ -1,4 +1,4 @@
-// Package build builds the resources that a proxy is sent: clusters, their endpoints, listeners and routes.
+// Package build builds Envoy resources: clusters, endpoints, listeners and routes.
 package build
 
 import (
@@ -19,8 +19,7 @@ type Message interface {
 	Validate() error
 }
 
-// Marshal makes a resource of a message that was built, always with the same bytes for the same content, and refuses what a proxy
-// would.
+// Marshal validates a message and makes a resource of it, with the same bytes for the same content.
 func Marshal(name string, m Message, err error) (*resource.Resource, error) {
 	if err == nil {
 		err = m.Validate()
@@ -42,7 +41,7 @@ func pack(m proto.Message) (*anypb.Any, error) {
 	return body, anypb.MarshalFrom(body, m, proto.MarshalOptions{Deterministic: true})
 }
 
-// extension packs a part that the validation of the whole does not look into.
+// extension packs a typed extension, which the validation of the whole resource skips.
 func extension(m Message) (*anypb.Any, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func newRetryPolicy(times *int32, each *metav1.Duration, wait *kumav1alpha1.Back
 	return p
 }
 
-// parseRetryOn to try again, the status codes that are some, and the methods that it is done for only.
+// parseRetryOn splits retryOn into Envoy's conditions, status codes and methods.
 func parseRetryOn(written []string) (on string, codes []uint32, methods []string) {
 	var names []string
 	for _, w := range written {

@@ -13,23 +13,23 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Rule is where some requests go.
+// Rule is the destination of some requests.
 type Rule struct {
-	// Hostnames are the only ones it is for, if there are any.
+	// Hostnames restrict the rule, if there are any.
 	Hostnames []string
 	Match     kumav1alpha1.HTTPMatch
-	// Clusters are the clusters that requests go to; with none they are refused.
+	// Clusters get the requests; without any, requests get status 500.
 	Clusters []WeightedCluster
 	Filters  []Filter
 }
 
-// Check says what a proxy would refuse the rule for.
+// Check returns why a proxy would reject the rule.
 func (r Rule) Check() error {
 	_, err := routeMatches(r.Match)
 	return err
 }
 
-// Routes are the rules for a destination, the first that matches first, and its clusters for all requests that none does.
+// Routes builds the route configuration of a destination: its rules in order, and its clusters for all other requests.
 func Routes(name string, protocol model.Protocol, rules []Rule, shares []WeightedCluster, s Settings) (*routev3.RouteConfiguration, error) {
 	config := &routev3.RouteConfiguration{Name: name}
 	usual := Rule{Clusters: shares}
@@ -63,7 +63,7 @@ func hostnames(rules []Rule) []string {
 	return slices.Compact(all)
 }
 
-// routes of a rule: one for each way in which its path can be met.
+// routes returns one route for each path match.
 func (r Rule) routes(protocol model.Protocol, s Settings) ([]*routev3.Route, error) {
 	matches, err := routeMatches(r.Match)
 	if err != nil {
@@ -85,10 +85,10 @@ func (r Rule) routes(protocol model.Protocol, s Settings) ([]*routev3.Route, err
 	return list, nil
 }
 
-// HasWeight says whether shares lead anywhere.
+// HasWeight says whether any cluster has a weight.
 func HasWeight(shares []WeightedCluster) bool { return len(withWeight(shares)) > 0 }
 
-// withWeight are the shares that get anything.
+// withWeight returns the clusters with a weight.
 func withWeight(shares []WeightedCluster) []WeightedCluster {
 	return slices.DeleteFunc(slices.Clone(shares), func(s WeightedCluster) bool { return s.Weight == 0 })
 }
@@ -120,8 +120,8 @@ func action(shares []WeightedCluster, protocol model.Protocol, s Settings) *rout
 	return a
 }
 
-// maxStreamDuration is how long a stream may last. Clients without a proxy know no other timeout for a request, so that it counts here as
-// well; what is shorter wins, and zero is for ever.
+// maxStreamDuration is the shorter of both timeouts; zero is no timeout. Proxyless clients support no other request
+// timeout.
 func maxStreamDuration(request, stream *metav1.Duration) *routev3.RouteAction_MaxStreamDuration {
 	var shortest time.Duration
 	for _, d := range []*metav1.Duration{request, stream} {

@@ -11,7 +11,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Settings are what policies say of a destination. What is nil is left to the defaults.
+// Settings are the policies of a destination; nil is Envoy's default.
 type Settings struct {
 	Timeout        *kumav1alpha1.MeshTimeoutConf
 	Retry          *kumav1alpha1.MeshRetryConf
@@ -43,7 +43,7 @@ func duration(d *metav1.Duration) *durationpb.Duration {
 	return durationpb.New(d.Duration)
 }
 
-// positiveDuration is a duration that counts: zero is for ever, which is what a proxy does if nothing is said.
+// positiveDuration returns nil for zero, which is no timeout and Envoy's default.
 func positiveDuration(d *metav1.Duration) *durationpb.Duration {
 	if d == nil || d.Duration <= 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package publish brings what the cluster says to the proxies: from informers into the engine, and what the engine makes of it
-// into the store that proxies are served from.
+// Package publish feeds objects from informers into the snapshot engine, and the configurations that the engine builds into
+// the store of the xDS server.
 package publish
 
 import (
@@ -24,16 +24,16 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
-// debounce is how long changes are gathered: what one user's edit brings in several events reaches a proxy as one.
+// debounce gathers changes, so that one edit with several events reaches a proxy once.
 const debounce = 20 * time.Millisecond
 
-// Store is where proxies get their configuration from.
+// Store holds the configurations of proxies.
 type Store interface {
 	Set(model.ProxyID, *resource.Config)
 	Forget(model.ProxyID)
 }
 
-// Publisher is a runnable of the operator that leads.
+// Publisher is a runnable of the leader.
 type Publisher struct {
 	Cache  cache.Cache
 	Engine *snapshot.Engine
@@ -50,12 +50,12 @@ type Publisher struct {
 	problems map[string]cachedProblems
 }
 
-// New feeds the store from the cache.
+// New returns a publisher from the cache to the store.
 func New(c cache.Cache, engine *snapshot.Engine, store Store, where desired.ZoneInfo, log logr.Logger) *Publisher {
 	return &Publisher{Cache: c, Engine: engine, Store: store, Where: where, Log: log, changed: make(chan struct{}, 1)}
 }
 
-// kinds are what the engine knows.
+// kinds are the kinds that the engine reads.
 func (f *Publisher) kinds() []client.Object {
 	kinds := []client.Object{
 		&kumav1alpha1.Mesh{}, &kumav1alpha1.Dataplane{}, &kumav1alpha1.ZoneIngress{}, &kumav1alpha1.MeshService{},
@@ -68,8 +68,8 @@ func (f *Publisher) kinds() []client.Object {
 	return kinds
 }
 
-// Start feeds until the context ends. No proxy is served from a part of what there is: all informers have told everything
-// before the first configuration is made, and a mesh waits for the addresses of its tags.
+// Start publishes until the context ends. The first configurations are built when all informers have synced, and a mesh is
+// not served until its VIPs are recorded.
 func (f *Publisher) Start(ctx context.Context) error {
 	var synced []toolscache.InformerSynced
 	for _, kind := range append(f.kinds(), &corev1.ConfigMap{}) {
@@ -130,7 +130,7 @@ func (f *Publisher) put(object any) {
 	f.notify()
 }
 
-// A ConfigMap that goes leaves its addresses in force: it is made again, with the same.
+// remove deletes an object. VIPs stay in force when their ConfigMap is deleted: it is created again with the same.
 func (f *Publisher) remove(object any) {
 	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
@@ -158,10 +158,10 @@ func (f *Publisher) notify() {
 	}
 }
 
-// flush hands over what has changed. The proxies of a mesh that waits are kept in mind until it may be served.
+// flush publishes changed configurations. Proxies of a mesh that is not served yet wait in the gate.
 func (f *Publisher) flush() {
 	asked := f.switched.pending()
-	// A mesh that may be served from now on is served in full the next time only.
+	// A mesh that is opened during this flush is published in full by the next one.
 	maps.DeleteFunc(asked, func(mesh string, _ map[string]bool) bool { return !f.serving.isOpen(mesh) })
 	var changed []model.ProxyID
 	for _, id := range f.Engine.Flush() {
@@ -182,13 +182,13 @@ func (f *Publisher) flush() {
 	f.flushes.Add(1)
 }
 
-// SwitchedConsumers are the consumers of a mesh that are switched in what its proxies were last given. It is false as long as they have been
-// given nothing.
+// SwitchedConsumers returns the consumers of a mesh that are switched in the published configurations, and false before the
+// first ones are published.
 func (f *Publisher) SwitchedConsumers(mesh string) (map[string]bool, bool) {
 	return f.switched.get(mesh)
 }
 
-// Problems are what could not be made for a mesh. The answer is worked out once for each change.
+// Problems returns the problems of a mesh, computed once for each flush.
 func (f *Publisher) Problems(mesh string) []snapshot.Problem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,11 +204,11 @@ func (f *Publisher) Problems(mesh string) []snapshot.Problem {
 	return known.problems
 }
 
-// cachedProblems are the problems of a mesh after so many flushes.
+// cachedProblems are the problems of a mesh at a flush.
 type cachedProblems struct {
 	flushes  int64
 	problems []snapshot.Problem
 }
 
-// IsServed says whether the proxies of a mesh are given their configuration.
+// IsServed says whether the proxies of a mesh get configurations.
 func (f *Publisher) IsServed(mesh string) bool { return f.serving.isOpen(mesh) }

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// servingGate keeps the proxies of a mesh back until the mesh may be served, each mesh for itself.
+// servingGate holds the proxies of a mesh until the mesh may be served.
 type servingGate struct {
 	mu      sync.Mutex
 	opened  map[string]bool
@@ -35,7 +35,7 @@ func (g *servingGate) isOpen(mesh string) bool {
 	return g.opened[mesh]
 }
 
-// admit gives those that may be served, of the ones that have changed and of those that waited.
+// admit returns the proxies that may be served, of the changed and of the held ones.
 func (g *servingGate) admit(changed []model.ProxyID) []model.ProxyID {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// switchedConsumers remembers which consumers of each mesh are switched in what proxies were last given. What is asked for while the engine
-// works may be in the result already; it is told one round later, never too early.
+// switchedConsumers tracks which consumers are switched in the published configurations. A change during a flush counts
+// from the next flush on: never too early.
 type switchedConsumers struct {
 	mu      sync.Mutex
 	wanted  map[string]map[string]bool

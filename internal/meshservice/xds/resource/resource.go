@@ -1,4 +1,4 @@
-// Package resource holds what is sent to proxies, in pieces that never change and that all of them share.
+// Package resource holds Envoy resources, which are immutable and shared by proxies.
 package resource
 
 import (
@@ -13,7 +13,7 @@ import (
 // Type is a type of resource.
 type Type int
 
-// The types, in the order in which a proxy must learn of them.
+// The types, in the order in which a proxy has to receive them.
 const (
 	Cluster Type = iota
 	Endpoint
@@ -29,19 +29,19 @@ var urls = [types]string{
 	"type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
 }
 
-// Types are all of them, in order.
+// Types returns all types in order.
 func Types() []Type { return []Type{Cluster, Endpoint, Listener, Route} }
 
-// URL is the name of the type on the wire.
+// URL is the type URL.
 func (t Type) URL() string { return urls[t] }
 
-// TypeOf is the type of a name on the wire.
+// TypeOf returns the type of a type URL.
 func TypeOf(url string) (Type, bool) {
 	i := slices.Index(urls[:], url)
 	return Type(i), i >= 0
 }
 
-// Resource is one of them, made once and sent to many.
+// Resource is an Envoy resource, built once and sent to many proxies.
 type Resource struct {
 	Name string
 	// Version is a digest of the body.
@@ -49,13 +49,13 @@ type Resource struct {
 	Body    *anypb.Any
 }
 
-// Config is all that one proxy is sent. Its resources are sorted by name.
+// Config is the configuration of one proxy. Its resources are sorted by name.
 type Config struct {
 	resources [types][]*Resource
 	versions  [types]string
 }
 
-// NewConfig holds these resources, by type. They are sorted in place.
+// NewConfig returns a configuration of these resources, which are sorted in place.
 func NewConfig(resources map[Type][]*Resource) *Config {
 	c := &Config{}
 	for t, list := range resources {
@@ -68,7 +68,7 @@ func NewConfig(resources map[Type][]*Resource) *Config {
 	return c
 }
 
-// With is another that holds these resources of a type, sorted by name, instead.
+// With returns a copy with other resources of a type, sorted by name.
 func (c *Config) With(t Type, resources []*Resource) *Config {
 	other := *c
 	other.resources[t], other.versions[t] = resources, digest(resources)
@@ -86,13 +86,13 @@ func digest(list []*Resource) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Of are the resources of a type, sorted by name; not to be changed.
+// Of returns the resources of a type, sorted by name; not to be changed.
 func (c *Config) Of(t Type) []*Resource { return c.resources[t] }
 
 // Version is a digest of all resources of a type.
 func (c *Config) Version(t Type) string { return c.versions[t] }
 
-// Find is the resource of that name, or nil.
+// Find returns the resource of that name, or nil.
 func (c *Config) Find(t Type, name string) *Resource {
 	i, found := slices.BinarySearchFunc(c.resources[t], name, func(r *Resource, name string) int { return cmp.Compare(r.Name, name) })
 	if !found {
@@ -101,5 +101,5 @@ func (c *Config) Find(t Type, name string) *Resource {
 	return c.resources[t][i]
 }
 
-// Equal says whether two hold the same.
+// Equal says whether two configurations have the same versions.
 func (c *Config) Equal(other *Config) bool { return other != nil && c.versions == other.versions }

@@ -15,32 +15,32 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Identifier checks that a stream is of the proxy that it claims to be of. Its errors have the code Unauthenticated or
-// PermissionDenied if the claim is wrong, and another one if it could not be checked.
+// Identifier authenticates a stream as that of a proxy. An error has the code Unauthenticated or PermissionDenied if the
+// claim is wrong, and another one if it could not be checked.
 type Identifier interface {
 	Identify(ctx context.Context, claimed model.ProxyID) error
 }
 
-// Insecure believes everybody. It is for tests and trials on one machine.
+// Insecure accepts every claim, for tests on one machine.
 type Insecure struct{}
 
-// Identify believes it.
+// Identify accepts the claim.
 func (Insecure) Identify(context.Context, model.ProxyID) error { return nil }
 
-// Certificates believes the certificate with which the proxy has connected.
+// Certificates authenticates by client certificate.
 type Certificates struct{}
 
-// Identify looks for the proxy's name in the certificate, which must still hold.
+// Identify checks that the certificate is valid and has the URI of the proxy.
 func (Certificates) Identify(ctx context.Context, claimed model.ProxyID) error {
 	return checkCertificate(certificateOf(ctx), claimed, time.Now())
 }
 
-// CertificateOrToken believes a certificate if there is one, and else a token.
+// CertificateOrToken authenticates by client certificate if there is one, and else by token.
 type CertificateOrToken struct {
 	Tokens Identifier
 }
 
-// Identify looks for either.
+// Identify checks the certificate or the token.
 func (e CertificateOrToken) Identify(ctx context.Context, claimed model.ProxyID) error {
 	if certificateOf(ctx) != nil {
 		return Certificates{}.Identify(ctx, claimed)
@@ -48,7 +48,7 @@ func (e CertificateOrToken) Identify(ctx context.Context, claimed model.ProxyID)
 	return e.Tokens.Identify(ctx, claimed)
 }
 
-// certificateOf is the one that was shown and verified when the connection was made, or nil.
+// certificateOf returns the verified client certificate of the connection, or nil.
 func certificateOf(ctx context.Context) *x509.Certificate {
 	from, known := peer.FromContext(ctx)
 	if !known {
@@ -61,7 +61,7 @@ func certificateOf(ctx context.Context) *x509.Certificate {
 	return info.State.VerifiedChains[0][0]
 }
 
-// URI is the name of a proxy in its certificate.
+// URI is the SPIFFE ID of a proxy in its certificate.
 func URI(id model.ProxyID) string {
 	if id.Namespace == "" {
 		return fmt.Sprintf("spiffe://%s/proxy/%s", id.Mesh, id.Name)
@@ -69,7 +69,7 @@ func URI(id model.ProxyID) string {
 	return fmt.Sprintf("spiffe://%s/ns/%s/proxy/%s", id.Mesh, id.Namespace, id.Name)
 }
 
-// checkCertificate says what keeps a certificate from being that of a proxy.
+// checkCertificate returns why a certificate is not that of a proxy.
 func checkCertificate(certificate *x509.Certificate, claimed model.ProxyID, now time.Time) error {
 	need := URI(claimed)
 	if certificate == nil {

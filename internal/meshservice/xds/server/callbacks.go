@@ -9,36 +9,36 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// OnStreamOpen has nothing to do: who it is comes with the first request.
+// OnStreamOpen does nothing: the node comes with the first request.
 func (s *session) OnStreamOpen(context.Context, int64, string) error { return nil }
 
-// OnDeltaStreamOpen has nothing to do either.
+// OnDeltaStreamOpen does nothing: the node comes with the first request.
 func (s *session) OnDeltaStreamOpen(context.Context, int64, string) error { return nil }
 
-// OnStreamRequest looks who asks.
+// OnStreamRequest authenticates the stream.
 func (s *session) OnStreamRequest(_ int64, request *discovery.DiscoveryRequest) error {
 	return s.authenticate(request.GetNode().GetId())
 }
 
-// OnStreamDeltaRequest looks who asks.
+// OnStreamDeltaRequest authenticates the stream.
 func (s *session) OnStreamDeltaRequest(_ int64, request *discovery.DeltaDiscoveryRequest) error {
 	return s.authenticate(request.GetNode().GetId())
 }
 
-// OnStreamResponse learns the nonce under which an answer goes out.
+// OnStreamResponse records the nonce of a response.
 func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, answer *discovery.DiscoveryResponse) {
 	s.setNonce(answer.GetTypeUrl(), answer.GetNonce())
 }
 
-// OnStreamDeltaResponse learns the nonce under which an answer goes out.
+// OnStreamDeltaResponse records the nonce of a response.
 func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, answer *discovery.DeltaDiscoveryResponse) {
 	s.setNonce(answer.GetTypeUrl(), answer.GetNonce())
 }
 
-// OnStreamClosed parts.
+// OnStreamClosed removes the session.
 func (s *session) OnStreamClosed(int64, *core.Node) { s.close() }
 
-// OnDeltaStreamClosed parts.
+// OnDeltaStreamClosed removes the session.
 func (s *session) OnDeltaStreamClosed(int64, *core.Node) { s.close() }
 
 func (s *session) setNonce(url, nonce string) {

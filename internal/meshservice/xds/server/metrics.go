@@ -18,7 +18,6 @@ var (
 
 func init() { metrics.Registry.MustRegister(connectedProxies, nacks) }
 
-// deleteMetrics forgets a mesh.
 func deleteMetrics(mesh string) {
 	connectedProxies.DeleteLabelValues(mesh)
 	nacks.DeleteLabelValues(mesh)

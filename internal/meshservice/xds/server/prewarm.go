@@ -7,20 +7,20 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// prewarmPlan is what a client without a proxy is kept at, until it has met the clusters that it is to be led to. It asks
-// for a cluster only once a route names it, and a call that is led there before the client can make it fails.
+// prewarmPlan holds back listeners and routes of a proxyless client until it can call their new clusters. Such a client
+// subscribes to a cluster only once a route refers to it, and calls fail until the cluster is ready.
 type prewarmPlan struct {
-	// held are the listeners and routes that stay as they are.
+	// held are the listeners and routes that keep their version.
 	held map[resource.Type]map[string]bool
-	// prewarmClusters are clusters that routes introduce.
+	// prewarmClusters are the clusters to prewarm, by route configuration.
 	prewarmClusters map[string][]string
-	// pending says that there are clusters it has not met, whether or not one still waits for that.
+	// pending says that clusters are not prewarmed, whether or not a resource is still held for them.
 	pending bool
-	// requeueAt is when time alone changes this.
+	// requeueAt is when only time changes the plan.
 	requeueAt time.Time
 }
 
-// planPrewarm looks at what is to change for a client that asks for clusters by name.
+// planPrewarm plans the prewarming of clusters for a client that subscribes to clusters by name.
 func (l *streamState) planPrewarm(config *resource.Config, now time.Time) prewarmPlan {
 	clusters, listeners, routes := &l.types[resource.Cluster], &l.types[resource.Listener], &l.types[resource.Route]
 	if !clusters.subscribed || clusters.wildcard {
@@ -58,20 +58,19 @@ func (l *streamState) planPrewarm(config *resource.Config, now time.Time) prewar
 	return a
 }
 
-// holdForPrewarm keeps a listener or route as it is while the client is led by some routes and would be by others, unless it has met
-// all clusters of these.
+// holdForPrewarm holds a listener or route at its version until all new clusters of its routes are prewarmed.
 func (l *streamState) holdForPrewarm(a *prewarmPlan, config *resource.Config, now time.Time, t resource.Type, name string, before, after *resource.Resource) {
 	is, to := l.references.of(before), l.references.of(after)
-	var strangers []string
+	var newClusters []string
 	for _, cluster := range to.clusters {
 		if !slices.Contains(is.clusters, cluster) && config.Find(resource.Cluster, cluster) != nil {
-			strangers = append(strangers, cluster)
+			newClusters = append(newClusters, cluster)
 		}
 	}
-	if len(strangers) == 0 {
+	if len(newClusters) == 0 {
 		return
 	}
-	if l.isPrewarmed(before, is, strangers, config) {
+	if l.isPrewarmed(before, is, newClusters, config) {
 		met := l.lastWarmed.Add(l.timing.ClusterWarmup)
 		if !now.Before(met) {
 			return
@@ -83,7 +82,7 @@ func (l *streamState) holdForPrewarm(a *prewarmPlan, config *resource.Config, no
 		return
 	}
 	a.held[t][name] = true
-	for _, cluster := range strangers {
+	for _, cluster := range newClusters {
 		if !slices.Contains(a.prewarmClusters[before.Name], cluster) {
 			a.prewarmClusters[before.Name] = append(a.prewarmClusters[before.Name], cluster)
 		}
@@ -91,13 +90,13 @@ func (l *streamState) holdForPrewarm(a *prewarmPlan, config *resource.Config, no
 	slices.Sort(a.prewarmClusters[before.Name])
 }
 
-// isPrewarmed says whether the client has acknowledged routes that introduce these clusters, and the clusters.
-func (l *streamState) isPrewarmed(routes *resource.Resource, is references, strangers []string, config *resource.Config) bool {
+// isPrewarmed says whether the client has acknowledged the prewarm routes and the clusters.
+func (l *streamState) isPrewarmed(routes *resource.Resource, is references, newClusters []string, config *resource.Config) bool {
 	clusters, endpoints := &l.types[resource.Cluster], &l.types[resource.Endpoint]
 	if taken := l.types[resource.Route].acked.find(routes.Name); taken == nil || !sameVersion(taken, routes) {
 		return false
 	}
-	for _, cluster := range strangers {
+	for _, cluster := range newClusters {
 		if !slices.Contains(is.prewarmClusters, cluster) || clusters.acked.find(cluster) == nil {
 			return false
 		}
@@ -108,8 +107,8 @@ func (l *streamState) isPrewarmed(routes *resource.Resource, is references, stra
 	return true
 }
 
-// applyTo puts what is held in the place of what comes next, and has routes introduce their guests.
-func (a prewarmPlan) applyTo(t resource.Type, next, known list, leads *referenceCache) list {
+// applyTo replaces held resources by their known version, and adds prewarm routes.
+func (a prewarmPlan) applyTo(t resource.Type, next, known list, cache *referenceCache) list {
 	if len(a.held[t]) == 0 && (t != resource.Route || len(a.prewarmClusters) == 0) {
 		return next
 	}
@@ -120,8 +119,8 @@ func (a prewarmPlan) applyTo(t resource.Type, next, known list, leads *reference
 				next[i] = is
 			}
 		}
-		if guests := a.prewarmClusters[r.Name]; t == resource.Route && len(guests) > 0 {
-			next[i] = leads.withPrewarmRoutes(next[i], guests)
+		if clusters := a.prewarmClusters[r.Name]; t == resource.Route && len(clusters) > 0 {
+			next[i] = cache.withPrewarmRoutes(next[i], clusters)
 		}
 	}
 	return next

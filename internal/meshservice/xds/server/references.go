@@ -14,22 +14,22 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// prewarmPath is the path of a route that nobody takes: it stands after those that take everything. It names a cluster, so
-// that a client without a proxy makes itself ready to call it.
+// prewarmPath is the path of a route that no request matches, since it stands after the catch-all route. It refers to a
+// cluster, so that a proxyless client subscribes to it.
 const prewarmPath = "/fairlead.dev/introduction"
 
-// maxReferences bounds what is remembered of resources, which are looked into again if need be.
+// maxReferences bounds the cache.
 const maxReferences = 4096
 
-// references is where a resource leads its proxy.
+// references are what a listener or a route configuration refers to.
 type references struct {
-	// routeConfig are those of a listener for clients without a proxy.
+	// routeConfig is the route configuration of an API listener.
 	routeConfig string
-	// clusters are those of routes, and guests those that are only introduced.
+	// clusters are those of routes, prewarmClusters those of prewarm routes.
 	clusters, prewarmClusters []string
 }
 
-// referenceCache looks into resources, once for all proxies that share them.
+// referenceCache parses resources once for all proxies that share them.
 type referenceCache struct {
 	mu         sync.Mutex
 	parsed     map[string]references
@@ -40,7 +40,7 @@ func newReferenceCache() *referenceCache {
 	return &referenceCache{parsed: map[string]references{}, prewarming: map[string]*resource.Resource{}}
 }
 
-// of says where a listener or routes lead; nowhere if that cannot be told.
+// of returns the references of a listener or a route configuration; none if it cannot be parsed.
 func (l *referenceCache) of(r *resource.Resource) references {
 	key := r.Body.GetTypeUrl() + " " + r.Name + " " + r.Version
 	l.mu.Lock()
@@ -56,14 +56,14 @@ func (l *referenceCache) of(r *resource.Resource) references {
 	return found
 }
 
-// withPrewarmRoutes are the same routes, which introduce these clusters too.
-func (l *referenceCache) withPrewarmRoutes(r *resource.Resource, guests []string) *resource.Resource {
+// withPrewarmRoutes returns the route configuration with prewarm routes for these clusters.
+func (l *referenceCache) withPrewarmRoutes(r *resource.Resource, clusters []string) *resource.Resource {
 	has := l.of(r)
-	guests = slices.DeleteFunc(slices.Clone(guests), func(name string) bool { return slices.Contains(has.prewarmClusters, name) })
-	if len(guests) == 0 {
+	clusters = slices.DeleteFunc(slices.Clone(clusters), func(name string) bool { return slices.Contains(has.prewarmClusters, name) })
+	if len(clusters) == 0 {
 		return r
 	}
-	key := strings.Join(append([]string{r.Name, r.Version}, guests...), " ")
+	key := strings.Join(append([]string{r.Name, r.Version}, clusters...), " ")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if made := l.prewarming[key]; made != nil {
@@ -72,7 +72,7 @@ func (l *referenceCache) withPrewarmRoutes(r *resource.Resource, guests []string
 	if len(l.prewarming) >= maxReferences {
 		clear(l.prewarming)
 	}
-	l.prewarming[key] = addPrewarmRoutes(r, guests)
+	l.prewarming[key] = addPrewarmRoutes(r, clusters)
 	return l.prewarming[key]
 }
 
@@ -115,14 +115,14 @@ func routeReferences(routes *routev3.RouteConfiguration) references {
 	return l
 }
 
-// addPrewarmRoutes adds the routes that nobody takes. What cannot be changed stays as it is: its proxy is led without.
-func addPrewarmRoutes(r *resource.Resource, guests []string) *resource.Resource {
+// addPrewarmRoutes adds the prewarm routes. A resource that cannot be parsed is returned unchanged.
+func addPrewarmRoutes(r *resource.Resource, clusters []string) *resource.Resource {
 	var routes routev3.RouteConfiguration
 	if r.Body.GetTypeUrl() != resource.Route.URL() || proto.Unmarshal(r.Body.GetValue(), &routes) != nil {
 		return r
 	}
 	for _, host := range routes.GetVirtualHosts() {
-		for _, cluster := range guests {
+		for _, cluster := range clusters {
 			host.Routes = append(host.Routes, &routev3.Route{
 				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: prewarmPath}},
 				Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}},

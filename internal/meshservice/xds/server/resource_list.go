@@ -7,12 +7,12 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// list is of resources, sorted by name, and never changed once it is there: configurations and streams share them.
+// list is a list of resources, sorted by name and immutable: configurations and streams share it.
 type list []*resource.Resource
 
 func byName(a, b *resource.Resource) int { return cmp.Compare(a.Name, b.Name) }
 
-// sharesMemory says that both are the same piece of memory, which spares comparing them.
+// sharesMemory says that both lists are the same memory, which saves a comparison.
 func (l list) sharesMemory(other list) bool {
 	return len(l) == len(other) && (len(l) == 0 || &l[0] == &other[0])
 }
@@ -33,7 +33,7 @@ func (l list) find(name string) *resource.Resource {
 	return l[i]
 }
 
-// walk calls f with every resource of l and the one of that name in other, or nil.
+// walk calls f with every resource of l and the one of the same name in other, or nil.
 func (l list) walk(other list, f func(mine, theirs *resource.Resource) bool) {
 	next := 0
 	for _, r := range l {
@@ -50,7 +50,7 @@ func (l list) walk(other list, f func(mine, theirs *resource.Resource) bool) {
 	}
 }
 
-// changedFrom are those of which other has not the same version.
+// changedFrom returns the resources that other does not have in the same version.
 func (l list) changedFrom(other list) list {
 	if l.sharesMemory(other) {
 		return nil
@@ -65,7 +65,7 @@ func (l list) changedFrom(other list) list {
 	return rest
 }
 
-// missingIn are those whose name other does not have.
+// missingIn returns the resources whose name other does not have.
 func (l list) missingIn(other list) list {
 	if l.sharesMemory(other) {
 		return nil
@@ -80,7 +80,7 @@ func (l list) missingIn(other list) list {
 	return rest
 }
 
-// union has also those of other, whose names it does not have.
+// union adds the resources of other, whose names l does not have.
 func (l list) union(other list) list {
 	if len(other) == 0 {
 		return l
@@ -90,7 +90,6 @@ func (l list) union(other list) list {
 	return all
 }
 
-// filter leaves out what does not pass.
 func (l list) filter(passes func(name string) bool) list {
 	i := slices.IndexFunc(l, func(r *resource.Resource) bool { return !passes(r.Name) })
 	if i < 0 {

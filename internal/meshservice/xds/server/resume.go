@@ -9,37 +9,39 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// spareClosedStreams are how many streams of a proxy are remembered beyond those that it has had at once: a process with many
-// targets loses all of its streams together, and some of those that return may end before they have told anything.
+// spareClosedStreams is how many closed streams are remembered beyond the most that were open at once: a process loses all
+// of its streams together, and resumed ones may close again before they have subscribed.
 const spareClosedStreams = 8
 
-// closedStream is what a client had when its stream ended, by type, and the version that it says so by when it returns.
+// closedStream is what a proxyless client had, by type, when its stream closed, with the version that it sends when it
+// resumes.
 type closedStream [4]struct {
 	version string
 	acked   list
-	// unsaid are answers on which it gave no word any more.
-	unsaid []inflight
+	// unacknowledged are responses without an ACK or NACK.
+	unacknowledged []inflight
 }
 
-// closedStream is what a client has by now. One with a proxy is not remembered: it says itself when it can be led elsewhere.
+// closedStream returns the state to resume from. Clients with a wildcard subscription need none: their ACKs say when they
+// are ready.
 func (l *streamState) closedStream() (closedStream, bool) {
 	var p closedStream
 	if clusters := &l.types[resource.Cluster]; !clusters.subscribed || clusters.wildcard {
 		return p, false
 	}
 	for _, t := range resource.Types() {
-		p[t].version, p[t].acked, p[t].unsaid = l.types[t].version, l.types[t].acked, slices.Clone(l.types[t].responses)
+		p[t].version, p[t].acked, p[t].unacknowledged = l.types[t].version, l.types[t].acked, slices.Clone(l.types[t].responses)
 	}
 	return p, true
 }
 
-// resourcesAt is what the client had of a type under a version, and whether that is known. Where its last word was lost there may be
-// several; the oldest is the safest, since from there it is led through everything that came later.
+// resourcesAt returns the resources that the client had at a version, and whether that is known. After a lost ACK several
+// match; the oldest is the safest, since every later change is sent again.
 func (p *closedStream) resourcesAt(t resource.Type, version string) (list, bool) {
 	if p[t].version == version {
 		return p[t].acked, true
 	}
-	for _, f := range p[t].unsaid {
+	for _, f := range p[t].unacknowledged {
 		if f.version == version && f.nonce != "" {
 			return f.after, true
 		}
@@ -47,7 +49,7 @@ func (p *closedStream) resourcesAt(t resource.Type, version string) (list, bool)
 	return nil, false
 }
 
-// rememberClosed a stream that has ended.
+// rememberClosed remembers a closed stream.
 func (p *proxy) rememberClosed(l *streamState) {
 	if one, worth := l.closedStream(); worth {
 		p.closedStreams = append(p.closedStreams, one)
@@ -55,8 +57,8 @@ func (p *proxy) rememberClosed(l *streamState) {
 	}
 }
 
-// findPreviousStream finds the stream that a client returns from: the last one in which it was sent that version, and one of the
-// resources it asks for. That stream may not be known to have ended yet.
+// findPreviousStream finds the stream that a client resumes: the last one that was sent this version and a subscribed
+// resource. It may still be open here.
 func (p *proxy) findPreviousStream(of *session, t resource.Type, version string, asks func(string) bool) *closedStream {
 	found := slices.Clone(p.closedStreams)
 	for _, other := range p.sessions {
@@ -73,7 +75,7 @@ func (p *proxy) findPreviousStream(of *session, t resource.Type, version string,
 	return nil
 }
 
-// resume what a client has of a type from an earlier stream, which it names a version of.
+// resume restores what the client has of a type from an earlier stream, by its version.
 func (s *session) resume(t resource.Type, version string) {
 	l, page := &s.state, &s.state.types[t]
 	if version == "" || page.wildcard {
@@ -96,8 +98,8 @@ func (s *session) resume(t resource.Type, version string) {
 	}
 }
 
-// placeholderClusters are for clusters that a client still calls, and nobody knows any more. An answer without them would take them away
-// before the client is led elsewhere, and their endpoints it has.
+// placeholderClusters stand for subscribed clusters that no longer exist. A response without them would delete clusters
+// that the client still calls.
 func placeholderClusters(page *typeState, config *resource.Config) list {
 	var all list
 	for name := range page.names {
@@ -113,20 +115,20 @@ func placeholderClusters(page *typeState, config *resource.Config) list {
 	return all
 }
 
-// isResuming says that a client which was recognized is still telling what it has, so that it is not known yet where it may be led.
-// Once it has told all, or had the time to, nothing of the past is needed.
+// isResuming says that a resuming client has not yet sent all of its subscriptions. After that, or after a timeout, the
+// previous stream is dropped.
 func (l *streamState) isResuming(now time.Time) (bool, time.Time) {
 	if l.previous == nil {
 		return false, time.Time{}
 	}
-	waits, told, end := false, true, l.resumedAt.Add(l.timing.ClientWait)
+	waits, complete, end := false, true, l.resumedAt.Add(l.timing.ClientWait)
 	for _, t := range resource.Types() {
 		if !l.types[t].subscribed {
-			waits, told = waits || len(l.previous[t].acked) > 0, false
+			waits, complete = waits || len(l.previous[t].acked) > 0, false
 		}
 	}
 	switch {
-	case told || !now.Before(end):
+	case complete || !now.Before(end):
 		l.previous = nil
 	case waits:
 		return true, end

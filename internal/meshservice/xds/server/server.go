@@ -29,8 +29,8 @@ type Options struct {
 	Namespaced bool
 	Log        logr.Logger
 
-	// FirstRequestTimeout is how long a stream may take to say whose it is, Recheck how often that is looked at again, and Stop how
-	// long streams may take to end with the server.
+	// FirstRequestTimeout is how long a stream may take until its first request, RecheckInterval how often its identity is
+	// checked again, and StopTimeout how long streams may take to end with the server.
 	FirstRequestTimeout, RecheckInterval, StopTimeout time.Duration
 }
 
@@ -42,7 +42,7 @@ type Server struct {
 	stop    context.CancelFunc
 }
 
-// NewServer makes one that does not serve yet.
+// NewServer returns a server that does not serve yet.
 func NewServer(options Options) *Server {
 	for _, o := range []struct {
 		value *time.Duration
@@ -57,14 +57,13 @@ func NewServer(options Options) *Server {
 	return s
 }
 
-// Serve answers on a listener until the context ends: then the streams are told to connect again, and those that do not
-// end by themselves are cut.
+// Serve serves until the context ends. Streams then end with Unavailable, or are closed after StopTimeout.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, transport credentials.TransportCredentials) error {
 	server := grpc.NewServer(
 		grpc.Creds(transport),
 		grpc.ConnectionTimeout(s.options.FirstRequestTimeout),
 		grpc.MaxConcurrentStreams(maxStreams),
-		// A proxy that has gone without a word is noticed within half a minute.
+		// Detects a dead connection within half a minute.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
@@ -86,7 +85,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, transport cre
 	return server.Serve(listener)
 }
 
-// StreamAggregatedResources serves a proxy that takes the state of the world.
+// StreamAggregatedResources serves a state-of-the-world stream.
 func (s *Server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return s.runStream(stream.Context(), func(one *session) error {
 		return sotw.NewServer(one.ctx, one, one, sotw.WithOrderedADS(), withoutWildcard(sotw.DeactivateLegacyWildcardForTypes)).
@@ -94,7 +93,7 @@ func (s *Server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryS
 	})
 }
 
-// DeltaAggregatedResources serves a proxy that takes what has changed.
+// DeltaAggregatedResources serves an incremental stream.
 func (s *Server) DeltaAggregatedResources(stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	return s.runStream(stream.Context(), func(one *session) error {
 		return delta.NewServer(one.ctx, one, one, withoutWildcard(delta.DeactivateLegacyWildcardForTypes)).
@@ -102,13 +101,13 @@ func (s *Server) DeltaAggregatedResources(stream discovery.AggregatedDiscoverySe
 	})
 }
 
-// withoutWildcard are the types of which no names mean none, and not all.
+// withoutWildcard lists the types of which an empty subscription is none, not a wildcard.
 func withoutWildcard[O any](option func([]string) O) O {
 	return option([]string{resource.Endpoint.URL(), resource.Route.URL()})
 }
 
-// runStream lasts as long as a stream may. A stream that is stuck, since its proxy reads nothing, is left when it has to end:
-// gRPC then ends it too.
+// runStream runs a stream until it ends. A stream that blocks, since its proxy does not read, is abandoned when it has to
+// end: gRPC then closes it.
 func (s *Server) runStream(parent context.Context, serve func(*session) error) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -149,7 +148,7 @@ func (s *Server) runStream(parent context.Context, serve func(*session) error) e
 	}
 }
 
-// identify finds out whose stream it is.
+// identify authenticates the node of a stream.
 func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, error) {
 	id, err := model.ParseProxyID(node, s.options.Namespaced)
 	if err != nil {
@@ -158,7 +157,7 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 	s.options.Store.waitForProxy(ctx, id)
 	if err := s.options.Identify.Identify(ctx, id); err != nil {
 		s.options.Log.Info("proxy rejected", "proxy", node, "why", err.Error())
-		if _, told := status.FromError(err); !told {
+		if _, isStatus := status.FromError(err); !isStatus {
 			err = status.Errorf(codes.Unauthenticated, "proxy %s: %v", node, err)
 		}
 		return id, err
@@ -166,7 +165,7 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 	return id, nil
 }
 
-// isIdentityError says whether an identity was found to be wrong, rather than not looked at.
+// isIdentityError says whether an identity is wrong, rather than not checked.
 func isIdentityError(err error) bool {
 	code := status.Code(err)
 	return err != nil && !errors.Is(err, context.Canceled) && (code == codes.Unauthenticated || code == codes.PermissionDenied)

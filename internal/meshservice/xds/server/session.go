@@ -15,29 +15,29 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// maxNACKMessage bounds what is kept of a proxy's own words.
+// maxNACKMessage bounds the message of a NACK.
 const maxNACKMessage = 500
 
-// session is one stream. It is what go-control-plane watches and calls back, for that stream alone.
+// session is one stream, as go-control-plane's cache and callbacks.
 type session struct {
 	store *Store
-	// identify is asked about the first request.
+	// identify authenticates the node of the first request.
 	identify func(ctx context.Context, node string) (model.ProxyID, error)
 	ctx      context.Context
 	end      context.CancelCauseFunc
 	since    time.Time
-	// identified is told whose stream it is.
+	// identified receives the proxy of the stream.
 	identified chan model.ProxyID
 	node       string
 
-	// proxy is whose stream it is, nil until that is known. Its lock guards what follows.
+	// proxy is nil until the stream is authenticated. Its lock guards the fields below.
 	proxy   *proxy
 	state   streamState
 	watches [4]watch
 	timer   *time.Timer
 }
 
-// authenticate finds out whose stream it is.
+// authenticate authenticates the node of the first request, and checks that later requests have the same.
 func (s *session) authenticate(node string) error {
 	if s.proxy != nil {
 		if node != "" && node != s.node {
@@ -58,7 +58,7 @@ func (s *session) authenticate(node string) error {
 	return nil
 }
 
-// CreateWatch takes a request of the state of the world.
+// CreateWatch handles a state-of-the-world request.
 func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Subscription, to chan cache.Response) (func(), error) {
 	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *typeState) watch {
 		if t == resource.Listener && !p.subscribed {
@@ -75,7 +75,7 @@ func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Sub
 	})
 }
 
-// CreateDeltaWatch takes a request of what has changed.
+// CreateDeltaWatch handles an incremental request.
 func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub cache.Subscription, to chan cache.DeltaResponse) (func(), error) {
 	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *typeState) watch {
 		first := !p.subscribed
@@ -89,7 +89,7 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 		s.acknowledge(t, request.GetResponseNonce(), nackMessage(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()))
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
 		if !first {
-			// Who asks again for what it has wants to be sent it again.
+			// A repeated subscription asks for the resource again.
 			p.resend(listOfNames(request.GetResourceNamesSubscribe()))
 			p.resend(listOfNames(request.GetResourceNamesUnsubscribe()))
 		}
@@ -97,18 +97,18 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 	})
 }
 
-// acknowledge takes the proxy's word on an answer, and counts one against it.
+// acknowledge records an ACK or NACK, and counts NACKs.
 func (s *session) acknowledge(t resource.Type, nonce, against string) {
 	if s.state.acknowledge(t, nonce, against, s.proxy.config.Version(t), time.Now()) && against != "" && !s.proxy.gone {
 		nacks.WithLabelValues(s.proxy.id.Mesh).Inc()
 	}
 }
 
-// watch takes the word of a request, and leaves it to be answered.
+// watch handles a request and opens its watch.
 func (s *session) watch(url string, take func(resource.Type, *typeState) watch) (func(), error) {
 	t, served := resource.TypeOf(url)
 	if !served {
-		return nil, nil // there is none of that type, nor will there be
+		return nil, nil // a type that is not served
 	}
 	p := s.proxy
 	p.mu.Lock()
@@ -130,19 +130,19 @@ func (s *session) watch(url string, take func(resource.Type, *typeState) watch) 
 	}, nil
 }
 
-// sendUpdates answers what can be answered by now, and comes back when time alone allows more.
+// sendUpdates sends what can be sent now, and sets a timer for what only time allows.
 func (s *session) sendUpdates() {
 	s.stopTimer()
 	now, config := time.Now(), s.proxy.config
-	arranged := s.state.planPrewarm(config, now)
+	prewarm := s.state.planPrewarm(config, now)
 	returning, end := s.state.isResuming(now)
-	again := earliest(arranged.requeueAt, end)
+	again := earliest(prewarm.requeueAt, end)
 	for _, t := range resource.Types() {
 		if leads := t == resource.Listener || t == resource.Route; s.watches[t] == nil || leads && returning {
 			continue
 		}
 		p := &s.state.types[t]
-		next, later := s.state.nextResources(t, config, arranged, now)
+		next, later := s.state.nextResources(t, config, prewarm, now)
 		again = earliest(again, later)
 		if t == resource.Listener && s.state.keepsListeners(config, now) {
 			continue
@@ -169,7 +169,6 @@ func (s *session) sendUpdates() {
 	}
 }
 
-// onTimer advances when the time has come.
 func (s *session) onTimer() {
 	s.proxy.mu.Lock()
 	defer s.proxy.mu.Unlock()
@@ -193,7 +192,7 @@ func listOfNames(names []string) list {
 	return listOfVersions(versions)
 }
 
-// nackMessage is what a proxy says against an answer, empty for nothing.
+// nackMessage returns the error of a NACK, empty for an ACK.
 func nackMessage(t resource.Type, refused bool, message string) string {
 	if !refused {
 		return ""

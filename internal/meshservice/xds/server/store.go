@@ -1,5 +1,5 @@
-// Package server hands each proxy its own configuration over the aggregated discovery service, in an order in which no call
-// fails, and knows what each has acknowledged.
+// Package server serves each proxy its own configuration over the aggregated discovery service (ADS). It orders the
+// responses so that no call fails, and tracks what each proxy has acknowledged.
 package server
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// maxStreams of one proxy: a process has one for each of its targets, and no more are expected of an honest one.
+// maxStreams bounds the streams of one proxy: a process has one for each gRPC target.
 const maxStreams = 256
 
-// Store holds the configuration of every proxy, and what is known of those that are connected.
+// Store holds the configuration of every proxy, and the state of its streams.
 type Store struct {
 	timing     Timing
 	references *referenceCache
@@ -29,33 +29,33 @@ type Store struct {
 	// proxiesPerMesh is how many proxies a mesh has.
 	proxiesPerMesh map[string]int
 	listeners      []func(model.ProxyID)
-	// proxyAdded is closed, and another put in its place, when a proxy becomes known.
+	// proxyAdded is closed and replaced when a proxy is added.
 	proxyAdded chan struct{}
 }
 
-// proxy is one that may connect.
+// proxy is a Dataplane whose proxy may connect.
 type proxy struct {
 	id model.ProxyID
 
 	mu       sync.Mutex
 	config   *resource.Config
 	sessions []*session
-	// maxSessions is how many of them there have been at once.
+	// maxSessions is the most sessions that were open at once.
 	maxSessions int
-	// closedStreams are streams that have ended, the last one last.
+	// closedStreams are in the order in which they closed.
 	closedStreams []closedStream
 	gone          bool
 }
 
-// NewStore makes one that holds nothing.
+// NewStore returns an empty store.
 func NewStore() *Store { return NewStoreWithTiming(DefaultTiming()) }
 
-// NewStoreWithTiming makes one that changes configurations at another pace.
+// NewStoreWithTiming returns an empty store with other delays.
 func NewStoreWithTiming(pace Timing) *Store {
 	return &Store{timing: pace, references: newReferenceCache(), proxies: map[model.ProxyID]*proxy{}, proxiesPerMesh: map[string]int{}, proxyAdded: make(chan struct{})}
 }
 
-// Set gives a proxy another configuration. It waits for nobody; none at all forgets the proxy.
+// Set sets the configuration of a proxy without waiting for its streams; nil deletes the proxy.
 func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	if config == nil {
 		s.Forget(id)
@@ -91,7 +91,7 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	}
 }
 
-// Forget closes the streams of a proxy that is no more. With the last one of a mesh goes what was measured of it.
+// Forget deletes a proxy and closes its streams. With the last proxy of a mesh its metrics are deleted.
 func (s *Store) Forget(id model.ProxyID) {
 	s.mu.Lock()
 	p := s.proxies[id]
@@ -112,7 +112,7 @@ func (s *Store) Forget(id model.ProxyID) {
 	}
 }
 
-// forget is for good: from now on nothing of the proxy is measured.
+// forget closes the streams; no metric of the proxy is written afterwards.
 func (p *proxy) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *proxy) forget() {
 	}
 }
 
-// OnChange has a function called, with no locks held, when a proxy connects, leaves, acknowledges or refuses.
+// OnChange registers a function that is called, without locks, when a proxy connects, disconnects or sends an ACK or NACK.
 func (s *Store) OnChange(f func(model.ProxyID)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,9 +147,8 @@ func (s *Store) find(id model.ProxyID) *proxy {
 	return s.proxies[id]
 }
 
-// waitForProxy waits for a proxy to become known, for as long as a client may be kept waiting. A pod may be quicker than its
-// Dataplane, and a control plane that has just begun knows nobody: a client that is refused has its calls fail, and one that
-// waits has them wait.
+// waitForProxy waits until a proxy is added. A pod may be faster than its Dataplane, and a restarted control plane has no
+// proxies yet: a rejected client fails its calls, a waiting one delays them.
 func (s *Store) waitForProxy(ctx context.Context, id model.ProxyID) {
 	patience := time.NewTimer(s.timing.ClientWait)
 	defer patience.Stop()
@@ -171,8 +170,7 @@ func (s *Store) waitForProxy(ctx context.Context, id model.ProxyID) {
 	}
 }
 
-// Connection is how a proxy stands with the configuration that it should have. One with several streams has it when all
-// of them do.
+// Connection returns the state of a proxy. With several streams, all have to be current.
 func (s *Store) Connection(id model.ProxyID) model.Connection {
 	p := s.find(id)
 	if p == nil {
@@ -195,7 +193,7 @@ func (p *proxy) connection() model.Connection {
 	return c
 }
 
-// addSession counts a stream among those of its proxy.
+// addSession adds a stream to its proxy.
 func (s *Store) addSession(id model.ProxyID, one *session) error {
 	p := s.find(id)
 	if p == nil {
@@ -218,7 +216,7 @@ func (s *Store) addSession(id model.ProxyID, one *session) error {
 	return nil
 }
 
-// removeSession ends what join began.
+// removeSession removes a stream from its proxy.
 func (s *Store) removeSession(one *session) {
 	p := one.proxy
 	p.mu.Lock()
@@ -233,12 +231,11 @@ func (s *Store) removeSession(one *session) {
 	s.notify(p.id)
 }
 
-// unknownProxyError is no final word: a pod may be quicker than its Dataplane.
+// unknownProxyError is retryable: a pod may be faster than its Dataplane.
 func unknownProxyError(id model.ProxyID) error {
 	return status.Errorf(codes.Unavailable, "Dataplane %s does not exist in mesh %s, or the Mesh does not exist or is not served yet: create them, or correct the node id", dataplaneName(id), id.Mesh)
 }
 
-// dataplaneName is that of the Dataplane, with its namespace if it has one.
 func dataplaneName(id model.ProxyID) string {
 	if id.Namespace == "" {
 		return id.Name

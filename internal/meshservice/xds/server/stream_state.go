@@ -6,40 +6,41 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// Timing is how long a proxy is given between one step of a change and the next.
+// Timing holds the delays between the steps of a configuration change.
 type Timing struct {
-	// ClusterWarmup is from when a proxy has acknowledged a new cluster until something leads it there: proxies say that
-	// they have a cluster a moment before they can call it, and about one call in thousands fell into that moment.
+	// ClusterWarmup is the delay between the ACK of a new cluster and the first route to it: a proxy acknowledges a cluster
+	// a moment before it can call it.
 	ClusterWarmup time.Duration
-	// RemovalDelay is from when a proxy has all that is new until it loses what is old: calls that have begun, and proxies
-	// that fetch a cluster only when something leads there, still need it.
+	// RemovalDelay is the delay between the ACK of new resources and the removal of old ones, which calls in progress still
+	// need.
 	RemovalDelay time.Duration
-	// ClientWait is how long one waits for a client to make itself ready for a cluster that routes introduce, and how long a
-	// client is kept waiting for its Dataplane.
+	// ClientWait is how long to wait for a proxyless client to prewarm a cluster, and how long a stream waits for its
+	// Dataplane.
 	ClientWait time.Duration
 }
 
-// DefaultTiming is the usual one.
+// DefaultTiming returns the delays used in production.
 func DefaultTiming() Timing {
 	return Timing{ClusterWarmup: 250 * time.Millisecond, RemovalDelay: 5 * time.Second, ClientWait: 5 * time.Second}
 }
 
-// streamState is what one stream was sent, by type, and what comes next: the new before what leads to it, the old last.
+// streamState tracks, by type, what one stream was sent, and decides what to send next: new clusters before the routes to
+// them, removals last.
 type streamState struct {
 	timing Timing
 	types  [4]typeState
-	// hadListeners says that the proxy came with listeners of an earlier stream, which it uses meanwhile.
+	// hadListeners says that the proxy still uses listeners of an earlier stream.
 	hadListeners bool
-	// lastWarmed is when it last acknowledged a cluster or endpoints that it had not before, or routes that introduce some.
+	// lastWarmed is when the proxy last acknowledged a new cluster, new endpoints or prewarm routes.
 	lastWarmed time.Time
-	// convergedAt is when it had all of the present listeners and routes, and what they lead to.
+	// convergedAt is when the proxy had acknowledged the current listeners and routes and all that they refer to.
 	convergedAt time.Time
-	// prewarmingSince is since when a client without a proxy is held back.
+	// prewarmingSince is when a proxyless client began to prewarm clusters.
 	prewarmingSince time.Time
-	// previous is the stream that a client without a proxy returned from, and returned when it did.
+	// previous is the stream that a proxyless client resumes, and resumedAt when it did.
 	previous  *closedStream
 	resumedAt time.Time
-	// references looks into listeners and routes.
+	// references caches what listeners and routes refer to.
 	references *referenceCache
 }
 
@@ -50,21 +51,21 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// nextResources is what the proxy should know of a type by now, and when to ask again if time alone changes that.
-func (l *streamState) nextResources(t resource.Type, config *resource.Config, arranged prewarmPlan, now time.Time) (list, time.Time) {
+// nextResources returns the resources of a type to send now, and when to look again if only time changes that.
+func (l *streamState) nextResources(t resource.Type, config *resource.Config, prewarm prewarmPlan, now time.Time) (list, time.Time) {
 	p := &l.types[t]
 	selected := p.subscribedOf(config.Of(t))
 	if t == resource.Listener || t == resource.Route {
 		if open, again := l.clustersWarmed(t, config, now); !open {
-			// What it asks for by name and does not have can lead nowhere new from where it is.
+			// A missing resource that is subscribed by name cannot divert existing traffic.
 			named := selected.missingIn(p.known).filter(func(name string) bool { _, asked := p.names[name]; return asked })
 			return p.known.union(named), again
 		}
 	}
 	if t == resource.Listener {
-		return arranged.applyTo(t, selected, p.known, l.references), time.Time{}
+		return prewarm.applyTo(t, selected, p.known, l.references), time.Time{}
 	}
-	// What it has never taken it does not use.
+	// Only acknowledged resources are in use.
 	old := p.known.missingIn(selected).filter(func(name string) bool { return p.acked.find(name) != nil })
 	var again time.Time
 	if leave := l.convergedAt.Add(l.timing.RemovalDelay); len(old) > 0 && (l.convergedAt.IsZero() || now.Before(leave)) {
@@ -73,11 +74,11 @@ func (l *streamState) nextResources(t resource.Type, config *resource.Config, ar
 			again = leave
 		}
 	}
-	return arranged.applyTo(t, selected, p.known, l.references), again
+	return prewarm.applyTo(t, selected, p.known, l.references), again
 }
 
-// clustersWarmed says whether the proxy may be led to every cluster that it is to have. Only one that is told of all clusters is
-// held back: others ask for a cluster once they are led there.
+// clustersWarmed says whether routes may refer to every cluster of the configuration. It holds back only wildcard
+// subscribers: other clients subscribe to a cluster once a route refers to it.
 func (l *streamState) clustersWarmed(t resource.Type, config *resource.Config, now time.Time) (bool, time.Time) {
 	clusters, endpoints := &l.types[resource.Cluster], &l.types[resource.Endpoint]
 	switch {
@@ -92,8 +93,8 @@ func (l *streamState) clustersWarmed(t resource.Type, config *resource.Config, n
 	return true, time.Time{}
 }
 
-// keepsListeners says that a proxy that came back is left the listeners that it has: it may not be led elsewhere yet, and what they are
-// nobody knows, so that an answer of all would take them away.
+// keepsListeners says that a reconnected proxy keeps its listeners for now: its clusters are not warm, and a wildcard
+// response would delete listeners that are unknown here.
 func (l *streamState) keepsListeners(config *resource.Config, now time.Time) bool {
 	p := &l.types[resource.Listener]
 	if !l.hadListeners || p.responded || !p.wildcard {
@@ -103,7 +104,7 @@ func (l *streamState) keepsListeners(config *resource.Config, now time.Time) boo
 	return !open
 }
 
-// acknowledge takes the proxy's word on an answer, and says whether there was such an answer.
+// acknowledge records an ACK, or a NACK with its message, and says whether the nonce is known.
 func (l *streamState) acknowledge(t resource.Type, nonce, against, version string, now time.Time) bool {
 	p := &l.types[t]
 	before := p.acked
@@ -120,12 +121,12 @@ func (l *streamState) acknowledge(t resource.Type, nonce, against, version strin
 	return true
 }
 
-// recordResponse notes an answer that is about to be sent. A proxy that gets another version of a cluster waits for its endpoints
-// anew, so that they are sent again.
+// recordResponse records a response that is about to be sent. A proxy that gets a changed cluster waits for its endpoints
+// again, so they are sent again.
 func (l *streamState) recordResponse(t resource.Type, after, sent list, version string) {
 	p := &l.types[t]
 	if leads := t == resource.Listener || t == resource.Route; leads && len(sent) > 0 {
-		// A proxy asks for the routes of a listener only when it has that one: until it has them too, it has not moved.
+		// A proxy subscribes to the routes of a listener after its ACK: until the routes are acknowledged too, it has not converged.
 		l.convergedAt = time.Time{}
 	}
 	if t == resource.Cluster {
@@ -141,7 +142,8 @@ func (l *streamState) recordResponse(t resource.Type, after, sent list, version 
 	p.recordResponse(after, sent, version)
 }
 
-// updateCurrentVersion notes whether the proxy has acknowledged all that it is to have of a type; its watch must be open.
+// updateCurrentVersion records whether the proxy has acknowledged all subscribed resources of a type; the watch must be
+// open.
 func (l *streamState) updateCurrentVersion(t resource.Type, config *resource.Config) {
 	p := &l.types[t]
 	p.currentVersion = ""
@@ -154,7 +156,7 @@ func (l *streamState) updateCurrentVersion(t resource.Type, config *resource.Con
 	}
 }
 
-// configChanged notes that another configuration is to be had.
+// configChanged prepares the state for another configuration.
 func (l *streamState) configChanged(from, to *resource.Config) {
 	for _, t := range resource.Types() {
 		l.types[t].retryRejected(to.Version(t))
@@ -164,7 +166,7 @@ func (l *streamState) configChanged(from, to *resource.Config) {
 	}
 }
 
-// isCurrent says whether the proxy has acknowledged all that it asks for.
+// isCurrent says whether the proxy has acknowledged everything that it subscribes to.
 func (l *streamState) isCurrent(config *resource.Config) bool {
 	for _, t := range resource.Types() {
 		if p := &l.types[t]; p.subscribed && p.currentVersion != config.Version(t) {
@@ -174,7 +176,7 @@ func (l *streamState) isCurrent(config *resource.Config) bool {
 	return l.types[resource.Listener].subscribed
 }
 
-// nackMessage is the proxy's first word against its configuration.
+// nackMessage returns the message of the first NACK, if any.
 func (l *streamState) nackMessage() string {
 	for _, t := range resource.Types() {
 		if refusal := l.types[t].nack; refusal != nil {

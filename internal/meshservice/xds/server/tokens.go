@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Audience is whom a proxy's token must be meant for.
+// Audience is the audience of a proxy's token.
 const Audience = "fairlead-mesh"
 
 // What a review tells of the pod that a token was issued for.
@@ -30,18 +30,18 @@ const (
 )
 
 const (
-	// reviewTTL is how long the word of the API server is believed.
+	// reviewTTL is how long a TokenReview is cached.
 	reviewTTL  = time.Minute
 	maxReviews = 4096
 )
 
-// Pod is what a Dataplane stands for on Kubernetes.
+// Pod is the pod of a Dataplane.
 type Pod struct {
 	Name string
 	UID  types.UID
 }
 
-// Tokens believes service account tokens, which the API server has issued for the proxy's pod and for Audience.
+// Tokens authenticates by a service account token that is bound to the proxy's pod and issued for Audience.
 type Tokens struct {
 	reviews typedauthenticationv1.TokenReviewInterface
 	pod     func(model.ProxyID) (Pod, bool)
@@ -56,12 +56,12 @@ type review struct {
 	until  time.Time
 }
 
-// NewTokens asks for reviews, and for the pod that a Dataplane stands for, if it does.
+// NewTokens returns an Identifier with these TokenReviews and this lookup of the pod of a Dataplane.
 func NewTokens(reviews typedauthenticationv1.TokenReviewInterface, pod func(model.ProxyID) (Pod, bool)) *Tokens {
 	return &Tokens{reviews: reviews, pod: pod, ttl: reviewTTL, cache: map[[sha256.Size]byte]review{}}
 }
 
-// Identify looks at the token that came with the stream.
+// Identify reviews the token of the stream.
 func (t *Tokens) Identify(ctx context.Context, claimed model.ProxyID) error {
 	token := bearerToken(ctx)
 	if token == "" {
@@ -107,7 +107,7 @@ func (t *Tokens) review(ctx context.Context, token string, now time.Time) (authe
 	return answer.Status, nil
 }
 
-// evict forgets what is old, and if that is not enough something else: it is only asked for again.
+// evict removes expired reviews from a full cache, and if that is not enough others.
 func (t *Tokens) evict(now time.Time) {
 	if len(t.cache) < maxReviews {
 		return
@@ -125,7 +125,7 @@ func (t *Tokens) evict(now time.Time) {
 	}
 }
 
-// checkToken says what keeps a reviewed token from being that of a proxy's pod.
+// checkToken returns why a reviewed token is not that of a proxy's pod.
 func checkToken(reviewed authenticationv1.TokenReviewStatus, claimed model.ProxyID, pod Pod, known bool) error {
 	if !reviewed.Authenticated || !slices.Contains(reviewed.Audiences, Audience) {
 		why := reviewed.Error

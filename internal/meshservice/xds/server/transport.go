@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Transport is TLS with a certificate that is looked up for each connection, and with the authorities of proxies in a
-// file that is read for each: either may change at any time. Without a file no certificates are asked of proxies.
+// Transport returns TLS credentials with a certificate that is looked up for each connection, and with client CAs that are
+// read from a file for each connection: both may change at any time. Without a file, client certificates are not requested.
 func Transport(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), authorities string, log logr.Logger) (credentials.TransportCredentials, error) {
 	fixed := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, GetCertificate: certificate,
-		// A resumed session would outlive the authority that it was verified with.
+		// A resumed TLS session would outlive a removed CA.
 		SessionTicketsDisabled: true,
 	}
 	if authorities == "" {
@@ -29,14 +29,14 @@ func Transport(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	config := fixed.Clone()
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := fixed.Clone()
-		// Who shows none is told what it needs, in words: the identifier does.
+		// Without a certificate the Identifier rejects the stream with a message.
 		now.ClientAuth, now.ClientCAs = tls.VerifyClientCertIfGiven, trusted.current()
 		return now, nil
 	}
 	return credentials.NewTLS(config), nil
 }
 
-// clientCAs are those of a file.
+// clientCAs are the CAs of a file.
 type clientCAs struct {
 	file string
 	log  logr.Logger
@@ -46,7 +46,7 @@ type clientCAs struct {
 	pool *x509.CertPool
 }
 
-// current are those of the file, or those that it had as long as it cannot be read.
+// current returns the CAs of the file, or the previous ones while the file cannot be read.
 func (a *clientCAs) current() *x509.CertPool {
 	if err := a.read(); err != nil {
 		a.log.Error(err, "keeping the previous client CA")

@@ -2,46 +2,46 @@ package server
 
 import "slices"
 
-// maxInflight bounds how many answers are remembered for a proxy that asks on and on without acknowledging any.
+// maxInflight bounds the responses remembered for a proxy that never acknowledges.
 const maxInflight = 8
 
-// inflight is an answer that is on its way to the proxy, or waits for its word.
+// inflight is a response that has not been acknowledged.
 type inflight struct {
-	// nonce is empty until it is sent.
+	// nonce is empty until the response is sent.
 	nonce string
-	// before is what the proxy knew without it, after what it knows with it, and sent what is in it.
+	// before is what the proxy has without the response, after what it has with it, and sent the resources in it.
 	before, after, sent list
 	// version of the configuration's resources of that type.
 	version string
-	// first says that nothing was sent before it.
+	// first says that it is the first response of the type.
 	first bool
 }
 
-// nack is what a proxy would not take.
+// nack is a rejected response.
 type nack struct {
 	message   string
 	version   string
 	resources list
 }
 
-// typeState is what one stream was sent of one type.
+// typeState tracks the resources of one type on one stream.
 type typeState struct {
 	subscribed bool
 	wildcard   bool
-	// names are those asked for by name. They may be read only while the watch is open: after that go-control-plane
-	// changes them.
+	// names are the subscribed resource names. They may be read only while the watch is open: go-control-plane changes them
+	// afterwards.
 	names map[string]struct{}
-	// selected are those asked for of all, as long as neither changes.
+	// selected caches the subscribed resources of all.
 	all, selected list
-	// known is what the proxy has if it takes all that was sent, acked what it said that it has taken.
+	// known is what the proxy has if it accepts all responses, and acked what it has acknowledged.
 	known, acked list
-	// version is that of what was last acknowledged.
+	// version is the last acknowledged version.
 	version string
-	// responded says that something was sent, answered that something was acknowledged.
+	// responded says that a response was sent, and acknowledged that one was acknowledged.
 	responded, acknowledged bool
 	responses               []inflight
 	nack                    *nack
-	// currentVersion is the version of the configuration that it was seen to have in full.
+	// currentVersion is the version of the configuration that the proxy has acknowledged in full.
 	currentVersion string
 }
 
@@ -53,7 +53,7 @@ func (p *typeState) isSubscribed(name string) bool {
 	return asked
 }
 
-// subscribedOf are those of a configuration that the proxy asks for.
+// subscribedOf returns the subscribed resources of a configuration.
 func (p *typeState) subscribedOf(all list) list {
 	switch {
 	case p.wildcard:
@@ -75,7 +75,7 @@ func (p *typeState) subscribedOf(all list) list {
 	return p.selected
 }
 
-// subscribe notes what the proxy asks for from now on, and forgets what it no longer asks for: it drops that too.
+// subscribe sets the subscription, and forgets resources that are no longer subscribed: the proxy drops them too.
 func (p *typeState) subscribe(wildcard bool, names map[string]struct{}) {
 	p.subscribed, p.wildcard, p.names = true, wildcard, names
 	p.all, p.selected = nil, nil
@@ -89,7 +89,7 @@ func (p *typeState) resend(names list) {
 	}
 }
 
-// recordResponse notes an answer that is about to be sent.
+// recordResponse records a response that is about to be sent.
 func (p *typeState) recordResponse(after, sent list, version string) {
 	if len(p.responses) == maxInflight {
 		p.responses = slices.Delete(p.responses, 0, 1)
@@ -98,7 +98,7 @@ func (p *typeState) recordResponse(after, sent list, version string) {
 	p.known, p.responded, p.currentVersion = after, true, ""
 }
 
-// setNonce gives the oldest answer that waits the nonce under which it goes out.
+// setNonce sets the nonce of the oldest unsent response.
 func (p *typeState) setNonce(nonce string) {
 	for i := range p.responses {
 		if p.responses[i].nonce == "" {
@@ -108,7 +108,7 @@ func (p *typeState) setNonce(nonce string) {
 	}
 }
 
-// dropUnsent takes back what was not sent yet.
+// dropUnsent drops the responses that were not sent.
 func (p *typeState) dropUnsent() {
 	i := slices.IndexFunc(p.responses, func(f inflight) bool { return f.nonce == "" })
 	if i < 0 {
@@ -118,8 +118,8 @@ func (p *typeState) dropUnsent() {
 	p.responses = p.responses[:i]
 }
 
-// acknowledge takes the proxy's word on an answer: none against it is an acknowledgement, also of all that came before. Version
-// is that of the present configuration. It says whether there was such an answer.
+// acknowledge records an ACK, which covers all earlier responses, or a NACK with its message. Version is that of the
+// current configuration. It says whether the nonce is known.
 func (p *typeState) acknowledge(nonce, against, version string) bool {
 	i := slices.IndexFunc(p.responses, func(f inflight) bool { return f.nonce == nonce && nonce != "" })
 	if i < 0 {
@@ -139,7 +139,7 @@ func (p *typeState) acknowledge(nonce, against, version string) bool {
 	return true
 }
 
-// retryRejected has what was refused of an older version sent again: what was wrong with it may have been something else.
+// retryRejected has resources that were rejected in an older version sent again: the cause may have been another resource.
 func (p *typeState) retryRejected(version string) {
 	if p.nack != nil && p.nack.version != version {
 		p.known = p.known.changedFrom(p.nack.resources)

@@ -10,14 +10,14 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// watch is a request that waits for an answer.
+// watch is an open request for one type.
 type watch interface {
-	// respond has those resources that bring the proxy from what it knows to what it should know; nil if it need not be
-	// told anything. The second result is what is in it.
+	// respond returns a function that sends the changes from what the proxy has to next, nil if there are none, and the
+	// resources in the response.
 	respond(t resource.Type, p *typeState, next list, version string) (func() bool, list)
 }
 
-// trySend puts a message into a channel, which has room: go-control-plane empties it before it opens a watch anew.
+// trySend puts a message into a channel with room: go-control-plane empties it before it opens a watch again.
 func trySend[M any](to chan M, message M) func() bool {
 	return func() bool {
 		select {
@@ -29,14 +29,14 @@ func trySend[M any](to chan M, message M) func() bool {
 	}
 }
 
-// sotwWatch is one of the state of the world.
+// sotwWatch is a state-of-the-world watch.
 type sotwWatch struct {
 	request *discovery.DiscoveryRequest
 	to      chan cache.Response
 }
 
-// Clusters and listeners are sent all at once, and those left out are gone. Of the others only what has changed is sent, but for
-// the first answer, which a client that has returned waits for.
+// respond sends all clusters or listeners, since missing ones are deleted. Of the other types only changes are sent, except
+// in the first response, which a reconnected client waits for.
 func (w *sotwWatch) respond(t resource.Type, p *typeState, next list, version string) (func() bool, list) {
 	sent, whole := next, t == resource.Cluster || t == resource.Listener
 	switch {
@@ -57,7 +57,7 @@ func (w *sotwWatch) respond(t resource.Type, p *typeState, next list, version st
 	}}), sent
 }
 
-// deltaWatch is one of what has changed.
+// deltaWatch is an incremental watch.
 type deltaWatch struct {
 	request *discovery.DeltaDiscoveryRequest
 	to      chan cache.DeltaResponse
@@ -83,7 +83,7 @@ func (w *deltaWatch) respond(t resource.Type, p *typeState, next list, version s
 	}
 	return trySend[cache.DeltaResponse](w.to, &cache.DeltaPassthroughResponse{
 		DeltaRequest: w.request,
-		// Not nil, since go-control-plane writes into it.
+		// go-control-plane writes into the map.
 		NextVersionMap: map[string]string{},
 		DeltaDiscoveryResponse: &discovery.DeltaDiscoveryResponse{
 			SystemVersionInfo: version, TypeUrl: t.URL(), Resources: resources, RemovedResources: removed,
@@ -91,7 +91,7 @@ func (w *deltaWatch) respond(t resource.Type, p *typeState, next list, version s
 	}), sent
 }
 
-// listOfVersions are the resources that a proxy says it has from an earlier stream.
+// listOfVersions returns resources by name and version, as a proxy sends them in its first incremental request.
 func listOfVersions(versions map[string]string) list {
 	all := make(list, 0, len(versions))
 	for name, version := range versions {

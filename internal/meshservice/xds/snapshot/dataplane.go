@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// dataplane is what counts of a Dataplane: who calls, and who is called.
+// dataplane is the relevant part of a Dataplane.
 type dataplane struct {
 	proxy model.Proxy
 	// object is its name and namespace as an object.
@@ -22,13 +22,13 @@ type dataplane struct {
 	created   time.Time
 	inbounds  []*inbound
 	outbounds []outbound
-	// problems are what of it does not count.
+	// problems are inbounds that are ignored.
 	problems []Problem
-	// malformed is what it says of its reach that cannot be read.
+	// malformed is a reach that cannot be parsed.
 	malformed []Problem
 }
 
-// inbound is an instance that is called.
+// inbound is an instance of a service.
 type inbound struct {
 	of       model.ProxyID
 	endpoint model.Endpoint
@@ -38,7 +38,7 @@ type inbound struct {
 
 func (i *inbound) tag() string { return i.endpoint.Tags[kumav1alpha1.TagService] }
 
-// serves says whether it is behind the port of a MeshService.
+// serves says whether the inbound is a target of a port of a MeshService.
 func (i *inbound) serves(target intstr.IntOrString) bool {
 	if target.Type == intstr.String {
 		return target.StrVal == i.name
@@ -60,7 +60,7 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *datapla
 	}
 	d.outbounds = outboundsOf(n, id.Namespace)
 	for i, in := range n.Inbound {
-		// Policies know a proxy by the tags of an inbound that nobody calls, too.
+		// Policies also select a proxy by the tags of ignored inbounds.
 		d.proxy.Inbounds = append(d.proxy.Inbounds, in.Tags)
 		if in.InForce() == kumav1alpha1.InboundIgnored {
 			continue
@@ -86,7 +86,7 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *datapla
 	return d
 }
 
-// reachOf is what a Dataplane says that it calls. A name without a namespace is of its own.
+// reachOf returns the reach of a Dataplane. A name without a namespace is in its own.
 func reachOf(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach {
 	var reach model.Reach
 	if t == nil {
@@ -130,8 +130,8 @@ func (d *dataplane) removeFrom(w *zoneState) {
 	d.markDirty(m)
 }
 
-// chooseDataplane which Dataplane a proxy is, if several say so: in universal namespaces do not tell them apart. That of the system
-// namespace is, where only the owner of the mesh writes, or else the oldest.
+// chooseDataplane picks the Dataplane of a proxy among several, since proxy IDs in universal have no namespace: that of the
+// system namespace, or else the oldest.
 func (m *mesh) chooseDataplane(id model.ProxyID) {
 	if len(m.candidates[id]) == 0 {
 		delete(m.candidates, id)

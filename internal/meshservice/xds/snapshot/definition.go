@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// define of a destination, or nil if there is none.
+// define returns the definition of a destination, or nil if there is none.
 func (m *mesh) define(key model.Key) *definition {
 	if key.Kind == model.Tag {
 		return m.defineTag(key)
@@ -37,7 +37,7 @@ func (m *mesh) define(key model.Key) *definition {
 	return d
 }
 
-// defineTag is the value of a tag: its instances here, and the ways to those of other zones.
+// defineTag defines the destination of a tag: its local instances, and ingresses to those of other zones.
 func (m *mesh) defineTag(key model.Key) *definition {
 	tag := key.Name
 	local, remote := m.inbounds[pair(kumav1alpha1.TagService, tag)], m.remote[tag]
@@ -79,7 +79,7 @@ func (m *mesh) defineService(c *serviceResource, key model.Key) *definition {
 		spoken = m.addService(d, c, port)
 	} else {
 		for s := range m.selectedBy(c) {
-			// Of several that are the same one only counts.
+			// Of duplicates only the first by precedence is used.
 			if of := s.port(key.Port); of != nil && slices.MinFunc(m.services[s.key(key.Port)], comparePrecedence) == s && !s.unavailable {
 				spoken = commonProtocol(spoken, m.addService(d, s, of))
 			}
@@ -89,7 +89,7 @@ func (m *mesh) defineService(c *serviceResource, key model.Key) *definition {
 	return d.normalize()
 }
 
-// selectedBy are the MeshServices that a MeshMultiZoneService is made of.
+// selectedBy returns the MeshServices of a MeshMultiZoneService.
 func (m *mesh) selectedBy(c *serviceResource) map[*serviceResource]bool {
 	selected := map[*serviceResource]bool{}
 	if len(c.selector) == 0 {
@@ -110,7 +110,8 @@ func (m *mesh) selectedBy(c *serviceResource) map[*serviceResource]bool {
 	return selected
 }
 
-// addService adds what is behind a port of a MeshService, instances here or the way into its zone, and tells what it speaks.
+// addService adds the endpoints of a port of a MeshService, local instances or the ingresses of its zone, and returns its
+// protocol.
 func (m *mesh) addService(d *definition, c *serviceResource, port *kumav1alpha1.Port) model.Protocol {
 	spoken := protocolOf(port.AppProtocol)
 	if !c.id.Local {
@@ -182,7 +183,7 @@ func (d *definition) addRemote(way *ingress, instances uint32) {
 	d.endpoints = append(d.endpoints, model.Endpoint{Address: way.address, Port: way.port, Zone: way.zone, Weight: instances, Ready: true})
 }
 
-// normalize makes the same draft of the same objects, in whatever order they came: an endpoint is there once.
+// normalize makes the definition independent of the order of objects, and merges duplicate endpoints.
 func (d *definition) normalize() *definition {
 	d.Protocol = cmp.Or(d.Protocol, model.TCP)
 	slices.SortFunc(d.endpoints, compareEndpoints)

@@ -12,31 +12,31 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
-// definition is what objects say of a destination.
+// definition is a destination as objects define it.
 type definition struct {
 	model.Destination
-	// object is who it comes from, for people.
+	// object is the defining object, for messages.
 	object    string
 	endpoints []model.Endpoint
 	addresses []dialAddress
-	// localFirst says that endpoints in other zones are used only while there are none in this.
+	// localFirst says that endpoints of other zones are a fallback.
 	localFirst bool
 	problems   []Problem
 }
 
-// destination is one, and what was made of it.
+// destination is a definition, and what is built from it.
 type destination struct {
 	definition
 	cluster string
-	// variants are its resources, by what policies say of it; byClass finds them without asking the policies again.
+	// variants are its resources by effective policies; byClass caches the lookup.
 	variants map[string]*variant
 	byClass  map[*policy.Class]*variant
-	// sets reach it, and extras are groups that need it because a route or a listed outbound leads there.
+	// sets reach it, and extras are groups that need it because of a route or a listed outbound.
 	sets   sets.Set[*reachSet]
 	extras sets.Set[*group]
 }
 
-// eachGroup that is sent something of it.
+// eachGroup visits the groups whose configuration has the destination.
 func (d *destination) eachGroup(visit func(*group)) {
 	for s := range d.sets {
 		for g := range s.groups {
@@ -48,7 +48,7 @@ func (d *destination) eachGroup(visit func(*group)) {
 	}
 }
 
-// isSent says whether any proxy is sent a variant.
+// isSent says whether a variant is part of any configuration.
 func (d *destination) isSent(v *variant) bool {
 	sent := false
 	d.eachGroup(func(g *group) { sent = sent || d.byClass[g.class] == v })
@@ -66,12 +66,12 @@ func compareKeys(a, b model.Key) int {
 		cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Port, b.Port))
 }
 
-// destinations are all of a mesh, and ways to find some.
+// destinations are those of a mesh, with indexes.
 type destinations struct {
 	all map[model.Key]*destination
-	// byName and byDisplayName are resources only.
+	// byName and byDisplayName index resources only.
 	byName, byDisplayName map[string]sets.Set[*destination]
-	// tags and resources are sorted, once they are asked for.
+	// tags and resources are sorted on demand.
 	tags, resources []*destination
 }
 
@@ -113,7 +113,7 @@ func (ds *destinations) sort() {
 	slices.SortFunc(ds.resources, compareDestinations)
 }
 
-// dropUnusedVariants away what no group uses any more.
+// dropUnusedVariants drops variants that no group uses.
 func (ds *destinations) dropUnusedVariants(groups map[groupKey]*group) {
 	used := sets.New[*variant]()
 	for _, g := range groups {
@@ -133,18 +133,18 @@ func (ds *destinations) dropUnusedVariants(groups map[groupKey]*group) {
 	}
 }
 
-// changes are destinations that are not what they were.
+// changes are the destinations that have changed.
 type changes struct {
-	// added are new, or can be reached by others than before; gone are no more.
+	// added are new or have another target; removed are deleted.
 	added, removed []*destination
-	// changed have other resources, and moved have other endpoints only.
+	// changed have other resources, and endpointsChanged other endpoints only.
 	changed, endpointsChanged []*destination
 }
 
-// structural says that references may mean something else now.
+// structural says that references may resolve differently.
 func (c *changes) structural() bool { return len(c.added)+len(c.removed) > 0 }
 
-// refresh the destinations that were touched.
+// refresh updates the dirty destinations.
 func (m *mesh) refresh() changes {
 	var c changes
 	for key := range m.dirty.keys {

@@ -10,13 +10,13 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
 
-// dialAddress is where a destination is called: at an address, or by a name that a client without a proxy dials.
+// dialAddress is where a destination is called: at an IP address, or by the hostname that a proxyless client dials.
 type dialAddress struct {
-	// name is that of the listener.
+	// name is the name of the listener.
 	name string
 	host string
 	port uint32
-	// api says that host is a name, and bound that the proxy itself listens there.
+	// api says that host is a hostname, and bound that the proxy binds to the port.
 	api, bound bool
 }
 
@@ -43,7 +43,7 @@ func tagHost(tag string) string { return tag + ".mesh" }
 
 func serviceHost(name, namespace string) string { return name + "." + namespace + clusterDomain }
 
-// tagAddresses are its own address and name; on Kubernetes, where it has an instance in this zone, also those of its Service.
+// tagAddresses are the VIP and hostname of a tag; on Kubernetes, with a local instance, also those of its Service.
 func (m *mesh) tagAddresses(tag string, local bool) []dialAddress {
 	fronts := []dialAddress{hostAddress(tagHost(tag), tagPort)}
 	if vip := m.vips[tag]; isIP(vip) {
@@ -67,8 +67,8 @@ func (m *mesh) tagAddresses(tag string, local bool) []dialAddress {
 	return fronts
 }
 
-// serviceAddresses are the addresses and names of a resource's port. A local MeshService is also called by what stands for it
-// otherwise: its Service, and its tag by name, so that a client keeps its target when it is switched.
+// serviceAddresses are the addresses and hostnames of a port of a resource. A local MeshService also has those of its
+// Service and the hostname of its tag, so that a client keeps its target when it is switched.
 func (m *mesh) serviceAddresses(c *serviceResource, port uint32) []dialAddress {
 	own := types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}
 	local := c.kind == model.MeshService && c.id.Local
@@ -76,7 +76,7 @@ func (m *mesh) serviceAddresses(c *serviceResource, port uint32) []dialAddress {
 
 	var fronts []dialAddress
 	for _, ip := range c.vips {
-		// Nobody is called at the ClusterIP of another's Service.
+		// The ClusterIP of another Service is not used.
 		if owners := m.state.owners[ip]; isIP(ip) && (len(owners) == 0 || kubernetes && owners.Has(own)) {
 			fronts = append(fronts, ipAddress(ip, port))
 		}
@@ -101,7 +101,7 @@ func (m *mesh) serviceAddresses(c *serviceResource, port uint32) []dialAddress {
 	return slices.Compact(fronts)
 }
 
-// portOfTag is which port of a MeshService in universal stands for its tag: that of the tag's name, or else the first.
+// portOfTag is the port of a universal MeshService that replaces its tag: port 80, or else the lowest.
 func portOfTag(c *serviceResource) uint32 {
 	var first uint32
 	for _, p := range c.ports {
@@ -116,8 +116,8 @@ func portOfTag(c *serviceResource) uint32 {
 	return first
 }
 
-// hasPrecedence says who is called where both are. What a consumer reaches as a MeshService it calls there, be it by a ClusterIP or a
-// name; the tag is called by the consumers that do not reach the MeshService, because for them only the tag is there.
+// hasPrecedence says which destination gets an address that both have: MeshServices before tags. Consumers that do not
+// reach the MeshService only have the tag.
 func hasPrecedence(a, b model.Key) bool {
 	if a.Kind == b.Kind {
 		return compareKeys(a, b) < 0

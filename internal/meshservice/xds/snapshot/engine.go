@@ -1,5 +1,6 @@
-// Package snapshot keeps what every proxy of a zone is sent. It is told of objects one by one, and builds again only what a
-// change touches: resources are made once for a destination, and shared by all proxies that reach it under the same policies.
+// Package snapshot keeps the configuration of every proxy of a zone. It takes objects one by one, and rebuilds only what a
+// change affects: the resources of a destination are built once, and shared by all proxies that reach it under the same
+// policies.
 package snapshot
 
 import (
@@ -16,18 +17,18 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// Engine turns the objects of a zone into what its proxies are sent. It is safe for concurrent use: what is put waits for the
-// next Flush, and what was last flushed can be read while the next is under way.
+// Engine builds configurations from the objects of a zone. It is safe for concurrent use: objects wait for the next Flush,
+// and configurations of the last Flush can be read during the next.
 type Engine struct {
 	zone desired.ZoneInfo
 
 	pendingMu sync.Mutex
-	// objects that were put, or nil where they were deleted.
+	// objects are put, or nil where deleted.
 	objects  map[objectKey]model.Object
 	tags     map[string]map[string]string
 	switched map[string]map[string]bool
 
-	// buildMu guards all of the world.
+	// buildMu guards state.
 	buildMu sync.Mutex
 	state   *zoneState
 
@@ -38,7 +39,7 @@ type Engine struct {
 // objectKey names an object of any kind.
 type objectKey struct{ kind, namespace, name string }
 
-// New is an engine that knows nothing yet.
+// New returns an empty engine.
 func New(zone desired.ZoneInfo) *Engine {
 	return &Engine{
 		zone:     zone,
@@ -50,10 +51,10 @@ func New(zone desired.ZoneInfo) *Engine {
 	}
 }
 
-// Put tells of an object as it is now. It must not be changed afterwards.
+// Put adds or replaces an object, which must not be changed afterwards.
 func (e *Engine) Put(obj model.Object) { e.enqueue(obj, obj) }
 
-// Delete tells that an object is gone.
+// Delete deletes an object.
 func (e *Engine) Delete(obj model.Object) { e.enqueue(obj, nil) }
 
 func (e *Engine) enqueue(of, is model.Object) {
@@ -63,7 +64,7 @@ func (e *Engine) enqueue(of, is model.Object) {
 	e.objects[key] = is
 }
 
-// kindOf does not look at the object's own word, which what comes from a cache has not.
+// kindOf returns the kind of an object by its Go type, since objects from a cache have no TypeMeta.
 func kindOf(obj model.Object) string {
 	switch obj := obj.(type) {
 	case *kumav1alpha1.Mesh:
@@ -84,21 +85,21 @@ func kindOf(obj model.Object) string {
 	panic(fmt.Sprintf("unsupported object type %T", obj))
 }
 
-// SetTags tells the VIP of each kuma.io/service of a mesh.
+// SetTags sets the VIP of each kuma.io/service of a mesh.
 func (e *Engine) SetTags(mesh string, vips map[string]string) {
 	e.pendingMu.Lock()
 	defer e.pendingMu.Unlock()
 	e.tags[mesh] = maps.Clone(vips)
 }
 
-// SetSwitched tells which consumers of a mesh, as namespace/Kind/name, were switched.
+// SetSwitched sets the switched consumers of a mesh, as namespace/Kind/name.
 func (e *Engine) SetSwitched(mesh string, consumers map[string]bool) {
 	e.pendingMu.Lock()
 	defer e.pendingMu.Unlock()
 	e.switched[mesh] = maps.Clone(consumers)
 }
 
-// Flush builds what was touched since the last time. It returns the proxies whose Config is another now, and those that went.
+// Flush builds what has changed since the last Flush. It returns the proxies whose Config has changed or is deleted.
 func (e *Engine) Flush() []model.ProxyID {
 	e.buildMu.Lock()
 	defer e.buildMu.Unlock()
@@ -120,7 +121,7 @@ func (e *Engine) Flush() []model.ProxyID {
 	return e.publish(e.state.build())
 }
 
-// publish lets readers see what was built, and tells what of it is news.
+// publish makes the built configurations readable, and returns those that have changed.
 func (e *Engine) publish(built map[model.ProxyID]*resource.Config) []model.ProxyID {
 	var changed []model.ProxyID
 	for id, config := range built {
@@ -142,7 +143,7 @@ func (e *Engine) publish(built map[model.ProxyID]*resource.Config) []model.Proxy
 	return changed
 }
 
-// Config is what a proxy is sent, as of the last Flush; nil if there is no such Dataplane.
+// Config returns the configuration of a proxy as of the last Flush; nil if there is no such Dataplane.
 func (e *Engine) Config(id model.ProxyID) *resource.Config {
 	e.configsMu.RLock()
 	defer e.configsMu.RUnlock()

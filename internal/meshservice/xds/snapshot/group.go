@@ -13,15 +13,15 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// group is proxies that are sent the same: they reach the same, under the same policies, from beside the same neighbours.
+// group is a set of proxies with the same configuration: the same reach, policies and locality.
 type group struct {
 	groupKey
 	tags      map[string]string
 	outbounds []outbound
 	members   sets.Set[model.ProxyID]
-	// newMembers are members since the last build.
+	// newMembers joined since the last build.
 	newMembers sets.Set[model.ProxyID]
-	// extras are destinations that are not reached, but that routes or listed outbounds lead to.
+	// extras are destinations outside the reach that routes or listed outbounds refer to.
 	extras       sets.Set[*destination]
 	config       *resource.Config
 	dirty        bool
@@ -31,13 +31,13 @@ type group struct {
 type groupKey struct {
 	set   *reachSet
 	class *policy.Class
-	// affinity are the tags by which neighbours are told.
+	// affinity are the affinity tags.
 	affinity string
-	// listed are the outbounds of its Dataplane, as text.
+	// listed are the outbounds of the Dataplane, as text.
 	listed string
 }
 
-// regroup the proxies that were touched, and tell which are gone.
+// regroup assigns the dirty proxies to groups, and returns the deleted ones.
 func (m *mesh) regroup() []model.ProxyID {
 	var gone []model.ProxyID
 	for id := range m.dirty.proxies {
@@ -85,7 +85,7 @@ func (m *mesh) groupOf(d *dataplane, before *group) *group {
 	return g
 }
 
-// reuseConfig what a group was sent that differs from another only in the policies, if they say the same as before.
+// reuseConfig takes over the configuration of a group that differs in its policies only, if their effect is the same.
 func (m *mesh) reuseConfig(g, before *group) {
 	if before.dirty || g.set != before.set || g.affinity != before.affinity || g.listed != before.listed {
 		return
@@ -122,7 +122,7 @@ func (m *mesh) leave(g *group, id model.ProxyID) {
 	}
 }
 
-// affinityOf are the tags of a proxy by which policies tell its neighbours.
+// affinityOf returns the affinity tags of a proxy.
 func (m *mesh) affinityOf(d *dataplane) map[string]string {
 	var tags map[string]string
 	for _, key := range m.affinity {
@@ -149,7 +149,7 @@ func affinityText(keys []string, tags map[string]string) string {
 	return text.String()
 }
 
-// build the group's config if anything in it may be another, and tell whether it was built.
+// build rebuilds the configuration if needed, and says whether it did.
 func (g *group) build(m *mesh) bool {
 	switch {
 	case g.dirty:
@@ -163,7 +163,7 @@ func (g *group) build(m *mesh) bool {
 	return true
 }
 
-// replaceEndpoints replaces endpoints, and nothing else.
+// replaceEndpoints replaces changed endpoints only.
 func (g *group) replaceEndpoints(m *mesh) {
 	endpoints := slices.Clone(g.config.Of(resource.Endpoint))
 	for _, d := range g.newEndpoints {
@@ -175,7 +175,7 @@ func (g *group) replaceEndpoints(m *mesh) {
 	g.config = g.config.With(resource.Endpoint, endpoints)
 }
 
-// listenerOwner is who is called at a front.
+// listenerOwner is the destination that a listener belongs to.
 type listenerOwner struct {
 	*destination
 	*variant
@@ -184,7 +184,7 @@ type listenerOwner struct {
 	ambiguous bool
 }
 
-// buildConfig all that the group is sent.
+// buildConfig builds the whole configuration.
 func (g *group) buildConfig(m *mesh) {
 	extras := sets.New[*destination]()
 	var clusters, endpoints, listeners, routes []*resource.Resource
@@ -199,7 +199,7 @@ func (g *group) buildConfig(m *mesh) {
 		clusters, endpoints = append(clusters, v.cluster), append(endpoints, cla)
 		return v
 	}
-	// lead adds a destination that is called, and what its routes lead to.
+	// lead adds a destination with its routes, and their backends as extras.
 	lead := func(d *destination) *variant {
 		v := add(d)
 		if v == nil || v.route == nil {
@@ -230,7 +230,7 @@ func (g *group) buildConfig(m *mesh) {
 			listed.Insert(d)
 			lead(d)
 		}
-		// What a Dataplane lists counts before what is called there otherwise.
+		// Listed outbounds take precedence.
 		if v := m.variant(d, g.class); v.cluster != nil && v.route != nil {
 			m.listenerOwners[o.address.name] = listenerOwner{destination: d, variant: v, address: o.address}
 		}
@@ -257,7 +257,7 @@ func (g *group) buildConfig(m *mesh) {
 	})
 }
 
-// claimListener remembers who is called at a front, and by a name alone.
+// claimListener records the destination of an address, and of its hostname without a port.
 func (m *mesh) claimListener(w listenerOwner) {
 	if before, taken := m.listenerOwners[w.address.name]; !taken || hasPrecedence(w.Key, before.Key) {
 		m.listenerOwners[w.address.name] = w
@@ -278,7 +278,7 @@ func (m *mesh) claimListener(w listenerOwner) {
 	}
 }
 
-// setExtras is told of changes of destinations that are not reached, too.
+// setExtras subscribes the group to changes of its extra destinations.
 func (g *group) setExtras(extras sets.Set[*destination]) {
 	for d := range g.extras {
 		d.extras.Delete(g)

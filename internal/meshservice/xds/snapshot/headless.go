@@ -6,14 +6,14 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// headlessKey is what the headless Service is called by of whose pods the claim is one.
+// headlessKey is the key of the headless Service as a whole.
 func (c *serviceResource) headlessKey(key model.Key) model.Key {
 	key.Name = c.headless
 	return key
 }
 
-// defineHeadless is a port of a headless Service as a whole. Only its pods have MeshServices and addresses, but clients that need
-// no proxy dial its name, and keep it when they are switched.
+// defineHeadless defines a port of a headless Service as a whole. Only its pods have MeshServices and VIPs, but proxyless
+// clients dial the name of the Service, and keep it when they are switched.
 func (m *mesh) defineHeadless(key model.Key) *definition {
 	pods := m.headless[key]
 	if len(pods) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// tagIndex finds what has certain tags without looking at all.
+// tagIndex finds items by tag.
 type tagIndex[T comparable] map[string]sets.Set[T]
 
 func pair(key, value string) string { return key + "\x00" + value }
@@ -28,7 +28,7 @@ func (p tagIndex[T]) remove(tags map[string]string, item T) {
 	}
 }
 
-// smallestSet are the items that have the tag of which there are the fewest; the others are still to be looked at.
+// smallestSet returns the items of the tag with the fewest items; the other tags are still to be checked.
 func (p tagIndex[T]) smallestSet(tags map[string]string) sets.Set[T] {
 	var rarest sets.Set[T]
 	first := true
@@ -54,9 +54,9 @@ func remove[K, T comparable](index map[K]sets.Set[T], key K, item T) {
 	}
 }
 
-// selectorIndex finds what selects something by its tags or labels.
+// selectorIndex finds selectors by tags or labels.
 type selectorIndex[T comparable] struct {
-	// byPair one pair that each needs; those that need none are unnarrowed.
+	// byPair is by one required pair; matchAll are selectors without any.
 	byPair   map[string]map[T]map[string]string
 	matchAll sets.Set[T]
 }
@@ -65,7 +65,7 @@ func newSelectorIndex[T comparable]() selectorIndex[T] {
 	return selectorIndex[T]{byPair: map[string]map[T]map[string]string{}, matchAll: sets.New[T]()}
 }
 
-// Pairs that much has in common are of little use to find something by.
+// unselective are tags that many objects share.
 var unselective = map[string]bool{
 	kumav1alpha1.TagZone: true, kumav1alpha1.TagProtocol: true, kumav1alpha1.LabelKubernetesNamespace: true,
 	kumav1alpha1.LabelNamespace: true, kumav1alpha1.LabelMesh: true, kumav1alpha1.LabelManagedBy: true, kumav1alpha1.LabelOrigin: true,
@@ -111,7 +111,7 @@ func (s *selectorIndex[T]) remove(wanted map[string]string, item T) {
 	}
 }
 
-// visit what selects something that has these.
+// visit visits the selectors that match.
 func (s *selectorIndex[T]) visit(there map[string]string, visit func(T)) {
 	for key, value := range there {
 		for item, wanted := range s.byPair[pair(key, value)] {

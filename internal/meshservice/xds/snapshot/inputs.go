@@ -13,11 +13,11 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// meshInput is what counts of a Mesh.
+// meshInput is the relevant part of a Mesh.
 type meshInput struct {
 	name string
 	mode model.Mode
-	// localFirst says that a tag's instances in other zones are used only while there are none in this.
+	// localFirst says that instances of other zones are a fallback for tags.
 	localFirst bool
 }
 
@@ -50,7 +50,7 @@ func (i *policyInput) removeFrom(w *zoneState) {
 	m.dirty.policies = true
 }
 
-// service is what counts of a Service of Kubernetes.
+// service is the relevant part of a Kubernetes Service.
 type service struct {
 	name  types.NamespacedName
 	ips   []string
@@ -95,7 +95,7 @@ func (s *service) removeFrom(w *zoneState) {
 	s.markDirty(w)
 }
 
-// markDirty what is called by its address.
+// markDirty marks the destinations with its addresses.
 func (s *service) markDirty(w *zoneState) {
 	for _, m := range w.meshes {
 		for _, port := range s.ports {
@@ -112,15 +112,15 @@ func (s *service) markDirty(w *zoneState) {
 	}
 }
 
-// ingress is the way into another zone.
+// ingress is a ZoneIngress of another zone.
 type ingress struct {
 	name    types.NamespacedName
 	zone    string
 	address string
 	port    uint32
-	// ignored says that it is where it does not count.
+	// ignored says that it is outside the system namespace.
 	ignored bool
-	// available are the instances behind it, by mesh and kuma.io/service, and what they speak.
+	// available are the instances behind it, by mesh and kuma.io/service.
 	available map[string]map[string]available
 }
 
@@ -140,7 +140,7 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.ZoneInfo) input {
 		available: map[string]map[string]available{},
 	}
 	if i.zone == where.Zone {
-		i.zone = "" // the own zone's instances are called without it
+		i.zone = "" // local instances are called directly
 	}
 	for _, a := range obj.Spec.AvailableServices {
 		tag := a.Tags[kumav1alpha1.TagService]
@@ -151,7 +151,7 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.ZoneInfo) input {
 		if i.available[mesh] == nil {
 			i.available[mesh] = map[string]available{}
 		}
-		// A service is listed once for each set of tags that its instances have.
+		// A service is listed once for each set of tags.
 		all := i.available[mesh][tag]
 		all.protocol = commonProtocol(all.protocol, protocolOf(a.Tags[kumav1alpha1.TagProtocol]))
 		all.instances += uint32(max(a.Instances, 1))
@@ -221,7 +221,6 @@ func (i *ingress) markDirty(w *zoneState) {
 	}
 }
 
-// isDialable says whether clients can be sent there.
 func (i *ingress) isDialable() bool { return isIP(i.address) && i.port > 0 && i.port <= 65535 }
 
 func isIP(text string) bool {
@@ -229,7 +228,7 @@ func isIP(text string) bool {
 	return err == nil && address.Zone() == ""
 }
 
-// protocolOf is nothing where nothing is said.
+// protocolOf returns the protocol, empty if none is written.
 func protocolOf(written string) model.Protocol {
 	if written == "" {
 		return ""
@@ -237,7 +236,7 @@ func protocolOf(written string) model.Protocol {
 	return model.ProtocolOf(written)
 }
 
-// What can be spoken with something that speaks a protocol, best first.
+// compatibleProtocols are the protocols that a server of a protocol understands, best first.
 var compatibleProtocols = map[model.Protocol][]model.Protocol{
 	model.GRPC:  {model.GRPC, model.HTTP2, model.TCP},
 	model.HTTP2: {model.HTTP2, model.TCP},
@@ -245,7 +244,7 @@ var compatibleProtocols = map[model.Protocol][]model.Protocol{
 	model.TCP:   {model.TCP},
 }
 
-// commonProtocol is the best that can be spoken with both. What says nothing goes along.
+// commonProtocol is the best protocol that both understand; an empty one is compatible with all.
 func commonProtocol(a, b model.Protocol) model.Protocol {
 	switch {
 	case a == "":

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
 
-// affinityTags are those by which instances in the own zone are preferred.
+// affinityTags are the tags by which local instances are preferred.
 func affinityTags(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []kumav1alpha1.AffinityTag {
 	if conf == nil || conf.LocalityAwareness == nil || conf.LocalityAwareness.LocalZone == nil {
 		return nil
@@ -22,14 +22,14 @@ func affinityTags(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []kumav1alph
 	return conf.LocalityAwareness.LocalZone.AffinityTags
 }
 
-// localities are the endpoints of a destination that can be called, in the order in which a proxy of the zone with these tags
-// should. The second value is by how much a priority may be short of healthy ones, if that is said.
+// localities returns the ready endpoints of a destination by priority, for a proxy with these tags, and the
+// overprovisioning factor if one is set.
 func localities(d *destination, zone string, conf *kumav1alpha1.MeshLoadBalancingStrategyConf, tags map[string]string) ([]build.Locality, uint32) {
 	byZone := map[string][]model.Endpoint{}
 	seen := map[string]bool{}
 	for _, e := range d.endpoints {
 		address := e.Address + " " + strconv.Itoa(int(e.Port))
-		// The same address in two zones would be refused by clients.
+		// Clients reject the same address in two localities.
 		if e.Ready && !seen[address] {
 			seen[address] = true
 			byZone[e.Zone] = append(byZone[e.Zone], e)
@@ -57,7 +57,7 @@ func localities(d *destination, zone string, conf *kumav1alpha1.MeshLoadBalancin
 	return list, overprovisioning
 }
 
-// zonePriorities are zones that come first, second, and so on.
+// zonePriorities are the zones of each priority.
 func zonePriorities(d *destination, zone string, byZone map[string][]model.Endpoint, conf *kumav1alpha1.MeshLoadBalancingStrategyConf) ([][]string, uint32) {
 	var others []string
 	for z := range byZone {
@@ -80,7 +80,7 @@ func zonePriorities(d *destination, zone string, byZone map[string][]model.Endpo
 	if aware.Disabled != nil && *aware.Disabled {
 		return together, 0
 	}
-	// Who says how zones come into it, but not how others do, stays in his own.
+	// Locality awareness without crossZone stays in the local zone.
 	tiers := [][]string{{zone}}
 	if aware.CrossZone == nil {
 		return tiers, 0
@@ -105,7 +105,7 @@ func zonePriorities(d *destination, zone string, byZone map[string][]model.Endpo
 	return tiers, overprovisioning(aware.CrossZone.FailoverThreshold)
 }
 
-// overprovisioning so that the next priority is used below a share of healthy endpoints, in percent.
+// overprovisioning is the factor by which the next priority is used below a percentage of healthy endpoints.
 func overprovisioning(threshold *kumav1alpha1.FailoverThreshold) uint32 {
 	if threshold == nil {
 		return 0
@@ -117,8 +117,8 @@ func overprovisioning(threshold *kumav1alpha1.FailoverThreshold) uint32 {
 	return uint32(math.Round(100 * 100 / percentage))
 }
 
-// localZoneLocalities are the endpoints of the own zone: those that have a tag's value in common with the proxy come together, and
-// are chosen more often, the earlier the tag.
+// localZoneLocalities are the endpoints of the local zone: those that share an affinity tag with the proxy form a locality,
+// with more weight the earlier the tag.
 func localZoneLocalities(zone string, endpoints []model.Endpoint, preferred []kumav1alpha1.AffinityTag, tags map[string]string, priority uint32) []build.Locality {
 	if len(preferred) == 0 {
 		return []build.Locality{{Zone: zone, Priority: priority, Endpoints: endpoints}}
@@ -151,7 +151,7 @@ func localZoneLocalities(zone string, endpoints []model.Endpoint, preferred []ku
 	return list
 }
 
-// affinityWeight of a tag: what is written, or else nine times as much as all after it.
+// affinityWeight is the written weight of a tag, or nine times that of all later tags.
 func affinityWeight(preferred []kumav1alpha1.AffinityTag, i int) uint32 {
 	if w := preferred[i].Weight; w != nil && *w > 0 {
 		return uint32(*w)

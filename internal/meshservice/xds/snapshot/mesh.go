@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// mesh is all that was told of a mesh, and what was made of it.
+// mesh is the state of a mesh, and what is built from it.
 type mesh struct {
 	state      *zoneState
 	name       string
@@ -26,37 +26,38 @@ type mesh struct {
 	candidates map[model.ProxyID][]*dataplane
 	byObject   map[types.NamespacedName]*dataplane
 	inbounds   tagIndex[*inbound]
-	// remote are the ways to a tag's instances in other zones.
+	// remote are the ingresses to the instances of a tag in other zones.
 	remote map[string]map[*ingress]available
 
 	services map[model.Key][]*serviceResource
-	// headless are Services whose pods are called one by one, as a whole.
+	// headless are the pods of headless Services.
 	headless    map[model.Key]sets.Set[*serviceResource]
 	byIdentity  map[types.NamespacedName]sets.Set[*serviceResource]
 	byVIP       map[string]sets.Set[*serviceResource]
 	byZone      map[string]sets.Set[*serviceResource]
 	byDataplane map[types.NamespacedName]sets.Set[*serviceResource]
-	// selectors are of MeshServices, by tags; labelled are those MeshServices, and multiZone selects them.
+	// selectors are those of MeshServices, by tags; byLabels are MeshServices by labels, and multiZone the selectors over
+	// them.
 	selectors selectorIndex[*serviceResource]
 	byLabels  tagIndex[*serviceResource]
 	multiZone selectorIndex[*serviceResource]
 
 	destinations destinations
-	// directory finds the backends of routes, once one is asked for.
+	// directory resolves the backends of routes; built on demand.
 	directory *policy.Directory
 	set       *policy.Set
-	// previous are the variants of destinations before policies were compiled, while that is going on.
+	// previous are the variants before a recompilation of policies.
 	previous map[*destination]map[*policy.Class]*variant
 	affinity []string
 	reaches  map[string]*reachSet
 	groups   map[groupKey]*group
 	grouped  map[model.ProxyID]*group
 	dirty    dirtySet
-	// listenerOwners and hosts are used while a group is put together.
+	// listenerOwners and hostOwners are scratch space of buildConfig.
 	listenerOwners, hostOwners map[string]listenerOwner
 }
 
-// dirtySet is what must be looked at again.
+// dirtySet is what the next build has to update.
 type dirtySet struct {
 	keys     sets.Set[model.Key]
 	proxies  sets.Set[model.ProxyID]
@@ -97,7 +98,7 @@ func newMesh(w *zoneState, name string) *mesh {
 	}
 }
 
-// empty says that nothing is left of it.
+// empty says that the mesh can be dropped.
 func (m *mesh) empty() bool {
 	return len(m.proxies)+len(m.grouped)+len(m.destinations.all)+len(m.services)+len(m.policies)+len(m.vips)+len(m.switched) == 0 &&
 		m.mode == model.Disabled && !m.localFirst
@@ -140,7 +141,7 @@ func (m *mesh) setSwitched(consumers map[string]bool) {
 	m.switched = consumers
 }
 
-// markDirty the destinations that a claim says it is, and those made of them.
+// markDirty marks the destinations of a service, and those built from them.
 func (m *mesh) markDirty(c *serviceResource) {
 	for _, port := range c.ports {
 		key := c.key(uint32(port.Port))
@@ -154,7 +155,7 @@ func (m *mesh) markDirty(c *serviceResource) {
 	}
 }
 
-// build brings the mesh up to date, from destinations over what policies say of them to what proxies are sent.
+// build brings the mesh up to date: destinations, policies, then configurations.
 func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
 	if m.dirty.policies {
 		m.compilePolicies()

@@ -8,15 +8,15 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// outbound is a port of its own at which a proxy listens for what is called there, because its Dataplane lists it.
+// outbound is a listener that a Dataplane lists.
 type outbound struct {
 	address dialAddress
-	// tag is called, or else what the reference means.
+	// tag is the destination, or else ref.
 	tag string
 	ref model.BackendRef
 }
 
-// The address at which a proxy listens where none is written.
+// loopback is the default address of an outbound.
 const loopback = "127.0.0.1"
 
 func outboundsOf(n kumav1alpha1.Networking, namespace string) []outbound {
@@ -37,8 +37,7 @@ func outboundsOf(n kumav1alpha1.Networking, namespace string) []outbound {
 	return list
 }
 
-// outboundDestination is what is called at an outbound, or nil where the mode has no use for it; of several, that of this zone, or else
-// the first.
+// outboundDestination returns the destination of an outbound, or nil if the mode excludes it; the local zone comes first.
 func (m *mesh) outboundDestination(o outbound) *destination {
 	if o.tag != "" {
 		if m.mode == model.Exclusive {
@@ -57,7 +56,7 @@ func (m *mesh) outboundDestination(o outbound) *destination {
 	return slices.MinFunc(found, func(a, b *destination) int { return compareLocality(a.Destination, b.Destination) })
 }
 
-// compareLocality puts first what is of this zone.
+// compareLocality puts destinations of the local zone first.
 func compareLocality(a, b model.Destination) int {
 	if a.Local != b.Local {
 		if a.Local {

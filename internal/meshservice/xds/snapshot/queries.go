@@ -11,12 +11,12 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
-// Problem is what could not be built, and what to do.
+// Problem is something that could not be built.
 type Problem struct {
-	// Object is who it comes from, and Field what of it.
+	// Object and Field are the cause.
 	Object string `json:"object"`
 	Field  string `json:"field,omitempty"`
-	// Message says what is wrong, and the remedy.
+	// Message says what is wrong, and what to do.
 	Message string `json:"message"`
 }
 
@@ -24,7 +24,7 @@ func compareProblems(a, b Problem) int {
 	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 }
 
-// Explanation is what policies say of a destination, and why.
+// Explanation is the policy decisions for a destination.
 type Explanation struct {
 	Destination model.Destination
 	Decisions   []policy.Decision
@@ -32,7 +32,7 @@ type Explanation struct {
 
 func (c *serviceResource) String() string { return string(c.kind) + " " + c.object.String() }
 
-// Proxies of a mesh, sorted, as of the last Flush. Their reach is that which they were switched to.
+// Proxies returns the proxies of a mesh, sorted, as of the last Flush. The reach of switched ones includes MeshServices.
 func (e *Engine) Proxies(mesh string) []model.Proxy {
 	e.buildMu.Lock()
 	defer e.buildMu.Unlock()
@@ -61,7 +61,7 @@ func (m *mesh) sorted() []model.Destination {
 	return list
 }
 
-// Problems of a mesh, sorted, as of the last Flush.
+// Problems returns the problems of a mesh, sorted, as of the last Flush.
 func (e *Engine) Problems(mesh string) []Problem {
 	e.buildMu.Lock()
 	defer e.buildMu.Unlock()
@@ -73,7 +73,7 @@ func (e *Engine) Problems(mesh string) []Problem {
 	for _, d := range m.destinations.all {
 		list = append(list, d.problems...)
 		for _, v := range d.variants {
-			// One that no proxy is sent any more is kept for a while.
+			// Unused variants are dropped later.
 			if len(v.problems) == 0 || !d.isSent(v) {
 				continue
 			}
@@ -94,7 +94,7 @@ func (e *Engine) Problems(mesh string) []Problem {
 	policies := slices.Collect(maps.Values(m.policies))
 	for _, f := range policy.Dangling(policies, m.sorted()) {
 		if m.mode == model.Disabled && f.Generated {
-			// What was written for MeshServices beforehand waits for them.
+			// MeshServices are not generated yet.
 			continue
 		}
 		list = append(list, Problem{Object: f.Kind + " " + f.Policy, Field: f.Field, Message: f.Problem + ": " + f.Remedy})
@@ -109,7 +109,7 @@ func (e *Engine) Problems(mesh string) []Problem {
 	return slices.Compact(list)
 }
 
-// Explain tells, for each destination that a proxy is sent, which policies apply to it and why, as of the last Flush.
+// Explain returns which policies apply to each destination of a proxy, and why, as of the last Flush.
 func (e *Engine) Explain(id model.ProxyID) []Explanation {
 	e.buildMu.Lock()
 	defer e.buildMu.Unlock()

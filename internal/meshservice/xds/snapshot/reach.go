@@ -10,17 +10,17 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// reachSet is what proxies with the same reach call.
+// reachSet is the destinations of proxies with the same reach.
 type reachSet struct {
 	key          string
 	reach        model.Reach
 	destinations []*destination
-	// unresolved are the references that mean nothing that is there.
+	// unresolved are the references that resolve to nothing.
 	unresolved []int
 	groups     sets.Set[*group]
 }
 
-// reachOf is the set of a proxy, made if it is the first of its kind.
+// reachOf returns the reach set of a proxy, and creates it if needed.
 func (m *mesh) reachOf(d *dataplane) *reachSet {
 	reach := d.proxy.Reach
 	if m.switched[d.proxy.Consumer] {
@@ -39,10 +39,10 @@ func (m *mesh) reachOf(d *dataplane) *reachSet {
 	return s
 }
 
-// Above so many new destinations it is cheaper to look at every set than at what each of them is reached by.
+// maxIncremental is the number of added destinations above which all reach sets are rebuilt.
 const maxIncremental = 16
 
-// updateReachSets brings the sets up to date after a change.
+// updateReachSets updates the reach sets after changes.
 func (m *mesh) updateReachSets(c changes) {
 	again := sets.New[*reachSet]()
 	for _, d := range c.removed {
@@ -63,7 +63,7 @@ func (m *mesh) updateReachSets(c changes) {
 	}
 }
 
-// fill a set with what it reaches.
+// fill updates the destinations of a reach set.
 func (m *mesh) fill(s *reachSet) {
 	now, unmet := m.destinationsFor(s.reach)
 	s.unresolved = unmet
@@ -82,8 +82,8 @@ func (m *mesh) fill(s *reachSet) {
 	}
 }
 
-// destinationsFor are the destinations of a reach, in order, and which of its references mean none. It is what Reach.Reaches says,
-// without asking it of each.
+// destinationsFor returns the destinations of a reach, sorted, and its unresolved references. The result is that of
+// Reach.Reaches for each destination.
 func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int) {
 	m.destinations.sort()
 	if m.mode != model.Exclusive {
@@ -114,7 +114,7 @@ func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int)
 	return slices.Clip(slices.Compact(list)), unmet
 }
 
-// selected are the destinations that a reference means.
+// selected returns the destinations of a reference.
 func (m *mesh) selected(ref model.BackendRef) []*destination {
 	var list []*destination
 	look := func(d *destination) {
@@ -138,7 +138,6 @@ func (m *mesh) selected(ref model.BackendRef) []*destination {
 	return list
 }
 
-// dropUnusedReachSets drops the sets that no group is left of.
 func (m *mesh) dropUnusedReachSets() {
 	for key, s := range m.reaches {
 		if len(s.groups) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
-// tagRouteProblems are the entries of a route that are for tags alone, and the tags that others lead to, where nobody calls those.
+// tagRouteProblems are the entries and backends of a route that refer to tags only, in mode Exclusive.
 func (m *mesh) tagRouteProblems(p kumav1alpha1.Policy) []Problem {
 	if m.mode != model.Exclusive {
 		return nil
@@ -29,8 +29,8 @@ func (m *mesh) tagRouteProblems(p kumav1alpha1.Policy) []Problem {
 	return list
 }
 
-// backendRefProblems are the references of a proxy that mean nothing that is there. All proxies of a consumer have the same, so that
-// it is the consumer's.
+// backendRefProblems are the backend references of a proxy that resolve to nothing. They are reported once for the
+// consumer, whose proxies all have the same.
 func (m *mesh) backendRefProblems(d *dataplane) []Problem {
 	g := m.grouped[d.proxy.ID]
 	if m.mode == model.Disabled || g == nil || !d.proxy.Reach.RefsSet {
@@ -39,7 +39,7 @@ func (m *mesh) backendRefProblems(d *dataplane) []Problem {
 	var list []Problem
 	for _, i := range g.set.unresolved {
 		ref := g.set.reach.Refs[i]
-		// All of a kind may be none.
+		// An empty selector may match nothing.
 		if ref.Kind == kumav1alpha1.MeshExternalServiceKind || ref.Labels != nil && len(ref.Labels) == 0 {
 			continue
 		}
@@ -63,7 +63,7 @@ func refText(ref model.BackendRef) string {
 	return text
 }
 
-// ReachProblems are what of a proxy's own references means nothing, or cannot be read, as of the last Flush.
+// ReachProblems are the backend references of a proxy that are malformed or resolve to nothing, as of the last Flush.
 func (e *Engine) ReachProblems(id model.ProxyID) []Problem {
 	e.buildMu.Lock()
 	defer e.buildMu.Unlock()

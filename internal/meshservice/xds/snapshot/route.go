@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// route makes a variant send requests and connections where policies say.
+// route builds the routes of a variant.
 func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
 	var rules []build.Rule
 	switch {
@@ -31,7 +31,7 @@ func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
 	v.route = v.marshal(d, resource.Route, d.cluster)(build.Routes(d.cluster, d.Protocol, rules, v.clusters, v.settings))
 }
 
-// rule of a route. One that cannot be followed is left out, so that it takes no other with it.
+// rule builds a rule of a route. An invalid one is left out, so that the others stay in force.
 func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (build.Rule, bool) {
 	rule := build.Rule{Hostnames: from.Hostnames, Match: from.Match, Clusters: v.clusters}
 	report := func(err error) {
@@ -66,7 +66,7 @@ func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (bu
 	return rule, true
 }
 
-// unusableBackends is the problem with a route that leads to none of its backends in the mode of the mesh.
+// unusableBackends is the problem of a route whose backends cannot be used in the mode of the mesh.
 func (m *mesh) unusableBackends(d *destination, kind string) Problem {
 	what := "connections"
 	if d.Protocol.HasRequests() {
@@ -78,7 +78,7 @@ func (m *mesh) unusableBackends(d *destination, kind string) Problem {
 	}
 }
 
-// weightedClusters of the backends that there are. Policies whose backends are not there are told so with all else that refers to nothing.
+// weightedClusters are those of existing backends. Missing ones are reported as dangling references.
 func (m *mesh) weightedClusters(v *variant, refs []kumav1alpha1.BackendRef, namespace string) []build.WeightedCluster {
 	var list []build.WeightedCluster
 	for _, ref := range refs {
@@ -102,12 +102,12 @@ func (v *variant) addBackend(backend *destination) {
 	}
 }
 
-// backend that a reference means; of several, that of this zone, or else the first.
+// backend resolves a reference; the local zone comes first.
 func (m *mesh) backend(ref kumav1alpha1.BackendRef, namespace string) *destination {
 	if m.directory == nil {
 		var there []model.Destination
 		for key, d := range m.destinations.all {
-			// Routes lead to nothing that the mode has no use for.
+			// The mode may exclude tags or resources.
 			if tag := key.Kind == model.Tag; tag && m.mode != model.Exclusive || !tag && m.mode != model.Disabled {
 				there = append(there, d.Destination)
 			}

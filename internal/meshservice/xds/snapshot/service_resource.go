@@ -12,26 +12,26 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// serviceResource is a MeshService or a MeshMultiZoneService: it says that it is the destinations of its ports.
+// serviceResource is a MeshService or a MeshMultiZoneService, which defines a destination for each of its ports.
 type serviceResource struct {
 	kind    model.Kind
 	object  types.NamespacedName
 	created time.Time
 	id      desired.Identity
 	mesh    string
-	// labels are the object's own, but for those that say who it is, which are what it is.
+	// labels are the object's, with the identity labels as trusted.
 	labels    map[string]string
 	ports     []kumav1alpha1.Port
 	vips      []string
 	hostnames []string
-	// selector is by tags of inbounds, or by labels of MeshServices; of a MeshService ref may be instead.
+	// selector is by tags of inbounds, or by labels of MeshServices; a MeshService may have ref instead.
 	selector map[string]string
 	ref      string
-	// selectorNamespace is the namespace whose inbounds alone it may select, if any.
+	// selectorNamespace restricts the selector to inbounds of a namespace, if set.
 	selectorNamespace string
-	// headless is the Service of whose pods it is one, if any.
+	// headless is the headless Service of the pod, if any.
 	headless string
-	// instances are how many are known to be behind it, and unavailable says that there are none, in another zone.
+	// instances is the number of known instances, and unavailable says that another zone has none.
 	instances   uint32
 	unavailable bool
 }
@@ -89,7 +89,7 @@ func (c *serviceResource) port(number uint32) *kumav1alpha1.Port {
 	return nil
 }
 
-// comparePrecedence puts first who may be what both say they are: who is it by its own name, then the older.
+// comparePrecedence orders resources with the same identity: by its own name first, then the oldest.
 func comparePrecedence(a, b *serviceResource) int {
 	own := func(c *serviceResource) int {
 		if c.object.Name == c.id.Name && (c.id.Namespace == "" || c.object.Namespace == c.id.Namespace) {

@@ -11,23 +11,23 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// variant is the resources of a destination of which policies say one thing.
+// variant is the resources of a destination under the same effective policies.
 type variant struct {
 	settings       build.Settings
 	cluster, route *resource.Resource
-	// clusters are where connections go.
+	// clusters get the connections.
 	clusters []build.WeightedCluster
-	// listeners are by where they are, and endpoints by who the neighbours are; both are made when they are needed.
+	// listeners are by address, and endpoints by affinity tags; both are built on demand.
 	listeners map[dialAddress]*resource.Resource
 	endpoints map[string]*resource.Resource
-	// backends are other destinations that routes lead to, if routed says that they do.
+	// backends are the other destinations of its routes, if routed.
 	backends []*destination
 	routed   bool
-	// problems are by the resource that could not be made.
+	// problems are by the resource that could not be built.
 	problems map[resource.Type]map[string]Problem
 }
 
-// variant of a destination for the proxies of a class.
+// variant returns the variant of a destination for a class of proxies.
 func (m *mesh) variant(d *destination, class *policy.Class) *variant {
 	v := d.byClass[class]
 	if v != nil {
@@ -57,7 +57,7 @@ func (m *mesh) newVariant(d *destination, e *policy.Effective) *variant {
 	return v
 }
 
-// marshal what is built, or remember why it could not be.
+// marshal makes a resource of a message, or reports why not.
 func (v *variant) marshal(d *destination, t resource.Type, name string) func(build.Message, error) *resource.Resource {
 	return func(message build.Message, err error) *resource.Resource {
 		r, err := build.Marshal(name, message, err)
@@ -82,7 +82,7 @@ func (v *variant) report(t resource.Type, name string, p Problem) {
 	v.problems[t][name] = p
 }
 
-// listener at a front, or nil if there can be none.
+// listener returns the listener of an address, or nil if it is invalid.
 func (v *variant) listener(d *destination, f dialAddress) *resource.Resource {
 	if l, made := v.listeners[f]; made {
 		return l
@@ -101,7 +101,7 @@ func (v *variant) listener(d *destination, f dialAddress) *resource.Resource {
 	return l
 }
 
-// endpointsFor proxies with these tags.
+// endpointsFor returns the endpoints for proxies with these tags.
 func (v *variant) endpointsFor(m *mesh, d *destination, tags map[string]string) *resource.Resource {
 	key := affinityText(v.affinityKeys(), tags)
 	if e, made := v.endpoints[key]; made {
@@ -113,7 +113,6 @@ func (v *variant) endpointsFor(m *mesh, d *destination, tags map[string]string) 
 	return e
 }
 
-// affinityKeys are the tags by which they are told.
 func (v *variant) affinityKeys() []string {
 	var keys []string
 	for _, tag := range affinityTags(v.settings.LoadBalancing) {
@@ -122,7 +121,7 @@ func (v *variant) affinityKeys() []string {
 	return keys
 }
 
-// compilePolicies the policies, and ask them again about every proxy.
+// compilePolicies compiles the policies, and marks every proxy dirty.
 func (m *mesh) compilePolicies() {
 	var list []policy.Policy
 	keys := sets.New[string]()
@@ -151,7 +150,7 @@ func (m *mesh) compilePolicies() {
 	}
 }
 
-// rebuildRoutes makes routes find what they refer to again, after what there is has changed.
+// rebuildRoutes resolves the backends of routes again after destinations have changed.
 func (m *mesh) rebuildRoutes(c *changes) {
 	m.directory = nil
 	for _, d := range m.destinations.all {

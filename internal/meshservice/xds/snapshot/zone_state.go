@@ -13,22 +13,22 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// zoneState is all that was told, by mesh.
+// zoneState is everything that is known of the zone, by mesh.
 type zoneState struct {
 	zone   desired.ZoneInfo
 	meshes map[string]*mesh
-	// inputs are what was last made of each object.
+	// inputs are the last read of each object.
 	inputs map[objectKey]input
-	// services are those of Kubernetes, and ingresses those of other zones: neither is of one mesh.
+	// services are those of Kubernetes, and ingresses those of other zones; neither belongs to one mesh.
 	services  map[types.NamespacedName]*service
 	ingresses map[string]map[types.NamespacedName]*ingress
-	// ignored are ingresses that somebody else than the owner of the mesh wrote.
+	// ignored are ingresses outside the system namespace.
 	ignored map[types.NamespacedName]*ingress
-	// owners are the Services that have a ClusterIP.
+	// owners are the Services of a ClusterIP.
 	owners map[string]sets.Set[types.NamespacedName]
 }
 
-// input is what counts of an object. It is put into the world and taken out of it again, and marks what that touches.
+// input is the relevant part of an object. Adding and removing it marks what depends on it dirty.
 type input interface {
 	addTo(w *zoneState)
 	removeFrom(w *zoneState)
@@ -46,7 +46,7 @@ func newZoneState(where desired.ZoneInfo) *zoneState {
 	}
 }
 
-// mesh is the one of that name, which need not have an object of its own.
+// mesh returns the state of a mesh, which need not have a Mesh object.
 func (w *zoneState) mesh(name string) *mesh {
 	m := w.meshes[name]
 	if m == nil {
@@ -56,7 +56,7 @@ func (w *zoneState) mesh(name string) *mesh {
 	return m
 }
 
-// apply puts an object in the place of what was made of it before. Nil only takes that away.
+// apply replaces the input of an object; nil removes it.
 func (w *zoneState) apply(key objectKey, obj model.Object) {
 	before := w.inputs[key]
 	var now input
@@ -76,7 +76,7 @@ func (w *zoneState) apply(key objectKey, obj model.Object) {
 	}
 }
 
-// same says whether nothing that counts is another. Of a policy that is neither its status nor its version.
+// same says whether nothing relevant has changed. The status and version of a policy are not.
 func same(before, now input) bool {
 	a, ok := before.(*policyInput)
 	b, too := now.(*policyInput)
@@ -106,7 +106,7 @@ func (w *zoneState) read(key objectKey, obj model.Object) input {
 	}
 }
 
-// build brings all meshes up to date. It returns the Config of every proxy that was touched, nil for those that went.
+// build brings all meshes up to date. It returns the Config of every affected proxy, nil for deleted ones.
 func (w *zoneState) build() map[model.ProxyID]*resource.Config {
 	built := map[model.ProxyID]*resource.Config{}
 	for name, m := range w.meshes {
