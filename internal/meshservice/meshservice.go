@@ -35,6 +35,11 @@ const Name = "meshservice"
 // Caches are the kinds that the passage reads from the manager's cache.
 func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 
+// RBAC beyond that of generate and consumers.
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=meshes.kuma.io;dataplanes.kuma.io;zoneingresses.kuma.io;meshservices.kuma.io;meshmultizoneservices.kuma.io;hostnamegenerators.kuma.io;meshtimeouts.kuma.io;meshretries.kuma.io;meshcircuitbreakers.kuma.io;meshloadbalancingstrategies.kuma.io;meshhttproutes.kuma.io;meshtcproutes.kuma.io,verbs=get;create;patch
+// +kubebuilder:rbac:groups=kuma.io,resources=meshes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
+
 // Setup adds the passage to the manager. Without a Mesh it watches nothing else, since a cache of all pods and Services is
 // expensive.
 func Setup(mgr ctrl.Manager, options Options) error {

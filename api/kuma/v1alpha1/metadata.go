@@ -1,6 +1,6 @@
 package v1alpha1
 
-// DefaultMesh is the mesh of what names none.
+// DefaultMesh is the mesh of resources that name none.
 const DefaultMesh = "default"
 
 // Labels of the resources in this group.
@@ -17,7 +17,7 @@ const (
 	LabelZone = "kuma.io/zone"
 	// LabelOrigin tells whether a resource was made in this zone or synced into it.
 	LabelOrigin = "kuma.io/origin"
-	// LabelManagedBy names who makes a resource and may change it.
+	// LabelManagedBy names the controller that manages a resource.
 	LabelManagedBy = "kuma.io/managed-by"
 	// LabelSidecarInjection marks the namespaces whose pods have proxies.
 	LabelSidecarInjection = "kuma.io/sidecar-injection"
@@ -63,13 +63,13 @@ const (
 	AnnotationZone = "fairlead.dev/zone"
 	// AnnotationEnvironment is, beside it, whether services come from Services or from Dataplanes.
 	AnnotationEnvironment = "fairlead.dev/environment"
-	// AnnotationServiceCIDR is, beside them, the range that MeshServices have their addresses from.
+	// AnnotationServiceCIDR is, beside them, the range of the VIPs of MeshServices.
 	AnnotationServiceCIDR = "fairlead.dev/service-cidr"
 )
 
 // Conditions of the resources in this group.
 const (
-	// ConditionGenerated tells whether all that Services or Dataplanes ask for is generated.
+	// ConditionGenerated tells whether the MeshServices of all Services or Dataplanes are generated.
 	ConditionGenerated = "Generated"
 	// ConditionPortsAgree tells whether all Dataplanes of a MeshService name the same ports.
 	ConditionPortsAgree = "PortsAgree"
@@ -80,9 +80,9 @@ const (
 	// ConditionResolved tells whether a policy refers to something that exists, and of a MeshService that its selector is met
 	// by more than it may select.
 	ConditionResolved = "Resolved"
-	// ConditionConsumersSwitched tells how far the consumers of a Mesh have been switched over.
+	// ConditionConsumersSwitched tells whether the consumers of a Mesh are switched over.
 	ConditionConsumersSwitched = "ConsumersSwitched"
-	// ConditionServed tells whether the proxies of a Mesh are given their configuration.
+	// ConditionServed tells whether the proxies of a Mesh are served over xDS.
 	ConditionServed = "Served"
 )
 
@@ -90,9 +90,9 @@ const (
 const (
 	ReasonGenerated = "Generated"
 	ReasonDisabled  = "Disabled"
-	// ReasonGenerating means that some are still to be generated.
+	// ReasonGenerating means that some MeshServices are not generated yet.
 	ReasonGenerating = "Generating"
-	// ReasonUnmanaged means that somebody else's resource has the name already.
+	// ReasonUnmanaged means that a resource with the name exists that Fairlead does not manage.
 	ReasonUnmanaged = "Unmanaged"
 )
 
@@ -130,19 +130,19 @@ const (
 	ReasonReverted  = "Reverted"
 	ReasonPaused    = "Paused"
 	ReasonFailed    = "Failed"
-	// ReasonInvalidIntent means that the annotation fairlead.dev/migrate-consumers cannot be read.
+	// ReasonInvalidIntent means that the annotation fairlead.dev/migrate-consumers is malformed.
 	ReasonInvalidIntent = "InvalidIntent"
-	// ReasonWithdrawn means that the annotation fairlead.dev/migrate-consumers went before all was done.
+	// ReasonWithdrawn means that the annotation fairlead.dev/migrate-consumers was removed before the switch was completed.
 	ReasonWithdrawn = "Withdrawn"
 	// ReasonModeDisabled means that the mesh has no MeshServices to switch to.
 	ReasonModeDisabled = "ModeDisabled"
 	// ReasonModeReachesAll means that the mode gives MeshServices to every consumer.
 	ReasonModeReachesAll = "ModeReachesAll"
-	// ReasonModeNotInForce means that the mode was asked for and is not followed yet.
+	// ReasonModeNotInForce means that the requested mode is not in force yet.
 	ReasonModeNotInForce = "ModeNotInForce"
-	// ReasonNotGenerated means that MeshServices that should be generated are not there.
+	// ReasonNotGenerated means that not all MeshServices are generated.
 	ReasonNotGenerated = "NotGenerated"
-	// ReasonNoMeshServices means that the mesh has none, and nothing that asks for one.
+	// ReasonNoMeshServices means that the mesh has no MeshServices.
 	ReasonNoMeshServices = "NoMeshServices"
 )
 
@@ -150,6 +150,6 @@ const (
 const (
 	ReasonServed    = "Served"
 	ReasonNotServed = "NotServed"
-	// ReasonIncomplete means that something of the configuration could not be made.
+	// ReasonIncomplete means that a part of the configuration could not be built.
 	ReasonIncomplete = "Incomplete"
 )
