@@ -7,7 +7,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -30,7 +29,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	if have != nil {
 		want = have.Copy()
 	}
-	controllerutil.AddFinalizer(want.Object, model.FinalizerBinding)
+	model.AddFinalizer(want.Object, model.FinalizerBinding)
 	model.Claim(want, p.Key())
 	*want.Spec = workv1alpha2.ResourceBindingSpec{
 		Resource:           workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid},
@@ -51,7 +50,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 // NewDependency is the binding of a template that no policy takes, before anything requires it.
 func NewDependency(t model.Template, uid types.UID) *model.Binding {
 	b := model.NewBinding(t.Namespace, model.BindingName(t.GroupVersionKind(), t.Name))
-	controllerutil.AddFinalizer(b.Object, model.FinalizerBinding)
+	model.AddFinalizer(b.Object, model.FinalizerBinding)
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid}
 	// Others in the cluster may depend on it too.
 	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
