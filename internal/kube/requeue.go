@@ -9,16 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// conflictRequeueDelay is how long it takes a cache to hear of who was faster.
-const conflictRequeueDelay = 100 * time.Millisecond
+// ConflictRequeueDelay lets the caches see the write that caused a conflict.
+const ConflictRequeueDelay = 100 * time.Millisecond
 
-// RequeueOnConflict makes no fuss when somebody else was faster, or a cache late.
+// RequeueOnConflict requeues after a conflict, which is no error: another client wrote first, or the cache lags behind.
 type RequeueOnConflict[T comparable] struct{ reconcile.TypedReconciler[T] }
 
 func (c RequeueOnConflict[T]) Reconcile(ctx context.Context, request T) (reconcile.Result, error) {
 	result, err := c.TypedReconciler.Reconcile(ctx, request)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
+		return reconcile.Result{RequeueAfter: ConflictRequeueDelay}, nil
 	}
 	return result, err
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
@@ -132,7 +133,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(stopped):
 		// Another client wrote first. That needs a new plan, and is no error.
-		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	case stopped != nil && (o.Materialize == nil || !isReportable(stopped)):
 		return ctrl.Result{}, stopped
 	case !o.Materialize.DeletionTimestamp.IsZero():
@@ -144,7 +145,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		tell = failed.withoutTransient()
 	}
 	if err := r.report(ctx, o, d, tell); apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(failed.blocking, err)
 	}

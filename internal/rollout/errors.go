@@ -106,8 +106,6 @@ const (
 	maxBackoff = 30 * time.Second
 	// maxRetryDelay is the longest delay of the queue, for promotions too.
 	maxRetryDelay = 5 * time.Second
-	// conflictRequeueDelay lets the cache catch up with the write of another client.
-	conflictRequeueDelay = 100 * time.Millisecond
 )
 
 // failureBackoff is the delay after consecutive failures.

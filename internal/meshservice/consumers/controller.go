@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
@@ -51,11 +52,10 @@ type Options struct {
 const defaultTimeout = time.Minute
 
 const (
-	ackDebounce          = 50 * time.Millisecond
-	consumerDebounce     = time.Second
-	publishRequeueDelay  = 100 * time.Millisecond
-	conflictRequeueDelay = 100 * time.Millisecond
-	resyncInterval       = time.Minute
+	ackDebounce         = 50 * time.Millisecond
+	consumerDebounce    = time.Second
+	publishRequeueDelay = 100 * time.Millisecond
+	resyncInterval      = time.Minute
 	// An ACK may come between the observation and the watch.
 	ackResyncInterval = 5 * time.Second
 )
@@ -135,7 +135,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	changed, err := r.apply(ctx, mesh, d, now)
 	if apierrors.IsConflict(err) {
 		// Another writer, or the cache lags behind the last patch.
-		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	} else if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

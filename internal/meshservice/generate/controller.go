@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -17,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
@@ -108,24 +107,5 @@ func Setup(mgr ctrl.Manager, options Options) error {
 const maxConcurrent = 4
 
 func options(workers int) controller.Options {
-	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: rateLimiter()}
-}
-
-// rateLimiter backs off to 10 seconds at most, so that a fix takes effect soon.
-func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second)
-}
-
-// conflictRequeueDelay gives the cache time to catch up.
-const conflictRequeueDelay = 100 * time.Millisecond
-
-// requeueOnConflict requeues on conflicts, which are expected, instead of reporting an error.
-type requeueOnConflict struct{ reconcile.Reconciler }
-
-func (c requeueOnConflict) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	result, err := c.Reconciler.Reconcile(ctx, request)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
-	}
-	return result, err
+	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: kube.RateLimiter[reconcile.Request]()}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -238,7 +239,7 @@ func TestSaysOfPolicyWithLock(t *testing.T) {
 	policy := &kumav1alpha1.MeshTimeout{ObjectMeta: metav1.ObjectMeta{Name: "cart", Namespace: "shop", ResourceVersion: "7"}}
 	sent := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "meshtimeouts"}, "cart", nil)}
 	r := &reconciler{client: sent}
-	result, err := requeueOnConflict{reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	result, err := kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		return reconcile.Result{}, errors.Join(nil, r.patchPolicyStatus(ctx, policy, resolvedCondition(nil, kumav1alpha1.ModeEverywhere)))
 	})}.Reconcile(t.Context(), reconcile.Request{})
 	if err != nil || result.RequeueAfter == 0 {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -50,7 +51,7 @@ func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
 	if r.Connections != nil {
 		b = b.WatchesRawSource(source.Func(s.watchConnections))
 	}
-	if err := b.Complete(requeueOnConflict{reconcile.Func(s.reconcile)}); err != nil {
+	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(s.reconcile)}); err != nil {
 		return fmt.Errorf("watch MeshServices: %w", err)
 	}
 	return s.setupMultiZone(mgr, freed)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -30,7 +31,7 @@ func (r *reconciler) setupMeshes(mgr ctrl.Manager) error {
 			WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
 				handler.TypedEnqueueRequestsFromMapFunc(r.allMeshes), namespaceChanged))
 	}
-	if err := b.Complete(requeueOnConflict{reconcile.Func(r.reconcileMesh)}); err != nil {
+	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcileMesh)}); err != nil {
 		return fmt.Errorf("watch Meshes: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -23,7 +24,7 @@ func (s *statuses) setupMultiZone(mgr ctrl.Manager, freed handler.EventHandler) 
 		Watches(&kumav1alpha1.MeshService{}, freed).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(s.multiZoneServicesOf), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.HostnameGenerator{}, handler.EnqueueRequestsFromMapFunc(s.enqueueAll(&kumav1alpha1.MeshMultiZoneServiceList{}))).
-		Complete(requeueOnConflict{reconcile.Func(s.reconcileMultiZone)})
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(s.reconcileMultiZone)})
 	if err != nil {
 		return fmt.Errorf("watch MeshMultiZoneServices: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -27,7 +28,7 @@ func (r *reconciler) setupPods(mgr ctrl.Manager) error {
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(p.allPods), builder.WithPredicates(createdOrDeleted)).
 		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
 			handler.TypedEnqueueRequestsFromMapFunc(p.podsOfNamespace), namespaceChanged)).
-		Complete(requeueOnConflict{reconcile.Func(p.reconcile)})
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(p.reconcile)})
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
@@ -65,7 +66,7 @@ func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
 	for _, kind := range policyKinds() {
 		b = b.Watches(kind.object, changed, ours)
 	}
-	if err := b.Complete(requeueOnConflict{reconcile.Func(r.reconcilePolicies)}); err != nil {
+	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcilePolicies)}); err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -28,7 +29,7 @@ func (r *reconciler) setupServices(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
 			handler.TypedEnqueueRequestsFromMapFunc(r.servicesOfNamespace), namespaceChanged)).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(r.headlessServicesOf), podChanged)).
-		Complete(requeueOnConflict{reconcile.Func(r.reconcileService)})
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcileService)})
 	if err != nil {
 		return fmt.Errorf("watch Services: %w", err)
 	}

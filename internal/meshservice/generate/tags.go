@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -36,7 +37,7 @@ func (r *reconciler) setupTags(mgr ctrl.Manager) error {
 			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: desired.MeshOf(record)}}}
 			}))).
-		Complete(requeueOnConflict{reconcile.Func(r.reconcileTags)})
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcileTags)})
 	if err != nil {
 		return fmt.Errorf("watch Dataplanes and ZoneIngresses: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -26,7 +27,7 @@ func (r *reconciler) setupUniversal(mgr ctrl.Manager) error {
 		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfDataplane), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMeshService), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.universalServicesOfMesh), builder.WithPredicates(specChanged)).
-		Complete(requeueOnConflict{reconcile.Func(r.reconcileUniversal)})
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcileUniversal)})
 	if err != nil {
 		return fmt.Errorf("watch Dataplanes: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -65,14 +66,11 @@ type reconciler struct {
 // statusPollInterval is how often to look at a status that lags behind.
 const statusPollInterval = 5 * time.Second
 
-// conflictRequeueDelay lets the cache see the write that caused a conflict.
-const conflictRequeueDelay = 100 * time.Millisecond
-
 // Reconcile observes, plans, applies and reports one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if !r.users.HasSynced() {
 		// A revision must not be taken for unused before the tracker has synced.
-		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	}
 	observed, err := r.observe(ctx, request.Name)
 	if apierrors.IsNotFound(err) {
@@ -95,7 +93,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsConflict(applyErr) {
 		// Another client was faster: its write leads to a new plan, and is no error.
 		ctrl.LoggerFrom(ctx).V(1).Info("conflict: an object has changed since it was read", "why", applyErr.Error())
-		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
 		if observed, err = r.observe(ctx, request.Name); err != nil {

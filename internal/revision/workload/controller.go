@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
@@ -109,9 +110,6 @@ const (
 	debounceIdle   = time.Second
 )
 
-// conflictRequeueDelay lets the caches see the write that caused a conflict.
-const conflictRequeueDelay = 100 * time.Millisecond
-
 // failureRequeueDelay is how long to wait after a write failed.
 const failureRequeueDelay = 2 * time.Second
 
@@ -173,7 +171,7 @@ func migratesWorkloads(istio *v1.Istio) bool {
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if !r.synced() {
 		// An object that the caches have not listed yet must not be taken for missing.
-		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	}
 	o, err := r.observe(ctx, request.Name)
 	if apierrors.IsNotFound(err) {
@@ -214,7 +212,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch {
 	case apierrors.IsConflict(applyErr) || apierrors.IsConflict(err):
 		// Another client was faster: its write leads to a new plan, and is no error.
-		return ctrl.Result{RequeueAfter: conflictRequeueDelay}, nil
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, errors.Join(applyErr, err)
 	case applyErr != nil:

@@ -16,8 +16,6 @@ import (
 const (
 	// usageRetryInterval is how often to check whether usage is known again.
 	usageRetryInterval = 5 * time.Second
-	// ConflictRequeueDelay lets the cache see the write that caused a conflict.
-	ConflictRequeueDelay = 100 * time.Millisecond
 	// ownershipRetryInterval is how often to check whether another owner has released an object.
 	ownershipRetryInterval = 15 * time.Second
 )

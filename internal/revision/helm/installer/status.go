@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 // AtResourceVersion makes a status write conditional: a resource that was changed or recreated since it was read is a
@@ -18,7 +20,7 @@ func AtResourceVersion(object metav1.Object) *metav1ac.ObjectMetaApplyConfigurat
 // StatusError is the result after a failed status write: a conflict is requeued, and is no error.
 func StatusError(failure, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: ConflictRequeueDelay}, nil
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	}
 	return ctrl.Result{}, errors.Join(failure, err)
 }
