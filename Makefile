@@ -171,7 +171,7 @@ generate: generated ## Regenerate deepcopy, CRDs, RBAC and golden files
 .PHONY: generated
 generated:
 	$(GO_TOOL) controller-gen object crd paths=./api/... output:crd:dir=internal/crds/manifests
-	$(GO_TOOL) controller-gen rbac:roleName=fairlead $(patsubst %,paths=./internal/%/...,$(filter-out adoption meshservice,$(notdir $(wildcard internal/*)))) \
+	$(GO_TOOL) controller-gen rbac:roleName=fairlead $(patsubst %,paths=./internal/%/...,$(filter-out adoption meshservice,$(notdir $(patsubst %/,%,$(wildcard internal/*/))))) \
 		output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-adoption,fileName=adoption-role.yaml paths=./internal/adoption/... output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-meshservice,fileName=meshservice-role.yaml paths=./internal/meshservice/... output:rbac:dir=charts/fairlead/generated

@@ -103,7 +103,9 @@ const (
 
 // PodCount is how many pods of a generation are ready.
 type PodCount struct {
-	Ready   int32 `json:"ready"`
+	// Pods that are ready.
+	Ready int32 `json:"ready"`
+	// Pods that the generation should have.
 	Desired int32 `json:"desired"`
 }
 
