@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
@@ -245,24 +245,10 @@ func (r *reconciler) write(ctx context.Context, o Observed, status v1alpha2.Mate
 	if equality.Semantic.DeepEqual(m.Status, status) {
 		return nil
 	}
-	err := r.client.Status().Apply(ctx, &statusConfiguration{
-		TypeMetaApplyConfiguration: *metav1ac.TypeMeta().WithKind(v1alpha2.MaterializeKind).WithAPIVersion(v1alpha2.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithNamespace(m.Namespace).WithName(m.Name).
-			WithResourceVersion(m.ResourceVersion),
-		Status: status,
-	}, client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
+	err := kube.ApplyStatus(ctx, r.client, v1alpha2.GroupVersion.WithKind(v1alpha2.MaterializeKind), m, status, v1alpha2.FieldOwner)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of Materialize %s/%s: %w", m.Namespace, m.Name, err)
+		return err
 	}
 	r.recordTransition(m, status)
 	return nil
 }
-
-// statusConfiguration is the part of a Materialize that this passage owns.
-type statusConfiguration struct {
-	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
-	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Status                                 v1alpha2.MaterializeStatus `json:"status"`
-}
-
-func (*statusConfiguration) IsApplyConfiguration() {}

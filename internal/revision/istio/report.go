@@ -2,17 +2,16 @@ package istio
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
@@ -23,10 +22,9 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if equality.Semantic.DeepEqual(o.Istio.Status, status) {
 		return nil
 	}
-	err := r.client.Status().Apply(ctx, statusConfigurationOf(o.Istio, status),
-		client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
+	err := kube.ApplyStatus(ctx, r.client, v1.GroupVersion.WithKind(v1.IstioKind), o.Istio, ownStatus(status), v1.FieldOwner)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of Istio %s: %w", o.Istio.Name, err)
+		return err
 	}
 	installer.RecordFailure(ctx, r.recorder, o.Istio, o.Istio.Status.Conditions, status.Conditions)
 	return nil
@@ -154,17 +152,8 @@ func ready(o Observed, active string) metav1.Condition {
 	return condition
 }
 
-// statusConfiguration is the part of an Istio's status that this passage owns.
-type statusConfiguration struct {
-	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
-	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Status                                 v1.IstioStatus `json:"status"`
-}
-
-func (*statusConfiguration) IsApplyConfiguration() {}
-
-// statusConfigurationOf is conditional: an Istio that was changed or recreated since it was read is a conflict.
-func statusConfigurationOf(istio *v1.Istio, status v1.IstioStatus) *statusConfiguration {
+// ownStatus is the part of a status that this controller has: that of workloads is another one's.
+func ownStatus(status v1.IstioStatus) v1.IstioStatus {
 	own := v1.IstioStatus{
 		ObservedGeneration: status.ObservedGeneration,
 		State:              status.State,
@@ -177,9 +166,5 @@ func statusConfigurationOf(istio *v1.Istio, status v1.IstioStatus) *statusConfig
 			own.Conditions = append(own.Conditions, condition)
 		}
 	}
-	return &statusConfiguration{
-		TypeMetaApplyConfiguration:   typeMeta(v1.IstioKind),
-		ObjectMetaApplyConfiguration: installer.AtResourceVersion(istio),
-		Status:                       own,
-	}
+	return own
 }

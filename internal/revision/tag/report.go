@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
@@ -22,26 +22,13 @@ func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, 
 	if equality.Semantic.DeepEqual(o.Tag.Status, status) {
 		return nil
 	}
-	configuration := &statusConfiguration{
-		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionTagKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: installer.AtResourceVersion(o.Tag),
-		Status:                       status,
-	}
-	err := r.client.Status().Apply(ctx, configuration, client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
+	err := kube.ApplyStatus(ctx, r.client, v1.GroupVersion.WithKind(v1.IstioRevisionTagKind), o.Tag, status, v1.FieldOwner)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of IstioRevisionTag %s: %w", o.Tag.Name, err)
+		return err
 	}
 	installer.RecordFailure(ctx, r.recorder, o.Tag, o.Tag.Status.Conditions, status.Conditions)
 	return nil
 }
-
-type statusConfiguration struct {
-	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
-	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Status                                 v1.IstioRevisionTagStatus `json:"status"`
-}
-
-func (*statusConfiguration) IsApplyConfiguration() {}
 
 func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.IstioRevisionTagStatus {
 	status := *o.Tag.Status.DeepCopy()

@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // statusOf is the status of a migration, or nil without one.
@@ -170,30 +169,9 @@ func describeSkipped(plan passage.Plan) string {
 	return text
 }
 
-// statusConfiguration is the part of an Istio's status that this passage owns.
-type statusConfiguration struct {
-	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
-	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Status                                 ownStatus `json:"status"`
-}
-
 type ownStatus struct {
 	WorkloadMigration *v1.WorkloadMigrationStatus `json:"workloadMigration,omitempty"`
 	Conditions        []metav1.Condition          `json:"conditions,omitempty"`
-}
-
-func (*statusConfiguration) IsApplyConfiguration() {}
-
-func statusConfigurationOf(istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) *statusConfiguration {
-	own := ownStatus{WorkloadMigration: status}
-	if condition != nil {
-		own.Conditions = []metav1.Condition{*condition}
-	}
-	return &statusConfiguration{
-		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioKind).WithAPIVersion(v1.GroupVersion.String()),
-		ObjectMetaApplyConfiguration: installer.AtResourceVersion(istio),
-		Status:                       own,
-	}
 }
 
 // report writes the status if it has changed, or returns after how long to write it.
@@ -236,10 +214,12 @@ func (r *reconciler) recordStart(ctx context.Context, o *Observed) error {
 }
 
 func (r *reconciler) writeStatus(ctx context.Context, istio *v1.Istio, status *v1.WorkloadMigrationStatus, condition *metav1.Condition) error {
-	err := r.client.Status().Apply(ctx, statusConfigurationOf(istio, status, condition),
-		client.FieldOwner(v1.FieldOwnerMigration), client.ForceOwnership)
-	if err != nil {
-		return fmt.Errorf("write the migration status of Istio %s: %w", istio.Name, err)
+	own := ownStatus{WorkloadMigration: status}
+	if condition != nil {
+		own.Conditions = []metav1.Condition{*condition}
+	}
+	if err := kube.ApplyStatus(ctx, r.client, v1.GroupVersion.WithKind(v1.IstioKind), istio, own, v1.FieldOwnerMigration); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
