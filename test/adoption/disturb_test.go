@@ -21,7 +21,7 @@ func TestStoryMemberDownAndBack(t *testing.T) {
 	s.until(t, s.members[member1], configMap("later"), func() error { return nil })
 	now := configMap("it")
 	s.until(t, s.members[member1], now, has(now, "a", "2"))
-	s.says(t, "later-configmap", failed, "1 of 2 clusters run it; it waits until cluster member2 can be reached: "+s.members[member2].Config().Host+" does not answer as it should")
+	s.says(t, "later-configmap", failed, "1 of 2 clusters run it; waiting until cluster member2 can be reached: "+s.members[member2].Config().Host+" does not answer as it should")
 	if err := s.ready(member1, metav1.ConditionTrue, "its API server answers")(t.Context()); err != nil {
 		t.Error(err)
 	}

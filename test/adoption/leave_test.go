@@ -202,7 +202,7 @@ func TestTokens(t *testing.T) {
 		edit(func() { secret.Data["token"] = []byte("expired") })
 		s.becomes(t, member2, metav1.ConditionFalse, "`fairlead join member2 --member-kubeconfig FILE` gets a new one")
 		s.create(t, s.hub, configMap("later"))
-		s.says(t, "later-configmap", failed, "it waits until cluster member2 can be reached")
+		s.says(t, "later-configmap", failed, "waiting until cluster member2 can be reached")
 		s.join(t, member2)
 		s.says(t, "later-configmap", applied, "all 2 clusters")
 	})
