@@ -200,7 +200,7 @@ func TestStoryDifficultEnvironmentd(t *testing.T) {
 	forgotten := len(next.Asked())
 	next.Behave(environmentd.Manner{Lingers: true, CatchesUp: true})
 	next.Restart()
-	e.meets(t, tells(v1alpha2.ReasonPromoting, "it has started anew, and is not ready yet"))
+	e.meets(t, tells(v1alpha2.ReasonPromoting, "environmentd has restarted and is not ready yet"))
 	untouched.check(t)
 	next.Behave(environmentd.Manner{})
 	e.serves(t, 2, "v2")
