@@ -17,7 +17,7 @@ import (
 )
 
 func newAbortCommand(c *connection, streams Streams) *cobra.Command {
-	var sure confirmation
+	var confirm confirmation
 	cmd := &cobra.Command{
 		Use:   "abort TYPE NAME",
 		Short: "Take back a rollout that has not taken over yet, what a policy has taken over, or the switch of a mesh",
@@ -31,43 +31,43 @@ has made itself stays, and so do the resources on the hub.
 
 Of a Mesh, let all consumers go back that were switched over, in batches of the same size: ` + "`fairlead migrate mesh NAME --revert`" + `.`,
 		Example: "  fairlead abort mzs production -n shop\n  fairlead abort mzs production -n shop --yes\n  fairlead abort pp deployments-pp -n shop\n  fairlead abort mesh default",
-		Args:    exactlyTypeAndName,
+		Args:    requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := sure.possible(cmd, streams.In); err != nil {
+			if err := confirm.requireTerminal(cmd, streams.In); err != nil {
 				return err
 			}
-			if cluster, r, err := c.find(args); err != nil {
+			if cluster, r, err := c.resolveArgs(args); err != nil {
 				return err
 			} else if r.kind() == policies || r.kind() == clusterPolicies {
-				return cluster.abortPolicy(cmd, streams, r, &sure)
+				return cluster.abortPolicy(cmd, streams, r, &confirm)
 			} else if r.kind() == meshes {
-				return cluster.abortMesh(cmd.Context(), streams, r, &sure)
+				return cluster.abortMesh(cmd.Context(), streams, r, &confirm)
 			}
-			return c.changeRollout(cmd, streams, args, &sure, retreat)
+			return c.editRollout(cmd, streams, args, &confirm, planAbort)
 		},
 	}
-	sure.addFlag(cmd)
+	confirm.addFlag(cmd)
 	return cmd
 }
 
-// retreat writes back what the generation that serves was made from.
-func retreat(e environment, now time.Time) (edit, error) {
+// planAbort writes back what the generation that serves was made from.
+func planAbort(e environment, now time.Time) (edit, error) {
 	s := e.Summary(now)
-	if done, err := abortable(e.Observed, s); done != "" || err != nil {
-		return edit{done: done}, err
+	if done, err := checkAbort(e.Observed, s); done != "" || err != nil {
+		return edit{noop: done}, err
 	}
 	completed, active := s.Active.Record.Materialize, s.Active.Number
 	rolls, _ := hash.Changes(e.Materialize, completed)
 	return edit{
-		show:     func(w io.Writer) { printRetreat(w, e, s, rolls) },
+		show:     func(w io.Writer) { printAbort(w, e, s, rolls) },
 		question: "Write that spec back?",
-		change:   func(m *v1alpha2.Materialize) error { return writeBack(m, completed, rolls) },
-		said:     fmt.Sprintf("the spec is again the one of generation %d", active),
+		change:   func(m *v1alpha2.Materialize) error { return restoreSpec(m, completed, rolls) },
+		message:  fmt.Sprintf("the spec is again the one of generation %d", active),
 	}, nil
 }
 
-// abortable tells why there is nothing to take back, or no way to.
-func abortable(o rollout.Observed, s rollout.Summary) (done string, err error) {
+// checkAbort tells why there is nothing to take back, or no way to.
+func checkAbort(o rollout.Observed, s rollout.Summary) (done string, err error) {
 	switch active := s.Active; {
 	case s.Promoting:
 		return "", fmt.Errorf("generation %d takes over already, and nothing stops that any more: "+
@@ -84,7 +84,7 @@ func abortable(o rollout.Observed, s rollout.Summary) (done string, err error) {
 	return "", nil
 }
 
-func printRetreat(w io.Writer, e environment, s rollout.Summary, rolls []hash.Change) {
+func printAbort(w io.Writer, e environment, s rollout.Summary, rolls []hash.Change) {
 	m := e.Materialize
 	becomes := "which serves"
 	if s.Down {
@@ -107,19 +107,19 @@ func printRetreat(w io.Writer, e environment, s rollout.Summary, rolls []hash.Ch
 	fmt.Fprintln(w, "\nWhoever applies the newer manifest again rolls it out again.")
 }
 
-// hashShown is how much of a hash a table has room for.
-const hashShown = 12
+// maxHashLength is how much of a hash a table has room for.
+const maxHashLength = 12
 
 func shortHash(hash string) string {
-	if len(hash) <= hashShown {
+	if len(hash) <= maxHashLength {
 		return hash
 	}
-	return hash[:hashShown] + "..."
+	return hash[:maxHashLength] + "..."
 }
 
-// writeBack gives m the fields of another Materialize that changes name, and no others: what is the same in another way of
+// restoreSpec gives m the fields of another Materialize that changes name, and no others: what is the same in another way of
 // writing stays as it is written. Whoever approved of what is taken back has not approved of the next one like it.
-func writeBack(m, completed *v1alpha2.Materialize, changes []hash.Change) error {
+func restoreSpec(m, completed *v1alpha2.Materialize, changes []hash.Change) error {
 	now, err := fieldsOf(m.Spec)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func writeBack(m, completed *v1alpha2.Materialize, changes []hash.Change) error 
 	}
 	for _, c := range changes {
 		if strings.HasPrefix(c.Field, "metadata.annotations[") {
-			writeBackAnnotation(m, completed)
+			restoreAnnotation(m, completed)
 			continue
 		}
 		field, _, _ := strings.Cut(strings.ReplaceAll(c.Field, "[", "."), ".")
@@ -152,7 +152,7 @@ func writeBack(m, completed *v1alpha2.Materialize, changes []hash.Change) error 
 	return nil
 }
 
-func writeBackAnnotation(m, completed *v1alpha2.Materialize) {
+func restoreAnnotation(m, completed *v1alpha2.Materialize) {
 	if value, found := completed.Annotations[v1alpha2.AnnotationForceRollout]; found {
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha2.AnnotationForceRollout, value)
 		return

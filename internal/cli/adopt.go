@@ -14,7 +14,7 @@ import (
 )
 
 func newAdoptCommand(c *connection, streams Streams) *cobra.Command {
-	var sure confirmation
+	var confirm confirmation
 	var format output
 	var selector string
 	a := takeover.Takeover{KindNamed: mappingFor, Kinds: takeover.DefaultKinds()}
@@ -45,7 +45,7 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 				return usageErrorf("--kind names no kind: give some, such as deployments,services, or leave it out")
 			}
 			if format == outputText {
-				if err := sure.possible(cmd, streams.In); err != nil {
+				if err := confirm.requireTerminal(cmd, streams.In); err != nil {
 					return err
 				}
 			}
@@ -64,7 +64,7 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 			if format == outputYAML {
 				return printDraft(streams.Out, draft)
 			}
-			return hub.adopt(cmd, streams, &sure, a, draft)
+			return hub.adopt(cmd, streams, &confirm, a, draft)
 		},
 	}
 	flags := cmd.Flags()
@@ -75,13 +75,13 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 		"also adopt the ConfigMaps, Secrets, PersistentVolumeClaims and ServiceAccounts that their pods name")
 	flags.StringVar(&a.Policy, "policy", "", "name of the PropagationPolicy (default adopted-CLUSTER)")
 	format.addFlag(cmd, outputYAML)
-	sure.addFlag(cmd)
+	confirm.addFlag(cmd)
 	_ = cmd.MarkFlagRequired("cluster")
 	return cmd
 }
 
 // adopt shows what is to be written, asks, and writes it.
-func (c *cluster) adopt(cmd *cobra.Command, streams Streams, sure *confirmation, a takeover.Takeover, draft takeover.Draft) error {
+func (c *cluster) adopt(cmd *cobra.Command, streams Streams, confirm *confirmation, a takeover.Takeover, draft takeover.Draft) error {
 	policy := fmt.Sprintf("propagationpolicy.policy.karmada.io/%s", a.Policy)
 	printAdoption(streams.Out, a, draft)
 	switch {
@@ -93,13 +93,13 @@ func (c *cluster) adopt(cmd *cobra.Command, streams Streams, sure *confirmation,
 	}
 	ctx := cmd.Context()
 	question := fmt.Sprintf("Write %s and the policy, and take over what runs?", count(len(draft.Templates), "template"))
-	if agreed, err := sure.given(ctx, streams, question); err != nil {
+	if agreed, err := confirm.ask(ctx, streams, question); err != nil {
 		return err
 	} else if !agreed {
 		fmt.Fprintln(streams.Out, "nothing was changed")
 		return exitError{code: exitFailed}
 	}
-	m := newMeter(streams.Err, len(draft.Templates), "templates written")
+	m := newProgress(streams.Err, len(draft.Templates), "templates written")
 	copied, err := draft.Write(ctx, c.client, m.show)
 	m.end()
 	printRefusals(streams.Err, copied.Refused)
@@ -142,12 +142,12 @@ func printAdoption(w io.Writer, a takeover.Takeover, draft takeover.Draft) {
 	fmt.Fprintln(w)
 }
 
-// refusalsShown is how many refusals are told of one by one: a thousand say no more than the first.
-const refusalsShown = 10
+// maxRefusals is how many refusals are told of one by one: a thousand say no more than the first.
+const maxRefusals = 10
 
 func printRefusals(w io.Writer, refused []takeover.Refusal) {
 	for i, r := range refused {
-		if i == refusalsShown {
+		if i == maxRefusals {
 			fmt.Fprintf(w, "... and %d more\n", len(refused)-i)
 			return
 		}

@@ -20,23 +20,23 @@ func (c *confirmation) addFlag(cmd *cobra.Command) {
 }
 
 // possible tells, before anything is done, whether there is anybody to ask.
-func (c *confirmation) possible(cmd *cobra.Command, in io.Reader) error {
+func (c *confirmation) requireTerminal(cmd *cobra.Command, in io.Reader) error {
 	if file, ok := in.(*os.File); c.yes || ok && term.IsTerminal(int(file.Fd())) {
 		return nil
 	}
 	return usageErrorf("%s asks before it does anything, and there is no terminal to ask at: give --yes", cmd.CommandPath())
 }
 
-// given asks, if need be.
-func (c *confirmation) given(ctx context.Context, streams Streams, question string) (bool, error) {
+// ask asks, if need be.
+func (c *confirmation) ask(ctx context.Context, streams Streams, question string) (bool, error) {
 	if c.yes {
 		return true, nil
 	}
-	return ask(ctx, streams.In, streams.Out, question)
+	return askYesNo(ctx, streams.In, streams.Out, question)
 }
 
 // ask takes nothing but a clear yes for one.
-func ask(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
+func askYesNo(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	answers := make(chan string, 1)
 	go func() {

@@ -32,14 +32,14 @@ It prints what the file should be, and on the standard error what was done. It n
   fairlead convert -f policies/ --check`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := c.possible(); err != nil {
+			if err := c.validate(); err != nil {
 				return err
 			}
 			files, err := c.read(streams.In)
 			if err != nil {
 				return err
 			}
-			return c.finish(streams, files, format)
+			return c.writeResults(streams, files, format)
 		},
 	}
 	flags := cmd.Flags()
@@ -68,8 +68,8 @@ type convertedFile struct {
 	text []byte
 }
 
-// possible refuses what cannot be meant.
-func (c *converter) possible() error {
+// validate refuses what cannot be meant.
+func (c *converter) validate() error {
 	if c.write && c.check {
 		return usageErrorf("-w writes and --check does not: give one of them")
 	}
@@ -89,7 +89,7 @@ func (c *converter) read(stdin io.Reader) ([]convertedFile, error) {
 	var files []convertedFile
 	var failed []error
 	for _, from := range c.from {
-		names, err := filesAt(from)
+		names, err := listFiles(from)
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -101,17 +101,17 @@ func (c *converter) read(stdin io.Reader) ([]convertedFile, error) {
 			}
 			out, report, err := convert.Convert(in, c.options)
 			if err != nil {
-				failed = append(failed, fmt.Errorf("convert %s: %w", placeOf(name), err))
+				failed = append(failed, fmt.Errorf("convert %s: %w", displayPath(name), err))
 				continue
 			}
-			files = append(files, convertedFile{placeOf(name), report.Changed(), append([]convert.Finding{}, report.Findings...), out})
+			files = append(files, convertedFile{displayPath(name), report.Changed(), append([]convert.Finding{}, report.Findings...), out})
 		}
 	}
 	return files, errors.Join(failed...)
 }
 
-// finish writes the files or prints them, and tells what was done.
-func (c *converter) finish(streams Streams, files []convertedFile, format output) error {
+// writeResults writes the files or prints them, and tells what was done.
+func (c *converter) writeResults(streams Streams, files []convertedFile, format output) error {
 	prints := !c.write && !c.check && format != outputJSON && format != outputYAML
 	if prints && len(files) > 1 {
 		return usageErrorf("there are %d files: give -w to write them, or --check to see what there is to add", len(files))
@@ -130,14 +130,14 @@ func (c *converter) finish(streams Streams, files []convertedFile, format output
 			}
 		}
 	}
-	told := streams.Out
+	out := streams.Out
 	if prints {
-		told = streams.Err
+		out = streams.Err
 	}
-	if encoded, err := format.encode(told, files); err != nil {
+	if encoded, err := format.encode(out, files); err != nil {
 		return err
 	} else if !encoded {
-		printConversion(told, files, c.check, format)
+		printConversion(out, files, c.check, format)
 	}
 	if c.check && changed {
 		return exitError{code: exitUnfinished}

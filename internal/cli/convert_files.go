@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// filesAt are the files that -f names: one, or those with policies below a directory, without hidden ones.
-func filesAt(from string) ([]string, error) {
+// listFiles are the files that -f names: one, or those with policies below a directory, without hidden ones.
+func listFiles(from string) ([]string, error) {
 	if from == "-" {
 		return []string{from}, nil
 	}
@@ -43,8 +43,8 @@ func filesAt(from string) ([]string, error) {
 	return files, err
 }
 
-// placeOf tells people where something was read.
-func placeOf(path string) string {
+// displayPath tells people where something was read.
+func displayPath(path string) string {
 	if path == "-" {
 		return "standard input"
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func newCRDsCommand(c *connection, streams Streams) *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := commandGroup(&cobra.Command{
 		Use:   "crds",
 		Short: "Show or install Fairlead's custom resource definitions, or migrate what is stored",
 	})
@@ -25,7 +25,7 @@ func newCRDsPrintCommand(streams Streams) *cobra.Command {
 		Short: "Print the CRDs as YAML",
 		Long: `Print the CRDs as YAML.
 
-` + aboutVersions,
+` + versionsHelp,
 		Example: "  fairlead crds print | kubectl apply --server-side -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -51,7 +51,7 @@ func newCRDsInstallCommand(c *connection, streams Streams) *cobra.Command {
 
 A cluster that has a newer schema keeps it. CRDs that somebody else installed are left alone.
 
-` + aboutVersions + ` One that
+` + versionsHelp + ` One that
 has a webhook already keeps it, and one with objects that only a webhook can convert is left alone.`,
 		Example: "  fairlead crds install\n  fairlead crds install materializes.materialize.cloud --take-over",
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -69,14 +69,14 @@ has a webhook already keeps it, and one with objects that only a webhook can con
 				return err
 			}
 			results, installErr := crds.Install(cmd.Context(), config, options)
-			told := make([]crdResult, 0, len(results))
+			printed := make([]crdResult, 0, len(results))
 			for _, r := range results {
-				told = append(told, crdResult(r))
+				printed = append(printed, crdResult(r))
 			}
-			if encoded, err := format.encode(streams.Out, told); err != nil {
+			if encoded, err := format.encode(streams.Out, printed); err != nil {
 				return err
 			} else if !encoded {
-				printCRDResults(streams.Out, told)
+				printCRDResults(streams.Out, printed)
 			}
 			return installErr
 		},

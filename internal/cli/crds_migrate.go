@@ -40,14 +40,14 @@ again.`,
 				fmt.Fprintf(streams.Err, "%s was left in its older version: %s\n", object, oneLine(err))
 			}
 			migrations, migrateErr := crds.Migrate(cmd.Context(), config, options)
-			told := make([]crdMigration, 0, len(migrations))
+			printed := make([]crdMigration, 0, len(migrations))
 			for _, m := range migrations {
-				told = append(told, newCRDMigration(m))
+				printed = append(printed, newCRDMigration(m))
 			}
-			if encoded, err := format.encode(streams.Out, told); err != nil {
+			if encoded, err := format.encode(streams.Out, printed); err != nil {
 				return err
-			} else if !encoded && len(told) > 0 {
-				printMigrations(streams.Out, told)
+			} else if !encoded && len(printed) > 0 {
+				printMigrations(streams.Out, printed)
 			}
 			return migrateErr
 		},

@@ -63,7 +63,7 @@ func TestCRDsPrintConversion(t *testing.T) {
 	}
 }
 
-func TestMigrationsAreTold(t *testing.T) {
+func TestPrintMigrations(t *testing.T) {
 	var progress, result bytes.Buffer
 	half := crds.Migration{Name: "boats.harbour.test", From: []string{"v1"}, To: "v2", Rewritten: 499, Failed: 1, Remaining: 700}
 	printMigrationProgress(&progress, half)

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
-const aboutVersions = `A CRD whose versions differ needs the operator's webhook, which converts between them. An operator that
+const versionsHelp = `A CRD whose versions differ needs the operator's webhook, which converts between them. An operator that
 installs the CRDs itself sees to that. Without one, and without --webhook-service, such a CRD serves only
 the version that it stores.`
 

@@ -18,16 +18,16 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-func accountOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question) (account, error) {
+func reportIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q query) (account, error) {
 	fleet, users, err := inventory.List(ctx, reader)
 	if err != nil {
 		return account{}, err
 	}
-	return tellOfIstio(ctx, reader, key, q, users, fleet.Snapshot())
+	return reportIstioFrom(ctx, reader, key, q, users, fleet.Snapshot())
 }
 
-// tellOfIstio tells from what is known about who uses what, and about all workloads.
-func tellOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey, q question, users istio.Users, picture inventory.Snapshot,
+// reportIstioFrom tells from what is known about who uses what, and about all workloads.
+func reportIstioFrom(ctx context.Context, reader client.Reader, key client.ObjectKey, q query, users istio.Users, picture inventory.Snapshot,
 ) (account, error) {
 	known := versions(ctx, q)
 	observed, err := istio.Observe(ctx, reader, key.Name, known, users)
@@ -37,30 +37,30 @@ func tellOfIstio(ctx context.Context, reader client.Reader, key client.ObjectKey
 	if q.Version != nil {
 		observed.Istio.Spec.Version = *q.Version
 	}
-	told := account{
+	result := account{
 		Plan:               istio.Plan(observed, time.Now()),
 		Generation:         observed.Istio.Generation,
 		ObservedGeneration: observed.Istio.Status.ObservedGeneration,
 		Conditions:         observed.Istio.Status.Conditions,
 	}
-	if !q.chartsGiven() && q.Version == nil {
-		told.believe(observed.Istio)
+	if !q.hasCharts() && q.Version == nil {
+		result.useReportedChartError(observed.Istio)
 	}
 	moving, err := workload.Observe(ctx, reader, key.Name, picture)
 	if err != nil {
 		return account{}, err
 	}
-	told.Workloads = workloadsOf(moving, told.Plan, time.Now())
-	announceMoves(told.Plan, observed.Istio.Status.ActiveRevisionName)
-	if known.Err != nil && q.Version != nil && told.Plan.Target != "" {
-		told.Note = fmt.Sprintf("Whether there are charts of %s was not checked: give --chart-dir or --chart-repository as the operator has it.",
+	result.Workloads = planWorkloads(moving, result.Plan, time.Now())
+	markTagMoves(result.Plan, observed.Istio.Status.ActiveRevisionName)
+	if known.Err != nil && q.Version != nil && result.Plan.Target != "" {
+		result.Note = fmt.Sprintf("Whether there are charts of %s was not checked: give --chart-dir or --chart-repository as the operator has it.",
 			*q.Version)
 	}
-	return told, nil
+	return result, nil
 }
 
-// believe takes the operator's word for what cannot be known without its charts: that there are none.
-func (a *account) believe(istio *v1.Istio) {
+// useReportedChartError takes the operator's word for what cannot be known without its charts: that there are none.
+func (a *account) useReportedChartError(istio *v1.Istio) {
 	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
 	if condition == nil || condition.Status != metav1.ConditionFalse || istio.Status.ObservedGeneration != istio.Generation {
 		return
@@ -75,9 +75,9 @@ func (a *account) believe(istio *v1.Istio) {
 	}
 }
 
-// announceMoves counts a tag that will follow to another revision among the changes. The operator does not: tags move
+// markTagMoves counts a tag that will follow to another revision among the changes. The operator does not: tags move
 // themselves, and are on their way from when the target is the active revision.
-func announceMoves(plan passage.Plan, active string) {
+func markTagMoves(plan passage.Plan, active string) {
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
 		if step.Action == istio.ActionMove && step.Reason.Code == passage.Code(v1.ReasonFollowsIstio) && step.To != active {
@@ -87,8 +87,8 @@ func announceMoves(plan passage.Plan, active string) {
 }
 
 // versions that the operator can install. Only one who knows where it has its charts from can tell.
-func versions(ctx context.Context, q question) istio.Charts {
-	if !q.chartsGiven() {
+func versions(ctx context.Context, q query) istio.Charts {
+	if !q.hasCharts() {
 		return istio.Charts{Err: errors.New(
 			"which versions there are is not known here; give --chart-dir or --chart-repository as the operator has it")}
 	}

@@ -19,16 +19,16 @@ import (
 
 // manifest is an object as somebody wrote it down.
 type manifest struct {
-	// from is where it was read.
-	from   string
+	// source is where it was read.
+	source string
 	object *unstructured.Unstructured
-	// beside are the others in the same place.
-	beside []*unstructured.Unstructured
+	// others are the others in the same place.
+	others []*unstructured.Unstructured
 }
 
-// brings tells whether a namespace is beside the object.
-func (m manifest) brings(namespace string) bool {
-	return slices.ContainsFunc(m.beside, func(o *unstructured.Unstructured) bool {
+// hasNamespace tells whether a namespace is beside the object.
+func (m manifest) hasNamespace(namespace string) bool {
+	return slices.ContainsFunc(m.others, func(o *unstructured.Unstructured) bool {
 		return o.GetAPIVersion() == "v1" && o.GetKind() == "Namespace" && o.GetName() == namespace
 	})
 }
@@ -46,7 +46,7 @@ func readManifest(stdin io.Reader, path string, kind schema.GroupKind, name stri
 		defer file.Close()
 		in = file
 	}
-	all, err := objectsIn(in)
+	all, err := readObjects(in)
 	if err != nil {
 		return manifest{}, fmt.Errorf("read %s: %w", from, err)
 	}
@@ -74,8 +74,8 @@ func readManifest(stdin io.Reader, path string, kind schema.GroupKind, name stri
 	return manifest{}, fmt.Errorf("read %s: there is no %s of %s in it", from, kind.Kind, kind.Group)
 }
 
-// objectsIn are those in a stream of YAML or JSON documents, and in the lists among them.
-func objectsIn(in io.Reader) ([]*unstructured.Unstructured, error) {
+// readObjects are those in a stream of YAML or JSON documents, and in the lists among them.
+func readObjects(in io.Reader) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	for number := 1; ; number++ {

@@ -64,7 +64,7 @@ func TestReadManifest(t *testing.T) {
 	})
 }
 
-func TestManagerOf(t *testing.T) {
+func TestApplyManager(t *testing.T) {
 	apply := func(manager, subresource string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: subresource}
 	}
@@ -87,14 +87,14 @@ func TestManagerOf(t *testing.T) {
 			if c.annotation != "" {
 				live.SetAnnotations(map[string]string{lastApplied: c.annotation})
 			}
-			if got := managerOf(live, c.given); got != c.want {
+			if got := applyManager(live, c.given); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestThreeWay(t *testing.T) {
+func TestThreeWayPatch(t *testing.T) {
 	cases := map[string]struct{ applied, live, manifest, want string }{
 		"nothing":             {`{"spec":{"a":1}}`, "spec: {a: 1, b: 2}", "spec: {a: 1}", "{}"},
 		"a change":            {`{"spec":{"a":1}}`, "spec: {a: 1, b: 2}", "spec: {a: 3}", `{"spec":{"a":3}}`},
@@ -114,7 +114,7 @@ func TestThreeWay(t *testing.T) {
 			if c.applied != "" {
 				live.SetAnnotations(map[string]string{lastApplied: c.applied})
 			}
-			got, err := threeWay(live, parse(c.manifest))
+			got, err := threeWayPatch(live, parse(c.manifest))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestThreeWay(t *testing.T) {
 	}
 }
 
-func TestCause(t *testing.T) {
+func TestTrimStrictError(t *testing.T) {
 	cases := map[string]struct{ err, want string }{
 		"a field that is none": {
 			`Materialize.materialize.cloud "production" is invalid: patch: Invalid value: "{\"apiVersion\":\"materialize.cloud/v1alpha2\"}": strict decoding error: unknown field "spec.imageRef"`,
@@ -138,7 +138,7 @@ func TestCause(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := cause(errors.New(c.err)); got != c.want {
+			if got := trimStrictError(errors.New(c.err)); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

@@ -24,11 +24,11 @@ type environment struct {
 	rollout.Observed
 	// pods of the generation that is to serve, or else of the one that does.
 	pods []corev1.Pod
-	// unseen are the kinds that whoever asks may not look at.
-	unseen []schema.GroupVersionKind
+	// forbidden are the kinds that whoever asks may not look at.
+	forbidden []schema.GroupVersionKind
 }
 
-func accountOfMaterialize(ctx context.Context, reader client.Reader, key client.ObjectKey, q question) (account, error) {
+func reportMaterialize(ctx context.Context, reader client.Reader, key client.ObjectKey, q query) (account, error) {
 	m := &v1alpha2.Materialize{}
 	err := reader.Get(ctx, key, m)
 	if q.Proposed != nil && apierrors.IsNotFound(err) {
@@ -36,28 +36,28 @@ func accountOfMaterialize(ctx context.Context, reader client.Reader, key client.
 		if e.Observed, err = (rollout.Observed{}).WithSpec(q.Proposed); err != nil {
 			return account{}, err
 		}
-		return e.tell(nil, time.Now())
+		return e.report(nil, time.Now())
 	}
 	if err != nil {
 		return account{}, fmt.Errorf("get Materialize %s: %w", key, err)
 	}
-	e, err := observe(ctx, reader, m)
+	e, err := observeEnvironment(ctx, reader, m)
 	if err != nil {
 		return account{}, err
 	}
-	return e.tell(q.Proposed, time.Now())
+	return e.report(q.Proposed, time.Now())
 }
 
-// observe reads what belongs to a Materialize. What may not be seen is left out, if a rollout can be told of without it.
-func observe(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize) (environment, error) {
-	lenient := &lenientReader{Reader: reader}
-	e, err := lookAt(ctx, lenient, m, nil)
-	e.unseen = lenient.refused
+// observeEnvironment reads what belongs to a Materialize. What may not be seen is left out, if a rollout can be result of without it.
+func observeEnvironment(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize) (environment, error) {
+	lenient := &forbiddenTolerantReader{Reader: reader}
+	e, err := observeKinds(ctx, lenient, m, nil)
+	e.forbidden = lenient.forbidden
 	return e, err
 }
 
-// lookAt reads what belongs to a Materialize, but for some kinds.
-func lookAt(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, except []schema.GroupVersionKind) (environment, error) {
+// observeKinds reads what belongs to a Materialize, but for some kinds.
+func observeKinds(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, except []schema.GroupVersionKind) (environment, error) {
 	var e environment
 	var err error
 	if e.Observed, err = rollout.Observe(ctx, m, rollout.NewReader(reader, except...), rollout.RecordedAnswers(m)); err != nil {
@@ -71,14 +71,14 @@ func lookAt(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, 
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// rolling tells whether another generation is to serve.
-func (e environment) rolling() bool {
+// isRollingOut tells whether another generation is to serve.
+func (e environment) isRollingOut() bool {
 	s := e.Summary(time.Time{})
 	return s.Promoting || e.Hash != s.Completed
 }
 
 func (e environment) generationToShow() int64 {
-	if e.rolling() {
+	if e.isRollingOut() {
 		return e.Materialize.Status.ActiveGeneration + 1
 	}
 	return e.Materialize.Status.ActiveGeneration
@@ -96,13 +96,13 @@ func podsOf(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, 
 	return pods.Items, nil
 }
 
-// lenientReader finds nothing of what may not be seen, and notes that.
-type lenientReader struct {
+// forbiddenTolerantReader finds nothing of what may not be seen, and notes that.
+type forbiddenTolerantReader struct {
 	client.Reader
-	refused []schema.GroupVersionKind
+	forbidden []schema.GroupVersionKind
 }
 
-func (r *lenientReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+func (r *forbiddenTolerantReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	err := r.Reader.List(ctx, list, options...)
 	if !apierrors.IsForbidden(err) {
 		return err
@@ -116,12 +116,12 @@ func (r *lenientReader) List(ctx context.Context, list client.ObjectList, option
 	case "ConfigMap", "StatefulSet", "Service":
 		return err
 	}
-	r.refused = append(r.refused, kind)
+	r.forbidden = append(r.forbidden, kind)
 	return nil
 }
 
-// tell plans for the environment as it is, or with another spec.
-func (e environment) tell(proposed *v1alpha2.Materialize, now time.Time) (account, error) {
+// report plans for the environment as it is, or with another spec.
+func (e environment) report(proposed *v1alpha2.Materialize, now time.Time) (account, error) {
 	after := e.Observed
 	if proposed != nil {
 		var err error
@@ -130,27 +130,27 @@ func (e environment) tell(proposed *v1alpha2.Materialize, now time.Time) (accoun
 		}
 	}
 	status := after.Materialize.Status
-	told := account{
+	result := account{
 		Plan:               rollout.Plan(after, now),
 		Generation:         after.Materialize.Generation,
 		ObservedGeneration: status.ObservedGeneration,
 		Conditions:         status.Conditions,
 		Rollout:            &e,
-		Verdict:            verdictOf(e.Observed, proposed, now),
+		Decision:           decideRollout(e.Observed, proposed, now),
 	}
-	told.Plan.Steps = slices.DeleteFunc(told.Plan.Steps, func(s passage.Step) bool {
-		return slices.Contains(e.unseen, schema.FromAPIVersionAndKind(s.Object.APIVersion, s.Object.Kind))
+	result.Plan.Steps = slices.DeleteFunc(result.Plan.Steps, func(s passage.Step) bool {
+		return slices.Contains(e.forbidden, schema.FromAPIVersionAndKind(s.Object.APIVersion, s.Object.Kind))
 	})
-	if len(told.Plan.Steps) == 0 && after.Hash == after.Summary(now).Completed {
-		told.Plan.Steps = []passage.Step{{
-			Object: told.Plan.Subject, Action: rollout.ActionComplete, To: told.Plan.Target, State: passage.Done,
+	if len(result.Plan.Steps) == 0 && after.Hash == after.Summary(now).Completed {
+		result.Plan.Steps = []passage.Step{{
+			Object: result.Plan.Subject, Action: rollout.ActionComplete, To: result.Plan.Target, State: passage.Done,
 			Reason: passage.Because(v1alpha2.ReasonApplied, "the active generation serves the current spec"),
 		}}
 	}
-	if len(e.unseen) > 0 {
-		told.Note = "Left out, because you may not list them: " + kindNames(e.unseen) + "."
+	if len(e.forbidden) > 0 {
+		result.Note = "Left out, because you may not list them: " + kindNames(e.forbidden) + "."
 	}
-	return told, nil
+	return result, nil
 }
 
 func kindNames(kinds []schema.GroupVersionKind) string {

@@ -13,20 +13,20 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// place is where the operator works, as far as it was told.
-type place struct {
+// zoneFlags is where the operator works, as far as it was told.
+type zoneFlags struct {
 	desired.ZoneInfo
 }
 
-func (p *place) addFlags(flags *pflag.FlagSet) {
+func (p *zoneFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.Zone, "mesh-zone", "", "zone of a mesh that the operator serves (default: as it recorded)")
 	flags.StringVar(&p.Environment, "mesh-environment", "", "environment of that zone: kubernetes or universal (default: as the operator recorded)")
 	flags.StringVar(&p.SystemNamespace, "mesh-namespace", "", "namespace in which the operator keeps what is of the whole mesh (default: kuma-system)")
 }
 
-func (p *place) given() bool { return p.ZoneInfo != desired.ZoneInfo{} }
+func (p *zoneFlags) isSet() bool { return p.ZoneInfo != desired.ZoneInfo{} }
 
-func (p *place) validate() error {
+func (p *zoneFlags) validate() error {
 	switch p.Environment {
 	case "", desired.Kubernetes, desired.Universal:
 		return nil
@@ -34,23 +34,23 @@ func (p *place) validate() error {
 	return usageErrorf("--mesh-environment %s is neither %s nor %s", p.Environment, desired.Kubernetes, desired.Universal)
 }
 
-// meshQuestion is what is asked about a Mesh.
-type meshQuestion struct {
-	place
+// meshPlanFlags is what is asked about a Mesh.
+type meshPlanFlags struct {
+	zoneFlags
 	mode      string
 	consumers []string
 	switched  bool
 }
 
-func (m *meshQuestion) addFlags(flags *pflag.FlagSet) {
+func (m *meshPlanFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.mode, "mode", "", "plan as if meshServices of the Mesh were this: Disabled, Everywhere, ReachableBackendRefs or Exclusive")
 	flags.StringSliceVar(&m.consumers, "consumer", nil, "plan as if these consumers of the Mesh were switched over, such as shop/Deployment/cart")
 	flags.BoolVar(&m.switched, "switched", false, "plan as if all consumers of the Mesh were switched over")
-	m.place.addFlags(flags)
+	m.zoneFlags.addFlags(flags)
 }
 
-func (m *meshQuestion) given() bool {
-	return m.mode != "" || len(m.consumers) > 0 || m.switched || m.place.given()
+func (m *meshPlanFlags) isSet() bool {
+	return m.mode != "" || len(m.consumers) > 0 || m.switched || m.zoneFlags.isSet()
 }
 
 // The modes as users may write them.
@@ -59,21 +59,21 @@ var modes = map[string]model.Mode{
 	"reachablebackendrefs": model.ReachableBackendRefs, "reachablebackends": model.ReachableBackendRefs,
 }
 
-func (m *meshQuestion) validate() error {
+func (m *meshPlanFlags) validate() error {
 	if _, known := modes[strings.ToLower(m.mode)]; !known {
 		return usageErrorf("--mode %s is none of Disabled, Everywhere, ReachableBackendRefs and Exclusive", m.mode)
 	}
 	if m.switched && len(m.consumers) > 0 {
 		return usageErrorf("--switched is all consumers already: leave out --consumer, or --switched")
 	}
-	return m.place.validate()
+	return m.zoneFlags.validate()
 }
 
 // planMesh tells what a mode of a Mesh, or switching consumers over, changes for who calls.
-func (c *cluster) planMesh(ctx context.Context, r resource, m meshQuestion) (account, error) {
-	world, err := c.meshWorld(ctx, r.key.Name, m.place)
+func (c *cluster) planMesh(ctx context.Context, r resource, m meshPlanFlags) (account, error) {
+	world, err := c.loadMesh(ctx, r.key.Name, m.zoneFlags)
 	if apierrors.IsNotFound(err) {
-		return account{}, r.missing()
+		return account{}, r.notFound()
 	}
 	if err != nil {
 		return account{}, err
@@ -84,7 +84,7 @@ func (c *cluster) planMesh(ctx context.Context, r resource, m meshQuestion) (acc
 	}
 	f, err := forecast.Compare(world, q)
 	if unknown := (forecast.UnknownConsumerError{}); errors.As(err, &unknown) {
-		return account{}, usageErrorf("%v; give --consumer some of %s", err, someOf(unknown.Known))
+		return account{}, usageErrorf("%v; give --consumer some of %s", err, joinSome(unknown.Known))
 	}
 	if err != nil {
 		return account{}, err
@@ -92,6 +92,6 @@ func (c *cluster) planMesh(ctx context.Context, r resource, m meshQuestion) (acc
 	return account{Plan: f.Plan(), Mesh: &f}, nil
 }
 
-func (c *cluster) meshWorld(ctx context.Context, mesh string, p place) (*forecast.MeshState, error) {
+func (c *cluster) loadMesh(ctx context.Context, mesh string, p zoneFlags) (*forecast.MeshState, error) {
 	return forecast.Load(ctx, c.client, mesh, p.ZoneInfo)
 }

@@ -18,7 +18,7 @@ import (
 var dataplanes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind).GroupKind()
 
 // explainPolicies tells which policies apply to what a Dataplane calls, and why.
-func (c *connection) explainPolicies(ctx context.Context, out io.Writer, format output, args []string, where place) error {
+func (c *connection) explainPolicies(ctx context.Context, out io.Writer, format output, args []string, where zoneFlags) error {
 	if err := where.validate(); err != nil {
 		return err
 	}
@@ -37,28 +37,28 @@ func (c *connection) explainPolicies(ctx context.Context, out io.Writer, format 
 	r := resource{mapping: mapping, key: client.ObjectKey{Namespace: cluster.namespace, Name: name}}
 	var dataplane kumav1alpha1.Dataplane
 	if err := cluster.client.Get(ctx, r.key, &dataplane); apierrors.IsNotFound(err) {
-		return r.missing()
+		return r.notFound()
 	} else if err != nil {
 		return fmt.Errorf("get %s: %w", r, err)
 	}
-	world, err := cluster.meshWorld(ctx, desired.MeshOf(&dataplane), where)
+	world, err := cluster.loadMesh(ctx, desired.MeshOf(&dataplane), where)
 	if err != nil {
 		return err
 	}
-	told := world.Explain(&dataplane)
-	if encoded, err := format.encode(out, told); encoded || err != nil {
+	policies := world.Explain(&dataplane)
+	if encoded, err := format.encode(out, policies); encoded || err != nil {
 		return err
 	}
-	printPolicies(out, format, told)
+	printPolicies(out, format, policies)
 	return nil
 }
 
-func printPolicies(w io.Writer, format output, told forecast.Policies) {
-	fmt.Fprintf(w, "Dataplane %s of Mesh %s calls %s.\n", told.Dataplane, told.Mesh, count(len(told.Destinations), "destination"))
+func printPolicies(w io.Writer, format output, policies forecast.Policies) {
+	fmt.Fprintf(w, "Dataplane %s of Mesh %s calls %s.\n", policies.Dataplane, policies.Mesh, count(len(policies.Destinations), "destination"))
 	header := []string{"POLICY", "ENTRY", "APPLIES", "WHY"}
 	var all [][]string
 	var bare []string
-	for _, d := range told.Destinations {
+	for _, d := range policies.Destinations {
 		rows := decisionRows(d)
 		if format != outputWide && len(d.Policies) == 0 {
 			bare = append(bare, d.Name)
@@ -77,7 +77,7 @@ func printPolicies(w io.Writer, format output, told forecast.Policies) {
 	if len(bare) > 0 {
 		printNote(w, "No policy of the mesh is for "+strings.Join(bare, ", ")+".")
 	}
-	for _, note := range told.Notes {
+	for _, note := range policies.Notes {
 		printNote(w, note)
 	}
 }

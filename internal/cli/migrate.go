@@ -21,7 +21,7 @@ import (
 )
 
 func newMigrateCommand(c *connection, streams Streams) *cobra.Command {
-	var sure confirmation
+	var confirm confirmation
 	var dryRun bool
 	intent := consumers.Intent{ID: string(uuid.NewUUID())}
 	where := desired.ZoneInfo{Environment: desired.Kubernetes}
@@ -39,7 +39,7 @@ What was asked for before is replaced by it: what is switched stays so, what wai
   fairlead migrate mesh default --consumers shop/Deployment/cart,shop/Deployment/pay
   fairlead migrate mesh default --batch-size 10 --dry-run
   fairlead migrate mesh default --revert --batch-size 10`,
-		Args: exactlyTypeAndName,
+		Args: requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := intent.Validate(); err != nil {
 				return usageErrorf("%v", err)
@@ -48,11 +48,11 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 				return usageErrorf("--mesh-environment %q is neither %s nor %s", env, desired.Kubernetes, desired.Universal)
 			}
 			if !dryRun {
-				if err := sure.possible(cmd, streams.In); err != nil {
+				if err := confirm.requireTerminal(cmd, streams.In); err != nil {
 					return err
 				}
 			}
-			cluster, r, err := c.find(args)
+			cluster, r, err := c.resolveArgs(args)
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 			}
 			slices.Sort(intent.Consumers)
 			intent.Consumers = slices.Compact(intent.Consumers)
-			return cluster.migrate(cmd.Context(), streams, r, switchOver{intent, where, &sure, dryRun})
+			return cluster.migrate(cmd.Context(), streams, r, migrateOptions{intent, where, &confirm, dryRun})
 		},
 	}
 	flags := cmd.Flags()
@@ -71,20 +71,20 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 	flags.BoolVar(&intent.Revert, "revert", false, "let those go back that were switched")
 	flags.BoolVar(&dryRun, "dry-run", false, "show the batches, and ask for nothing")
 	flags.StringVar(&where.Environment, "mesh-environment", where.Environment, "kubernetes or universal, as the operator has it")
-	sure.addFlag(cmd)
+	confirm.addFlag(cmd)
 	return cmd
 }
 
-// switchOver is what the command was asked to do.
-type switchOver struct {
-	intent consumers.Intent
-	where  desired.ZoneInfo
-	sure   *confirmation
-	dryRun bool
+// migrateOptions is what the command was asked to do.
+type migrateOptions struct {
+	intent  consumers.Intent
+	zone    desired.ZoneInfo
+	confirm *confirmation
+	dryRun  bool
 }
 
 // migrate shows what an intent would do, asks, and records it.
-func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m switchOver) error {
+func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m migrateOptions) error {
 	mesh, err := c.mesh(ctx, r)
 	if err != nil {
 		return err
@@ -92,30 +92,30 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 	if hold := consumers.ModeHold(mesh, m.intent); hold != nil {
 		return errors.New(hold.Message)
 	}
-	all, err := c.consumersOf(ctx, mesh.Name, m.where)
+	all, err := c.listConsumers(ctx, mesh.Name, m.zone)
 	if err != nil {
 		return err
 	}
-	if err := known(m.intent, mesh, all); err != nil {
+	if err := checkConsumers(m.intent, mesh, all); err != nil {
 		return err
 	}
-	foreseen := consumers.PlanBatches(mesh, m.intent, all, time.Now())
-	if done := nothingToMigrate(m.intent, mesh, foreseen); done != "" {
+	decision := consumers.PlanBatches(mesh, m.intent, all, time.Now())
+	if done := nothingToMigrate(m.intent, mesh, decision); done != "" {
 		fmt.Fprintf(streams.Out, "%s: %s\n", r, done)
 		return nil
 	}
-	printMigration(streams.Out, mesh, m.intent, foreseen)
+	printMigration(streams.Out, mesh, m.intent, decision)
 	if m.dryRun {
 		return nil
 	}
 	question := "Switch them over?"
 	switch {
-	case m.intent.Revert && withdraws(foreseen):
+	case m.intent.Revert && isWithdrawal(decision):
 		question = "Withdraw it?"
 	case m.intent.Revert:
 		question = "Let them go back?"
 	}
-	if agreed, err := m.sure.given(ctx, streams, question); err != nil {
+	if agreed, err := m.confirm.ask(ctx, streams, question); err != nil {
 		return err
 	} else if !agreed {
 		fmt.Fprintln(streams.Out, "nothing was changed")
@@ -132,8 +132,8 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m sw
 	return nil
 }
 
-// consumersOf are those that have a Dataplane in a mesh.
-func (c *cluster) consumersOf(ctx context.Context, mesh string, where desired.ZoneInfo) ([]string, error) {
+// listConsumers are those that have a Dataplane in a mesh.
+func (c *cluster) listConsumers(ctx context.Context, mesh string, where desired.ZoneInfo) ([]string, error) {
 	var list kumav1alpha1.DataplaneList
 	if err := c.client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list Dataplanes: %w", err)
@@ -148,8 +148,8 @@ func (c *cluster) consumersOf(ctx context.Context, mesh string, where desired.Zo
 	return slices.Compact(names), nil
 }
 
-// known refuses names that nobody goes by.
-func known(intent consumers.Intent, mesh *kumav1alpha1.Mesh, all []string) error {
+// checkConsumers refuses names that nobody goes by.
+func checkConsumers(intent consumers.Intent, mesh *kumav1alpha1.Mesh, all []string) error {
 	from := "no Dataplane of Mesh %s is part of %s"
 	if intent.Revert {
 		from, all = "Mesh %s has not switched %s", nil
@@ -160,28 +160,28 @@ func known(intent consumers.Intent, mesh *kumav1alpha1.Mesh, all []string) error
 	}
 	for _, name := range intent.Consumers {
 		if _, found := slices.BinarySearch(all, name); !found {
-			return fmt.Errorf(from+"; give --consumers some of %s", mesh.Name, name, someOf(all))
+			return fmt.Errorf(from+"; give --consumers some of %s", mesh.Name, name, joinSome(all))
 		}
 	}
 	return nil
 }
 
-// namesShown is how many names a line has room for.
-const namesShown = 5
+// maxNames is how many names a line has room for.
+const maxNames = 5
 
-func someOf(names []string) string {
+func joinSome(names []string) string {
 	switch {
 	case len(names) == 0:
 		return "those that are there, which is none"
-	case len(names) > namesShown:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
+	case len(names) > maxNames:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 	}
 	return strings.Join(names, ", ")
 }
 
 // nothingToMigrate says so where an intent would change nothing.
-func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, foreseen passage.Decision) string {
-	counts := foreseen.Plan.Counts()
+func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, decision passage.Decision) string {
+	counts := decision.Plan.Counts()
 	if counts.Pending+counts.Running+counts.Failed > 0 {
 		return ""
 	}
@@ -199,15 +199,15 @@ func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, foreseen
 	return ""
 }
 
-// withdraws says whether nobody goes back, so that only what was asked for before is taken back.
-func withdraws(foreseen passage.Decision) bool {
-	counts := foreseen.Plan.Counts()
+// isWithdrawal says whether nobody goes back, so that only what was asked for before is taken back.
+func isWithdrawal(decision passage.Decision) bool {
+	counts := decision.Plan.Counts()
 	return counts.Pending+counts.Running+counts.Failed == 0
 }
 
-func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Intent, foreseen passage.Decision) {
-	counts := foreseen.Plan.Counts()
-	if intent.Revert && withdraws(foreseen) {
+func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Intent, decision passage.Decision) {
+	counts := decision.Plan.Counts()
+	if intent.Revert && isWithdrawal(decision) {
 		fmt.Fprintf(w, "No consumer of Mesh %s is switched; what was asked for before is withdrawn.\n\n", mesh.Name)
 		return
 	}
@@ -216,8 +216,8 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 		what = "back to kuma.io/service alone"
 	}
 	batches := "1 batch"
-	if foreseen.Batches != 1 {
-		batches = fmt.Sprintf("%d batches", foreseen.Batches)
+	if decision.Batches != 1 {
+		batches = fmt.Sprintf("%d batches", decision.Batches)
 	}
 	line := fmt.Sprintf("%s of Mesh %s %s, in %s of at most %d",
 		count(counts.Pending+counts.Running, "consumer"), mesh.Name, what, batches, intent.BatchSize)
@@ -239,7 +239,7 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 	}
 	fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
 	var rows [][]string
-	for _, s := range byBatch(foreseen.Plan.Steps) {
+	for _, s := range byBatch(decision.Plan.Steps) {
 		if s.State == passage.Done {
 			continue
 		}

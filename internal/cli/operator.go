@@ -9,9 +9,9 @@ import (
 	"github.com/fairlead/fairlead/internal/operator"
 )
 
-// saveMemory lets the heap grow by a third of what is in use instead of doubling it, unless the environment says otherwise: an
+// limitHeapGrowth lets the heap grow by a third of what is in use instead of doubling it, unless the environment says otherwise: an
 // operator has little to do, all of the time, and what it costs is its memory.
-func saveMemory() {
+func limitHeapGrowth() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(35)
 	}
@@ -35,7 +35,7 @@ Everything it serves is bound to free ports of 127.0.0.1 unless a flag says othe
 			if err != nil {
 				return err
 			}
-			saveMemory()
+			limitHeapGrowth()
 			log := operator.NewLogger(streams.Err, options.LogFormat, options.LogLevel)
 			return operator.Run(cmd.Context(), config, options, log)
 		},

@@ -23,7 +23,7 @@ func newPauseCommand(c *connection, streams Streams) *cobra.Command {
 		Short:   "Let the operator start nothing more for a resource",
 		Long:    "Let the operator start nothing more for a resource. What has been started is seen through.",
 		Example: "  fairlead pause istio default\n  fairlead pause mzs production -n shop\n  fairlead pause mesh default",
-		Args:    exactlyTypeAndName,
+		Args:    requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setPaused(cmd.Context(), c, streams, args, true)
 		},
@@ -35,7 +35,7 @@ func newResumeCommand(c *connection, streams Streams) *cobra.Command {
 		Use:     "resume TYPE NAME",
 		Short:   "Let the operator go on with a resource that was paused",
 		Example: "  fairlead resume istio default\n  fairlead resume mzs production -n shop\n  fairlead resume mesh default",
-		Args:    exactlyTypeAndName,
+		Args:    requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setPaused(cmd.Context(), c, streams, args, false)
 		},
@@ -43,23 +43,23 @@ func newResumeCommand(c *connection, streams Streams) *cobra.Command {
 }
 
 func setPaused(ctx context.Context, c *connection, streams Streams, args []string, pause bool) error {
-	cluster, resource, err := c.find(args)
+	cluster, resource, err := c.resolveArgs(args)
 	if err != nil {
 		return err
 	}
-	said := map[bool]string{true: "paused", false: "resumed"}[pause]
+	result := map[bool]string{true: "paused", false: "resumed"}[pause]
 	changed, err := cluster.annotatePaused(ctx, resource, pause)
 	switch {
 	case apierrors.IsNotFound(err):
-		return resource.missing()
+		return resource.notFound()
 	case err != nil:
 		return fmt.Errorf("%s: %w", resource, err)
 	case !changed && pause:
-		said = "is paused already"
+		result = "is paused already"
 	case !changed:
-		said = "is not paused"
+		result = "is not paused"
 	}
-	fmt.Fprintf(streams.Out, "%s %s\n", resource, said)
+	fmt.Fprintf(streams.Out, "%s %s\n", resource, result)
 	return nil
 }
 

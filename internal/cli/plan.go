@@ -16,7 +16,7 @@ import (
 
 func newPlanCommand(c *connection, streams Streams) *cobra.Command {
 	var format output
-	var q question
+	var q query
 	var version, filename, manager string
 	cmd := &cobra.Command{
 		Use:   "plan TYPE NAME",
@@ -37,15 +37,15 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
   fairlead plan pp deployments-pp -n shop
   fairlead plan mesh default --mode Everywhere
   fairlead plan istio default -o json`,
-		Args: exactlyTypeAndName,
+		Args: requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("version") {
-				if version != "" && !aVersion.MatchString(version) {
+				if version != "" && !versionPattern.MatchString(version) {
 					return usageErrorf("--version %s is neither an exact version such as v1.24.0 nor one such as v1.24-latest", version)
 				}
 				q.Version = &version
 			}
-			if q.chartsGiven() {
+			if q.hasCharts() {
 				if err := q.Charts.Validate(); err != nil {
 					return usageErrorf("%v", err)
 				}
@@ -53,16 +53,16 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			if err := q.Mesh.validate(); err != nil {
 				return err
 			}
-			cluster, r, err := c.find(args)
+			cluster, r, err := c.resolveArgs(args)
 			if err != nil {
 				return err
 			}
 			kind := r.kind()
-			if !slices.Contains(planned(), kind) {
+			if !slices.Contains(plannable(), kind) {
 				return usageErrorf("there is no plan to show for %s: what the operator does about it follows from the Istio, "+
 					"and `fairlead status %s %s` tells how far it is", kind.Kind, strings.ToLower(kind.Kind), r.key.Name)
 			}
-			if kind != istios && (q.Version != nil || q.chartsGiven()) {
+			if kind != istios && (q.Version != nil || q.hasCharts()) {
 				return usageErrorf("--version and where charts come from are about an Istio: a %s is planned with -f", kind.Kind)
 			}
 			if kind == istios && filename != "" {
@@ -71,7 +71,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			if kind == meshes && filename != "" {
 				return usageErrorf("-f is about a Materialize or a policy: a %s is planned with --mode", kind.Kind)
 			}
-			if kind != meshes && q.Mesh.given() {
+			if kind != meshes && q.Mesh.isSet() {
 				return usageErrorf("--mode, --consumer, --switched and where a mesh is are about a Mesh, and not about a %s", kind.Kind)
 			}
 			if filename != "" {
@@ -79,7 +79,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 				if err != nil {
 					return err
 				}
-				if err := cluster.ask(cmd.Context(), &q, r, from, manager); err != nil {
+				if err := cluster.applyManifest(cmd.Context(), &q, r, from, manager); err != nil {
 					return err
 				}
 			}
@@ -88,17 +88,17 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 				return err
 			}
 			if kind == materializes && !cluster.hasCertManager() {
-				account.withoutCertManager(q.Proposed)
+				account.failCertificates(q.Proposed)
 			}
 			report := newPlanReport(account, time.Now())
 			if encoded, err := format.encode(streams.Out, report); err != nil {
 				return err
 			} else if f := account.Forecast; !encoded && f != nil {
-				printForecast(streams.Out, format, *f)
+				printPolicyForecast(streams.Out, format, *f)
 			} else if m := account.Mesh; !encoded && m != nil {
 				printMeshForecast(streams.Out, format, *m)
 			} else if !encoded {
-				printVerdict(streams.Out, format, report.Rollout)
+				printDecision(streams.Out, format, report.Rollout)
 				printPlan(streams.Out, format, account.Plan)
 				if account.Workloads != nil {
 					printWorkloadsPlan(streams.Out, format, report.Workloads, account.Workloads.batching)
@@ -117,8 +117,8 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 	return cmd
 }
 
-// aVersion is what the API takes for spec.version.
-var aVersion = regexp.MustCompile(`^v[0-9]+\.[0-9]+(\.[0-9]+(-[0-9a-z.-]+)?|-latest)$`)
+// versionPattern is what the API takes for spec.version.
+var versionPattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+(\.[0-9]+(-[0-9a-z.-]+)?|-latest)$`)
 
 func printNote(w io.Writer, note string) {
 	if note != "" {
@@ -129,9 +129,9 @@ func printNote(w io.Writer, note string) {
 // planExit puts changes before failures among workloads: those that failed do not keep the others from moving.
 func planExit(report planReport) error {
 	switch w := report.Workloads; {
-	case len(report.Failures()) > 0, report.Rollout.obstructed():
+	case len(report.Failures()) > 0, report.Rollout.isBlocked():
 		return exitError{code: exitFailed}
-	case len(pending(report.Plan)) > 0, report.Rollout.changes(), w != nil && len(pending(w.Plan)) > 0:
+	case len(pendingSteps(report.Plan)) > 0, report.Rollout.hasChanges(), w != nil && len(pendingSteps(w.Plan)) > 0:
 		return exitError{code: exitUnfinished}
 	case w != nil && len(w.Failures()) > 0:
 		return exitError{code: exitFailed}
@@ -139,7 +139,7 @@ func planExit(report planReport) error {
 	return nil
 }
 
-func pending(plan passage.Plan) []passage.Step {
+func pendingSteps(plan passage.Plan) []passage.Step {
 	var steps []passage.Step
 	for _, s := range plan.Steps {
 		if s.State == passage.Pending {
@@ -159,7 +159,7 @@ func printPlan(w io.Writer, format output, plan passage.Plan) {
 			open = append(open, s)
 		}
 	}
-	changes := len(pending(plan))
+	changes := len(pendingSteps(plan))
 	switch failures := len(plan.Failures()); {
 	case failures > 0 && changes > 0 && plan.Passage == v1alpha2.PassageRollout:
 		fmt.Fprintf(w, "%s to %s: %s, and %d that cannot be made.\n", plan.Subject, plan.Target, count(changes, "change"), failures)
@@ -187,7 +187,7 @@ func printPlan(w io.Writer, format output, plan passage.Plan) {
 func printActions(w io.Writer, format output, steps []passage.Step) {
 	var rows [][]string
 	for _, s := range steps {
-		rows = append(rows, []string{string(s.Action), s.Object.String(), stateOf(s), s.Reason.Message})
+		rows = append(rows, []string{string(s.Action), s.Object.String(), stateText(s), s.Reason.Message})
 	}
 	table(w, format.width(), []string{"ACTION", "OBJECT", "STATE", "WHY"}, rows)
 }

@@ -24,10 +24,10 @@ func newPolicy(key client.ObjectKey) client.Object {
 	return &policyv1alpha1.PropagationPolicy{}
 }
 
-// ask makes what a manifest says part of a question.
-func (c *cluster) ask(ctx context.Context, q *question, r resource, from manifest, manager string) error {
-	proposed, err := c.propose(ctx, r, from, manager)
-	if apierrors.IsNotFound(err) && from.brings(r.key.Namespace) {
+// applyManifest makes what a manifest says part of a question.
+func (c *cluster) applyManifest(ctx context.Context, q *query, r resource, from manifest, manager string) error {
+	proposed, err := c.dryRunApply(ctx, r, from, manager)
+	if apierrors.IsNotFound(err) && from.hasNamespace(r.key.Namespace) {
 		// There is nothing yet that it could be tried in.
 		proposed, err = from.object.DeepCopy(), nil
 		proposed.SetNamespace(r.key.Namespace)
@@ -44,17 +44,17 @@ func (c *cluster) ask(ctx context.Context, q *question, r resource, from manifes
 		return fmt.Errorf("read %s: %w", r, err)
 	}
 	q.Policy = policy.Of(object)
-	for _, template := range from.beside {
-		if err := c.settleIn(template); err != nil {
-			return fmt.Errorf("read %s: %w", from.from, err)
+	for _, template := range from.others {
+		if err := c.setDefaultNamespace(template); err != nil {
+			return fmt.Errorf("read %s: %w", from.source, err)
 		}
 		q.Templates = append(q.Templates, template)
 	}
 	return nil
 }
 
-// settleIn gives a resource the namespace that it would be applied to.
-func (c *cluster) settleIn(template *unstructured.Unstructured) error {
+// setDefaultNamespace gives a resource the namespace that it would be applied to.
+func (c *cluster) setDefaultNamespace(template *unstructured.Unstructured) error {
 	kind := template.GroupVersionKind()
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -67,18 +67,18 @@ func (c *cluster) settleIn(template *unstructured.Unstructured) error {
 }
 
 // plan tells what the operator will do. For a policy that takes a look at the clusters that it names.
-func (c *cluster) plan(ctx context.Context, r resource, q question) (account, error) {
+func (c *cluster) plan(ctx context.Context, r resource, q query) (account, error) {
 	if r.kind() == meshes {
 		return c.planMesh(ctx, r, q.Mesh)
 	}
 	if r.kind() != policies && r.kind() != clusterPolicies {
-		return c.account(ctx, r, q)
+		return c.report(ctx, r, q)
 	}
 	subject := q.Policy
 	if subject == nil {
 		object := newPolicy(r.key)
 		if err := c.client.Get(ctx, r.key, object); apierrors.IsNotFound(err) {
-			return account{}, r.missing()
+			return account{}, r.notFound()
 		} else if err != nil {
 			return account{}, fmt.Errorf("get %s: %w", r, err)
 		}
@@ -91,8 +91,8 @@ func (c *cluster) plan(ctx context.Context, r resource, q question) (account, er
 	return account{Plan: predicted.Plan(), Forecast: &predicted}, nil
 }
 
-// accountOfPolicy tells how far the operator is with a policy.
-func accountOfPolicy(ctx context.Context, reader client.Reader, key client.ObjectKey, _ question) (account, error) {
+// reportPolicy tells how far the operator is with a policy.
+func reportPolicy(ctx context.Context, reader client.Reader, key client.ObjectKey, _ query) (account, error) {
 	object := newPolicy(key)
 	if err := reader.Get(ctx, key, object); err != nil {
 		return account{}, fmt.Errorf("get policy %s: %w", key, err)
@@ -101,22 +101,22 @@ func accountOfPolicy(ctx context.Context, reader client.Reader, key client.Objec
 	if err != nil {
 		return account{}, err
 	}
-	told := account{Plan: plan, Generation: object.GetGeneration(), Adoption: true}
+	result := account{Plan: plan, Generation: object.GetGeneration(), Adoption: true}
 	switch p := object.(type) {
 	case *policyv1alpha1.PropagationPolicy:
-		told.ObservedGeneration, told.Conditions = p.Status.ObservedGeneration, p.Status.Conditions
+		result.ObservedGeneration, result.Conditions = p.Status.ObservedGeneration, p.Status.Conditions
 	case *policyv1alpha1.ClusterPropagationPolicy:
-		told.ObservedGeneration, told.Conditions = p.Status.ObservedGeneration, p.Status.Conditions
+		result.ObservedGeneration, result.Conditions = p.Status.ObservedGeneration, p.Status.Conditions
 	}
-	return told, nil
+	return result, nil
 }
 
-// followPolicy keeps a copy of what a policy is told from: it may take a thousand resources, which nobody should list again and
+// watchPolicy keeps a copy of what a policy is result from: it may take a thousand resources, which nobody should list again and
 // again.
-func (c *cluster) followPolicy(ctx context.Context, r resource) (lookout, error) {
+func (c *cluster) watchPolicy(ctx context.Context, r resource) (watcher, error) {
 	object := newPolicy(r.key)
 	if err := c.client.Get(ctx, r.key, object); err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{}}
 	if r.key.Namespace != "" {
@@ -124,20 +124,20 @@ func (c *cluster) followPolicy(ctx context.Context, r resource) (lookout, error)
 		everywhere := map[string]cache.Config{cache.AllNamespaces: {}}
 		options.ByObject[&policyv1alpha1.PropagationPolicy{}] = cache.ByObject{Namespaces: everywhere}
 	}
-	f, err := c.follow(options)
+	f, err := c.newWatchCache(options)
 	if err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
 	kinds := append(forecast.WatchedKinds(policy.Of(object)), &policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{})
 	for _, kind := range kinds {
-		if err := f.hearOf(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
-			return lookout{}, err
+		if err := f.watchKinds(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
+			return watcher{}, err
 		}
 	}
 	if err := f.start(ctx, func() bool { return true }); err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
-	return lookout{f.telling(func(ctx context.Context) (account, error) {
-		return accountOfPolicy(ctx, f.informers, r.key, question{})
+	return watcher{f.failOnError(func(ctx context.Context) (account, error) {
+		return reportPolicy(ctx, f.informers, r.key, query{})
 	}), f.changed}, nil
 }

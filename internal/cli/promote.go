@@ -14,7 +14,7 @@ import (
 )
 
 func newPromoteCommand(c *connection, streams Streams) *cobra.Command {
-	var sure confirmation
+	var confirm confirmation
 	cmd := &cobra.Command{
 		Use:   "promote TYPE NAME",
 		Short: "Let the generation take over that a rollout has made",
@@ -24,58 +24,58 @@ catch up, which is then not waited for. It shows what would be promoted, and ask
 It sets spec.forcePromote to the hash of that very rollout. If the spec changes meanwhile, nothing is promoted.
 One that was there before the rollout does not count: it is removed first.`,
 		Example: "  fairlead promote mzs production -n shop\n  fairlead promote mzs production -n shop --yes",
-		Args:    exactlyTypeAndName,
+		Args:    requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.changeRollout(cmd, streams, args, &sure, promotion)
+			return c.editRollout(cmd, streams, args, &confirm, planPromotion)
 		},
 	}
-	sure.addFlag(cmd)
+	confirm.addFlag(cmd)
 	return cmd
 }
 
-// promotion sets forcePromote to the hash of the rollout that is there.
-func promotion(e environment, now time.Time) (edit, error) {
+// planPromotion sets forcePromote to the hash of the rollout that is there.
+func planPromotion(e environment, now time.Time) (edit, error) {
 	s := e.Summary(now)
-	if done, err := promotable(e.Observed, s); done != "" || err != nil {
-		return edit{done: done}, err
+	if done, err := checkPromotion(e.Observed, s); done != "" || err != nil {
+		return edit{noop: done}, err
 	}
 	requested, next := s.Requested, s.Next.Number
 	return edit{
 		show:     func(w io.Writer) { printPromotion(w, e, s, now) },
 		question: fmt.Sprintf("Promote generation %d?", next),
-		still: func(now *v1alpha2.Materialize) error {
+		precondition: func(now *v1alpha2.Materialize) error {
 			if now.Status.RequestedRolloutHash != e.Materialize.Status.RequestedRolloutHash {
 				return errors.New("another rollout has taken its place")
 			}
 			return nil
 		},
-		first: forget(s),
+		prerequisite: clearForcePromote(s),
 		change: func(m *v1alpha2.Materialize) error {
 			m.Spec.ForcePromote = requested
 			return nil
 		},
-		said: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", next),
+		message: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", next),
 	}, nil
 }
 
-// forget removes a forcePromote from before the rollout, which the operator takes for nobody's word until it was gone.
-func forget(s rollout.Summary) *prelude {
+// clearForcePromote removes a forcePromote from before the rollout, which the operator takes for nobody's word until it was gone.
+func clearForcePromote(s rollout.Summary) *prerequisite {
 	if !s.Ignored {
 		return nil
 	}
-	return &prelude{
+	return &prerequisite{
 		change: func(m *v1alpha2.Materialize) error {
 			m.Spec.ForcePromote = ""
 			return nil
 		},
-		seen: func(now *v1alpha2.Materialize) bool { return now.Status.IgnoredForcePromote == "" },
-		unseen: "spec.forcePromote was there before the rollout and has been removed, and the operator has not seen that: " +
+		isObserved: func(now *v1alpha2.Materialize) bool { return now.Status.IgnoredForcePromote == "" },
+		timeoutMessage: "spec.forcePromote was there before the rollout and has been removed, and the operator has not seen that: " +
 			"is it running? Try again when it is",
 	}
 }
 
-// promotable tells why there is nothing to promote: because that is so already, or because it cannot be.
-func promotable(o rollout.Observed, s rollout.Summary) (done string, err error) {
+// checkPromotion tells why there is nothing to promote: because that is so already, or because it cannot be.
+func checkPromotion(o rollout.Observed, s rollout.Summary) (done string, err error) {
 	next := s.Next.Number
 	switch {
 	case s.Promoting:
@@ -111,13 +111,13 @@ func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time
 	case v1alpha2.LeaderInitializing:
 		state = "it has not caught up yet, and would be promoted all the same"
 	}
-	pods := fmt.Sprintf("%d of %s ready", readyAmong(status.Pods), count(len(status.Pods), "pod"))
+	pods := fmt.Sprintf("%d of %s ready", countReady(status.Pods), count(len(status.Pods), "pod"))
 	if len(status.Pods) == 0 {
 		pods = "It has no pods yet"
 	}
 	line := pods + "; " + state + "."
 	fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
-	printChanges(w, outputText, verdictOf(e.Observed, nil, now).Changes)
+	printChanges(w, outputText, decideRollout(e.Observed, nil, now).Changes)
 	if hold := rollout.Plan(e.Observed, now).Hold; hold != nil {
 		fmt.Fprintf(w, "\nNot before it goes on: %s.\n", hold.Message)
 	}

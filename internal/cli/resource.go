@@ -38,8 +38,8 @@ type account struct {
 	// Workloads are what moves with an Istio; nil for anything else.
 	Workloads *workloads
 	// Rollout is what belongs to a Materialize, and Verdict whether it rolls out; nil for anything else.
-	Rollout *environment
-	Verdict *verdict
+	Rollout  *environment
+	Decision *rolloutDecision
 	// Forecast is what becomes of all that a policy takes; nil for anything else, and where only its standing is asked for.
 	Forecast *adoptionforecast.Forecast
 	// Mesh is what becomes of the consumers of a Mesh; nil for anything else, and where only its standing is asked for.
@@ -54,8 +54,8 @@ type account struct {
 	Note string
 }
 
-// question is what is asked about a resource, beyond its name.
-type question struct {
+// query is what is asked about a resource, beyond its name.
+type query struct {
 	// Version to plan for, instead of the one that the spec asks for.
 	Version *string
 	// Proposed is a Materialize to plan for, instead of the one that is there.
@@ -64,30 +64,30 @@ type question struct {
 	Policy    *policy.Policy
 	Templates []*unstructured.Unstructured
 	// Mesh is what is asked about one.
-	Mesh meshQuestion
+	Mesh meshPlanFlags
 	// Charts are where the operator has its charts from, if that was told.
 	Charts charts.Options
 }
 
-func (q question) chartsGiven() bool { return q.Charts.Dir != "" || q.Charts.Repository != "" }
+func (q query) hasCharts() bool { return q.Charts.Dir != "" || q.Charts.Repository != "" }
 
-type teller func(context.Context, client.Reader, client.ObjectKey, question) (account, error)
+type reporter func(context.Context, client.Reader, client.ObjectKey, query) (account, error)
 
-// starters are the kinds that passages start from.
-func starters() map[schema.GroupKind]teller {
-	return map[schema.GroupKind]teller{
-		istios: accountOfIstio,
-		v1.GroupVersion.WithKind(v1.IstioRevisionKind).GroupKind():    accountOfRevision,
-		v1.GroupVersion.WithKind(v1.IstioRevisionTagKind).GroupKind(): accountOfTag,
-		materializes:    accountOfMaterialize,
-		policies:        accountOfPolicy,
-		clusterPolicies: accountOfPolicy,
-		meshes:          accountOfMesh,
+// reporters are the kinds that passages start from.
+func reporters() map[schema.GroupKind]reporter {
+	return map[schema.GroupKind]reporter{
+		istios: reportIstio,
+		v1.GroupVersion.WithKind(v1.IstioRevisionKind).GroupKind():    reportRevision,
+		v1.GroupVersion.WithKind(v1.IstioRevisionTagKind).GroupKind(): reportTag,
+		materializes:    reportMaterialize,
+		policies:        reportPolicy,
+		clusterPolicies: reportPolicy,
+		meshes:          reportMesh,
 	}
 }
 
-// planned are those of the starters whose plans can be told from outside the operator.
-func planned() []schema.GroupKind {
+// plannable are those of the starters whose plans can be told from outside the operator.
+func plannable() []schema.GroupKind {
 	return []schema.GroupKind{istios, materializes, policies, clusterPolicies, meshes}
 }
 
@@ -116,8 +116,8 @@ func (r resource) String() string {
 	return kind + "." + r.mapping.GroupVersionKind.Group + "/" + r.key.Name
 }
 
-// missing is what is said of one that does not exist, with the namespace in which people tend to look in vain.
-func (r resource) missing() error {
+// notFound is what is said of one that does not exist, with the namespace in which people tend to look in vain.
+func (r resource) notFound() error {
 	if r.key.Namespace != "" {
 		return fmt.Errorf("%s does not exist in namespace %s", r, r.key.Namespace)
 	}
@@ -134,7 +134,7 @@ func typeAndName(args []string) (kind, name string, ok bool) {
 	return kind, name, kind != "" && name != ""
 }
 
-func exactlyTypeAndName(cmd *cobra.Command, args []string) error {
+func requireTypeAndName(cmd *cobra.Command, args []string) error {
 	if _, _, ok := typeAndName(args); ok {
 		return nil
 	}
@@ -143,8 +143,8 @@ func exactlyTypeAndName(cmd *cobra.Command, args []string) error {
 	return usageErrorf("%s takes TYPE and NAME, such as `%s`, but got %q", cmd.CommandPath(), example, strings.Join(args, " "))
 }
 
-// find connects, and understands the two arguments.
-func (c *connection) find(args []string) (*cluster, resource, error) {
+// resolveArgs connects, and understands the two arguments.
+func (c *connection) resolveArgs(args []string) (*cluster, resource, error) {
 	cluster, err := c.connect()
 	if err != nil {
 		return nil, resource{}, err
@@ -154,13 +154,13 @@ func (c *connection) find(args []string) (*cluster, resource, error) {
 	return cluster, r, err
 }
 
-// accountOf is what plan and status tell from.
-func (c *connection) accountOf(ctx context.Context, args []string, q question) (account, error) {
-	cluster, r, err := c.find(args)
+// report is what plan and status tell from.
+func (c *connection) report(ctx context.Context, args []string, q query) (account, error) {
+	cluster, r, err := c.resolveArgs(args)
 	if err != nil {
 		return account{}, err
 	}
-	return cluster.account(ctx, r, q)
+	return cluster.report(ctx, r, q)
 }
 
 // resolve understands TYPE as kubectl does: kind, singular, plural or short name, with or without version and group.
@@ -177,9 +177,9 @@ func (c *cluster) resolve(kind, name string) (resource, error) {
 		return resource{}, usageErrorf("no passage starts from a Dataplane: which policies apply to what it calls, "+
 			"`fairlead status dataplane %s -n NAMESPACE --policies` tells", name)
 	}
-	if _, ok := starters()[mapping.GroupVersionKind.GroupKind()]; !ok {
+	if _, ok := reporters()[mapping.GroupVersionKind.GroupKind()]; !ok {
 		var known []string
-		for gk := range maps.Keys(starters()) {
+		for gk := range maps.Keys(reporters()) {
 			known = append(known, gk.Kind)
 		}
 		slices.Sort(known)
@@ -207,11 +207,11 @@ func mappingFor(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) 
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
-func (c *cluster) account(ctx context.Context, r resource, q question) (account, error) {
-	tell := starters()[r.mapping.GroupVersionKind.GroupKind()]
+func (c *cluster) report(ctx context.Context, r resource, q query) (account, error) {
+	tell := reporters()[r.mapping.GroupVersionKind.GroupKind()]
 	told, err := tell(ctx, c.client, r.key, q)
 	if apierrors.IsNotFound(err) {
-		return account{}, r.missing()
+		return account{}, r.notFound()
 	}
 	return told, err
 }

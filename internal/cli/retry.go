@@ -19,7 +19,7 @@ func newRetryCommand(c *connection, streams Streams) *cobra.Command {
 		Short:   "Let the operator try again what has failed",
 		Long:    "Let the operator try again what has failed. What has not failed is left alone.",
 		Example: "  fairlead retry istio default\n  fairlead retry mesh default",
-		Args:    exactlyTypeAndName,
+		Args:    requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return retry(cmd.Context(), c, streams, args)
 		},
@@ -27,7 +27,7 @@ func newRetryCommand(c *connection, streams Streams) *cobra.Command {
 }
 
 func retry(ctx context.Context, c *connection, streams Streams, args []string) error {
-	cluster, resource, err := c.find(args)
+	cluster, resource, err := c.resolveArgs(args)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 	}
 	var istio v1.Istio
 	if err := cluster.client.Get(ctx, resource.key, &istio); apierrors.IsNotFound(err) {
-		return resource.missing()
+		return resource.notFound()
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", resource, err)
 	}
@@ -51,11 +51,11 @@ func retry(ctx context.Context, c *connection, streams Streams, args []string) e
 	if err := cluster.annotate(ctx, resource, fairlead.AnnotationRetry, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
 		return fmt.Errorf("%s: %w", resource, err)
 	}
-	fmt.Fprintf(streams.Out, "%s: %s tried again\n", resource, workloadsAre(int(istio.Status.WorkloadMigration.FailedWorkloads)))
+	fmt.Fprintf(streams.Out, "%s: %s tried again\n", resource, retriedText(int(istio.Status.WorkloadMigration.FailedWorkloads)))
 	return nil
 }
 
-func workloadsAre(n int) string {
+func retriedText(n int) string {
 	if n == 0 {
 		return "what failed is"
 	}

@@ -72,7 +72,7 @@ func (s scene) environment(t *testing.T) environment {
 	generation := func(number int64, of *v1alpha2.Materialize) {
 		g := &rollout.Generation{Number: number, Hash: hashOf(t, of), StatefulSet: &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{ReadyReplicas: 1}}}
 		if !s.unrecorded {
-			g.Record = &objects.Record{Materialize: of, StatefulSet: ofKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+			g.Record = &objects.Record{Materialize: of, StatefulSet: newObject(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 		}
 		o.Generations[number] = g
 	}

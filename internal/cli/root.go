@@ -79,14 +79,14 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 	root.InitDefaultCompletionCmd()
 	for _, command := range root.Commands() {
 		if command.Name() == "completion" {
-			group(command)
+			commandGroup(command)
 		}
 	}
 	return root, started
 }
 
-// group is a command that only holds others: alone it shows them, and one that it does not have is wrong usage.
-func group(cmd *cobra.Command) *cobra.Command {
+// commandGroup is a command that only holds others: alone it shows them, and one that it does not have is wrong usage.
+func commandGroup(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return usageErrorf("unknown command %q for %q; see `%s --help`", args[0], cmd.CommandPath(), cmd.CommandPath())

@@ -38,7 +38,7 @@ type statusReport struct {
 func newStatusCommand(c *connection, streams Streams) *cobra.Command {
 	var format output
 	var policies bool
-	var where place
+	var where zoneFlags
 	cmd := &cobra.Command{
 		Use:   "status TYPE NAME",
 		Short: "Show how far the operator is with a resource",
@@ -48,15 +48,15 @@ With --policies, for a Dataplane: which policies apply to what it calls, and why
 
 Exit codes: 0 done, 1 failed, 3 still in progress.`,
 		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status pp deployments-pp -n shop\n  fairlead status mesh default\n  fairlead status dataplane cart-1 -n shop --policies\n  fairlead status istio default -o json",
-		Args:    exactlyTypeAndName,
+		Args:    requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if policies {
 				return c.explainPolicies(cmd.Context(), streams.Out, format, args, where)
 			}
-			if where.given() {
+			if where.isSet() {
 				return usageErrorf("where a mesh is goes with --policies")
 			}
-			account, err := c.accountOf(cmd.Context(), args, question{})
+			account, err := c.report(cmd.Context(), args, query{})
 			if err != nil {
 				return err
 			}
@@ -85,10 +85,10 @@ func newStatusReport(a account, now time.Time) statusReport {
 	}
 	if e := a.Rollout; e != nil {
 		report.Rollout = e.status(now)
-		report.headlineOf(a.Verdict)
+		report.headlineOf(a.Decision)
 	}
 	if a.Adoption {
-		report.Adoption = adoptionOf(a.Plan)
+		report.Adoption = newAdoptionStatus(a.Plan)
 	}
 	if report.Switching = a.Switching; report.Switching != nil {
 		report.headlineOfMesh()
@@ -104,7 +104,7 @@ func newStatusReport(a account, now time.Time) statusReport {
 func (r statusReport) refused() bool {
 	return r.Reported && slices.ContainsFunc(r.Conditions, func(c metav1.Condition) bool {
 		return c.Type != string(v1.ConditionInUse) && c.Status == metav1.ConditionFalse &&
-			slices.Contains(needPeople, v1.Reason(c.Reason))
+			slices.Contains(userReasons, v1.Reason(c.Reason))
 	})
 }
 
@@ -112,7 +112,7 @@ func statusExit(r statusReport) error {
 	w := r.Workloads
 	switch {
 	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.refused(),
-		r.Reported && r.State == passage.Held && r.Rollout.failed():
+		r.Reported && r.State == passage.Held && r.Rollout.needsUser():
 		return exitError{code: exitFailed}
 	case r.State != passage.Completed || !r.Reported, w != nil && !w.Settled:
 		return exitError{code: exitUnfinished}
@@ -144,7 +144,7 @@ func printStatus(w io.Writer, format output, r statusReport) {
 	}
 	if r.Switching != nil {
 		printSwitching(w, format, r)
-		r.Conditions = briefly(r.Conditions, r.Headline)
+		r.Conditions = omitHeadline(r.Conditions, r.Headline)
 		printConditions(w, format, r)
 		return
 	}
@@ -152,7 +152,7 @@ func printStatus(w io.Writer, format output, r statusReport) {
 		fmt.Fprintln(w)
 		printSteps(w, format, r.Steps)
 	}
-	printStanding(w, format, r)
+	printAdoptionStatus(w, format, r)
 	printWorkloads(w, format, r.Workloads)
 	printConditions(w, format, r)
 	printReferences(w, format, r.References)

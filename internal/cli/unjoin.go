@@ -17,7 +17,7 @@ func newUnjoinCommand(c *connection, streams Streams) *cobra.Command {
 		access  memberAccess
 		how     member.UnjoinOptions
 		timeout time.Duration
-		sure    confirmation
+		confirm    confirmation
 	)
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
@@ -30,7 +30,7 @@ when it is back; --force has it leave at once, as it is.`,
 		Example: "  fairlead unjoin west --member-kubeconfig west.kubeconfig\n  fairlead unjoin west --delete-resources",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := sure.possible(cmd, streams.In); err != nil {
+			if err := confirm.requireTerminal(cmd, streams.In); err != nil {
 				return err
 			}
 			hub, err := c.connect()
@@ -44,7 +44,7 @@ when it is back; --force has it leave at once, as it is.`,
 			if how.DeleteResources {
 				question = fmt.Sprintf("Let cluster %s go, and DELETE everything there that this hub manages?", args[0])
 			}
-			if agreed, err := sure.given(cmd.Context(), streams, question); err != nil {
+			if agreed, err := confirm.ask(cmd.Context(), streams, question); err != nil {
 				return err
 			} else if !agreed {
 				fmt.Fprintln(streams.Out, "nothing was changed")
@@ -56,12 +56,12 @@ when it is back; --force has it leave at once, as it is.`,
 			if err != nil {
 				return err
 			}
-			said := -1
+			last := -1
 			how.Progress = func(left int) {
-				if left != said && left > 0 {
+				if left != last && left > 0 {
 					fmt.Fprintf(streams.Err, "%d objects to let go of\n", left)
 				}
-				said = left
+				last = left
 			}
 			left, err := member.Unjoin(ctx, hub.client, id, args[0], how)
 			if err != nil {
@@ -79,7 +79,7 @@ when it is back; --force has it leave at once, as it is.`,
 	cmd.Flags().BoolVar(&how.Abandon, "force", false, "leave the cluster as it is, marks and all, because it cannot be reached")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the operator")
 	cmd.MarkFlagsMutuallyExclusive("delete-resources", "force")
-	sure.addFlag(cmd)
+	confirm.addFlag(cmd)
 	return cmd
 }
 

@@ -31,12 +31,12 @@ more is deleted after its grace period is not waited for. A rollout that waits t
 
 Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout was over.`,
 		Example: "  fairlead watch istio default\n  fairlead watch mzs production -n shop --wait --timeout 30m\n  fairlead watch pp deployments-pp -n shop --wait\n  fairlead watch mesh default --wait",
-		Args:    exactlyTypeAndName,
+		Args:    requireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return usageErrorf("--timeout %s is negative", timeout)
 			}
-			cluster, r, err := c.find(args)
+			cluster, r, err := c.resolveArgs(args)
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout w
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			return cluster.watch(ctx, r, artistFor(streams.Out), wait)
+			return cluster.watch(ctx, r, newRenderer(streams.Out), wait)
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "end when there is nothing left to do, with an exit code that tells how it went")
@@ -54,14 +54,14 @@ Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout w
 	return cmd
 }
 
-// artist draws one report after the other.
-type artist interface {
+// renderer draws one report after the other.
+type renderer interface {
 	draw(statusReport)
 }
 
-func artistFor(out io.Writer) artist {
+func newRenderer(out io.Writer) renderer {
 	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		return &painter{out: out, height: func() int {
+		return &tty{out: out, height: func() int {
 			_, height, err := term.GetSize(int(file.Fd()))
 			if err != nil {
 				return 0
@@ -69,55 +69,55 @@ func artistFor(out io.Writer) artist {
 			return height
 		}}
 	}
-	return &teletype{out: out}
+	return &lineWriter{out: out}
 }
 
 // How often to draw at most, and at least: times pass without anything changing.
 const (
-	drawAtMost  = 200 * time.Millisecond
-	drawAtLeast = 5 * time.Second
+	minRedrawInterval = 200 * time.Millisecond
+	maxRedrawInterval = 5 * time.Second
 )
 
-func (c *cluster) watch(ctx context.Context, r resource, a artist, wait bool) error {
-	look, err := c.lookOut(ctx, r)
+func (c *cluster) watch(ctx context.Context, r resource, a renderer, wait bool) error {
+	look, err := c.newWatcher(ctx, r)
 	if apierrors.IsNotFound(err) {
-		return r.missing()
+		return r.notFound()
 	}
 	if err != nil {
-		return interrupted(ctx, err, wait)
+		return watchError(ctx, err, wait)
 	}
 	for {
-		told, err := look.tell(ctx)
+		result, err := look.report(ctx)
 		if apierrors.IsNotFound(err) {
-			return r.missing()
+			return r.notFound()
 		}
 		if err != nil {
-			return interrupted(ctx, err, wait)
+			return watchError(ctx, err, wait)
 		}
-		report := newStatusReport(told, time.Now())
+		report := newStatusReport(result, time.Now())
 		a.draw(report)
 		var exit exitError
-		outcome := statusExit(newStatusReport(told.withoutPruning(), report.At))
+		outcome := statusExit(newStatusReport(result.withoutPruning(), report.At))
 		if wait && (!errors.As(outcome, &exit) || exit.code != exitUnfinished) {
 			return outcome
 		}
-		if wait && report.needsChange() {
+		if wait && report.needsSpecChange() {
 			return exitError{code: exitFailed, message: report.Workloads.Reason.Message}
 		}
-		if !pause(ctx, drawAtMost) {
-			return report.whereItStands(interrupted(ctx, nil, wait))
+		if !sleep(ctx, minRedrawInterval) {
+			return report.explainTimeout(watchError(ctx, nil, wait))
 		}
 		select {
 		case <-ctx.Done():
-			return report.whereItStands(interrupted(ctx, nil, wait))
+			return report.explainTimeout(watchError(ctx, nil, wait))
 		case <-look.changed:
-		case <-time.After(drawAtLeast):
+		case <-time.After(maxRedrawInterval):
 		}
 	}
 }
 
-// needsChange tells whether nothing moves until somebody changes the spec. One who has paused will go on.
-func (r statusReport) needsChange() bool {
+// needsSpecChange tells whether nothing moves until somebody changes the spec. One who has paused will go on.
+func (r statusReport) needsSpecChange() bool {
 	w := r.Workloads
 	if !r.Reported || w == nil || w.State != passage.Held || w.Progress.Running > 0 || w.Reason == nil {
 		return false
@@ -135,7 +135,7 @@ func (a account) withoutPruning() account {
 	return a
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -144,8 +144,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// whereItStands adds to how a watch ended what may keep things from moving.
-func (r statusReport) whereItStands(ended error) error {
+// explainTimeout adds to how a watch ended what may keep things from moving.
+func (r statusReport) explainTimeout(ended error) error {
 	var exit exitError
 	switch {
 	case !errors.As(ended, &exit):
@@ -158,8 +158,8 @@ func (r statusReport) whereItStands(ended error) error {
 	return exit
 }
 
-// interrupted is how a watch ends that was told to, or ran out of time.
-func interrupted(ctx context.Context, err error, wait bool) error {
+// watchError is how a watch ends that was result to, or ran out of time.
+func watchError(ctx context.Context, err error, wait bool) error {
 	switch {
 	case wait && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return exitError{code: exitUnfinished, message: "still in progress when the timeout was over"}

@@ -22,21 +22,21 @@ type workloads struct {
 	batching passage.Batching
 }
 
-// workloadsOf plans the workloads of an Istio for the revision that its own plan leads to. It is nil for one that moves
+// planWorkloads plans the workloads of an Istio for the revision that its own plan leads to. It is nil for one that moves
 // none.
-func workloadsOf(o workload.Observed, own passage.Plan, now time.Time) *workloads {
+func planWorkloads(o workload.Observed, own passage.Plan, now time.Time) *workloads {
 	config := o.Istio.Spec.UpdateStrategy.WorkloadMigration
 	if (config == nil || config.Strategy == v1.WorkloadMigrationStrategyDisabled) && !workload.Interrupted(o.Istio) {
 		return nil
 	}
 	if own.Target != "" && own.Target != o.Target.Name {
-		o = o.WithTarget(comingTarget(o, own))
+		o = o.WithTarget(futureTarget(o, own))
 	}
 	return &workloads{plan: workload.Plan(o, now), batching: o.Batching()}
 }
 
-// comingTarget is a revision that is not the active one yet.
-func comingTarget(o workload.Observed, own passage.Plan) workload.Target {
+// futureTarget is a revision that is not the active one yet.
+func futureTarget(o workload.Observed, own passage.Plan) workload.Target {
 	for i := range o.Revisions {
 		if o.Revisions[i].Name == own.Target {
 			return o.TargetOf(&o.Revisions[i])
@@ -58,7 +58,7 @@ type planReport struct {
 	// Workloads is absent where none are moved.
 	Workloads *workloadsPlan `json:"workloads,omitempty"`
 	// Rollout is whether a Materialize rolls out, and why; absent for anything else.
-	Rollout *verdict `json:"rollout,omitempty"`
+	Rollout *rolloutDecision `json:"rollout,omitempty"`
 	// Adoption is what becomes of all that a policy takes; absent for anything else.
 	Adoption *forecastReport `json:"adoption,omitempty"`
 	// Mesh is what becomes of the consumers of a Mesh; absent for anything else.
@@ -72,7 +72,7 @@ type workloadsPlan struct {
 }
 
 func newPlanReport(a account, now time.Time) planReport {
-	report := planReport{Plan: a.Plan, Rollout: a.Verdict, Adoption: newForecastReport(a.Forecast), Mesh: a.Mesh}
+	report := planReport{Plan: a.Plan, Rollout: a.Decision, Adoption: newForecastReport(a.Forecast), Mesh: a.Mesh}
 	if w := a.Workloads; w != nil {
 		report.Workloads = &workloadsPlan{
 			// The decision has the batch of each step.
@@ -90,21 +90,21 @@ func printWorkloadsPlan(w io.Writer, format output, plan *workloadsPlan, batchin
 	fmt.Fprintln(w)
 	counts := plan.Counts()
 	switch {
-	case len(pending(plan.Plan)) == 0 && counts.Running+counts.Failed == 0:
+	case len(pendingSteps(plan.Plan)) == 0 && counts.Running+counts.Failed == 0:
 		fmt.Fprintf(w, "No workload is left to move to %s.\n", plan.Target)
 	default:
-		line := fmt.Sprintf("Workloads to %s: %s.", plan.Target, extent(plan, batching))
+		line := fmt.Sprintf("Workloads to %s: %s.", plan.Target, summarizeWorkloads(plan, batching))
 		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
 	}
-	if hold := plan.Hold; hold != nil && (counts.Total > 0 || !waits(*hold)) {
-		fmt.Fprintln(w, strings.Join(wrap(holdLine(*hold), columns), "\n"))
+	if hold := plan.Hold; hold != nil && (counts.Total > 0 || !isTemporary(*hold)) {
+		fmt.Fprintln(w, strings.Join(wrap(holdText(*hold), columns), "\n"))
 	}
 	var rows [][]string
 	for _, s := range byBatch(plan.Steps) {
 		if s.State == passage.Done {
 			continue
 		}
-		rows = append(rows, []string{batchOf(s), howOf(s), s.Object.String(), orDash(s.From), s.Reason.Message})
+		rows = append(rows, []string{batchText(s), actionText(s), s.Object.String(), orDash(s.From), s.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
@@ -128,16 +128,16 @@ func byBatch(steps []passage.Step) []passage.Step {
 	return sorted
 }
 
-// howOf is what will be done to an object, or how far that is.
-func howOf(s passage.Step) string {
+// actionText is what will be done to an object, or how far that is.
+func actionText(s passage.Step) string {
 	if s.State == passage.Running || s.State == passage.Failed {
-		return strings.ToLower(stateOf(s))
+		return strings.ToLower(stateText(s))
 	}
 	return string(s.Action)
 }
 
-// extent is how much there is to move, and how long that takes at the least.
-func extent(plan *workloadsPlan, batching passage.Batching) string {
+// summarizeWorkloads is how much there is to move, and how long that takes at the least.
+func summarizeWorkloads(plan *workloadsPlan, batching passage.Batching) string {
 	counts := plan.Counts()
 	left := counts.Pending + counts.Running
 	text := count(left, "Deployment")
@@ -147,7 +147,7 @@ func extent(plan *workloadsPlan, batching passage.Batching) string {
 	case counts.Done > 0:
 		text += fmt.Sprintf(" of %d", counts.Total)
 	}
-	if namespaces := len(slices.DeleteFunc(pending(plan.Plan), func(s passage.Step) bool { return s.Object.Kind != "Namespace" })); namespaces > 0 {
+	if namespaces := len(slices.DeleteFunc(pendingSteps(plan.Plan), func(s passage.Step) bool { return s.Object.Kind != "Namespace" })); namespaces > 0 {
 		text = "the labels of " + count(namespaces, "namespace") + ", then " + text
 	}
 	if plan.Estimate.Batches > 0 && left > 0 {
@@ -160,14 +160,14 @@ func extent(plan *workloadsPlan, batching passage.Batching) string {
 			text += ", and failurePolicy FailFast starts no further batch"
 		}
 	}
-	if stay := staying(plan.Steps); stay > 0 {
+	if stay := countSkipped(plan.Steps); stay > 0 {
 		text += fmt.Sprintf("; %d not moved", stay)
 	}
 	return text
 }
 
-// staying counts what is behind and left there, of whatever kind.
-func staying(steps []passage.Step) int {
+// countSkipped counts what is behind and left there, of whatever kind.
+func countSkipped(steps []passage.Step) int {
 	stay := 0
 	for _, s := range steps {
 		if s.State == passage.Skipped {
@@ -184,8 +184,8 @@ func batches(n int) string {
 	return fmt.Sprintf("%d batches", n)
 }
 
-// waits tells a hold that ends by itself from one that needs somebody.
-func waits(hold passage.Reason) bool {
+// isTemporary tells a hold that ends by itself from one that needs somebody.
+func isTemporary(hold passage.Reason) bool {
 	switch v1.Reason(hold.Code) {
 	case v1.ReasonRevisionNotActive, v1.ReasonRevisionNotReady, v1.ReasonTagNotMoved, v1.ReasonBatchSettles:
 		return true
@@ -193,22 +193,22 @@ func waits(hold passage.Reason) bool {
 	return false
 }
 
-func holdLine(hold passage.Reason) string {
-	if waits(hold) {
+func holdText(hold passage.Reason) string {
+	if isTemporary(hold) {
 		return "Waiting: " + hold.Message
 	}
 	return "Held: " + hold.Message
 }
 
-func batchOf(s passage.Step) string {
+func batchText(s passage.Step) string {
 	if s.Batch == 0 {
 		return "-"
 	}
 	return fmt.Sprint(s.Batch)
 }
 
-// stateOf is the state of a step with how far it is.
-func stateOf(s passage.Step) string {
+// stateText is the state of a step with how far it is.
+func stateText(s passage.Step) string {
 	if s.Progress != "" && s.State == passage.Running {
 		return s.Progress
 	}
@@ -223,18 +223,18 @@ func printWorkloads(w io.Writer, format output, v *passage.View) {
 	fmt.Fprintln(w)
 	fmt.Fprintf(w, "Workloads to %s: %s\n", v.Target, v.State)
 	if v.Progress.Total > 0 {
-		fmt.Fprintln(w, bar(v.Progress)+" "+countLine(*v))
+		fmt.Fprintln(w, bar(v.Progress)+" "+progressText(*v))
 	}
 	if v.Reason != nil && v.Reason.Code != passage.CodeNothingLeft {
 		line := v.Reason.Message
 		if v.State == passage.Held {
-			line = holdLine(*v.Reason)
+			line = holdText(*v.Reason)
 		}
 		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
 	}
 	var rows [][]string
-	for _, s := range byUrgency(v.Steps) {
-		rows = append(rows, []string{batchOf(s), string(s.Action), s.Object.String(), orDash(s.From), stateOf(s), s.Reason.Message})
+	for _, s := range openSteps(v.Steps) {
+		rows = append(rows, []string{batchText(s), string(s.Action), s.Object.String(), orDash(s.From), stateText(s), s.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
@@ -242,9 +242,9 @@ func printWorkloads(w io.Writer, format output, v *passage.View) {
 	}
 }
 
-// byUrgency are the steps that there is something to say about: those that run, then those that have failed, then those
+// openSteps are the steps that there is something to say about: those that run, then those that have failed, then those
 // that stay.
-func byUrgency(steps []passage.Step) []passage.Step {
+func openSteps(steps []passage.Step) []passage.Step {
 	var sorted []passage.Step
 	for _, state := range []passage.State{passage.Running, passage.Failed, passage.Skipped} {
 		for _, s := range steps {
@@ -256,7 +256,7 @@ func byUrgency(steps []passage.Step) []passage.Step {
 	return sorted
 }
 
-func countLine(v passage.View) string {
+func progressText(v passage.View) string {
 	p := v.Progress
 	text := fmt.Sprintf("%d of %d done", p.Done, p.Total)
 	if p.Running > 0 {

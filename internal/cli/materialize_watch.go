@@ -21,17 +21,17 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout"
 )
 
-// followMaterialize keeps a copy of the Materialize and of what belongs to it, which changes many times during a rollout.
-func (c *cluster) followMaterialize(ctx context.Context, r resource) (lookout, error) {
+// watchMaterialize keeps a copy of the Materialize and of what belongs to it, which changes many times during a rollout.
+func (c *cluster) watchMaterialize(ctx context.Context, r resource) (watcher, error) {
 	before, err := c.environment(ctx, r.key)
 	if err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
-	f, err := c.follow(belongingsOf(r.key))
+	f, err := c.newWatchCache(ownedObjectsCache(r.key))
 	if err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
-	kinds, except := []client.Object{&v1alpha2.Materialize{}}, slices.Clone(before.unseen)
+	kinds, except := []client.Object{&v1alpha2.Materialize{}}, slices.Clone(before.forbidden)
 	for _, kind := range append(rollout.OwnedKinds(), podKind) {
 		if _, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
 			except = append(except, kind)
@@ -41,26 +41,26 @@ func (c *cluster) followMaterialize(ctx context.Context, r resource) (lookout, e
 		case kind == podKind:
 			kinds = append(kinds, &corev1.Pod{})
 		default:
-			kinds = append(kinds, ofKind(kind))
+			kinds = append(kinds, newObject(kind))
 		}
 	}
-	if err := f.hearOf(ctx, kinds...); err != nil {
-		return lookout{}, err
+	if err := f.watchKinds(ctx, kinds...); err != nil {
+		return watcher{}, err
 	}
 	if err := f.start(ctx, func() bool { return true }); err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
-	return lookout{f.telling(func(ctx context.Context) (account, error) {
+	return watcher{f.failOnError(func(ctx context.Context) (account, error) {
 		m := &v1alpha2.Materialize{}
 		if err := f.informers.Get(ctx, r.key, m); err != nil {
 			return account{}, fmt.Errorf("get Materialize %s: %w", r.key, err)
 		}
-		e, err := lookAt(ctx, f.informers, m, except)
+		e, err := observeKinds(ctx, f.informers, m, except)
 		if err != nil {
 			return account{}, err
 		}
-		e.unseen = before.unseen
-		return e.tell(nil, time.Now())
+		e.forbidden = before.forbidden
+		return e.report(nil, time.Now())
 	}), f.changed}, nil
 }
 
@@ -70,10 +70,10 @@ func (c *cluster) environment(ctx context.Context, key client.ObjectKey) (enviro
 	if err := c.client.Get(ctx, key, m); err != nil {
 		return environment{}, fmt.Errorf("get Materialize %s: %w", key, err)
 	}
-	return observe(ctx, c.client, m)
+	return observeEnvironment(ctx, c.client, m)
 }
 
-func belongingsOf(key client.ObjectKey) cache.Options {
+func ownedObjectsCache(key client.ObjectKey) cache.Options {
 	labelled, err := labels.NewRequirement(v1alpha2.LabelResourceID, selection.Exists, nil)
 	if err != nil {
 		panic(err)
@@ -85,12 +85,12 @@ func belongingsOf(key client.ObjectKey) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha2.Materialize{}: {Label: labels.Everything(), Field: fields.OneTermEqualSelector("metadata.name", key.Name)},
 			// A generation that somebody else has made has no such label.
-			ofKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet")): {Label: labels.Everything()},
+			newObject(appsv1.SchemeGroupVersion.WithKind("StatefulSet")): {Label: labels.Everything()},
 		},
 	}
 }
 
-func ofKind(kind schema.GroupVersionKind) *unstructured.Unstructured {
+func newObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	return object

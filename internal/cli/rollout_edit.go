@@ -18,37 +18,37 @@ import (
 
 // edit is a change to a Materialize that is shown before it is made.
 type edit struct {
-	// done is why there is nothing to change.
-	done string
+	// noop is why there is nothing to change.
+	noop string
 	// show what it is about, and the question that follows.
 	show     func(io.Writer)
 	question string
-	// still checks what is special about this change; nil if nothing is.
-	still func(*v1alpha2.Materialize) error
-	// first is what has to happen before that; nil if nothing has.
-	first *prelude
+	// precondition checks what is special about this change; nil if nothing is.
+	precondition func(*v1alpha2.Materialize) error
+	// prerequisite is what has to happen before that; nil if nothing has.
+	prerequisite *prerequisite
 	// change the Materialize as it is when the answer is there.
 	change func(*v1alpha2.Materialize) error
 	// said is what has been done.
-	said string
+	message string
 }
 
-// prelude is a change that the operator has to see before another one is made.
-type prelude struct {
-	change func(*v1alpha2.Materialize) error
-	seen   func(*v1alpha2.Materialize) bool
+// prerequisite is a change that the operator has to see before another one is made.
+type prerequisite struct {
+	change     func(*v1alpha2.Materialize) error
+	isObserved func(*v1alpha2.Materialize) bool
 	// unseen is what is said if it does not.
-	unseen string
+	timeoutMessage string
 }
 
-// changeRollout shows a change to a rollout, asks, and makes it, if it is still about what was shown.
-func (c *connection) changeRollout(cmd *cobra.Command, streams Streams, args []string, sure *confirmation,
+// editRollout shows a change to a rollout, asks, and makes it, if it is still about what was shown.
+func (c *connection) editRollout(cmd *cobra.Command, streams Streams, args []string, confirm *confirmation,
 	decide func(environment, time.Time) (edit, error),
 ) error {
-	if err := sure.possible(cmd, streams.In); err != nil {
+	if err := confirm.requireTerminal(cmd, streams.In); err != nil {
 		return err
 	}
-	cluster, r, err := c.find(args)
+	cluster, r, err := c.resolveArgs(args)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *connection) changeRollout(cmd *cobra.Command, streams Streams, args []s
 	ctx := cmd.Context()
 	e, err := cluster.environment(ctx, r.key)
 	if apierrors.IsNotFound(err) {
-		return r.missing()
+		return r.notFound()
 	}
 	if err != nil {
 		return err
@@ -70,55 +70,55 @@ func (c *connection) changeRollout(cmd *cobra.Command, streams Streams, args []s
 	if err != nil {
 		return fmt.Errorf("%s: %w", r, err)
 	}
-	if edit.done != "" {
-		fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.done)
+	if edit.noop != "" {
+		fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.noop)
 		return nil
 	}
 	edit.show(streams.Out)
-	if agreed, err := sure.given(ctx, streams, edit.question); err != nil {
+	if agreed, err := confirm.ask(ctx, streams, edit.question); err != nil {
 		return err
 	} else if !agreed {
 		fmt.Fprintln(streams.Out, "nothing was changed")
 		return exitError{code: exitFailed}
 	}
-	if err := cluster.carryOut(ctx, e.Materialize, edit); err != nil {
+	if err := cluster.applyEdit(ctx, e.Materialize, edit); err != nil {
 		return fmt.Errorf("%s: %w", r, err)
 	}
-	fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.said)
+	fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.message)
 	return nil
 }
 
-// attempts are how often a change is tried while the operator writes its status in between.
-const attempts = 10
+// maxAttempts are how often a change is tried while the operator writes its status in between.
+const maxAttempts = 10
 
-// carryOut changes a Materialize that was shown, as long as it is the same.
-func (c *cluster) carryOut(ctx context.Context, shown *v1alpha2.Materialize, edit edit) error {
-	if edit.first != nil {
-		if err := c.patch(ctx, shown, edit.still, edit.first.change); err != nil {
+// applyEdit changes a Materialize that was shown, as long as it is the same.
+func (c *cluster) applyEdit(ctx context.Context, shown *v1alpha2.Materialize, edit edit) error {
+	if edit.prerequisite != nil {
+		if err := c.patch(ctx, shown, edit.precondition, edit.prerequisite.change); err != nil {
 			return err
 		}
-		if err := c.awaitOperator(ctx, shown, *edit.first); err != nil {
+		if err := c.waitForOperator(ctx, shown, *edit.prerequisite); err != nil {
 			return err
 		}
 	}
-	return c.patch(ctx, shown, edit.still, edit.change)
+	return c.patch(ctx, shown, edit.precondition, edit.change)
 }
 
-// operatorSees is how long the operator is given to see a change.
-const operatorSees = 10 * time.Second
+// operatorTimeout is how long the operator is given to see a change.
+const operatorTimeout = 10 * time.Second
 
-func (c *cluster) awaitOperator(ctx context.Context, shown *v1alpha2.Materialize, first prelude) error {
-	for end := time.Now().Add(operatorSees); ; {
+func (c *cluster) waitForOperator(ctx context.Context, shown *v1alpha2.Materialize, first prerequisite) error {
+	for end := time.Now().Add(operatorTimeout); ; {
 		now := &v1alpha2.Materialize{}
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
 			return err
 		}
 		switch {
-		case first.seen(now):
+		case first.isObserved(now):
 			return nil
 		case time.Now().After(end):
-			return errors.New(first.unseen)
-		case !pause(ctx, drawAtMost):
+			return errors.New(first.timeoutMessage)
+		case !sleep(ctx, minRedrawInterval):
 			return context.Cause(ctx)
 		}
 	}
@@ -132,7 +132,7 @@ func (c *cluster) patch(ctx context.Context, shown *v1alpha2.Materialize, still,
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
 			return err
 		}
-		err := stillShown(shown, now)
+		err := checkUnchanged(shown, now)
 		if err == nil && still != nil {
 			err = still(now)
 		}
@@ -144,17 +144,17 @@ func (c *cluster) patch(ctx context.Context, shown *v1alpha2.Materialize, still,
 			return err
 		}
 		err = c.client.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
-		if !apierrors.IsConflict(err) || attempt == attempts {
+		if !apierrors.IsConflict(err) || attempt == maxAttempts {
 			return err
 		}
-		if !pause(ctx, drawAtMost) {
+		if !sleep(ctx, minRedrawInterval) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// stillShown tells whether a Materialize is the one that was shown.
-func stillShown(shown, now *v1alpha2.Materialize) error {
+// checkUnchanged tells whether a Materialize is the one that was shown.
+func checkUnchanged(shown, now *v1alpha2.Materialize) error {
 	was, err := hash.Of(shown)
 	if err != nil {
 		return err

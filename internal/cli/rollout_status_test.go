@@ -28,7 +28,7 @@ func (s scene) account(t *testing.T, hold *passage.Reason, steps ...passage.Step
 			Subject: passage.Object{APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind, Namespace: m.Namespace, Name: m.Name},
 		},
 		Generation: m.Generation, ObservedGeneration: m.Status.ObservedGeneration, Conditions: m.Status.Conditions,
-		Rollout: &e, Verdict: verdictOf(e.Observed, nil, now),
+		Rollout: &e, Decision: decideRollout(e.Observed, nil, now),
 	}
 }
 
@@ -351,7 +351,7 @@ To come:    request
 	}
 }
 
-func TestRecount(t *testing.T) {
+func TestRefreshPodCount(t *testing.T) {
 	ready, not := podStatus{Ready: true}, podStatus{}
 	none := &v1alpha2.RolloutProgress{Pods: &v1alpha2.PodCount{Ready: 0, Desired: 1}}
 	cases := map[string]struct {
@@ -368,7 +368,7 @@ func TestRecount(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := recount(c.said, c.counted, c.pods); got != c.want {
+			if got := refreshPodCount(c.said, c.counted, c.pods); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -389,7 +389,7 @@ func TestRefusedSpec(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			account, err := c.scene.environment(t).tell(c.proposed, now)
+			account, err := c.scene.environment(t).report(c.proposed, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -411,7 +411,7 @@ func TestRefusedSpec(t *testing.T) {
 	}
 }
 
-func TestTeletypeOfRollout(t *testing.T) {
+func TestLineWriterOfRollout(t *testing.T) {
 	v1, v2 := spec("v1"), spec("v2")
 	name := "mza1b2c3d4e5-environmentd-2-0"
 	var reports []statusReport
@@ -432,7 +432,7 @@ func TestTeletypeOfRollout(t *testing.T) {
 	draw(done, passage.Step{Action: rollout.ActionComplete, State: passage.Done})
 
 	var out bytes.Buffer
-	printer := &teletype{out: &out}
+	printer := &lineWriter{out: &out}
 	for _, r := range reports {
 		printer.draw(r)
 	}

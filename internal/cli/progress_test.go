@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestMeter(t *testing.T) {
+func TestProgress(t *testing.T) {
 	for name, c := range map[string]struct {
 		bar  bool
 		want string
@@ -21,7 +21,7 @@ func TestMeter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			clock := time.Time{}
-			m := &meter{out: &out, what: "written", total: 4, bar: c.bar, now: func() time.Time { return clock }}
+			m := &progress{out: &out, noun: "written", total: 4, bar: c.bar, now: func() time.Time { return clock }}
 			for done := 1; done <= 4; done++ {
 				clock = clock.Add(time.Second)
 				m.show(done)

@@ -11,7 +11,7 @@ import (
 )
 
 func printMeshForecast(w io.Writer, format output, f forecast.Forecast) {
-	fmt.Fprintln(w, strings.Join(wrap(meshLine(f), columns), "\n"))
+	fmt.Fprintln(w, strings.Join(wrap(summarizeMesh(f), columns), "\n"))
 	for _, g := range f.Groups {
 		fmt.Fprintln(w)
 		printGroup(w, format, g)
@@ -23,8 +23,8 @@ func printMeshForecast(w io.Writer, format output, f forecast.Forecast) {
 	}
 }
 
-// meshLine is the forecast in a few words.
-func meshLine(f forecast.Forecast) string {
+// summarizeMesh is the forecast in a few words.
+func summarizeMesh(f forecast.Forecast) string {
 	line := fmt.Sprintf("Mesh %s from %s to %s", f.Mesh, f.From, f.To)
 	if f.From == f.To {
 		line = fmt.Sprintf("Mesh %s in mode %s", f.Mesh, f.To)
@@ -72,11 +72,11 @@ func consumersWith(f forecast.Forecast, holds func(forecast.Group) bool) int {
 func printGroup(w io.Writer, format output, g forecast.Group) {
 	var names []string
 	for i, c := range g.Consumers {
-		if i == openShown && format != outputWide {
+		if i == maxRows && format != outputWide {
 			names = append(names, fmt.Sprintf("and %d more", len(g.Consumers)-i))
 			break
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", c.Name, proxies(c.Proxies)))
+		names = append(names, fmt.Sprintf("%s (%s)", c.Name, proxiesText(c.Proxies)))
 	}
 	title := strings.Join(names, ", ")
 	if width := format.width(); width > 0 {
@@ -85,7 +85,7 @@ func printGroup(w io.Writer, format output, g forecast.Group) {
 	fmt.Fprintln(w, title)
 	lines := append(changeLines(g.Changes), policyLines(g.Policies)...)
 	for i, line := range lines {
-		if i == openShown && format != outputWide {
+		if i == maxRows && format != outputWide {
 			fmt.Fprintf(w, "  ... and %d more: -o wide shows all\n", len(lines)-i)
 			break
 		}
@@ -93,7 +93,7 @@ func printGroup(w io.Writer, format output, g forecast.Group) {
 	}
 }
 
-func proxies(n int) string {
+func proxiesText(n int) string {
 	if n == 1 {
 		return "1 proxy"
 	}
@@ -123,13 +123,13 @@ func changeLines(changes []forecast.Change) []string {
 	}
 	for _, end := range ends {
 		mark, text, _ := strings.Cut(end, " ")
-		lines = append(lines, fmt.Sprintf("%s %s%s", mark, strings.Join(shortened(dialled[end]), ", "), text))
+		lines = append(lines, fmt.Sprintf("%s %s%s", mark, strings.Join(withoutPorts(dialled[end]), ", "), text))
 	}
 	return lines
 }
 
-// shortened leaves out a hostname that is there with its port.
-func shortened(dialled []string) []string {
+// withoutPorts leaves out a hostname that is there with its port.
+func withoutPorts(dialled []string) []string {
 	return slices.DeleteFunc(slices.Clone(dialled), func(name string) bool {
 		return slices.ContainsFunc(dialled, func(other string) bool {
 			rest, found := strings.CutPrefix(other, name+":")
@@ -140,7 +140,7 @@ func shortened(dialled []string) []string {
 
 // hostnames are those among what is dialled, or else all of it.
 func hostnames(dialled []string) []string {
-	names := slices.DeleteFunc(shortened(dialled), func(name string) bool {
+	names := slices.DeleteFunc(withoutPorts(dialled), func(name string) bool {
 		_, err := netip.ParseAddrPort(name)
 		return err == nil
 	})
@@ -154,15 +154,15 @@ func hostnames(dialled []string) []string {
 func changeText(c forecast.Change) string {
 	switch {
 	case c.Kind == forecast.Cluster && c.Action == forecast.Appears:
-		return fmt.Sprintf("+ : new cluster, %s (%s)", answers(c.To), count(len(c.To.Endpoints), "endpoint"))
+		return fmt.Sprintf("+ : new cluster, %s (%s)", answersText(c.To), count(len(c.To.Endpoints), "endpoint"))
 	case c.Kind == forecast.Cluster && c.Action == forecast.Disappears:
-		return fmt.Sprintf("- : cluster is gone, %s (%s)", answered(c.From), count(len(c.From.Endpoints), "endpoint"))
+		return fmt.Sprintf("- : cluster is gone, %s (%s)", answeredText(c.From), count(len(c.From.Endpoints), "endpoint"))
 	case c.Kind == forecast.Cluster:
 		return "~ : cluster" + strings.Join(clusterChanges(c), "; ")
 	case c.Action == forecast.Appears:
-		return fmt.Sprintf("+ : new, leads to %s, %s", strings.Join(c.To.Destinations, " and "), answers(c.To))
+		return fmt.Sprintf("+ : new, leads to %s, %s", strings.Join(c.To.Destinations, " and "), answersText(c.To))
 	case c.Action == forecast.Disappears:
-		return fmt.Sprintf("- : is gone, led to %s, %s", strings.Join(c.From.Destinations, " and "), answered(c.From))
+		return fmt.Sprintf("- : is gone, led to %s, %s", strings.Join(c.From.Destinations, " and "), answeredText(c.From))
 	}
 	var parts []string
 	if text := zoneChange(c); text != "" {
@@ -198,12 +198,13 @@ func clusterChanges(c forecast.Change) []string {
 	return parts
 }
 
-func answers(s *forecast.Side) string  { return "answers from " + zones(s) }
-func answered(s *forecast.Side) string { return "answered from " + zones(s) }
+func answersText(s *forecast.Side) string { return "answers from " + zonesText(s) }
+
+func answeredText(s *forecast.Side) string { return "answered from " + zonesText(s) }
 
 // zoneChange tells from where answers come then, if that is from elsewhere.
 func zoneChange(c forecast.Change) string {
-	from, to := zones(c.From), zones(c.To)
+	from, to := zonesText(c.From), zonesText(c.To)
 	if from == to {
 		return ""
 	}
@@ -213,7 +214,7 @@ func zoneChange(c forecast.Change) string {
 	return fmt.Sprintf("answers from %s -> %s", from, to)
 }
 
-func zones(s *forecast.Side) string {
+func zonesText(s *forecast.Side) string {
 	if len(s.Zones)+len(s.Fallback) == 0 {
 		return "nobody"
 	}

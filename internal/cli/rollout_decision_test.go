@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-func TestVerdict(t *testing.T) {
+func TestRolloutDecision(t *testing.T) {
 	v1, v2, v3 := spec("v1"), spec("v2"), spec("v3")
 	moreLabels := func(m *v1alpha2.Materialize) {
 		m.Spec.PodLabels = map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}
@@ -232,7 +232,7 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 				proposed.Status = e.Materialize.Status
 			}
 			var out bytes.Buffer
-			printVerdict(&out, outputText, verdictOf(e.Observed, proposed, now))
+			printDecision(&out, outputText, decideRollout(e.Observed, proposed, now))
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}

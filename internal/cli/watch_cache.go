@@ -11,25 +11,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// follower keeps a copy of what is looked at, and notes that it has changed.
-type follower struct {
+// watchCache keeps a copy of what is looked at, and notes that it has changed.
+type watchCache struct {
 	informers cache.Cache
 	changed   chan struct{}
-	refused   chan error
+	errors    chan error
 }
 
-// syncPause is how often to look whether all that exists has been heard of.
-const syncPause = 20 * time.Millisecond
+// syncInterval is how often to look whether all that exists has been received.
+const syncInterval = 20 * time.Millisecond
 
-// follow looks at what the options say.
-func (c *cluster) follow(options cache.Options) (*follower, error) {
-	f := &follower{changed: make(chan struct{}, 1), refused: make(chan error, 1)}
+// newWatchCache looks at what the options say.
+func (c *cluster) newWatchCache(options cache.Options) (*watchCache, error) {
+	f := &watchCache{changed: make(chan struct{}, 1), errors: make(chan error, 1)}
 	options.Scheme, options.Mapper = c.client.Scheme(), c.mapper
 	// A cache tries for ever. Who may not see something should hear of it.
 	options.DefaultWatchErrorHandler = func(_ context.Context, _ *toolscache.Reflector, err error) {
 		if apierrors.IsForbidden(err) {
 			select {
-			case f.refused <- err:
+			case f.errors <- err:
 			default:
 			}
 		}
@@ -41,7 +41,7 @@ func (c *cluster) follow(options cache.Options) (*follower, error) {
 	return f, nil
 }
 
-func (f *follower) notify() { notify(f.changed) }
+func (f *watchCache) notify() { notify(f.changed) }
 
 func notify(changed chan<- struct{}) {
 	select {
@@ -50,8 +50,8 @@ func notify(changed chan<- struct{}) {
 	}
 }
 
-// hearOf makes every change to an object of these kinds one to draw.
-func (f *follower) hearOf(ctx context.Context, kinds ...client.Object) error {
+// watchKinds makes every change to an object of these kinds one to draw.
+func (f *watchCache) watchKinds(ctx context.Context, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		informer, err := f.informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -69,32 +69,32 @@ func (f *follower) hearOf(ctx context.Context, kinds ...client.Object) error {
 	return nil
 }
 
-// start returns when all that is there has been heard of, and whoever else keeps a copy is ready.
-func (f *follower) start(ctx context.Context, ready func() bool) error {
-	go func() { f.refused <- f.informers.Start(ctx) }()
+// start returns when all that is there has been received, and whoever else keeps a copy is ready.
+func (f *watchCache) start(ctx context.Context, ready func() bool) error {
+	go func() { f.errors <- f.informers.Start(ctx) }()
 	synced := make(chan bool, 1)
 	go func() { synced <- f.informers.WaitForCacheSync(ctx) }()
-	for heard := false; !heard || !ready(); {
+	for ok := false; !ok || !ready(); {
 		select {
-		case err := <-f.refused:
+		case err := <-f.errors:
 			return fmt.Errorf("watch the cluster: %w", err)
 		case <-ctx.Done():
 			return fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
-		case heard = <-synced:
-			if !heard {
+		case ok = <-synced:
+			if !ok {
 				return fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
 			}
-		case <-time.After(syncPause):
+		case <-time.After(syncInterval):
 		}
 	}
 	return nil
 }
 
-// telling tells, unless there is something that may not be seen.
-func (f *follower) telling(tell func(context.Context) (account, error)) func(context.Context) (account, error) {
+// failOnError tells, unless there is something that may not be seen.
+func (f *watchCache) failOnError(tell func(context.Context) (account, error)) func(context.Context) (account, error) {
 	return func(ctx context.Context) (account, error) {
 		select {
-		case err := <-f.refused:
+		case err := <-f.errors:
 			return account{}, fmt.Errorf("watch the cluster: %w", err)
 		default:
 		}

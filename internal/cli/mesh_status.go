@@ -39,39 +39,39 @@ type meshStatus struct {
 	Advice []string `json:"advice"`
 }
 
-func accountOfMesh(ctx context.Context, reader client.Reader, key client.ObjectKey, _ question) (account, error) {
+func reportMesh(ctx context.Context, reader client.Reader, key client.ObjectKey, _ query) (account, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := reader.Get(ctx, key, &mesh); err != nil {
 		return account{}, fmt.Errorf("get Mesh %s: %w", key.Name, err)
 	}
-	return tellOfMesh(&mesh), nil
+	return newMeshReport(&mesh), nil
 }
 
-func tellOfMesh(mesh *kumav1alpha1.Mesh) account {
-	standing := consumers.ReadProgress(mesh)
-	told := account{
-		Plan: standing.Plan, Batching: standing.Batching, Conditions: mesh.Status.Conditions,
+func newMeshReport(mesh *kumav1alpha1.Mesh) account {
+	progress := consumers.ReadProgress(mesh)
+	result := account{
+		Plan: progress.Plan, Batching: progress.Batching, Conditions: mesh.Status.Conditions,
 		Generation: mesh.Generation, ObservedGeneration: mesh.Status.ObservedGeneration,
 		Switching: &meshStatus{
-			Mode: mesh.Mode(), InForce: mesh.ModeInForce(), Asked: standing.Requested, followed: standing.Observed,
+			Mode: mesh.Mode(), InForce: mesh.ModeInForce(), Asked: progress.Requested, followed: progress.Observed,
 			Consumers: []kumav1alpha1.MigratedConsumer{},
 		},
 	}
 	if record := mesh.Status.Migration; record != nil {
-		s := told.Switching
+		s := result.Switching
 		s.Revert, s.Switched, s.Total = record.Revert, record.Switched, record.Total
 		s.Consumers = append(s.Consumers, record.Consumers...)
 	}
-	if !standing.Observed {
+	if !progress.Observed {
 		// An intent is an annotation, of which no generation tells.
-		told.Generation = told.ObservedGeneration + 1
+		result.Generation = result.ObservedGeneration + 1
 	}
-	told.Switching.Advice = adviceOnMesh(mesh, standing.Requested)
-	return told
+	result.Switching.Advice = meshAdvice(mesh, progress.Requested)
+	return result
 }
 
-// adviceOnMesh is what a person could do next.
-func adviceOnMesh(mesh *kumav1alpha1.Mesh, asked bool) []string {
+// meshAdvice is what a person could do next.
+func meshAdvice(mesh *kumav1alpha1.Mesh, asked bool) []string {
 	command := func(verb, more string) string { return fmt.Sprintf("fairlead %s mesh %s%s", verb, mesh.Name, more) }
 	back := "To go back: " + command("migrate", " --revert")
 	if mode := mesh.Mode(); mode == kumav1alpha1.ModeEverywhere || mode == kumav1alpha1.ModeExclusive {
@@ -81,7 +81,7 @@ func adviceOnMesh(mesh *kumav1alpha1.Mesh, asked bool) []string {
 	record := mesh.Status.Migration
 	switch {
 	case !asked && record == nil:
-		return adviceOnMode(mesh, command)
+		return modeAdvice(mesh, command)
 	case record == nil:
 		return []string{}
 	case mesh.Annotations[fairlead.AnnotationPaused] == "true":
@@ -102,7 +102,7 @@ func adviceOnMesh(mesh *kumav1alpha1.Mesh, asked bool) []string {
 	return []string{"To see what turning the old way off changes: " + command("plan", " --mode "+string(kumav1alpha1.ModeExclusive)), back}
 }
 
-func adviceOnMode(mesh *kumav1alpha1.Mesh, command func(verb, more string) string) []string {
+func modeAdvice(mesh *kumav1alpha1.Mesh, command func(verb, more string) string) []string {
 	switch mesh.Mode() {
 	case kumav1alpha1.ModeDisabled:
 		return []string{"To see what MeshServices would change: " + command("plan", " --mode "+string(kumav1alpha1.ModeReachableBackendRefs))}
@@ -145,10 +145,10 @@ func printSwitching(w io.Writer, format output, r statusReport) {
 		fmt.Fprintf(w, "%s\n", bar(r.Progress))
 	}
 	shown, more := s.Consumers, 0
-	if format != outputWide && len(shown) > openShown {
-		shown = unsettledFirst(shown)
-		more = len(shown) - openShown
-		shown = shown[:openShown]
+	if format != outputWide && len(shown) > maxRows {
+		shown = openConsumersFirst(shown)
+		more = len(shown) - maxRows
+		shown = shown[:maxRows]
 	}
 	if len(shown) > 0 {
 		fmt.Fprintln(w)
@@ -170,8 +170,8 @@ func printSwitching(w io.Writer, format output, r statusReport) {
 	}
 }
 
-// unsettledFirst are the consumers in the order in which a person wants to know of them.
-func unsettledFirst(consumers []kumav1alpha1.MigratedConsumer) []kumav1alpha1.MigratedConsumer {
+// openConsumersFirst are the consumers in the order in which a person wants to know of them.
+func openConsumersFirst(consumers []kumav1alpha1.MigratedConsumer) []kumav1alpha1.MigratedConsumer {
 	var sorted []kumav1alpha1.MigratedConsumer
 	for _, states := range [][]kumav1alpha1.ConsumerState{
 		{kumav1alpha1.ConsumerFailed}, {kumav1alpha1.ConsumerSwitching, kumav1alpha1.ConsumerReverting}, {kumav1alpha1.ConsumerWaiting},
@@ -194,8 +194,8 @@ func (s *meshStatus) mode() string {
 	return fmt.Sprintf("%s, for now as %s: see the condition %s", s.Mode, s.InForce, kumav1alpha1.ConditionGenerated)
 }
 
-// briefly tells of conditions what the headline does not.
-func briefly(conditions []metav1.Condition, headline string) []metav1.Condition {
+// omitHeadline tells of conditions what the headline does not.
+func omitHeadline(conditions []metav1.Condition, headline string) []metav1.Condition {
 	rows := slices.Clone(conditions)
 	for i := range rows {
 		if message := rows[i].Message; message != "" && strings.HasPrefix(headline, message) {
@@ -205,24 +205,24 @@ func briefly(conditions []metav1.Condition, headline string) []metav1.Condition 
 	return rows
 }
 
-// followMesh keeps a copy of one Mesh.
-func (c *cluster) followMesh(ctx context.Context, r resource) (lookout, error) {
+// watchMesh keeps a copy of one Mesh.
+func (c *cluster) watchMesh(ctx context.Context, r resource) (watcher, error) {
 	if err := c.client.Get(ctx, r.key, &kumav1alpha1.Mesh{}); err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
-	f, err := c.follow(cache.Options{ByObject: map[client.Object]cache.ByObject{
+	f, err := c.newWatchCache(cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&kumav1alpha1.Mesh{}: {Field: fields.OneTermEqualSelector("metadata.name", r.key.Name)},
 	}})
 	if err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
-	if err := f.hearOf(ctx, &kumav1alpha1.Mesh{}); err != nil {
-		return lookout{}, err
+	if err := f.watchKinds(ctx, &kumav1alpha1.Mesh{}); err != nil {
+		return watcher{}, err
 	}
 	if err := f.start(ctx, func() bool { return true }); err != nil {
-		return lookout{}, err
+		return watcher{}, err
 	}
-	return lookout{f.telling(func(ctx context.Context) (account, error) {
-		return accountOfMesh(ctx, f.informers, r.key, question{})
+	return watcher{f.failOnError(func(ctx context.Context) (account, error) {
+		return reportMesh(ctx, f.informers, r.key, query{})
 	}), f.changed}, nil
 }

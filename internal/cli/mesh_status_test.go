@@ -20,7 +20,7 @@ import (
 
 var updateMesh = flag.Bool("update-mesh", false, "rewrite what is said of meshes in testdata/mesh")
 
-func aMesh(mode kumav1alpha1.Mode, intent *consumers.Intent, record *kumav1alpha1.MeshMigration, reason, message string) *kumav1alpha1.Mesh {
+func makeMesh(mode kumav1alpha1.Mode, intent *consumers.Intent, record *kumav1alpha1.MeshMigration, reason, message string) *kumav1alpha1.Mesh {
 	mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{}}}
 	mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode}
 	if intent != nil {
@@ -40,7 +40,7 @@ func aMesh(mode kumav1alpha1.Mode, intent *consumers.Intent, record *kumav1alpha
 	return mesh
 }
 
-func aRecord(phase string, consumers ...kumav1alpha1.MigratedConsumer) *kumav1alpha1.MeshMigration {
+func makeRecord(phase string, consumers ...kumav1alpha1.MigratedConsumer) *kumav1alpha1.MeshMigration {
 	r := &kumav1alpha1.MeshMigration{Intent: "one", BatchSize: 2, DelaySeconds: 30, Phase: phase, Consumers: consumers, Total: int32(len(consumers))}
 	for _, c := range consumers {
 		switch c.State {
@@ -53,7 +53,7 @@ func aRecord(phase string, consumers ...kumav1alpha1.MigratedConsumer) *kumav1al
 	return r
 }
 
-func aConsumer(name string, state kumav1alpha1.ConsumerState, batch int32, message string) kumav1alpha1.MigratedConsumer {
+func makeConsumer(name string, state kumav1alpha1.ConsumerState, batch int32, message string) kumav1alpha1.MigratedConsumer {
 	c := kumav1alpha1.MigratedConsumer{
 		Name: "shop/Deployment/" + name, State: state, Batch: batch, Message: message, Since: metav1.NewTime(now.Add(-10 * time.Second)),
 		Switched: state != kumav1alpha1.ConsumerWaiting,
@@ -73,16 +73,16 @@ func TestStatusOfMesh(t *testing.T) {
 		failed   = kumav1alpha1.ConsumerFailed
 	)
 	all := &consumers.Intent{ID: "one", BatchSize: 2}
-	paused := aMesh(refs, all, aRecord("Held", aConsumer("cart", switched, 1, ""), aConsumer("pay", waiting, 0, "")), "Paused",
+	paused := makeMesh(refs, all, makeRecord("Held", makeConsumer("cart", switched, 1, ""), makeConsumer("pay", waiting, 0, "")), "Paused",
 		"1 of 2 consumers switched, batch 1 of 2: paused by the annotation fairlead.dev/paused; go on with `fairlead resume mesh default`")
 	paused.Annotations[fairlead.AnnotationPaused] = "true"
-	early := aMesh(kumav1alpha1.ModeExclusive, nil, nil, "", "")
+	early := makeMesh(kumav1alpha1.ModeExclusive, nil, nil, "", "")
 	early.Generation, early.Status.ObservedGeneration, early.Status.Mode = 2, 2, kumav1alpha1.ModeEverywhere
 	early.Status.Conditions = []metav1.Condition{{
 		Type: kumav1alpha1.ConditionGenerated, Status: "False", Reason: kumav1alpha1.ReasonGenerating, LastTransitionTime: metav1.NewTime(now),
 		Message: "1 MeshService not generated yet: shop/pay; until then mode Everywhere is in force",
 	}}
-	edited := aMesh(refs, nil, nil, "", "")
+	edited := makeMesh(refs, nil, nil, "", "")
 	edited.Generation, edited.Status.ObservedGeneration = 2, 1
 	cases := map[string]struct {
 		mesh *kumav1alpha1.Mesh
@@ -90,26 +90,26 @@ func TestStatusOfMesh(t *testing.T) {
 	}{
 		"early":    {early, exitOK},
 		"edited":   {edited, exitUnfinished},
-		"disabled": {aMesh(kumav1alpha1.ModeDisabled, nil, nil, "", ""), exitOK},
-		"ready":    {aMesh(refs, nil, nil, "", ""), exitOK},
-		"unseen":   {aMesh(refs, all, nil, "", ""), exitUnfinished},
-		"underway": {aMesh(refs, all, aRecord("InProgress", aConsumer("cart", switched, 1, ""),
-			aConsumer("pay", underway, 2, ""), aConsumer("web", underway, 2, ""), aConsumer("wish", waiting, 0, "")), "Switching",
+		"disabled": {makeMesh(kumav1alpha1.ModeDisabled, nil, nil, "", ""), exitOK},
+		"ready":    {makeMesh(refs, nil, nil, "", ""), exitOK},
+		"unseen":   {makeMesh(refs, all, nil, "", ""), exitUnfinished},
+		"underway": {makeMesh(refs, all, makeRecord("InProgress", makeConsumer("cart", switched, 1, ""),
+			makeConsumer("pay", underway, 2, ""), makeConsumer("web", underway, 2, ""), makeConsumer("wish", waiting, 0, "")), "Switching",
 			"1 of 4 consumers switched, batch 2 of 3: waiting for Deployment shop/pay and 1 more to settle"), exitUnfinished},
-		"failed": {aMesh(refs, all, aRecord("Stopped", aConsumer("cart", switched, 1, ""),
-			aConsumer("pay", failed, 1, "proxy pay-0 rejected its configuration (NACK): unknown field; correct the cause, then `fairlead retry mesh default`"),
-			aConsumer("web", waiting, 0, "")), "Failed",
+		"failed": {makeMesh(refs, all, makeRecord("Stopped", makeConsumer("cart", switched, 1, ""),
+			makeConsumer("pay", failed, 1, "proxy pay-0 rejected its configuration (NACK): unknown field; correct the cause, then `fairlead retry mesh default`"),
+			makeConsumer("web", waiting, 0, "")), "Failed",
 			"1 of 3 consumers switched, 1 failed, batch 1 of 2; shop/Deployment/pay: proxy pay-0 rejected its configuration (NACK): unknown field"), exitFailed},
 		"paused": {paused, exitUnfinished},
-		"done": {aMesh(refs, all, aRecord("Completed", aConsumer("cart", switched, 1, ""),
-			aConsumer("pay", switched, 1, "no proxy was connected, so no acknowledgement was expected")), "Switched", "2 of 2 consumers switched"), exitOK},
-		"another intent": {aMesh(refs, &consumers.Intent{ID: "two"}, aRecord("Completed", aConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), exitUnfinished},
-		"back":           {aMesh(refs, &consumers.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), exitOK},
+		"done": {makeMesh(refs, all, makeRecord("Completed", makeConsumer("cart", switched, 1, ""),
+			makeConsumer("pay", switched, 1, "no proxy was connected, so no acknowledgement was expected")), "Switched", "2 of 2 consumers switched"), exitOK},
+		"another intent": {makeMesh(refs, &consumers.Intent{ID: "two"}, makeRecord("Completed", makeConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), exitUnfinished},
+		"back":           {makeMesh(refs, &consumers.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), exitOK},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			report := newStatusReport(tellOfMesh(c.mesh), now)
+			report := newStatusReport(newMeshReport(c.mesh), now)
 			printStatus(&out, outputText, report)
 			var exit exitError
 			if err := statusExit(report); errors.As(err, &exit) && exit.code != c.code || err == nil && c.code != exitOK {
@@ -143,27 +143,27 @@ func meshGolden(t *testing.T, name string, got []byte) {
 func TestPrintMigration(t *testing.T) {
 	refs := kumav1alpha1.ModeReachableBackendRefs
 	all := []string{"shop/Deployment/cart", "shop/Deployment/pay", "web/StatefulSet/web"}
-	half := aMesh(refs, &consumers.Intent{ID: "one"}, aRecord("InProgress", aConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, ""),
-		aConsumer("pay", kumav1alpha1.ConsumerSwitching, 2, "")), "", "")
+	half := makeMesh(refs, &consumers.Intent{ID: "one"}, makeRecord("InProgress", makeConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, ""),
+		makeConsumer("pay", kumav1alpha1.ConsumerSwitching, 2, "")), "", "")
 	cases := map[string]struct {
 		mesh   *kumav1alpha1.Mesh
 		intent consumers.Intent
 	}{
-		"migrate all":       {aMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 2, Delay: metav1.Duration{Duration: time.Minute}}},
-		"migrate one":       {aMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Consumers: all[:1]}},
+		"migrate all":       {makeMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 2, Delay: metav1.Duration{Duration: time.Minute}}},
+		"migrate one":       {makeMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Consumers: all[:1]}},
 		"migrate anew":      {half, consumers.Intent{ID: "x", BatchSize: 1}},
 		"migrate back":      {half, consumers.Intent{ID: "x", BatchSize: 1, Revert: true}},
-		"migrate withdrawn": {aMesh(refs, &consumers.Intent{ID: "y", BatchSize: 1}, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Revert: true}},
-		"migrate nothing":   {aMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate withdrawn": {makeMesh(refs, &consumers.Intent{ID: "y", BatchSize: 1}, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Revert: true}},
+		"migrate nothing":   {makeMesh(refs, nil, nil, "", ""), consumers.Intent{ID: "x", BatchSize: 1, Revert: true}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			foreseen := consumers.PlanBatches(c.mesh, c.intent, all, now)
-			if done := nothingToMigrate(c.intent, c.mesh, foreseen); done != "" {
+			decision := consumers.PlanBatches(c.mesh, c.intent, all, now)
+			if done := nothingToMigrate(c.intent, c.mesh, decision); done != "" {
 				out.WriteString(done + "\n")
 			} else {
-				printMigration(&out, c.mesh, c.intent, foreseen)
+				printMigration(&out, c.mesh, c.intent, decision)
 			}
 			meshGolden(t, name, out.Bytes())
 		})
@@ -171,7 +171,7 @@ func TestPrintMigration(t *testing.T) {
 }
 
 func TestKnownConsumers(t *testing.T) {
-	mesh := aMesh(kumav1alpha1.ModeReachableBackendRefs, nil, aRecord("Completed", aConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, "")), "", "")
+	mesh := makeMesh(kumav1alpha1.ModeReachableBackendRefs, nil, makeRecord("Completed", makeConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, "")), "", "")
 	all := []string{"shop/Deployment/cart", "shop/Deployment/pay"}
 	cases := map[string]struct {
 		intent consumers.Intent
@@ -185,7 +185,7 @@ func TestKnownConsumers(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := known(c.intent, mesh, all); err != nil {
+			if err := checkConsumers(c.intent, mesh, all); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {
@@ -197,9 +197,9 @@ func TestKnownConsumers(t *testing.T) {
 
 func TestEndOfWatch(t *testing.T) {
 	timeout := exitError{code: exitUnfinished, message: "timeout"}
-	underway := aMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"},
-		aRecord("InProgress", aConsumer("cart", kumav1alpha1.ConsumerSwitching, 1, "")), "Switching", "0 of 1 consumer switched")
-	unseen := aMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"}, nil, "", "")
+	underway := makeMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"},
+		makeRecord("InProgress", makeConsumer("cart", kumav1alpha1.ConsumerSwitching, 1, "")), "Switching", "0 of 1 consumer switched")
+	unseen := makeMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"}, nil, "", "")
 	cases := map[string]struct {
 		mesh  *kumav1alpha1.Mesh
 		ended error
@@ -212,7 +212,7 @@ func TestEndOfWatch(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := newStatusReport(tellOfMesh(c.mesh), now).whereItStands(c.ended); err != nil {
+			if err := newStatusReport(newMeshReport(c.mesh), now).explainTimeout(c.ended); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

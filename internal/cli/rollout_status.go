@@ -63,7 +63,7 @@ func (e environment) status(now time.Time) *rolloutStatus {
 	if condition != nil {
 		r.Phase = v1alpha2.Reason(condition.Reason)
 	}
-	if e.rolling() {
+	if e.isRollingOut() {
 		r.Next, r.NextImage, r.Leader = s.Next.Number, s.NextImage, leaderOf(e.Leader)
 	}
 	if s.Underway || s.Promoting && m.Status.RolloutRequestedAt != nil {
@@ -116,14 +116,14 @@ func (e environment) advice(r *rolloutStatus, s rollout.Summary) []string {
 	return parts
 }
 
-// failed means that only a person can help, paused or not. What cannot be made is tried again, and is in progress for as
+// needsUser means that only a person can help, paused or not. What cannot be made is tried again, and is in progress for as
 // long.
-func (r *rolloutStatus) failed() bool {
+func (r *rolloutStatus) needsUser() bool {
 	return r != nil && r.expired && r.Phase == v1alpha2.ReasonRolloutTimeout
 }
 
-// nothingServes says so, and why.
-func (r *rolloutStatus) nothingServes() string {
+// downText says so, and why.
+func (r *rolloutStatus) downText() string {
 	if r.Next > 0 && r.Strategy == v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
 		return fmt.Sprintf("nothing, for generation %d was ended to make room for generation %d", r.Active, r.Next)
 	}
@@ -156,31 +156,31 @@ func podStatusOf(pod corev1.Pod) podStatus {
 
 // headlineOf a rollout is what the operator says of it, or what it will make of the spec, and not how many steps are left,
 // which are very unlike each other.
-func (r *statusReport) headlineOf(v *verdict) {
+func (r *statusReport) headlineOf(v *rolloutDecision) {
 	condition := meta.FindStatusCondition(r.Conditions, v1alpha2.ConditionUpToDate)
 	switch {
 	case r.Rollout.Deleting:
 		r.Headline = "Materialize is being deleted, and its objects with it"
-	case r.State == passage.Held && r.Reason != nil && !(r.Reported && r.Rollout.failed()):
+	case r.State == passage.Held && r.Reason != nil && !(r.Reported && r.Rollout.needsUser()):
 		r.Headline = r.Reason.Message
 	case condition != nil && r.Reported:
-		reason := passage.Because(condition.Reason, "%s", recount(condition.Message, r.Rollout.progress, r.Rollout.Pods))
+		reason := passage.Because(condition.Reason, "%s", refreshPodCount(condition.Message, r.Rollout.progress, r.Rollout.Pods))
 		r.Reason, r.Headline = &reason, reason.String()
 	case v != nil:
 		r.Headline = v.Verdict
 	}
 }
 
-// recount gives how many pods are ready as they are now: what the operator last counted may be a moment older.
-func recount(message string, counted *v1alpha2.RolloutProgress, pods []podStatus) string {
+// refreshPodCount gives how many pods are ready as they are now: what the operator last counted may be a moment older.
+func refreshPodCount(message string, counted *v1alpha2.RolloutProgress, pods []podStatus) string {
 	if counted == nil || counted.Pods == nil || int(counted.Pods.Desired) != len(pods) {
 		return message
 	}
-	now := v1alpha2.PodCount{Ready: int32(readyAmong(pods)), Desired: counted.Pods.Desired}
+	now := v1alpha2.PodCount{Ready: int32(countReady(pods)), Desired: counted.Pods.Desired}
 	return strings.Replace(message, rollout.FormatPodCount(*counted.Pods), rollout.FormatPodCount(now), 1)
 }
 
-func readyAmong(pods []podStatus) int {
+func countReady(pods []podStatus) int {
 	ready := 0
 	for _, pod := range pods {
 		if pod.Ready {
@@ -213,7 +213,7 @@ func printRollout(w io.Writer, format output, r statusReport) {
 	line("Generation", "%s", generation)
 	line("Image", "%s", image)
 	if s.Down {
-		line("Serves", "%s", s.nothingServes())
+		line("Serves", "%s", s.downText())
 	}
 	if s.Next > 0 {
 		line("Strategy", "%s", orDash(string(s.Strategy)))
@@ -225,7 +225,7 @@ func printRollout(w io.Writer, format output, r statusReport) {
 	if !s.Deadline.IsZero() {
 		line("Timeout", "in %s, if it is not promoting by then", duration.HumanDuration(s.Deadline.Sub(r.At)))
 	}
-	if steps := toCome(r.Steps); steps != "" {
+	if steps := remainingActions(r.Steps); steps != "" {
 		line("To come", "%s", steps)
 	}
 	if len(s.Pods) > 0 {
@@ -245,8 +245,8 @@ func printRollout(w io.Writer, format output, r statusReport) {
 	}
 }
 
-// toCome are the actions that are left, in their order. How many objects each of them has to do with is in the plan.
-func toCome(steps []passage.Step) string {
+// remainingActions are the actions that are left, in their order. How many objects each of them has to do with is in the plan.
+func remainingActions(steps []passage.Step) string {
 	var actions []string
 	for _, s := range steps {
 		action := string(s.Action)

@@ -147,7 +147,7 @@ func TestPoliciesOfDataplane(t *testing.T) {
 
 func TestManyChanges(t *testing.T) {
 	var g forecast.Group
-	for i := range openShown + 5 {
+	for i := range maxRows + 5 {
 		g.Consumers = append(g.Consumers, forecast.Consumer{Name: fmt.Sprintf("shop/Deployment/c%d", i), Proxies: 1})
 		side := &forecast.Side{Zones: []string{fmt.Sprintf("zone-%d", i)}}
 		g.Changes = append(g.Changes, forecast.Change{Kind: forecast.Cluster, Action: forecast.Appears, Name: fmt.Sprintf("cluster-%d", i), To: side})

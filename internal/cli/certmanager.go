@@ -23,9 +23,9 @@ func (c *cluster) hasCertManager() bool {
 	return true
 }
 
-// withoutCertManager foresees what the operator cannot make, and would tell of only when it tries.
-func (a *account) withoutCertManager(proposed *v1alpha2.Materialize) {
-	if a.Rollout == nil || a.Verdict == nil {
+// failCertificates foresees what the operator cannot make, and would tell of only when it tries.
+func (a *account) failCertificates(proposed *v1alpha2.Materialize) {
+	if a.Rollout == nil || a.Decision == nil {
 		return
 	}
 	m := a.Rollout.Materialize
@@ -36,7 +36,7 @@ func (a *account) withoutCertManager(proposed *v1alpha2.Materialize) {
 	if err == nil {
 		return
 	}
-	a.Verdict.Obstacle = err.Error()
+	a.Decision.Obstacle = err.Error()
 	for i := range a.Plan.Steps {
 		step := &a.Plan.Steps[i]
 		kind := schema.FromAPIVersionAndKind(step.Object.APIVersion, step.Object.Kind)

@@ -11,14 +11,14 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload"
 )
 
-// painter keeps one picture up to date on a terminal.
-type painter struct {
+// tty keeps one picture up to date on a terminal.
+type tty struct {
 	out    io.Writer
 	height func() int
 	drawn  bool
 }
 
-func (p *painter) draw(r statusReport) {
+func (p *tty) draw(r statusReport) {
 	var picture bytes.Buffer
 	title := r.Subject.String()
 	if r.Target != "" {
@@ -35,7 +35,7 @@ func (p *painter) draw(r statusReport) {
 		fmt.Fprintln(&picture)
 		printSteps(&picture, outputText, open)
 	}
-	printStanding(&picture, outputText, r)
+	printAdoptionStatus(&picture, outputText, r)
 	printSwitching(&picture, outputText, r)
 	printWorkloads(&picture, outputText, r.Workloads)
 	printRollout(&picture, outputText, r)
@@ -52,25 +52,25 @@ func (p *painter) draw(r statusReport) {
 	fmt.Fprint(p.out, "\033[H"+strings.Join(append(lines, strings.Split(foot, "\n")...), "\033[K\n")+"\033[K\n\033[J")
 }
 
-// teletype prints a line for everything that is new.
-type teletype struct {
-	out   io.Writer
-	steps map[passage.Object]string
-	news  map[string]string
+// lineWriter prints a line for everything that is new.
+type lineWriter struct {
+	out    io.Writer
+	steps  map[passage.Object]string
+	values map[string]string
 }
 
-func (t *teletype) draw(r statusReport) {
+func (t *lineWriter) draw(r statusReport) {
 	first := t.steps == nil
 	before := t.steps
 	t.steps = map[passage.Object]string{}
-	if t.news == nil {
-		t.news = map[string]string{}
+	if t.values == nil {
+		t.values = map[string]string{}
 	}
 	line := fmt.Sprintf("%s to %s: %s", r.Subject, orDash(r.Target), r.State)
 	if r.Adoption != nil || r.Switching != nil {
 		line = fmt.Sprintf("%s: %s", r.Subject, r.State)
 	}
-	t.once(r.At, "state", line, line)
+	t.printOnChange(r.At, "state", line, line)
 	if r.Rollout != nil {
 		t.rollout(r)
 		return
@@ -80,56 +80,56 @@ func (t *teletype) draw(r statusReport) {
 		return
 	}
 	if r.Switching != nil {
-		t.once(r.At, "headline", r.Headline, r.Headline)
+		t.printOnChange(r.At, "headline", r.Headline, r.Headline)
 	}
-	t.follow(r.At, r.Steps, before, first)
+	t.printSteps(r.At, r.Steps, before, first)
 	if w := r.Workloads; w != nil && w.Target != "" {
-		t.follow(r.At, w.Steps, before, first)
+		t.printSteps(r.At, w.Steps, before, first)
 		if w.State == passage.Held && w.Reason != nil {
-			line := holdLine(*w.Reason)
-			t.once(r.At, "hold", line, "workloads: "+line)
+			line := holdText(*w.Reason)
+			t.printOnChange(r.At, "hold", line, "workloads: "+line)
 		} else {
-			delete(t.news, "hold")
+			delete(t.values, "hold")
 		}
-		t.once(r.At, "workloads", fmt.Sprintf("%s %s %d %d", w.Target, w.State, w.Batch, w.Batches),
-			fmt.Sprintf("workloads to %s: %s, %s", w.Target, w.State, countLine(*w)))
+		t.printOnChange(r.At, "workloads", fmt.Sprintf("%s %s %d %d", w.Target, w.State, w.Batch, w.Batches),
+			fmt.Sprintf("workloads to %s: %s, %s", w.Target, w.State, progressText(*w)))
 	}
 }
 
 // rollout tells of a rollout in the operator's own words: its steps come and go, several for the same object.
-func (t *teletype) rollout(r statusReport) {
-	t.once(r.At, "headline", r.Headline, r.Headline)
+func (t *lineWriter) rollout(r statusReport) {
+	t.printOnChange(r.At, "headline", r.Headline, r.Headline)
 	s := r.Rollout
 	for _, pod := range s.Pods {
 		line := fmt.Sprintf("Pod %s/%s: %s", r.Subject.Namespace, pod.Name, pod.Status)
 		if pod.Ready {
 			line += ", ready"
 		}
-		t.once(r.At, "pod "+pod.Name, line, line)
+		t.printOnChange(r.At, "pod "+pod.Name, line, line)
 	}
 	if s.Leader != "" {
 		line := fmt.Sprintf("environmentd of generation %d: %s", s.Next, s.Leader)
-		t.once(r.At, "leader", line, line)
+		t.printOnChange(r.At, "leader", line, line)
 	}
 	if s.Down {
-		t.once(r.At, "down", fmt.Sprint(s.Active), "Serves: "+s.nothingServes())
+		t.printOnChange(r.At, "down", fmt.Sprint(s.Active), "Serves: "+s.downText())
 	} else {
-		delete(t.news, "down")
+		delete(t.values, "down")
 	}
 	for _, advice := range s.Advice {
-		t.once(r.At, advice, fmt.Sprint(s.Next), advice)
+		t.printOnChange(r.At, advice, fmt.Sprint(s.Next), advice)
 	}
 }
 
 // adoption tells how many objects are done, for there may be thousands, and which of them cannot be.
-func (t *teletype) adoption(r statusReport) {
-	t.once(r.At, "headline", r.Headline, r.Headline)
+func (t *lineWriter) adoption(r statusReport) {
+	t.printOnChange(r.At, "headline", r.Headline, r.Headline)
 	for _, s := range r.Failures {
-		t.once(r.At, s.Object.String(), s.Reason.String(), stepLine(s))
+		t.printOnChange(r.At, s.Object.String(), s.Reason.String(), stepText(s))
 	}
 }
 
-func (t *teletype) follow(at time.Time, steps []passage.Step, before map[passage.Object]string, first bool) {
+func (t *lineWriter) printSteps(at time.Time, steps []passage.Step, before map[passage.Object]string, first bool) {
 	for _, s := range steps {
 		now := string(s.State)
 		t.steps[s.Object] = now
@@ -137,11 +137,11 @@ func (t *teletype) follow(at time.Time, steps []passage.Step, before map[passage
 		if was == now || !known && s.State == passage.Pending || first && s.State == passage.Done {
 			continue
 		}
-		t.print(at, stepLine(s))
+		t.print(at, stepText(s))
 	}
 }
 
-func stepLine(s passage.Step) string {
+func stepText(s passage.Step) string {
 	text := s.Object.String() + ": "
 	switch {
 	case s.State == passage.Running && s.Batch > 0:
@@ -156,14 +156,14 @@ func stepLine(s passage.Step) string {
 	return text + fmt.Sprintf("%s %s: %s", s.Action, strings.ToLower(string(s.State)), s.Reason.Message)
 }
 
-// once prints a line about something when its news are other ones than before.
-func (t *teletype) once(at time.Time, about, news, line string) {
-	if t.news[about] != news {
-		t.news[about] = news
+// printOnChange prints a line about something when its news are other ones than before.
+func (t *lineWriter) printOnChange(at time.Time, about, news, line string) {
+	if t.values[about] != news {
+		t.values[about] = news
 		t.print(at, line)
 	}
 }
 
-func (t *teletype) print(at time.Time, line string) {
+func (t *lineWriter) print(at time.Time, line string) {
 	fmt.Fprintf(t.out, "%s  %s\n", at.Format(time.TimeOnly), line)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-func accountOfRevision(ctx context.Context, reader client.Reader, key client.ObjectKey, _ question) (account, error) {
+func reportRevision(ctx context.Context, reader client.Reader, key client.ObjectKey, _ query) (account, error) {
 	var revision v1.IstioRevision
 	if err := reader.Get(ctx, key, &revision); err != nil {
 		return account{}, fmt.Errorf("get IstioRevision %s: %w", key.Name, err)
@@ -26,7 +26,7 @@ func accountOfRevision(ctx context.Context, reader client.Reader, key client.Obj
 	}
 	status := revision.Status
 	return account{
-		Plan: told(v1.IstioRevisionKind, &revision, passage.Step{Action: "install", To: revision.Spec.Version},
+		Plan: fromConditions(v1.IstioRevisionKind, &revision, passage.Step{Action: "install", To: revision.Spec.Version},
 			status.Conditions, v1.ConditionReconciled, v1.ConditionReady),
 		Generation:         revision.Generation,
 		ObservedGeneration: status.ObservedGeneration,
@@ -35,7 +35,7 @@ func accountOfRevision(ctx context.Context, reader client.Reader, key client.Obj
 	}, nil
 }
 
-func accountOfTag(ctx context.Context, reader client.Reader, key client.ObjectKey, _ question) (account, error) {
+func reportTag(ctx context.Context, reader client.Reader, key client.ObjectKey, _ query) (account, error) {
 	var tag v1.IstioRevisionTag
 	if err := reader.Get(ctx, key, &tag); err != nil {
 		return account{}, fmt.Errorf("get IstioRevisionTag %s: %w", key.Name, err)
@@ -44,13 +44,13 @@ func accountOfTag(ctx context.Context, reader client.Reader, key client.ObjectKe
 	if err != nil {
 		return account{}, err
 	}
-	target, err := targetOf(ctx, reader, tag.Spec.TargetRef)
+	target, err := resolveTarget(ctx, reader, tag.Spec.TargetRef)
 	if err != nil {
 		return account{}, err
 	}
 	status := tag.Status
 	return account{
-		Plan:               planOfTag(&tag, target),
+		Plan:               planTag(&tag, target),
 		Generation:         tag.Generation,
 		ObservedGeneration: status.ObservedGeneration,
 		Conditions:         status.Conditions,
@@ -58,8 +58,8 @@ func accountOfTag(ctx context.Context, reader client.Reader, key client.ObjectKe
 	}, nil
 }
 
-// targetOf is the revision that a tag should point to, or nothing as long as there is none.
-func targetOf(ctx context.Context, reader client.Reader, ref v1.TargetReference) (string, error) {
+// resolveTarget is the revision that a tag should point to, or nothing as long as there is none.
+func resolveTarget(ctx context.Context, reader client.Reader, ref v1.TargetReference) (string, error) {
 	if ref.Kind != v1.IstioKind {
 		return ref.Name, nil
 	}
@@ -70,24 +70,24 @@ func targetOf(ctx context.Context, reader client.Reader, ref v1.TargetReference)
 	return istio.Status.ActiveRevisionName, nil
 }
 
-func planOfTag(tag *v1.IstioRevisionTag, target string) passage.Plan {
+func planTag(tag *v1.IstioRevisionTag, target string) passage.Plan {
 	step := passage.Step{Action: "point", To: target}
 	if tag.Status.IstioRevision != target {
 		step.From = tag.Status.IstioRevision
 	}
-	plan := told(v1.IstioRevisionTagKind, tag, step, tag.Status.Conditions, v1.ConditionReconciled)
+	plan := fromConditions(v1.IstioRevisionTagKind, tag, step, tag.Status.Conditions, v1.ConditionReconciled)
 	if step := &plan.Steps[0]; step.State == passage.Done && step.From != "" {
 		// The condition speaks of where the tag pointed before.
-		step.State, step.Reason = passage.Running, unreported
+		step.State, step.Reason = passage.Running, notReported
 	}
 	return plan
 }
 
-// unreported is why a step is open that the operator has said nothing of.
-var unreported = passage.Because(v1.ReasonReconcileError, "the operator has not reported on it")
+// notReported is why a step is open that the operator has said nothing of.
+var notReported = passage.Because(v1.ReasonReconcileError, "the operator has not reported on it")
 
-// told is a plan as far as it can be read from conditions: one step, which is done when all of them are met.
-func told(kind string, object metav1.Object, step passage.Step, conditions []metav1.Condition, met ...v1.ConditionType) passage.Plan {
+// fromConditions is a plan as far as it can be read from conditions: one step, which is done when all of them are met.
+func fromConditions(kind string, object metav1.Object, step passage.Step, conditions []metav1.Condition, met ...v1.ConditionType) passage.Plan {
 	subject := passage.Object{APIVersion: v1.GroupVersion.String(), Kind: kind, Name: object.GetName()}
 	plan := passage.Plan{Passage: v1.PassageRevision, Subject: subject, Target: step.To}
 	if object.GetDeletionTimestamp().IsZero() {
@@ -98,12 +98,12 @@ func told(kind string, object metav1.Object, step passage.Step, conditions []met
 		condition := meta.FindStatusCondition(conditions, string(wanted))
 		switch {
 		case condition == nil:
-			step.State, step.Reason = passage.Running, unreported
+			step.State, step.Reason = passage.Running, notReported
 		case condition.Status == metav1.ConditionTrue:
 			step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
 			continue
 		default:
-			step.State = stateFor(v1.Reason(condition.Reason))
+			step.State = stateForReason(v1.Reason(condition.Reason))
 			step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
 		}
 		break
@@ -112,19 +112,19 @@ func told(kind string, object metav1.Object, step passage.Step, conditions []met
 	return plan
 }
 
-// stateFor is how far a step is whose condition is not met for a reason.
-func stateFor(reason v1.Reason) passage.State {
+// stateForReason is how far a step is whose condition is not met for a reason.
+func stateForReason(reason v1.Reason) passage.State {
 	switch {
 	case reason == v1.ReasonPaused:
 		return passage.Pending
-	case slices.Contains(needPeople, reason):
+	case slices.Contains(userReasons, reason):
 		return passage.Failed
 	}
 	return passage.Running
 }
 
-// needPeople are the reasons that nothing but a change by somebody makes go away.
-var needPeople = []v1.Reason{
+// userReasons are the reasons that nothing but a change by somebody makes go away.
+var userReasons = []v1.Reason{
 	v1.ReasonNameAlreadyExists, v1.ReasonRefNotFound, v1.ReasonVersionNotFound,
 	v1.ReasonTemplateError, v1.ReasonRefused, v1.ReasonOwnedByOthers,
 }

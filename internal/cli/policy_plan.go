@@ -33,25 +33,25 @@ func newForecastReport(f *forecast.Forecast) *forecastReport {
 	return r
 }
 
-func printForecast(w io.Writer, format output, f forecast.Forecast) {
+func printPolicyForecast(w io.Writer, format output, f forecast.Forecast) {
 	totals := f.Totals()
-	fmt.Fprintln(w, strings.Join(wrap(forecastLine(f, totals), columns), "\n"))
+	fmt.Fprintln(w, strings.Join(wrap(summarizeForecast(f, totals), columns), "\n"))
 	if f.Hold != nil {
 		fmt.Fprintf(w, "Held: %s\n", strings.Join(wrap(f.Hold.Message, columns), "\n"))
 	}
 	var rows [][]string
 	alike, more := 0, 0
 	for _, o := range f.Outlooks {
-		if format != outputWide && uneventful(o) {
+		if format != outputWide && hasNoFieldChanges(o) {
 			if o.Action == model.ActionNone {
 				continue
 			}
-			if alike++; alike > openShown {
+			if alike++; alike > maxRows {
 				more++
 				continue
 			}
 		}
-		rows = append(rows, []string{o.Object.Cluster, string(o.Action), nameWithin(o.Object), podsLine(o), o.Reason.Message})
+		rows = append(rows, []string{o.Object.Cluster, string(o.Action), nameInCluster(o.Object), podsText(o), o.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
@@ -61,7 +61,7 @@ func printForecast(w io.Writer, format output, f forecast.Forecast) {
 		fmt.Fprintf(w, "... and %d more in which no field changes: -o wide shows all\n", more)
 	}
 	for _, o := range f.Outlooks {
-		printEffect(w, format, o)
+		printDifferences(w, format, o)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(f.Elsewhere), func(a, b model.PolicyKey) int { return strings.Compare(a.String(), b.String()) }) {
 		printNote(w, fmt.Sprintf("%s that it selects: policy %s takes them.", count(f.Elsewhere[key], "resource"), strings.TrimPrefix(key.String(), "/")))
@@ -74,9 +74,9 @@ func printForecast(w io.Writer, format output, f forecast.Forecast) {
 	}
 }
 
-// uneventful holds for an object of which there is nothing to tell but that it is there: a thousand of them say no more than a
+// hasNoFieldChanges holds for an object of which there is nothing to tell but that it is there: a thousand of them say no more than a
 // few.
-func uneventful(o forecast.Outcome) bool {
+func hasNoFieldChanges(o forecast.Outcome) bool {
 	switch o.Action {
 	case model.ActionNone, model.ActionTakeOver, model.ActionUpdate:
 		return !o.Failed && !o.Restarts && len(o.Differences) == 0 && o.Note == ""
@@ -84,8 +84,8 @@ func uneventful(o forecast.Outcome) bool {
 	return false
 }
 
-// forecastLine is the forecast in a few words.
-func forecastLine(f forecast.Forecast, totals forecast.Totals) string {
+// summarizeForecast is the forecast in a few words.
+func summarizeForecast(f forecast.Forecast, totals forecast.Totals) string {
 	if len(f.Outlooks) == 0 {
 		return fmt.Sprintf("%s takes nothing to any cluster.", f.Subject)
 	}
@@ -93,7 +93,7 @@ func forecastLine(f forecast.Forecast, totals forecast.Totals) string {
 	for _, o := range f.Outlooks {
 		clusters[o.Object.Cluster] = true
 	}
-	said := []struct {
+	texts := []struct {
 		action passage.Action
 		words  string
 	}{
@@ -102,7 +102,7 @@ func forecastLine(f forecast.Forecast, totals forecast.Totals) string {
 		{model.ActionNone, "unchanged"}, {model.ActionConflict, "in conflict"}, {model.ActionUnknown, "unknown"},
 	}
 	var parts []string
-	for _, s := range said {
+	for _, s := range texts {
 		if n := totals.Actions[s.action]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s.words))
 		}
@@ -118,7 +118,7 @@ func forecastLine(f forecast.Forecast, totals forecast.Totals) string {
 	}
 	if totals.PodsThatGo > 0 {
 		line = strings.TrimSuffix(line, " No pod restarts.")
-		line += fmt.Sprintf(" %s with what is deleted.", goes(totals.PodsThatGo))
+		line += fmt.Sprintf(" %s with what is deleted.", podsDeleted(totals.PodsThatGo))
 	}
 	if totals.Failed > 0 {
 		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, count(len(f.Outlooks), "object"))
@@ -126,20 +126,20 @@ func forecastLine(f forecast.Forecast, totals forecast.Totals) string {
 	return line
 }
 
-// nameWithin a cluster that is told besides.
-func nameWithin(o passage.Object) string {
+// nameInCluster a cluster that is told besides.
+func nameInCluster(o passage.Object) string {
 	o.Cluster = ""
 	return o.String()
 }
 
-func goes(pods int64) string {
+func podsDeleted(pods int64) string {
 	if pods == 1 {
 		return "1 pod goes"
 	}
 	return fmt.Sprintf("%d pods go", pods)
 }
 
-func podsLine(o forecast.Outcome) string {
+func podsText(o forecast.Outcome) string {
 	switch {
 	case o.Goes:
 		return fmt.Sprintf("%d go", o.Pods)
@@ -151,8 +151,8 @@ func podsLine(o forecast.Outcome) string {
 	return "-"
 }
 
-// printEffect tells what changes in an object, field by field.
-func printEffect(w io.Writer, format output, o forecast.Outcome) {
+// printDifferences tells what changes in an object, field by field.
+func printDifferences(w io.Writer, format output, o forecast.Outcome) {
 	if len(o.Differences) == 0 && o.Note == "" {
 		return
 	}

@@ -74,7 +74,7 @@ func TestStatusOfTag(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			report := newStatusReport(account{Plan: planOfTag(c.tag, c.target)}, now)
+			report := newStatusReport(account{Plan: planTag(c.tag, c.target)}, now)
 			s := report.Steps[0]
 			got := fmt.Sprintf("to %s: %s, %s %q->%q %s", report.Target, report.State, s.State, s.From, s.To, s.Reason.Code)
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -84,7 +84,7 @@ func TestStatusOfTag(t *testing.T) {
 	}
 }
 
-func TestMovesAreChanges(t *testing.T) {
+func TestMarkTagMoves(t *testing.T) {
 	const before, active, next = "default-v1-23-0", "default-v1-24-0", "v1.26.0"
 	cases := map[string]struct {
 		version string
@@ -111,14 +111,14 @@ func TestMovesAreChanges(t *testing.T) {
 				Revisions: []istio.Revision{{IstioRevision: revision, Written: revision.Spec}},
 				Tags:      []v1.IstioRevisionTag{*c.tag},
 				Charts:    istio.Charts{Versions: []string{"v1.24.0", next}},
-				Users:     nobody{},
+				Users:     noUsers{},
 			}, now)
 			for _, s := range passage.Next(plan, passage.Batching{}, now).Start {
 				if s.Action == istio.ActionMove {
 					t.Error("the operator would move the tag itself")
 				}
 			}
-			announceMoves(plan, active)
+			markTagMoves(plan, active)
 			var got []passage.State
 			for _, s := range plan.Steps {
 				if s.Action == istio.ActionMove {
@@ -132,6 +132,6 @@ func TestMovesAreChanges(t *testing.T) {
 	}
 }
 
-type nobody struct{}
+type noUsers struct{}
 
-func (nobody) Revision(string) usage.Usage { return usage.Usage{} }
+func (noUsers) Revision(string) usage.Usage { return usage.Usage{} }

@@ -12,35 +12,35 @@ import (
 
 // adoptionStatus is how far a policy is in each cluster.
 type adoptionStatus struct {
-	Clusters []clusterStanding `json:"clusters"`
+	Clusters []clusterStatus `json:"clusters"`
 }
 
-type clusterStanding struct {
+type clusterStatus struct {
 	Cluster string `json:"cluster"`
 	// Counts are of objects.
 	passage.Counts
 }
 
-// adoptionOf counts steps by cluster. What is in none yet is left to the others.
-func adoptionOf(plan passage.Plan) *adoptionStatus {
+// newAdoptionStatus counts steps by cluster. What is in none yet is left to the others.
+func newAdoptionStatus(plan passage.Plan) *adoptionStatus {
 	byCluster := map[string][]passage.Step{}
 	for _, s := range plan.Steps {
 		if s.Object.Cluster != "" {
 			byCluster[s.Object.Cluster] = append(byCluster[s.Object.Cluster], s)
 		}
 	}
-	a := &adoptionStatus{Clusters: []clusterStanding{}}
+	a := &adoptionStatus{Clusters: []clusterStatus{}}
 	for cluster, steps := range byCluster {
-		a.Clusters = append(a.Clusters, clusterStanding{cluster, passage.Plan{Steps: steps}.Counts()})
+		a.Clusters = append(a.Clusters, clusterStatus{cluster, passage.Plan{Steps: steps}.Counts()})
 	}
-	slices.SortFunc(a.Clusters, func(a, b clusterStanding) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	slices.SortFunc(a.Clusters, func(a, b clusterStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return a
 }
 
-// openShown is how many of those that are not done are told of one by one, unless somebody asks for all.
-const openShown = 20
+// maxRows is how many of those that are not done are told of one by one, unless somebody asks for all.
+const maxRows = 20
 
-func printStanding(w io.Writer, format output, r statusReport) {
+func printAdoptionStatus(w io.Writer, format output, r statusReport) {
 	if r.Adoption == nil {
 		return
 	}
@@ -59,15 +59,15 @@ func printStanding(w io.Writer, format output, r statusReport) {
 	}
 	open := unfinished(r.Steps)
 	more := 0
-	if format != outputWide && len(open) > openShown {
-		more = len(open) - openShown
-		open = open[:openShown]
+	if format != outputWide && len(open) > maxRows {
+		more = len(open) - maxRows
+		open = open[:maxRows]
 	}
 	if len(open) > 0 {
 		fmt.Fprintln(w)
 		rows = nil
 		for _, s := range open {
-			rows = append(rows, []string{orDash(s.Object.Cluster), nameWithin(s.Object), string(s.State), s.Reason.Message})
+			rows = append(rows, []string{orDash(s.Object.Cluster), nameInCluster(s.Object), string(s.State), s.Reason.Message})
 		}
 		table(w, format.width(), []string{"CLUSTER", "OBJECT", "STATE", "WHY"}, rows)
 	}

@@ -9,8 +9,6 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/consumers"
-	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // retryMesh asks for what has failed to be tried again. Only that the value is another one counts.
@@ -30,23 +28,10 @@ func (c *cluster) retryMesh(ctx context.Context, streams Streams, r resource) er
 	return nil
 }
 
-// abortMesh lets all consumers go back.
-func (c *cluster) abortMesh(ctx context.Context, streams Streams, r resource, sure *confirmation) error {
-	mesh, err := c.mesh(ctx, r)
-	if err != nil {
-		return err
-	}
-	intent := consumers.Intent{ID: string(uuid.NewUUID()), BatchSize: 1, Revert: true}
-	if record := mesh.Status.Migration; record != nil {
-		intent.BatchSize = max(record.BatchSize, 1)
-	}
-	return c.migrate(ctx, streams, r, switchOver{intent, desired.ZoneInfo{}, sure, false})
-}
-
 func (c *cluster) mesh(ctx context.Context, r resource) (*kumav1alpha1.Mesh, error) {
 	mesh := &kumav1alpha1.Mesh{}
 	if err := c.client.Get(ctx, r.key, mesh); apierrors.IsNotFound(err) {
-		return nil, r.missing()
+		return nil, r.notFound()
 	} else if err != nil {
 		return nil, fmt.Errorf("get %s: %w", r, err)
 	}

@@ -22,19 +22,19 @@ import (
 // lastApplied is where `kubectl apply` keeps what it applied, to find out what is no longer in a manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// propose is the resource that there would be if a manifest were applied in the way that the one before it was. The API
+// dryRunApply is the resource that there would be if a manifest were applied in the way that the one before it was. The API
 // server tries it without doing it, so that defaults, merging and refusals are its own.
-func (c *cluster) propose(ctx context.Context, r resource, from manifest, manager string) (*unstructured.Unstructured, error) {
+func (c *cluster) dryRunApply(ctx context.Context, r resource, from manifest, manager string) (*unstructured.Unstructured, error) {
 	object := from.object.DeepCopy()
 	if ns := object.GetNamespace(); ns != "" && ns != r.key.Namespace {
-		return nil, usageErrorf("%s in %s is of namespace %s, and not of %s; give -n %s", r, from.from, ns, r.key.Namespace, ns)
+		return nil, usageErrorf("%s in %s is of namespace %s, and not of %s; give -n %s", r, from.source, ns, r.key.Namespace, ns)
 	}
 	object.SetNamespace(r.key.Namespace)
-	forgetPast(object)
-	live := ofKind(object.GroupVersionKind())
+	removeServerFields(object)
+	live := newObject(object.GroupVersionKind())
 	err := c.client.Get(ctx, r.key, live)
 	strict := client.WithFieldValidation(c.client, metav1.FieldValidationStrict)
-	switch applied := managerOf(live, manager); {
+	switch applied := applyManager(live, manager); {
 	case apierrors.IsNotFound(err):
 		err = strict.Create(ctx, object, client.DryRunAll)
 		live = object
@@ -44,26 +44,26 @@ func (c *cluster) propose(ctx context.Context, r resource, from manifest, manage
 		live = object
 	default:
 		var patch []byte
-		if patch, err = threeWay(live, object); err == nil {
+		if patch, err = threeWayPatch(live, object); err == nil {
 			err = strict.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 		}
 	}
 	if err != nil {
-		return nil, proposalError(r, from, err)
+		return nil, dryRunError(r, from, err)
 	}
 	return live, nil
 }
 
-// forgetPast removes what a manifest has that was made from what the cluster had.
-func forgetPast(object *unstructured.Unstructured) {
+// removeServerFields removes what a manifest has that was made from what the cluster had.
+func removeServerFields(object *unstructured.Unstructured) {
 	delete(object.Object, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 }
 
-// managerOf is who applies the object on the server's side: the one that is given, or the one that does. Empty: nobody.
-func managerOf(live *unstructured.Unstructured, given string) string {
+// applyManager is who applies the object on the server's side: the one that is given, or the one that does. Empty: nobody.
+func applyManager(live *unstructured.Unstructured, given string) string {
 	if given != "" {
 		return given
 	}
@@ -78,9 +78,9 @@ func managerOf(live *unstructured.Unstructured, given string) string {
 	return ""
 }
 
-// threeWay is the patch that `kubectl apply` would send: what the manifest has, and what it has no longer. What somebody
+// threeWayPatch is the patch that `kubectl apply` would send: what the manifest has, and what it has no longer. What somebody
 // else has added stays.
-func threeWay(live, object *unstructured.Unstructured) ([]byte, error) {
+func threeWayPatch(live, object *unstructured.Unstructured) ([]byte, error) {
 	original := []byte(live.GetAnnotations()[lastApplied])
 	current, err := json.Marshal(live)
 	if err != nil {
@@ -111,30 +111,30 @@ func materializeOf(object *unstructured.Unstructured) (*v1alpha2.Materialize, er
 	return m, nil
 }
 
-func proposalError(r resource, from manifest, err error) error {
+func dryRunError(r resource, from manifest, err error) error {
 	switch {
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%s in %s is of apiVersion %s, which the cluster does not serve: make it %s, or run `fairlead crds install`",
-			r, from.from, from.object.GetAPIVersion(), r.mapping.GroupVersionKind.GroupVersion())
+			r, from.source, from.object.GetAPIVersion(), r.mapping.GroupVersionKind.GroupVersion())
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("to plan for %s the API server tries it without doing it, which takes the permission to patch: %w", from.from, err)
+		return fmt.Errorf("to plan for %s the API server tries it without doing it, which takes the permission to patch: %w", from.source, err)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%s in %s cannot be applied: %w; leave those fields to who has them, or plan as them with --field-manager",
-			r, from.from, err)
+			r, from.source, err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fmt.Errorf("%s in %s is not accepted: %s; correct it there", r, from.from, cause(err))
+		return fmt.Errorf("%s in %s is not accepted: %s; correct it there", r, from.source, trimStrictError(err))
 	}
-	return fmt.Errorf("try %s without doing it: %w", from.from, err)
+	return fmt.Errorf("try %s without doing it: %w", from.source, err)
 }
 
-// strictly is before what the API server says of fields that it does not know, and after all of what was sent.
-const strictly = "strict decoding error: "
+// strictErrorPrefix is before what the API server says of fields that it does not know, and after all of what was sent.
+const strictErrorPrefix = "strict decoding error: "
 
-// cause is what an error comes down to.
-func cause(err error) string {
+// trimStrictError is what an error comes down to.
+func trimStrictError(err error) string {
 	text := err.Error()
-	if at := strings.LastIndex(text, strictly); at >= 0 {
-		return text[at+len(strictly):]
+	if at := strings.LastIndex(text, strictErrorPrefix); at >= 0 {
+		return text[at+len(strictErrorPrefix):]
 	}
 	return text
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// meter shows how far a command is: as a bar on a terminal, otherwise as a line now and then.
-type meter struct {
+// progress shows how far a command is: as a bar on a terminal, otherwise as a line now and then.
+type progress struct {
 	out   io.Writer
-	what  string
+	noun  string
 	total int
 	bar   bool
 	now   func() time.Time
@@ -24,20 +24,20 @@ type meter struct {
 
 // How often the bar moves, and how often a line is written.
 const (
-	barEvery  = 100 * time.Millisecond
-	lineEvery = 2 * time.Second
+	barInterval  = 100 * time.Millisecond
+	lineInterval = 2 * time.Second
 )
 
-func newMeter(out io.Writer, total int, what string) *meter {
+func newProgress(out io.Writer, total int, what string) *progress {
 	file, ok := out.(*os.File)
-	return &meter{out: out, what: what, total: total, bar: ok && term.IsTerminal(int(file.Fd())), now: time.Now, shown: time.Now()}
+	return &progress{out: out, noun: what, total: total, bar: ok && term.IsTerminal(int(file.Fd())), now: time.Now, shown: time.Now()}
 }
 
 // show that so many are done.
-func (m *meter) show(done int) {
-	every := lineEvery
+func (m *progress) show(done int) {
+	every := lineInterval
 	if m.bar {
-		every = barEvery
+		every = barInterval
 	}
 	m.last = done
 	if now := m.now(); now.Sub(m.shown) >= every || done == m.total {
@@ -46,8 +46,8 @@ func (m *meter) show(done int) {
 	}
 }
 
-func (m *meter) draw() {
-	text := fmt.Sprintf("%d of %d %s", m.last, m.total, m.what)
+func (m *progress) draw() {
+	text := fmt.Sprintf("%d of %d %s", m.last, m.total, m.noun)
 	if m.bar {
 		fmt.Fprintf(m.out, "\r%s %s\033[K", bar(passage.Counts{Total: m.total, Done: m.last}), text)
 		return
@@ -56,7 +56,7 @@ func (m *meter) draw() {
 }
 
 // end leaves the bar where it is, and the next line to others.
-func (m *meter) end() {
+func (m *progress) end() {
 	if m.bar && m.total > 0 {
 		m.draw()
 		fmt.Fprintln(m.out)

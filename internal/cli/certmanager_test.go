@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout"
 )
 
-func TestWithoutCertManager(t *testing.T) {
+func TestFailCertificates(t *testing.T) {
 	internal := func(m *v1alpha2.Materialize) { m.Spec.InternalCertificateSpec = &v1alpha2.CertificateSpec{} }
 	console := func(m *v1alpha2.Materialize) { m.Spec.ConsoleExternalCertificateSpec = &v1alpha2.CertificateSpec{} }
 	v1 := spec("v1")
@@ -32,23 +32,23 @@ func TestWithoutCertManager(t *testing.T) {
 			if c.proposed != nil {
 				c.proposed.Status = e.Materialize.Status
 			}
-			told, err := e.tell(c.proposed, now)
+			result, err := e.report(c.proposed, now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			told.withoutCertManager(c.proposed)
-			if told.Verdict.Obstacle != c.want {
-				t.Errorf("%q, want %q", told.Verdict.Obstacle, c.want)
+			result.failCertificates(c.proposed)
+			if result.Decision.Obstacle != c.want {
+				t.Errorf("%q, want %q", result.Decision.Obstacle, c.want)
 			}
-			for _, failed := range told.Plan.Failures() {
+			for _, failed := range result.Plan.Failures() {
 				if failed.Action != rollout.ActionKeep || failed.State != passage.Failed {
 					t.Errorf("%+v", failed)
 				}
 			}
-			if got := len(told.Plan.Failures()); got != c.failures {
+			if got := len(result.Plan.Failures()); got != c.failures {
 				t.Errorf("%d steps fail, want %d", got, c.failures)
 			}
-			if got := code(planExit(newPlanReport(told, now))); got != c.code {
+			if got := code(planExit(newPlanReport(result, now))); got != c.code {
 				t.Errorf("exit code %d, want %d", got, c.code)
 			}
 		})

@@ -24,15 +24,15 @@ func offered(e edit, err error) string {
 	switch {
 	case err != nil:
 		return "error: " + err.Error() + "\n"
-	case e.done != "":
-		return e.done + "\n"
+	case e.noop != "":
+		return e.noop + "\n"
 	}
 	var out bytes.Buffer
 	e.show(&out)
 	return out.String() + e.question + "\n"
 }
 
-func TestPromotion(t *testing.T) {
+func TestPlanPromotion(t *testing.T) {
 	v1, v2 := spec("v1"), spec("v2")
 	cases := map[string]struct {
 		scene scene
@@ -121,7 +121,7 @@ Promote generation 2?
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, offered(promotion(c.scene.environment(t), now))); diff != "" {
+			if diff := cmp.Diff(c.want, offered(planPromotion(c.scene.environment(t), now))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -132,7 +132,7 @@ func promoted(t *testing.T, m *v1alpha2.Materialize) func(*v1alpha2.Materialize)
 	return func(of *v1alpha2.Materialize) { of.Spec.ForcePromote = hashOf(t, m) }
 }
 
-func TestRetreat(t *testing.T) {
+func TestPlanAbort(t *testing.T) {
 	v1, v2 := spec("v1"), spec("v2")
 	cases := map[string]struct {
 		scene scene
@@ -205,7 +205,7 @@ Write that spec back?
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, offered(retreat(c.scene.environment(t), now))); diff != "" {
+			if diff := cmp.Diff(c.want, offered(planAbort(c.scene.environment(t), now))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -213,7 +213,7 @@ Write that spec back?
 }
 
 // What is written back is what served, and nothing that does not roll out is touched.
-func TestWriteBack(t *testing.T) {
+func TestRestoreSpec(t *testing.T) {
 	labels := func(labels map[string]string) func(*v1alpha2.Materialize) {
 		return func(m *v1alpha2.Materialize) { m.Spec.PodLabels = labels }
 	}
@@ -237,7 +237,7 @@ func TestWriteBack(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			edit, err := retreat(scene{m: c.now, serves: c.served}.environment(t), now)
+			edit, err := planAbort(scene{m: c.now, serves: c.served}.environment(t), now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +255,7 @@ func TestWriteBack(t *testing.T) {
 	}
 }
 
-func TestStillShown(t *testing.T) {
+func TestCheckUnchanged(t *testing.T) {
 	shown := scene{m: spec("v2"), serves: spec("v1"), requested: spec("v2"), phase: v1alpha2.ReasonApplying}
 	uid := func(uid types.UID) func(*v1alpha2.Materialize) { return func(m *v1alpha2.Materialize) { m.UID = uid } }
 	cases := map[string]struct {
@@ -272,7 +272,7 @@ func TestStillShown(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := stillShown(shown.environment(t).Materialize, c.now.environment(t).Materialize); err != nil {
+			if err := checkUnchanged(shown.environment(t).Materialize, c.now.environment(t).Materialize); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {
@@ -282,23 +282,23 @@ func TestStillShown(t *testing.T) {
 	}
 }
 
-// lone is a cluster of one Materialize, and of an operator that does no more than to forget what was ignored, if it runs.
-type lone struct {
+// fakeCluster is a cluster of one Materialize, and of an operator that does no more than to forget what was ignored, if it runs.
+type fakeCluster struct {
 	client.Client
 	m        *v1alpha2.Materialize
 	operator bool
-	// said are the values of forcePromote, in their order.
-	said []string
+	// forcePromotes are the values of forcePromote, in their order.
+	forcePromotes []string
 }
 
-func (l *lone) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (l *fakeCluster) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	l.m.DeepCopyInto(into.(*v1alpha2.Materialize))
 	return nil
 }
 
-func (l *lone) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+func (l *fakeCluster) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	l.m = object.(*v1alpha2.Materialize).DeepCopy()
-	l.said = append(l.said, l.m.Spec.ForcePromote)
+	l.forcePromotes = append(l.forcePromotes, l.m.Spec.ForcePromote)
 	if l.operator && l.m.Spec.ForcePromote != l.m.Status.IgnoredForcePromote {
 		l.m.Status.IgnoredForcePromote = ""
 	}
@@ -306,7 +306,7 @@ func (l *lone) Patch(_ context.Context, object client.Object, _ client.Patch, _ 
 }
 
 // What is ignored is removed first, and only set again when the operator knows that.
-func TestPromoteAnew(t *testing.T) {
+func TestPromoteAgain(t *testing.T) {
 	v1, v2 := spec("v1"), spec("v2")
 	hash := hashOf(t, v2)
 	stale := scene{m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, ignored: v2, phase: v1alpha2.ReasonReadyToPromote}
@@ -325,16 +325,16 @@ func TestPromoteAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := c.scene.environment(t)
-				edit, err := promotion(e, now)
+				edit, err := planPromotion(e, now)
 				if err != nil {
 					t.Fatal(err)
 				}
-				l := &lone{m: e.Materialize, operator: c.operator}
-				err = (&cluster{client: l}).carryOut(t.Context(), e.Materialize.DeepCopy(), edit)
+				l := &fakeCluster{m: e.Materialize, operator: c.operator}
+				err = (&cluster{client: l}).applyEdit(t.Context(), e.Materialize.DeepCopy(), edit)
 				if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 					t.Errorf("error %v, want %q", err, c.err)
 				}
-				if diff := cmp.Diff(c.said, l.said); diff != "" {
+				if diff := cmp.Diff(c.said, l.forcePromotes); diff != "" {
 					t.Error(diff)
 				}
 			})
@@ -342,12 +342,12 @@ func TestPromoteAnew(t *testing.T) {
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestAskYesNo(t *testing.T) {
 	for answer, want := range map[string]bool{
 		"y\n": true, "Yes\n": true, "y": true, "\n": false, "": false, "n\n": false, "yesterday\n": false, " y \nn\n": true,
 	} {
 		var out bytes.Buffer
-		got, err := ask(t.Context(), strings.NewReader(answer), &out, "Sure?")
+		got, err := askYesNo(t.Context(), strings.NewReader(answer), &out, "Sure?")
 		if got != want || err != nil {
 			t.Errorf("%q is %t, %v", answer, got, err)
 		}
@@ -359,7 +359,7 @@ func TestAsk(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		silent, _ := io.Pipe()
-		if got, err := ask(ctx, silent, io.Discard, "Sure?"); got || !errors.Is(err, context.Canceled) {
+		if got, err := askYesNo(ctx, silent, io.Discard, "Sure?"); got || !errors.Is(err, context.Canceled) {
 			t.Errorf("%t, %v", got, err)
 		}
 	})

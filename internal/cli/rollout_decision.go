@@ -11,57 +11,57 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 )
 
-// verdict is whether a spec makes an environment roll out, and what makes it so.
-type verdict struct {
+// rolloutDecision is whether a spec makes an environment roll out, and what makes it so.
+type rolloutDecision struct {
 	RollsOut bool `json:"rollsOut"`
 	// Verdict is that in one line.
-	Verdict string   `json:"verdict"`
-	Changes []change `json:"changes"`
+	Verdict string        `json:"verdict"`
+	Changes []fieldChange `json:"changes"`
 	// Obstacle is what keeps the operator from making all that the spec asks for. Empty: nothing is known of.
 	Obstacle string `json:"obstacle,omitempty"`
 	// proposed is about a spec that is not there yet.
 	proposed bool
 }
 
-// change is a field that is another one: than what serves, if it rolls out, or else than what the spec says now.
-type change struct {
+// fieldChange is a field that is another one: than what serves, if it rolls out, or else than what the spec says now.
+type fieldChange struct {
 	Field    string `json:"field"`
 	From     string `json:"from,omitempty"`
 	To       string `json:"to,omitempty"`
 	RollsOut bool   `json:"rollsOut"`
 }
 
-// verdictOf judges a spec that is proposed, or the one that is there.
-func verdictOf(o rollout.Observed, proposed *v1alpha2.Materialize, now time.Time) *verdict {
+// decideRollout judges a spec that is proposed, or the one that is there.
+func decideRollout(o rollout.Observed, proposed *v1alpha2.Materialize, now time.Time) *rolloutDecision {
 	m, to := o.Materialize, o
 	if proposed != nil {
 		m = proposed
 		var err error
 		if to, err = o.WithSpec(proposed); err != nil {
-			return &verdict{Verdict: "nobody can tell: " + err.Error(), Changes: []change{}, proposed: true}
+			return &rolloutDecision{Verdict: "nobody can tell: " + err.Error(), Changes: []fieldChange{}, proposed: true}
 		}
 	}
 	if to.UnknownHash != nil {
-		return &verdict{Verdict: "nobody can tell: " + to.UnknownHash.Error(), Changes: []change{}, proposed: proposed != nil}
+		return &rolloutDecision{Verdict: "nobody can tell: " + to.UnknownHash.Error(), Changes: []fieldChange{}, proposed: proposed != nil}
 	}
 	s := to.Summary(now)
 	serves, reached := s.Active, s.Completed
 	if s.Promoting {
 		serves, reached = s.Next, s.Requested
 	}
-	v := &verdict{RollsOut: to.Hash != reached, Changes: []change{}, proposed: proposed != nil}
-	from := madeOf(o, serves, reached)
+	v := &rolloutDecision{RollsOut: to.Hash != reached, Changes: []fieldChange{}, proposed: proposed != nil}
+	from := specOf(o, serves, reached)
 	if serves == nil && proposed != nil {
 		// Before the first, what is there is all that there is to compare with.
 		from = o.Materialize
 	}
 	if from != nil && v.RollsOut {
 		rolls, _ := hash.Changes(from, m)
-		v.add(rolls, true)
+		v.addChanges(rolls, true)
 	}
 	if proposed != nil {
 		_, doesNot := hash.Changes(o.Materialize, proposed)
-		v.add(doesNot, false)
+		v.addChanges(doesNot, false)
 	}
 	if s.Refused != nil && v.RollsOut {
 		v.RollsOut, v.Verdict = false, "no rollout: "+s.Refused.Error()
@@ -71,12 +71,12 @@ func verdictOf(o rollout.Observed, proposed *v1alpha2.Materialize, now time.Time
 		return v
 	}
 	v.RollsOut = v.RollsOut && !s.Expired
-	v.Verdict = v.sentence(o, to, s)
+	v.Verdict = v.summarize(o, to, s)
 	return v
 }
 
-// madeOf is what a generation was made from, nil where nobody knows.
-func madeOf(o rollout.Observed, g *rollout.Generation, reached string) *v1alpha2.Materialize {
+// specOf is what a generation was made from, nil where nobody knows.
+func specOf(o rollout.Observed, g *rollout.Generation, reached string) *v1alpha2.Materialize {
 	switch {
 	case g != nil && g.Record != nil:
 		return g.Record.Materialize
@@ -86,44 +86,44 @@ func madeOf(o rollout.Observed, g *rollout.Generation, reached string) *v1alpha2
 	return nil
 }
 
-// changes tells whether something would be applied that is not there yet.
-func (v *verdict) changes() bool { return v != nil && v.proposed && len(v.Changes) > 0 }
+// hasChanges tells whether something would be applied that is not there yet.
+func (v *rolloutDecision) hasChanges() bool { return v != nil && v.proposed && len(v.Changes) > 0 }
 
-func (v *verdict) obstructed() bool { return v != nil && v.Obstacle != "" }
+func (v *rolloutDecision) isBlocked() bool { return v != nil && v.Obstacle != "" }
 
-func (v *verdict) add(changes []hash.Change, rollsOut bool) {
+func (v *rolloutDecision) addChanges(changes []hash.Change, rollsOut bool) {
 	for _, c := range changes {
-		v.Changes = append(v.Changes, change{Field: c.Field, From: c.From, To: c.To, RollsOut: rollsOut})
+		v.Changes = append(v.Changes, fieldChange{Field: c.Field, From: c.From, To: c.To, RollsOut: rollsOut})
 	}
 }
 
-func (v *verdict) sentence(from, to rollout.Observed, s rollout.Summary) string {
+func (v *rolloutDecision) summarize(from, to rollout.Observed, s rollout.Summary) string {
 	next := s.Next.Number
 	underway := from.Hash != s.Completed
 	made := from.Generations[next] != nil
 	switch {
 	case s.Promoting && v.RollsOut:
-		return fmt.Sprintf("rollout: generation %d follows when the promotion of generation %d is complete, because %s", next+1, next, v.cause(next))
+		return fmt.Sprintf("rollout: generation %d follows when the promotion of generation %d is complete, because %s", next+1, next, v.rolloutCause(next))
 	case s.Promoting:
-		return fmt.Sprintf("no further rollout: generation %d is being promoted, and nothing stops that any more", next) + v.onlyOthers()
+		return fmt.Sprintf("no further rollout: generation %d is being promoted, and nothing stops that any more", next) + v.otherChanges()
 	case s.Expired:
 		return fmt.Sprintf("no rollout: that of generation %d took too long, and was cancelled", next)
 	case s.Active == nil && (!v.proposed || !underway || from.Hash == to.Hash):
 		return "rollout: generation 1 is the first"
 	case v.RollsOut && v.proposed && from.Hash == to.Hash:
-		return fmt.Sprintf("rollout: that of generation %d goes on as it is%s", next, v.onlyOthers())
+		return fmt.Sprintf("rollout: that of generation %d goes on as it is%s", next, v.otherChanges())
 	case s.Active == nil:
-		return "rollout: generation 1, which is the first, is made anew, because " + v.cause(1)
+		return "rollout: generation 1, which is the first, is made anew, because " + v.rolloutCause(1)
 	case v.RollsOut && v.proposed && underway && made:
-		return fmt.Sprintf("rollout: a clean generation %d takes the place of the one that is there, because %s", next, v.cause(s.Active.Number))
+		return fmt.Sprintf("rollout: a clean generation %d takes the place of the one that is there, because %s", next, v.rolloutCause(s.Active.Number))
 	case v.RollsOut:
-		return fmt.Sprintf("rollout: generation %d follows generation %d, because %s", next, s.Active.Number, v.cause(s.Active.Number))
+		return fmt.Sprintf("rollout: generation %d follows generation %d, because %s", next, s.Active.Number, v.rolloutCause(s.Active.Number))
 	case v.proposed && underway && !made:
 		return fmt.Sprintf("no rollout: this is what generation %d serves", s.Active.Number)
 	case v.proposed && underway:
 		return fmt.Sprintf("no rollout: this is what generation %d serves, and generation %d is taken back", s.Active.Number, next)
 	case v.proposed && len(v.Changes) > 0:
-		return "no rollout: only " + changed(v.Changes)
+		return "no rollout: only " + joinChanged(v.Changes)
 	case v.proposed:
 		return "no rollout: nothing changed"
 	}
@@ -131,8 +131,8 @@ func (v *verdict) sentence(from, to rollout.Observed, s rollout.Summary) string 
 }
 
 // cause are the fields that make a rollout.
-func (v *verdict) cause(serves int64) string {
-	var rolls []change
+func (v *rolloutDecision) rolloutCause(serves int64) string {
+	var rolls []fieldChange
 	for _, c := range v.Changes {
 		if c.RollsOut {
 			rolls = append(rolls, c)
@@ -141,11 +141,11 @@ func (v *verdict) cause(serves int64) string {
 	if len(rolls) == 0 {
 		return fmt.Sprintf("the spec is another one than that of generation %d, of which no record is left", serves)
 	}
-	return changed(rolls)
+	return joinChanged(rolls)
 }
 
-// onlyOthers are the fields that change as well.
-func (v *verdict) onlyOthers() string {
+// otherChanges are the fields that change as well.
+func (v *rolloutDecision) otherChanges() string {
 	for _, c := range v.Changes {
 		if c.RollsOut {
 			return ""
@@ -154,19 +154,19 @@ func (v *verdict) onlyOthers() string {
 	if len(v.Changes) == 0 {
 		return ""
 	}
-	return ", and only " + changed(v.Changes)
+	return ", and only " + joinChanged(v.Changes)
 }
 
-// mostNames is how many fields a sentence can have. The table under it has them all.
-const mostNames = 3
+// maxFieldNames is how many fields a sentence can have. The table under it has them all.
+const maxFieldNames = 3
 
-func changed(changes []change) string {
+func joinChanged(changes []fieldChange) string {
 	var names []string
 	for _, c := range changes {
 		names = append(names, c.Field)
 	}
-	if more := len(names) - mostNames; more > 0 {
-		return fmt.Sprintf("%s and %s changed", strings.Join(names[:mostNames], ", "), count(more, "more field"))
+	if more := len(names) - maxFieldNames; more > 0 {
+		return fmt.Sprintf("%s and %s changed", strings.Join(names[:maxFieldNames], ", "), count(more, "more field"))
 	}
 	if last := len(names) - 1; last > 0 {
 		return strings.Join(names[:last], ", ") + " and " + names[last] + " changed"
@@ -174,7 +174,7 @@ func changed(changes []change) string {
 	return names[0] + " changed"
 }
 
-func printVerdict(w io.Writer, format output, v *verdict) {
+func printDecision(w io.Writer, format output, v *rolloutDecision) {
 	if v == nil {
 		return
 	}
@@ -189,7 +189,7 @@ func printVerdict(w io.Writer, format output, v *verdict) {
 }
 
 // printChanges shows the fields that roll out apart from the others.
-func printChanges(w io.Writer, format output, changes []change) {
+func printChanges(w io.Writer, format output, changes []fieldChange) {
 	for _, rollsOut := range []bool{true, false} {
 		var rows [][]string
 		for _, c := range changes {

@@ -32,9 +32,9 @@ func reportsOfAMigration() []statusReport {
 	return reports
 }
 
-func TestTeletype(t *testing.T) {
+func TestLineWriter(t *testing.T) {
 	var out bytes.Buffer
-	printer := &teletype{out: &out}
+	printer := &lineWriter{out: &out}
 	for _, r := range reportsOfAMigration() {
 		printer.draw(r)
 	}
@@ -54,11 +54,11 @@ func TestTeletype(t *testing.T) {
 	}
 }
 
-func TestPainter(t *testing.T) {
+func TestTTY(t *testing.T) {
 	for name, height := range map[string]int{"tall": 50, "short": 8, "unknown": 0} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			p := &painter{out: &out, height: func() int { return height }}
+			p := &tty{out: &out, height: func() int { return height }}
 			for _, r := range reportsOfAMigration() {
 				out.Reset()
 				p.draw(r)
