@@ -12,12 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 )
 
-func newAbortCommand(c *connection, streams Streams) *cobra.Command {
-	var confirm confirmation
+func newAbortCommand(c *connect.Flags, streams Streams) *cobra.Command {
+	var confirm console.Confirmation
 	cmd := &cobra.Command{
 		Use:   "abort TYPE NAME",
 		Short: "Take back a rollout that has not taken over yet, what a policy has taken over, or the switch of a mesh",
@@ -31,22 +33,22 @@ has made itself stays, and so do the resources on the hub.
 
 Of a Mesh, let all consumers go back that were switched over, in batches of the same size: ` + "`fairlead migrate mesh NAME --revert`" + `.`,
 		Example: "  fairlead abort mzs production -n shop\n  fairlead abort mzs production -n shop --yes\n  fairlead abort pp deployments-pp -n shop\n  fairlead abort mesh default",
-		Args:    requireTypeAndName,
+		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := confirm.requireTerminal(cmd, streams.In); err != nil {
+			if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 				return err
 			}
-			if cluster, r, err := c.resolveArgs(args); err != nil {
+			if cluster, r, err := resolveArgs(c, args); err != nil {
 				return err
-			} else if r.kind() == policies || r.kind() == clusterPolicies {
-				return cluster.abortPolicy(cmd, streams, r, &confirm)
-			} else if r.kind() == meshes {
-				return cluster.abortMesh(cmd.Context(), streams, r, &confirm)
+			} else if r.Kind() == policies || r.Kind() == clusterPolicies {
+				return abortPolicy(cluster, cmd, streams, r, &confirm)
+			} else if r.Kind() == meshes {
+				return abortMesh(cmd.Context(), cluster, streams, r, &confirm)
 			}
-			return c.editRollout(cmd, streams, args, &confirm, planAbort)
+			return editRollout(c, cmd, streams, args, &confirm, planAbort)
 		},
 	}
-	confirm.addFlag(cmd)
+	confirm.AddFlag(cmd)
 	return cmd
 }
 

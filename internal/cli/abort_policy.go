@@ -12,14 +12,16 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/forecast"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
 // abortPolicy asks the operator to let go of all that a policy has taken over, and to put back what that was before.
-func (c *cluster) abortPolicy(cmd *cobra.Command, streams Streams, r resource, confirm *confirmation) error {
+func abortPolicy(c *connect.Cluster, cmd *cobra.Command, streams Streams, r connect.Resource, confirm *console.Confirmation) error {
 	ctx := cmd.Context()
-	object := newPolicy(r.key)
-	if err := c.client.Get(ctx, r.key, object); apierrors.IsNotFound(err) {
-		return r.notFound()
+	object := newPolicy(r.Key)
+	if err := c.Client.Get(ctx, r.Key, object); apierrors.IsNotFound(err) {
+		return r.NotFound()
 	} else if err != nil {
 		return fmt.Errorf("get %s: %w", r, err)
 	}
@@ -27,21 +29,18 @@ func (c *cluster) abortPolicy(cmd *cobra.Command, streams Streams, r resource, c
 		fmt.Fprintf(streams.Out, "%s was aborted already\n", r)
 		return nil
 	}
-	impact, err := forecast.AbortImpactOf(ctx, c.client, policy.Of(object))
+	impact, err := forecast.AbortImpactOf(ctx, c.Client, policy.Of(object))
 	if err != nil {
 		return err
 	}
 	printAbortImpact(streams.Out, r, impact)
-	if agreed, err := confirm.ask(ctx, streams, "Put it back?"); err != nil {
+	if err := confirm.Ask(ctx, streams, "Put it back?"); err != nil {
 		return err
-	} else if !agreed {
-		fmt.Fprintln(streams.Out, "nothing was changed")
-		return exitError{code: exitFailed}
 	}
-	if err := c.annotate(ctx, r, model.AnnotationAborted, "true"); err != nil {
+	if err := c.Annotate(ctx, r, model.AnnotationAborted, "true"); err != nil {
 		return fmt.Errorf("abort %s: %w", r, err)
 	}
-	fmt.Fprintf(streams.Out, "%s is put back\nTo see how far it is: fairlead watch %s --wait\n", r, policyArgs(r.key))
+	fmt.Fprintf(streams.Out, "%s is put back\nTo see how far it is: fairlead watch %s --wait\n", r, policyArgs(r.Key))
 	return nil
 }
 
@@ -54,7 +53,7 @@ func policyArgs(key client.ObjectKey) string {
 }
 
 // printAbortImpact shows what aborting a policy does.
-func printAbortImpact(w io.Writer, r resource, impact forecast.AbortImpact) {
+func printAbortImpact(w io.Writer, r connect.Resource, impact forecast.AbortImpact) {
 	lines := []string{fmt.Sprintf("%s lets go of %s in %s.", r, count(impact.Objects, "object"), count(impact.Clusters, "cluster"))}
 	switch {
 	case impact.Changed > 0:

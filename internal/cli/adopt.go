@@ -11,13 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead/fairlead/internal/adoption/takeover"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
-func newAdoptCommand(c *connection, streams Streams) *cobra.Command {
-	var confirm confirmation
+func newAdoptCommand(c *connect.Flags, streams Streams) *cobra.Command {
+	var confirm console.Confirmation
 	var format output
 	var selector string
-	a := takeover.Takeover{KindNamed: mappingFor, Kinds: takeover.DefaultKinds()}
+	a := takeover.Takeover{KindNamed: connect.MappingFor, Kinds: takeover.DefaultKinds()}
 	cmd := &cobra.Command{
 		Use:   "adopt --cluster NAME -n NAMESPACE",
 		Short: "Bring what runs in a cluster under the management of the hub",
@@ -39,32 +41,32 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if a.Selector, err = labels.Parse(selector); err != nil {
-				return usageErrorf("-l %s is not a selector: %v", selector, err)
+				return console.UsageErrorf("-l %s is not a selector: %v", selector, err)
 			}
 			if len(a.Kinds) == 0 {
-				return usageErrorf("--kind names no kind: give some, such as deployments,services, or leave it out")
+				return console.UsageErrorf("--kind names no kind: give some, such as deployments,services, or leave it out")
 			}
 			if format == outputText {
-				if err := confirm.requireTerminal(cmd, streams.In); err != nil {
+				if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 					return err
 				}
 			}
-			hub, err := c.connect()
+			hub, err := c.Connect()
 			if err != nil {
 				return err
 			}
-			a.Namespace = hub.namespace
+			a.Namespace = hub.Namespace
 			if a.Policy == "" {
 				a.Policy = "adopted-" + a.Cluster
 			}
-			draft, err := a.Draft(cmd.Context(), hub.client)
+			draft, err := a.Draft(cmd.Context(), hub.Client)
 			if err != nil {
 				return err
 			}
 			if format == outputYAML {
 				return printDraft(streams.Out, draft)
 			}
-			return hub.adopt(cmd, streams, &confirm, a, draft)
+			return adoptNamespace(hub, cmd, streams, &confirm, a, draft)
 		},
 	}
 	flags := cmd.Flags()
@@ -75,13 +77,13 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 		"also adopt the ConfigMaps, Secrets, PersistentVolumeClaims and ServiceAccounts that their pods name")
 	flags.StringVar(&a.Policy, "policy", "", "name of the PropagationPolicy (default adopted-CLUSTER)")
 	format.addFlag(cmd, outputYAML)
-	confirm.addFlag(cmd)
+	confirm.AddFlag(cmd)
 	_ = cmd.MarkFlagRequired("cluster")
 	return cmd
 }
 
 // adopt shows what is to be written, asks, and writes it.
-func (c *cluster) adopt(cmd *cobra.Command, streams Streams, confirm *confirmation, a takeover.Takeover, draft takeover.Draft) error {
+func adoptNamespace(c *connect.Cluster, cmd *cobra.Command, streams Streams, confirm *console.Confirmation, a takeover.Takeover, draft takeover.Draft) error {
 	policy := fmt.Sprintf("propagationpolicy.policy.karmada.io/%s", a.Policy)
 	printAdoption(streams.Out, a, draft)
 	switch {
@@ -93,14 +95,11 @@ func (c *cluster) adopt(cmd *cobra.Command, streams Streams, confirm *confirmati
 	}
 	ctx := cmd.Context()
 	question := fmt.Sprintf("Write %s and the policy, and take over what runs?", count(len(draft.Templates), "template"))
-	if agreed, err := confirm.ask(ctx, streams, question); err != nil {
+	if err := confirm.Ask(ctx, streams, question); err != nil {
 		return err
-	} else if !agreed {
-		fmt.Fprintln(streams.Out, "nothing was changed")
-		return exitError{code: exitFailed}
 	}
 	m := newProgress(streams.Err, len(draft.Templates), "templates written")
-	copied, err := draft.Write(ctx, c.client, m.show)
+	copied, err := draft.Write(ctx, c.Client, m.show)
 	m.end()
 	printRefusals(streams.Err, copied.Refused)
 	if err != nil {
@@ -151,7 +150,7 @@ func printRefusals(w io.Writer, refused []takeover.Refusal) {
 			fmt.Fprintf(w, "... and %d more\n", len(refused)-i)
 			return
 		}
-		fmt.Fprintf(w, "%s was not accepted: %s\n", r.Object, oneLine(r.Err))
+		fmt.Fprintf(w, "%s was not accepted: %s\n", r.Object, console.OneLine(r.Err))
 	}
 }
 

@@ -5,18 +5,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // hasCertManager tells whether Certificates can be made, as far as anybody can tell.
-func (c *cluster) hasCertManager() bool {
+func hasCertManager(c *connect.Cluster) bool {
 	for _, kind := range rollout.OwnedKinds() {
 		if !objects.IsCertificate(kind) {
 			continue
 		}
-		if _, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+		if _, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
 			return false
 		}
 	}

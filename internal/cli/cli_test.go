@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/version"
 )
 
@@ -66,7 +67,7 @@ func TestUsageErrors(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := run(strings.Fields(c.args)...)
-			if got.code != exitUsage {
+			if got.code != console.ExitUsage {
 				t.Errorf("exit code %d", got.code)
 			}
 			if !strings.HasPrefix(got.err, "error: ") || strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, c.want) {
@@ -108,7 +109,7 @@ func TestKubeconfigErrors(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := run(c.args...)
-			if got.code != exitFailed {
+			if got.code != console.ExitFailed {
 				t.Errorf("exit code %d", got.code)
 			}
 			if !strings.HasPrefix(got.err, "error: ") || strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, c.want) {
@@ -120,7 +121,7 @@ func TestKubeconfigErrors(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	want := version.Get()
-	if got := run("version"); got.code != exitOK || !strings.HasPrefix(got.out, "fairlead "+want.Version+" (commit ") {
+	if got := run("version"); got.code != console.ExitOK || !strings.HasPrefix(got.out, "fairlead "+want.Version+" (commit ") {
 		t.Errorf("%+v", got)
 	}
 	for format, decode := range map[string]func([]byte, any) error{
@@ -137,12 +138,12 @@ func TestVersion(t *testing.T) {
 
 func TestCompletionAndHelp(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if got := run("completion", shell); got.code != exitOK || !strings.Contains(got.out, "fairlead") {
+		if got := run("completion", shell); got.code != console.ExitOK || !strings.Contains(got.out, "fairlead") {
 			t.Errorf("completion %s: exit code %d, %d bytes", shell, got.code, len(got.out))
 		}
 	}
 	got := run("--help")
-	if got.code != exitOK {
+	if got.code != console.ExitOK {
 		t.Errorf("help: exit code %d", got.code)
 	}
 	for _, command := range []string{"plan", "status", "watch", "pause", "resume", "retry", "promote", "abort", "crds", "operator", "version", "completion"} {
@@ -157,7 +158,7 @@ func TestCompletionAndHelp(t *testing.T) {
 
 func TestCRDsPrint(t *testing.T) {
 	got := run("crds", "print")
-	if got.code != exitOK || got.err != "" {
+	if got.code != console.ExitOK || got.err != "" {
 		t.Fatalf("exit code %d, %s", got.code, got.err)
 	}
 	for _, name := range []string{"istios.sailoperator.io", "istiorevisions.sailoperator.io", "istiorevisiontags.sailoperator.io"} {

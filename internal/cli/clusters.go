@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/fairlead/fairlead/internal/adoption/member"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 )
 
-func newClustersCommand(c *connection, streams Streams) *cobra.Command {
+func newClustersCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var format output
 	cmd := &cobra.Command{
 		Use:     "clusters",
@@ -20,11 +21,11 @@ func newClustersCommand(c *connection, streams Streams) *cobra.Command {
 		Example: "  fairlead clusters\n  fairlead clusters -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hub, err := c.connect()
+			hub, err := c.Connect()
 			if err != nil {
 				return err
 			}
-			all, err := member.ListClusters(cmd.Context(), hub.client)
+			all, err := member.ListClusters(cmd.Context(), hub.Client)
 			if err != nil {
 				return err
 			}

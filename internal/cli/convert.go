@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/meshservice/convert"
 )
 
@@ -71,14 +72,14 @@ type convertedFile struct {
 // validate refuses what cannot be meant.
 func (c *converter) validate() error {
 	if c.write && c.check {
-		return usageErrorf("-w writes and --check does not: give one of them")
+		return console.UsageErrorf("-w writes and --check does not: give one of them")
 	}
 	for _, from := range c.from {
 		switch {
 		case from == "":
-			return usageErrorf("-f names no file: give one, a directory, or - for the standard input")
+			return console.UsageErrorf("-f names no file: give one, a directory, or - for the standard input")
 		case from == "-" && c.write:
-			return usageErrorf("-w cannot write the standard input: leave out -w, and what it should be is printed")
+			return console.UsageErrorf("-w cannot write the standard input: leave out -w, and what it should be is printed")
 		}
 	}
 	return nil
@@ -114,7 +115,7 @@ func (c *converter) read(stdin io.Reader) ([]convertedFile, error) {
 func (c *converter) writeResults(streams Streams, files []convertedFile, format output) error {
 	prints := !c.write && !c.check && format != outputJSON && format != outputYAML
 	if prints && len(files) > 1 {
-		return usageErrorf("there are %d files: give -w to write them, or --check to see what there is to add", len(files))
+		return console.UsageErrorf("there are %d files: give -w to write them, or --check to see what there is to add", len(files))
 	}
 	changed := false
 	for _, f := range files {
@@ -140,7 +141,7 @@ func (c *converter) writeResults(streams Streams, files []convertedFile, format 
 		printConversion(out, files, c.check, format)
 	}
 	if c.check && changed {
-		return exitError{code: exitUnfinished}
+		return console.ExitError{Code: console.ExitUnfinished}
 	}
 	return nil
 }

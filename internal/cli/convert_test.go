@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
 const (
@@ -60,7 +62,7 @@ func TestConvertPrints(t *testing.T) {
 	dir := policyFiles(t, map[string]string{"a.yaml": slowPolicy, "universal.yaml": universalPolicy})
 	file := filepath.Join(dir, "a.yaml")
 	got := run("convert", "-f", file)
-	if got.code != exitOK || got.out != slowPolicyConverted || !strings.HasPrefix(got.err, "1 entry added, 0 for you to look at.\n") {
+	if got.code != console.ExitOK || got.out != slowPolicyConverted || !strings.HasPrefix(got.err, "1 entry added, 0 for you to look at.\n") {
 		t.Errorf("%+v", got)
 	}
 	if diff := cmp.Diff(slowPolicy, contentOf(t, file)); diff != "" {
@@ -69,16 +71,16 @@ func TestConvertPrints(t *testing.T) {
 
 	var out, errs bytes.Buffer
 	code := Main(Streams{In: strings.NewReader(slowPolicy), Out: &out, Err: &errs}, []string{"convert", "-f", "-"})
-	if code != exitOK || out.String() != slowPolicyConverted || !strings.Contains(errs.String(), "standard input:6") {
+	if code != console.ExitOK || out.String() != slowPolicyConverted || !strings.Contains(errs.String(), "standard input:6") {
 		t.Error(code, out.String(), errs.String())
 	}
 
 	got = run("convert", "-f", filepath.Join(dir, "universal.yaml"))
-	if got.code != exitOK || got.out != universalPolicy || !strings.Contains(got.err, "0 entries added, 1 for you to look at.") {
+	if got.code != console.ExitOK || got.out != universalPolicy || !strings.Contains(got.err, "0 entries added, 1 for you to look at.") {
 		t.Errorf("%+v", got)
 	}
 	got = run("convert", "-f", filepath.Join(dir, "universal.yaml"), "--port", "8080")
-	if got.code != exitOK || !strings.Contains(got.out, `sectionName: "8080"`) {
+	if got.code != console.ExitOK || !strings.Contains(got.out, `sectionName: "8080"`) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -91,13 +93,13 @@ func TestConvertChecksAndWrites(t *testing.T) {
 	if err := os.Symlink(filepath.Join("more", "b.yml"), link); err != nil {
 		t.Fatal(err)
 	}
-	if got := run("convert", "-f", dir, "--check"); got.code != exitUnfinished || !strings.HasPrefix(got.out, "3 entries to add, 0 for you to look at.\n") || got.err != "" {
+	if got := run("convert", "-f", dir, "--check"); got.code != console.ExitUnfinished || !strings.HasPrefix(got.out, "3 entries to add, 0 for you to look at.\n") || got.err != "" {
 		t.Errorf("%+v", got)
 	}
 	if got := contentOf(t, filepath.Join(dir, "a.yaml")); got != slowPolicy {
 		t.Errorf("--check has written %s", got)
 	}
-	if got := run("convert", "-f", dir, "-w"); got.code != exitOK || !strings.HasPrefix(got.out, "3 entries added, 0 for you to look at.\n") {
+	if got := run("convert", "-f", dir, "-w"); got.code != console.ExitOK || !strings.HasPrefix(got.out, "3 entries added, 0 for you to look at.\n") {
 		t.Errorf("%+v", got)
 	}
 	for _, name := range []string{"a.yaml", "more/b.yml"} {
@@ -112,7 +114,7 @@ func TestConvertChecksAndWrites(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Error("the link is none any more", err)
 	}
-	if got := run("convert", "-f", dir, "--check"); got.code != exitOK || got.out != "0 entries to add, 0 for you to look at.\n" {
+	if got := run("convert", "-f", dir, "--check"); got.code != console.ExitOK || got.out != "0 entries to add, 0 for you to look at.\n" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -120,7 +122,7 @@ func TestConvertChecksAndWrites(t *testing.T) {
 func TestConvertForPrograms(t *testing.T) {
 	dir := policyFiles(t, map[string]string{"a.yaml": slowPolicy, "b.yaml": "kind: Service\n"})
 	got := run("convert", "-f", dir, "--check", "-o", "json")
-	if got.code != exitUnfinished {
+	if got.code != console.ExitUnfinished {
 		t.Errorf("exit code %d: %s", got.code, got.err)
 	}
 	var files []map[string]any
@@ -147,15 +149,15 @@ func TestConvertRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"no file":          {nil, exitUsage, `required flag(s) "filename" not set`},
-		"an empty name":    {[]string{"-f", ""}, exitUsage, "-f names no file"},
-		"both":             {[]string{"-f", dir, "-w", "--check"}, exitUsage, "give one of them"},
-		"the input":        {[]string{"-f", "-", "-w"}, exitUsage, "-w cannot write the standard input"},
-		"a port":           {[]string{"-f", dir, "--port", "65536"}, exitUsage, "--port"},
-		"several to print": {[]string{"-f", at("two")}, exitUsage, "there are 2 files: give -w to write them"},
-		"an absent file":   {[]string{"-f", at("absent")}, exitFailed, "absent: no such file or directory"},
-		"nothing there":    {[]string{"-f", at("empty")}, exitFailed, "there is no file of YAML or JSON in"},
-		"not YAML":         {[]string{"-f", dir, "-w"}, exitFailed, "convert " + at("b.yaml") + ": document 2, line 3: did not find expected node content"},
+		"no file":          {nil, console.ExitUsage, `required flag(s) "filename" not set`},
+		"an empty name":    {[]string{"-f", ""}, console.ExitUsage, "-f names no file"},
+		"both":             {[]string{"-f", dir, "-w", "--check"}, console.ExitUsage, "give one of them"},
+		"the input":        {[]string{"-f", "-", "-w"}, console.ExitUsage, "-w cannot write the standard input"},
+		"a port":           {[]string{"-f", dir, "--port", "65536"}, console.ExitUsage, "--port"},
+		"several to print": {[]string{"-f", at("two")}, console.ExitUsage, "there are 2 files: give -w to write them"},
+		"an absent file":   {[]string{"-f", at("absent")}, console.ExitFailed, "absent: no such file or directory"},
+		"nothing there":    {[]string{"-f", at("empty")}, console.ExitFailed, "there is no file of YAML or JSON in"},
+		"not YAML":         {[]string{"-f", dir, "-w"}, console.ExitFailed, "convert " + at("b.yaml") + ": document 2, line 3: did not find expected node content"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(append([]string{"convert"}, c.args...)...)

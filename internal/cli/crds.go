@@ -6,10 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
-func newCRDsCommand(c *connection, streams Streams) *cobra.Command {
+func newCRDsCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	cmd := commandGroup(&cobra.Command{
 		Use:   "crds",
 		Short: "Show or install Fairlead's custom resource definitions, or migrate what is stored",
@@ -40,7 +42,7 @@ func newCRDsPrintCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
-func newCRDsInstallCommand(c *connection, streams Streams) *cobra.Command {
+func newCRDsInstallCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var format output
 	var webhook crdWebhook
 	options := crds.Options{Timeout: time.Minute}
@@ -56,7 +58,7 @@ has a webhook already keeps it, and one with objects that only a webhook can con
 		Example: "  fairlead crds install\n  fairlead crds install materializes.materialize.cloud --take-over",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if _, err := crds.Named(names...); err != nil {
-				return usageErrorf("%v: `fairlead crds print` shows those that are", err)
+				return console.UsageErrorf("%v: `fairlead crds print` shows those that are", err)
 			}
 			options.Names = names
 			converts, err := webhook.read()
@@ -64,7 +66,7 @@ has a webhook already keeps it, and one with objects that only a webhook can con
 				return err
 			}
 			options.Webhook = converts
-			config, err := c.config()
+			config, err := c.Config()
 			if err != nil {
 				return err
 			}

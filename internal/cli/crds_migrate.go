@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
-func newCRDsMigrateCommand(c *connection, streams Streams) *cobra.Command {
+func newCRDsMigrateCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var format output
 	options := crds.MigrateOptions{Rate: 50}
 	cmd := &cobra.Command{
@@ -25,19 +27,19 @@ again.`,
 		Example: "  fairlead crds migrate materializes.materialize.cloud",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if _, err := crds.Named(names...); err != nil {
-				return usageErrorf("%v: `fairlead crds print` shows those that are", err)
+				return console.UsageErrorf("%v: `fairlead crds print` shows those that are", err)
 			}
 			if options.Rate <= 0 {
-				return usageErrorf("--rate %g is not more than 0", options.Rate)
+				return console.UsageErrorf("--rate %g is not more than 0", options.Rate)
 			}
-			config, err := c.config()
+			config, err := c.Config()
 			if err != nil {
 				return err
 			}
 			options.Names = names
 			options.Progress = func(m crds.Migration) { printMigrationProgress(streams.Err, m) }
 			options.Refused = func(object string, err error) {
-				fmt.Fprintf(streams.Err, "%s was left in its older version: %s\n", object, oneLine(err))
+				fmt.Fprintf(streams.Err, "%s was left in its older version: %s\n", object, console.OneLine(err))
 			}
 			migrations, migrateErr := crds.Migrate(cmd.Context(), config, options)
 			printed := make([]crdMigration, 0, len(migrations))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
@@ -33,7 +34,7 @@ func TestCRDsUsage(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := run(strings.Fields(c.args)...)
-			if got.code != exitUsage || !strings.Contains(got.err, c.want) {
+			if got.code != console.ExitUsage || !strings.Contains(got.err, c.want) {
 				t.Errorf("exit code %d, %q, want %q", got.code, got.err, c.want)
 			}
 		})
@@ -50,7 +51,7 @@ func TestCRDsPrintConversion(t *testing.T) {
 		t.Errorf("without a webhook, one version is not to be served:\n%s", grep(plain.out, "served:"))
 	}
 	got := run("crds", "print", "--webhook-service", "fairlead/fairlead-webhook:443", "--webhook-ca-file", authority)
-	if got.code != exitOK || strings.Contains(got.out, "served: false") {
+	if got.code != console.ExitOK || strings.Contains(got.out, "served: false") {
 		t.Errorf("exit code %d, %s\n%s", got.code, got.err, grep(got.out, "served:"))
 	}
 	for _, want := range []string{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
@@ -27,10 +28,10 @@ func (w *crdWebhook) addFlags(cmd *cobra.Command) {
 func (w *crdWebhook) read() (*crds.Webhook, error) {
 	service, err := crds.ParseService(w.service)
 	if err != nil {
-		return nil, usageErrorf("--webhook-service: %v", err)
+		return nil, console.UsageErrorf("--webhook-service: %v", err)
 	}
 	if (service == nil) != (w.authority == "") {
-		return nil, usageErrorf("--webhook-service and --webhook-ca-file go together: where the webhook is, and why to trust it")
+		return nil, console.UsageErrorf("--webhook-service and --webhook-ca-file go together: where the webhook is, and why to trust it")
 	}
 	if service == nil {
 		return nil, nil
@@ -40,7 +41,7 @@ func (w *crdWebhook) read() (*crds.Webhook, error) {
 		return nil, fmt.Errorf("read the authority of the webhook: %w", err)
 	}
 	if !bytes.Contains(authority, []byte("BEGIN CERTIFICATE")) {
-		return nil, usageErrorf("--webhook-ca-file: there is no certificate in PEM in %s", w.authority)
+		return nil, console.UsageErrorf("--webhook-ca-file: there is no certificate in PEM in %s", w.authority)
 	}
 	return &crds.Webhook{Service: service, Trust: crds.StaticTrust(authority)}, nil
 }

@@ -60,16 +60,16 @@ func reportIstioFrom(ctx context.Context, reader client.Reader, key client.Objec
 }
 
 // useReportedChartError takes the operator's word for what cannot be known without its charts: that there are none.
-func (a *account) useReportedChartError(istio *v1.Istio) {
-	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
-	if condition == nil || condition.Status != metav1.ConditionFalse || istio.Status.ObservedGeneration != istio.Generation {
+func (a *account) useReportedChartError(subject *v1.Istio) {
+	condition := meta.FindStatusCondition(subject.Status.Conditions, string(v1.ConditionReconciled))
+	if condition == nil || condition.Status != metav1.ConditionFalse || subject.Status.ObservedGeneration != subject.Generation {
 		return
 	}
 	switch v1.Reason(condition.Reason) {
 	case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable:
 		a.Plan.Target = ""
 		a.Plan.Steps = []passage.Step{{
-			Object: a.Plan.Subject, Action: resolve, From: istio.Spec.Version, State: passage.Failed,
+			Object: a.Plan.Subject, Action: istio.ActionResolve, From: subject.Spec.Version, State: passage.Failed,
 			Reason: passage.Because(condition.Reason, "%s", condition.Message),
 		}}
 	}
@@ -99,6 +99,3 @@ func versions(ctx context.Context, q query) istio.Charts {
 	known, err := source.Versions(ctx)
 	return istio.Charts{Versions: known, Err: err}
 }
-
-// resolve is the step of finding the exact version.
-const resolve = istio.ActionResolve

@@ -7,16 +7,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 // watchIstio keeps what the operator keeps: an Istio may have thousands of workloads, which nobody should list again and
 // again to watch a few of them.
-func (c *cluster) watchIstio(ctx context.Context, r resource) (watcher, error) {
+func watchIstio(ctx context.Context, c *connect.Cluster, r connect.Resource) (watcher, error) {
 	kept := inventory.CacheOptions()
 	maps.Copy(kept, usage.CacheOptions())
-	f, err := c.newWatchCache(cache.Options{ByObject: kept})
+	f, err := newWatchCache(c, cache.Options{ByObject: kept})
 	if err != nil {
 		return watcher{}, err
 	}
@@ -37,6 +38,6 @@ func (c *cluster) watchIstio(ctx context.Context, r resource) (watcher, error) {
 		return watcher{}, err
 	}
 	return watcher{f.failOnError(func(ctx context.Context) (account, error) {
-		return reportIstioFrom(ctx, f.informers, r.key, query{}, users, workloads.Snapshot())
+		return reportIstioFrom(ctx, f.informers, r.Key, query{}, users, workloads.Snapshot())
 	}), f.changed}, nil
 }

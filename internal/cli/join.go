@@ -9,9 +9,10 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 )
 
-func newJoinCommand(c *connection, streams Streams) *cobra.Command {
+func newJoinCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var access memberAccess
 	cmd := &cobra.Command{
 		Use:   "join NAME --member-kubeconfig FILE",
@@ -24,7 +25,7 @@ It can be run again, which renews the token.`,
 		Example: "  fairlead join west --member-kubeconfig west.kubeconfig",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			hub, err := c.connect()
+			hub, err := c.Connect()
 			if err != nil {
 				return err
 			}
@@ -32,11 +33,11 @@ It can be run again, which renews the token.`,
 			if err != nil {
 				return err
 			}
-			id, err := model.HubID(cmd.Context(), hub.client)
+			id, err := model.HubID(cmd.Context(), hub.Client)
 			if err != nil {
 				return err
 			}
-			if err := member.Join(cmd.Context(), hub.client, id, args[0], config); err != nil {
+			if err := member.Join(cmd.Context(), hub.Client, id, args[0], config); err != nil {
 				return fmt.Errorf("join %s: %w", args[0], err)
 			}
 			fmt.Fprintf(streams.Out, "cluster.cluster.karmada.io/%s joined\n", args[0])

@@ -11,13 +11,29 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/internal/rollout/conversion"
 )
+
+// materializeOf reads what the API server made of a manifest, in whichever version.
+func materializeOf(object *unstructured.Unstructured) (*v1alpha2.Materialize, error) {
+	content, err := conversion.Convert(object.Object, v1alpha2.GroupVersion.String())
+	if err != nil {
+		return nil, err
+	}
+	m := &v1alpha2.Materialize{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, m); err != nil {
+		return nil, fmt.Errorf("read Materialize %s: %w", object.GetName(), err)
+	}
+	return m, nil
+}
 
 // environment is a Materialize and all that belongs to it.
 type environment struct {

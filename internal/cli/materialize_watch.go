@@ -18,22 +18,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
 
 // watchMaterialize keeps a copy of the Materialize and of what belongs to it, which changes many times during a rollout.
-func (c *cluster) watchMaterialize(ctx context.Context, r resource) (watcher, error) {
-	before, err := c.environment(ctx, r.key)
+func watchMaterialize(ctx context.Context, c *connect.Cluster, r connect.Resource) (watcher, error) {
+	before, err := getEnvironment(ctx, c, r.Key)
 	if err != nil {
 		return watcher{}, err
 	}
-	f, err := c.newWatchCache(ownedObjectsCache(r.key))
+	f, err := newWatchCache(c, ownedObjectsCache(r.Key))
 	if err != nil {
 		return watcher{}, err
 	}
 	kinds, except := []client.Object{&v1alpha2.Materialize{}}, slices.Clone(before.forbidden)
 	for _, kind := range append(rollout.OwnedKinds(), podKind) {
-		if _, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+		if _, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
 			except = append(except, kind)
 		}
 		switch {
@@ -52,8 +53,8 @@ func (c *cluster) watchMaterialize(ctx context.Context, r resource) (watcher, er
 	}
 	return watcher{f.failOnError(func(ctx context.Context) (account, error) {
 		m := &v1alpha2.Materialize{}
-		if err := f.informers.Get(ctx, r.key, m); err != nil {
-			return account{}, fmt.Errorf("get Materialize %s: %w", r.key, err)
+		if err := f.informers.Get(ctx, r.Key, m); err != nil {
+			return account{}, fmt.Errorf("get Materialize %s: %w", r.Key, err)
 		}
 		e, err := observeKinds(ctx, f.informers, m, except)
 		if err != nil {
@@ -65,12 +66,12 @@ func (c *cluster) watchMaterialize(ctx context.Context, r resource) (watcher, er
 }
 
 // environment is the one of a Materialize as it is now.
-func (c *cluster) environment(ctx context.Context, key client.ObjectKey) (environment, error) {
+func getEnvironment(ctx context.Context, c *connect.Cluster, key client.ObjectKey) (environment, error) {
 	m := &v1alpha2.Materialize{}
-	if err := c.client.Get(ctx, key, m); err != nil {
+	if err := c.Client.Get(ctx, key, m); err != nil {
 		return environment{}, fmt.Errorf("get Materialize %s: %w", key, err)
 	}
-	return observeEnvironment(ctx, c.client, m)
+	return observeEnvironment(ctx, c.Client, m)
 }
 
 func ownedObjectsCache(key client.ObjectKey) cache.Options {

@@ -5,13 +5,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // abortMesh lets all consumers go back.
-func (c *cluster) abortMesh(ctx context.Context, streams Streams, r resource, confirm *confirmation) error {
-	mesh, err := c.mesh(ctx, r)
+func abortMesh(ctx context.Context, c *connect.Cluster, streams Streams, r connect.Resource, confirm *console.Confirmation) error {
+	mesh, err := getMesh(ctx, c, r)
 	if err != nil {
 		return err
 	}
@@ -19,5 +21,5 @@ func (c *cluster) abortMesh(ctx context.Context, streams Streams, r resource, co
 	if record := mesh.Status.Migration; record != nil {
 		intent.BatchSize = max(record.BatchSize, 1)
 	}
-	return c.migrate(ctx, streams, r, migrateOptions{intent, desired.ZoneInfo{}, confirm, false})
+	return migrateMesh(ctx, c, streams, r, migrateOptions{intent, desired.ZoneInfo{}, confirm, false})
 }

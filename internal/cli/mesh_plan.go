@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -31,7 +33,7 @@ func (p *zoneFlags) validate() error {
 	case "", desired.Kubernetes, desired.Universal:
 		return nil
 	}
-	return usageErrorf("--mesh-environment %s is neither %s nor %s", p.Environment, desired.Kubernetes, desired.Universal)
+	return console.UsageErrorf("--mesh-environment %s is neither %s nor %s", p.Environment, desired.Kubernetes, desired.Universal)
 }
 
 // meshPlanFlags is what is asked about a Mesh.
@@ -61,19 +63,19 @@ var modes = map[string]model.Mode{
 
 func (m *meshPlanFlags) validate() error {
 	if _, known := modes[strings.ToLower(m.mode)]; !known {
-		return usageErrorf("--mode %s is none of Disabled, Everywhere, ReachableBackendRefs and Exclusive", m.mode)
+		return console.UsageErrorf("--mode %s is none of Disabled, Everywhere, ReachableBackendRefs and Exclusive", m.mode)
 	}
 	if m.switched && len(m.consumers) > 0 {
-		return usageErrorf("--switched is all consumers already: leave out --consumer, or --switched")
+		return console.UsageErrorf("--switched is all consumers already: leave out --consumer, or --switched")
 	}
 	return m.zoneFlags.validate()
 }
 
 // planMesh tells what a mode of a Mesh, or switching consumers over, changes for who calls.
-func (c *cluster) planMesh(ctx context.Context, r resource, m meshPlanFlags) (account, error) {
-	world, err := c.loadMesh(ctx, r.key.Name, m.zoneFlags)
+func planMesh(ctx context.Context, c *connect.Cluster, r connect.Resource, m meshPlanFlags) (account, error) {
+	world, err := loadMesh(ctx, c, r.Key.Name, m.zoneFlags)
 	if apierrors.IsNotFound(err) {
-		return account{}, r.notFound()
+		return account{}, r.NotFound()
 	}
 	if err != nil {
 		return account{}, err
@@ -84,7 +86,7 @@ func (c *cluster) planMesh(ctx context.Context, r resource, m meshPlanFlags) (ac
 	}
 	f, err := forecast.Compare(world, q)
 	if unknown := (forecast.UnknownConsumerError{}); errors.As(err, &unknown) {
-		return account{}, usageErrorf("%v; give --consumer some of %s", err, joinSome(unknown.Known))
+		return account{}, console.UsageErrorf("%v; give --consumer some of %s", err, joinSome(unknown.Known))
 	}
 	if err != nil {
 		return account{}, err
@@ -92,6 +94,6 @@ func (c *cluster) planMesh(ctx context.Context, r resource, m meshPlanFlags) (ac
 	return account{Plan: f.Plan(), Mesh: &f}, nil
 }
 
-func (c *cluster) loadMesh(ctx context.Context, mesh string, p zoneFlags) (*forecast.MeshState, error) {
-	return forecast.Load(ctx, c.client, mesh, p.ZoneInfo)
+func loadMesh(ctx context.Context, c *connect.Cluster, mesh string, p zoneFlags) (*forecast.MeshState, error) {
+	return forecast.Load(ctx, c.Client, mesh, p.ZoneInfo)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -82,16 +83,16 @@ func TestPlanOfMesh(t *testing.T) {
 		q     forecast.Scenario
 		code  int
 	}{
-		"disabled":             {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Disabled}, exitOK},
-		"everywhere":           {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Everywhere}, exitUnfinished},
-		"reachable":            {kubernetes, model.Disabled, forecast.Scenario{Mode: model.ReachableBackendRefs}, exitUnfinished},
-		"reachable one":        {kubernetes, model.Disabled, forecast.Scenario{Mode: model.ReachableBackendRefs, Consumers: []string{"shop/Deployment/cart"}}, exitUnfinished},
-		"reachable switched":   {kubernetes, model.ReachableBackendRefs, forecast.Scenario{Mode: model.ReachableBackendRefs, AllConsumers: true}, exitUnfinished},
-		"exclusive":            {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Exclusive}, exitUnfinished},
-		"back":                 {kubernetes, model.Everywhere, forecast.Scenario{Mode: model.Disabled}, exitUnfinished},
-		"everywhere already":   {kubernetes, model.Everywhere, forecast.Scenario{Mode: model.Everywhere}, exitOK},
-		"universal everywhere": {universal, model.Disabled, forecast.Scenario{Mode: model.Everywhere}, exitUnfinished},
-		"universal exclusive":  {universal, model.Disabled, forecast.Scenario{Mode: model.Exclusive}, exitUnfinished},
+		"disabled":             {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Disabled}, console.ExitOK},
+		"everywhere":           {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Everywhere}, console.ExitUnfinished},
+		"reachable":            {kubernetes, model.Disabled, forecast.Scenario{Mode: model.ReachableBackendRefs}, console.ExitUnfinished},
+		"reachable one":        {kubernetes, model.Disabled, forecast.Scenario{Mode: model.ReachableBackendRefs, Consumers: []string{"shop/Deployment/cart"}}, console.ExitUnfinished},
+		"reachable switched":   {kubernetes, model.ReachableBackendRefs, forecast.Scenario{Mode: model.ReachableBackendRefs, AllConsumers: true}, console.ExitUnfinished},
+		"exclusive":            {kubernetes, model.Disabled, forecast.Scenario{Mode: model.Exclusive}, console.ExitUnfinished},
+		"back":                 {kubernetes, model.Everywhere, forecast.Scenario{Mode: model.Disabled}, console.ExitUnfinished},
+		"everywhere already":   {kubernetes, model.Everywhere, forecast.Scenario{Mode: model.Everywhere}, console.ExitOK},
+		"universal everywhere": {universal, model.Disabled, forecast.Scenario{Mode: model.Everywhere}, console.ExitUnfinished},
+		"universal exclusive":  {universal, model.Disabled, forecast.Scenario{Mode: model.Exclusive}, console.ExitUnfinished},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

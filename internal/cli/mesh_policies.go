@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
@@ -18,30 +18,28 @@ import (
 var dataplanes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind).GroupKind()
 
 // explainPolicies tells which policies apply to what a Dataplane calls, and why.
-func (c *connection) explainPolicies(ctx context.Context, out io.Writer, format output, args []string, where zoneFlags) error {
+func explainPolicies(ctx context.Context, c *connect.Flags, out io.Writer, format output, args []string, where zoneFlags) error {
 	if err := where.validate(); err != nil {
 		return err
 	}
-	cluster, err := c.connect()
+	cluster, err := c.Connect()
 	if err != nil {
 		return err
 	}
-	kind, name, _ := typeAndName(args)
-	mapping, err := mappingFor(cluster.mapper, kind)
-	if err != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("look up resource type %q: %w", kind, err)
+	r, err := cluster.Resolve(args)
+	if err != nil {
+		return err
 	}
-	if err != nil || mapping.GroupVersionKind.GroupKind() != dataplanes {
-		return usageErrorf("--policies is about a Dataplane: `fairlead status dataplane NAME -n NAMESPACE --policies`")
+	if r.Kind() != dataplanes {
+		return console.UsageErrorf("--policies is about a Dataplane: `fairlead status dataplane NAME -n NAMESPACE --policies`")
 	}
-	r := resource{mapping: mapping, key: client.ObjectKey{Namespace: cluster.namespace, Name: name}}
 	var dataplane kumav1alpha1.Dataplane
-	if err := cluster.client.Get(ctx, r.key, &dataplane); apierrors.IsNotFound(err) {
-		return r.notFound()
+	if err := cluster.Client.Get(ctx, r.Key, &dataplane); apierrors.IsNotFound(err) {
+		return r.NotFound()
 	} else if err != nil {
 		return fmt.Errorf("get %s: %w", r, err)
 	}
-	world, err := cluster.loadMesh(ctx, desired.MeshOf(&dataplane), where)
+	world, err := loadMesh(ctx, cluster, desired.MeshOf(&dataplane), where)
 	if err != nil {
 		return err
 	}

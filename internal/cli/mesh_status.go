@@ -17,6 +17,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/passage"
 )
@@ -206,12 +207,12 @@ func omitHeadline(conditions []metav1.Condition, headline string) []metav1.Condi
 }
 
 // watchMesh keeps a copy of one Mesh.
-func (c *cluster) watchMesh(ctx context.Context, r resource) (watcher, error) {
-	if err := c.client.Get(ctx, r.key, &kumav1alpha1.Mesh{}); err != nil {
+func watchMesh(ctx context.Context, c *connect.Cluster, r connect.Resource) (watcher, error) {
+	if err := c.Client.Get(ctx, r.Key, &kumav1alpha1.Mesh{}); err != nil {
 		return watcher{}, err
 	}
-	f, err := c.newWatchCache(cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&kumav1alpha1.Mesh{}: {Field: fields.OneTermEqualSelector("metadata.name", r.key.Name)},
+	f, err := newWatchCache(c, cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&kumav1alpha1.Mesh{}: {Field: fields.OneTermEqualSelector("metadata.name", r.Key.Name)},
 	}})
 	if err != nil {
 		return watcher{}, err
@@ -223,6 +224,6 @@ func (c *cluster) watchMesh(ctx context.Context, r resource) (watcher, error) {
 		return watcher{}, err
 	}
 	return watcher{f.failOnError(func(ctx context.Context) (account, error) {
-		return reportMesh(ctx, f.informers, r.key, query{})
+		return reportMesh(ctx, f.informers, r.Key, query{})
 	}), f.changed}, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 )
 
@@ -88,31 +89,31 @@ func TestStatusOfMesh(t *testing.T) {
 		mesh *kumav1alpha1.Mesh
 		code int
 	}{
-		"early":    {early, exitOK},
-		"edited":   {edited, exitUnfinished},
-		"disabled": {makeMesh(kumav1alpha1.ModeDisabled, nil, nil, "", ""), exitOK},
-		"ready":    {makeMesh(refs, nil, nil, "", ""), exitOK},
-		"unseen":   {makeMesh(refs, all, nil, "", ""), exitUnfinished},
+		"early":    {early, console.ExitOK},
+		"edited":   {edited, console.ExitUnfinished},
+		"disabled": {makeMesh(kumav1alpha1.ModeDisabled, nil, nil, "", ""), console.ExitOK},
+		"ready":    {makeMesh(refs, nil, nil, "", ""), console.ExitOK},
+		"unseen":   {makeMesh(refs, all, nil, "", ""), console.ExitUnfinished},
 		"underway": {makeMesh(refs, all, makeRecord("InProgress", makeConsumer("cart", switched, 1, ""),
 			makeConsumer("pay", underway, 2, ""), makeConsumer("web", underway, 2, ""), makeConsumer("wish", waiting, 0, "")), "Switching",
-			"1 of 4 consumers switched, batch 2 of 3: waiting for Deployment shop/pay and 1 more to settle"), exitUnfinished},
+			"1 of 4 consumers switched, batch 2 of 3: waiting for Deployment shop/pay and 1 more to settle"), console.ExitUnfinished},
 		"failed": {makeMesh(refs, all, makeRecord("Stopped", makeConsumer("cart", switched, 1, ""),
 			makeConsumer("pay", failed, 1, "proxy pay-0 rejected its configuration (NACK): unknown field; correct the cause, then `fairlead retry mesh default`"),
 			makeConsumer("web", waiting, 0, "")), "Failed",
-			"1 of 3 consumers switched, 1 failed, batch 1 of 2; shop/Deployment/pay: proxy pay-0 rejected its configuration (NACK): unknown field"), exitFailed},
-		"paused": {paused, exitUnfinished},
+			"1 of 3 consumers switched, 1 failed, batch 1 of 2; shop/Deployment/pay: proxy pay-0 rejected its configuration (NACK): unknown field"), console.ExitFailed},
+		"paused": {paused, console.ExitUnfinished},
 		"done": {makeMesh(refs, all, makeRecord("Completed", makeConsumer("cart", switched, 1, ""),
-			makeConsumer("pay", switched, 1, "no proxy was connected, so no acknowledgement was expected")), "Switched", "2 of 2 consumers switched"), exitOK},
-		"another intent": {makeMesh(refs, &consumers.Intent{ID: "two"}, makeRecord("Completed", makeConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), exitUnfinished},
-		"back":           {makeMesh(refs, &consumers.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), exitOK},
+			makeConsumer("pay", switched, 1, "no proxy was connected, so no acknowledgement was expected")), "Switched", "2 of 2 consumers switched"), console.ExitOK},
+		"another intent": {makeMesh(refs, &consumers.Intent{ID: "two"}, makeRecord("Completed", makeConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), console.ExitUnfinished},
+		"back":           {makeMesh(refs, &consumers.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), console.ExitOK},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			report := newStatusReport(newMeshReport(c.mesh), now)
 			printStatus(&out, outputText, report)
-			var exit exitError
-			if err := statusExit(report); errors.As(err, &exit) && exit.code != c.code || err == nil && c.code != exitOK {
+			var exit console.ExitError
+			if err := statusExit(report); errors.As(err, &exit) && exit.Code != c.code || err == nil && c.code != console.ExitOK {
 				t.Errorf("it exits with %v, want %d", err, c.code)
 			}
 			meshGolden(t, name, out.Bytes())
@@ -196,7 +197,7 @@ func TestKnownConsumers(t *testing.T) {
 }
 
 func TestEndOfWatch(t *testing.T) {
-	timeout := exitError{code: exitUnfinished, message: "timeout"}
+	timeout := console.ExitError{Code: console.ExitUnfinished, Message: "timeout"}
 	underway := makeMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"},
 		makeRecord("InProgress", makeConsumer("cart", kumav1alpha1.ConsumerSwitching, 1, "")), "Switching", "0 of 1 consumer switched")
 	unseen := makeMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"}, nil, "", "")

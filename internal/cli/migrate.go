@@ -15,13 +15,15 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-func newMigrateCommand(c *connection, streams Streams) *cobra.Command {
-	var confirm confirmation
+func newMigrateCommand(c *connect.Flags, streams Streams) *cobra.Command {
+	var confirm console.Confirmation
 	var dryRun bool
 	intent := consumers.Intent{ID: string(uuid.NewUUID())}
 	where := desired.ZoneInfo{Environment: desired.Kubernetes}
@@ -39,29 +41,29 @@ What was asked for before is replaced by it: what is switched stays so, what wai
   fairlead migrate mesh default --consumers shop/Deployment/cart,shop/Deployment/pay
   fairlead migrate mesh default --batch-size 10 --dry-run
   fairlead migrate mesh default --revert --batch-size 10`,
-		Args: requireTypeAndName,
+		Args: connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := intent.Validate(); err != nil {
-				return usageErrorf("%v", err)
+				return console.UsageErrorf("%v", err)
 			}
 			if env := where.Environment; env != desired.Kubernetes && env != desired.Universal {
-				return usageErrorf("--mesh-environment %q is neither %s nor %s", env, desired.Kubernetes, desired.Universal)
+				return console.UsageErrorf("--mesh-environment %q is neither %s nor %s", env, desired.Kubernetes, desired.Universal)
 			}
 			if !dryRun {
-				if err := confirm.requireTerminal(cmd, streams.In); err != nil {
+				if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 					return err
 				}
 			}
-			cluster, r, err := c.resolveArgs(args)
+			cluster, r, err := resolveArgs(c, args)
 			if err != nil {
 				return err
 			}
-			if kind := r.kind(); kind != meshes {
-				return usageErrorf("there is nothing to migrate for %s: that is for the consumers of a Mesh", kind.Kind)
+			if kind := r.Kind(); kind != meshes {
+				return console.UsageErrorf("there is nothing to migrate for %s: that is for the consumers of a Mesh", kind.Kind)
 			}
 			slices.Sort(intent.Consumers)
 			intent.Consumers = slices.Compact(intent.Consumers)
-			return cluster.migrate(cmd.Context(), streams, r, migrateOptions{intent, where, &confirm, dryRun})
+			return migrateMesh(cmd.Context(), cluster, streams, r, migrateOptions{intent, where, &confirm, dryRun})
 		},
 	}
 	flags := cmd.Flags()
@@ -71,7 +73,7 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 	flags.BoolVar(&intent.Revert, "revert", false, "let those go back that were switched")
 	flags.BoolVar(&dryRun, "dry-run", false, "show the batches, and ask for nothing")
 	flags.StringVar(&where.Environment, "mesh-environment", where.Environment, "kubernetes or universal, as the operator has it")
-	confirm.addFlag(cmd)
+	confirm.AddFlag(cmd)
 	return cmd
 }
 
@@ -79,20 +81,20 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 type migrateOptions struct {
 	intent  consumers.Intent
 	zone    desired.ZoneInfo
-	confirm *confirmation
+	confirm *console.Confirmation
 	dryRun  bool
 }
 
 // migrate shows what an intent would do, asks, and records it.
-func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m migrateOptions) error {
-	mesh, err := c.mesh(ctx, r)
+func migrateMesh(ctx context.Context, c *connect.Cluster, streams Streams, r connect.Resource, m migrateOptions) error {
+	mesh, err := getMesh(ctx, c, r)
 	if err != nil {
 		return err
 	}
 	if hold := consumers.ModeHold(mesh, m.intent); hold != nil {
 		return errors.New(hold.Message)
 	}
-	all, err := c.listConsumers(ctx, mesh.Name, m.zone)
+	all, err := listConsumers(ctx, c, mesh.Name, m.zone)
 	if err != nil {
 		return err
 	}
@@ -115,17 +117,14 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m mi
 	case m.intent.Revert:
 		question = "Let them go back?"
 	}
-	if agreed, err := m.confirm.ask(ctx, streams, question); err != nil {
+	if err := m.confirm.Ask(ctx, streams, question); err != nil {
 		return err
-	} else if !agreed {
-		fmt.Fprintln(streams.Out, "nothing was changed")
-		return exitError{code: exitFailed}
 	}
 	text, err := m.intent.Annotation()
 	if err != nil {
 		return err
 	}
-	if err := c.annotate(ctx, r, kumav1alpha1.AnnotationMigrate, text); err != nil {
+	if err := c.Annotate(ctx, r, kumav1alpha1.AnnotationMigrate, text); err != nil {
 		return fmt.Errorf("migrate %s: %w", r, err)
 	}
 	fmt.Fprintf(streams.Out, "%s: the operator has been asked to do this\nTo see how far it is: fairlead watch mesh %s --wait\n", r, mesh.Name)
@@ -133,9 +132,9 @@ func (c *cluster) migrate(ctx context.Context, streams Streams, r resource, m mi
 }
 
 // listConsumers are those that have a Dataplane in a mesh.
-func (c *cluster) listConsumers(ctx context.Context, mesh string, where desired.ZoneInfo) ([]string, error) {
+func listConsumers(ctx context.Context, c *connect.Cluster, mesh string, where desired.ZoneInfo) ([]string, error) {
 	var list kumav1alpha1.DataplaneList
-	if err := c.client.List(ctx, &list); err != nil {
+	if err := c.Client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list Dataplanes: %w", err)
 	}
 	names := []string{}

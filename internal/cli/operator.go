@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/operator"
 )
 
@@ -17,7 +19,7 @@ func limitHeapGrowth() {
 	}
 }
 
-func newOperatorCommand(c *connection, streams Streams) *cobra.Command {
+func newOperatorCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	options := operator.DefaultOptions()
 	cmd := &cobra.Command{
 		Use:   "operator",
@@ -29,9 +31,9 @@ Everything it serves is bound to free ports of 127.0.0.1 unless a flag says othe
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := options.Validate(); err != nil {
-				return usageErrorf("%v", err)
+				return console.UsageErrorf("%v", err)
 			}
-			config, err := c.config()
+			config, err := c.Config()
 			if err != nil {
 				return err
 			}

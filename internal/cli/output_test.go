@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -35,7 +35,7 @@ func planOf(hold *passage.Reason, steps ...passage.Step) passage.Plan {
 }
 
 func code(err error) int {
-	return exitCode(err, true)
+	return console.ExitCode(err, true)
 }
 
 func TestPrintPlan(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPrintPlan(t *testing.T) {
 
 ACTION   OBJECT                          FROM   TO        STATE     WHY
 create   IstioRevision default-v1-24-0   -      v1.24.0   Pending   Istio default asks for v1.24.0
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"a change that is held": {
 			planOf(passage.Hold("Paused", "paused by hand"), step("create", "r", passage.Pending, "asked for")),
@@ -59,7 +59,7 @@ Istio default to default-v1-24-0: 1 change.
 
 ACTION   OBJECT            FROM   TO        STATE     WHY
 create   IstioRevision r   -      v1.24.0   Pending   asked for
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"nothing to do, though not all is ready": {
 			planOf(nil, step("run", "r", passage.Running, "not installed")),
@@ -67,11 +67,11 @@ create   IstioRevision r   -      v1.24.0   Pending   asked for
 
 ACTION   OBJECT            FROM   TO        STATE     WHY
 run      IstioRevision r   -      v1.24.0   Running   not installed
-`, exitOK,
+`, console.ExitOK,
 		},
 		"nothing to do": {
 			planOf(nil, step("run", "r", passage.Done, "serves")),
-			"Nothing to do for Istio default.\n", exitOK,
+			"Nothing to do for Istio default.\n", console.ExitOK,
 		},
 		"a long story": {
 			planOf(nil, step("create", "default-v1-24-0", passage.Pending, "once upon a time there was an Istio that asked for v1.24.0")),
@@ -80,7 +80,7 @@ run      IstioRevision r   -      v1.24.0   Running   not installed
 ACTION   OBJECT                          FROM   TO        STATE     WHY
 create   IstioRevision default-v1-24-0   -      v1.24.0   Pending   once upon a time there was an
                                                                     Istio that asked for v1.24.0
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"a rollout, from and to left out": {
 			passage.Plan{Passage: "rollout", Subject: istioObject("mz"), Target: "generation 2", Steps: []passage.Step{
@@ -92,7 +92,7 @@ create   IstioRevision default-v1-24-0   -      v1.24.0   Pending   once upon a 
 ACTION    OBJECT     STATE          WHY
 request   Istio mz   Pending        nothing has been rolled out yet
 await     Istio mz   0 of 1 ready   its pods have yet to get ready
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"something stands in the way": {
 			planOf(nil, step("create", "r", passage.Failed, "the name is taken")),
@@ -100,7 +100,7 @@ await     Istio mz   0 of 1 ready   its pods have yet to get ready
 
 ACTION   OBJECT            FROM   TO        STATE    WHY
 create   IstioRevision r   -      v1.24.0   Failed   the name is taken
-`, exitFailed,
+`, console.ExitFailed,
 		},
 	}
 	for name, c := range cases {
@@ -140,7 +140,7 @@ run      IstioRevision default-v1-24-0   -      v1.24.0   Running   not installe
 
 CONDITION   STATUS   REASON           SINCE   MESSAGE
 Ready       False    IstiodNotReady   90s     not installed
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"done": {
 			account{Plan: planOf(nil, step("run", "r", passage.Done, "serves")), Generation: 1, ObservedGeneration: 1},
@@ -149,7 +149,7 @@ Ready       False    IstiodNotReady   90s     not installed
 
 ACTION   OBJECT            FROM   TO        STATE   WHY
 run      IstioRevision r   -      v1.24.0   Done    serves
-`, exitOK,
+`, console.ExitOK,
 		},
 		"done, but the operator has not said so": {
 			account{Plan: planOf(nil, step("run", "r", passage.Done, "serves")), Generation: 2, ObservedGeneration: 1},
@@ -159,7 +159,7 @@ The operator has not reported on the latest spec yet: is it running?
 
 ACTION   OBJECT            FROM   TO        STATE   WHY
 run      IstioRevision r   -      v1.24.0   Done    serves
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"failed": {
 			account{Plan: planOf(nil, step("create", "r", passage.Failed, "taken")), Generation: 1, ObservedGeneration: 1},
@@ -168,7 +168,7 @@ run      IstioRevision r   -      v1.24.0   Done    serves
 
 ACTION   OBJECT            FROM   TO        STATE    WHY
 create   IstioRevision r   -      v1.24.0   Failed   taken
-`, exitFailed,
+`, console.ExitFailed,
 		},
 		"paused": {
 			account{
@@ -180,7 +180,7 @@ create   IstioRevision r   -      v1.24.0   Failed   taken
 
 ACTION   OBJECT            FROM   TO        STATE     WHY
 create   IstioRevision r   -      v1.24.0   Pending   asked for
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 	}
 	for name, c := range cases {
@@ -214,27 +214,6 @@ func TestTablesFit(t *testing.T) {
 	printPlan(&out, outputWide, plan)
 	if !strings.Contains(out.String(), strings.TrimSpace(long)) {
 		t.Error("-o wide cuts as well")
-	}
-}
-
-func TestExitCode(t *testing.T) {
-	cases := map[string]struct {
-		err     error
-		started bool
-		want    int
-	}{
-		"nothing wrong":            {nil, true, exitOK},
-		"failed":                   {errors.New("x"), true, exitFailed},
-		"before it started":        {errors.New("x"), false, exitUsage},
-		"usage, found out later":   {usageErrorf("x"), true, exitUsage},
-		"a code of its own, quiet": {exitError{code: exitUnfinished}, true, exitUnfinished},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := exitCode(c.err, c.started); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
-			}
-		})
 	}
 }
 

@@ -11,10 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/manifest"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-func newPlanCommand(c *connection, streams Streams) *cobra.Command {
+func newPlanCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var format output
 	var q query
 	var version, filename, manager string
@@ -37,57 +40,57 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
   fairlead plan pp deployments-pp -n shop
   fairlead plan mesh default --mode Everywhere
   fairlead plan istio default -o json`,
-		Args: requireTypeAndName,
+		Args: connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("version") {
 				if version != "" && !versionPattern.MatchString(version) {
-					return usageErrorf("--version %s is neither an exact version such as v1.24.0 nor one such as v1.24-latest", version)
+					return console.UsageErrorf("--version %s is neither an exact version such as v1.24.0 nor one such as v1.24-latest", version)
 				}
 				q.Version = &version
 			}
 			if q.hasCharts() {
 				if err := q.Charts.Validate(); err != nil {
-					return usageErrorf("%v", err)
+					return console.UsageErrorf("%v", err)
 				}
 			}
 			if err := q.Mesh.validate(); err != nil {
 				return err
 			}
-			cluster, r, err := c.resolveArgs(args)
+			cluster, r, err := resolveArgs(c, args)
 			if err != nil {
 				return err
 			}
-			kind := r.kind()
+			kind := r.Kind()
 			if !slices.Contains(plannable(), kind) {
-				return usageErrorf("there is no plan to show for %s: what the operator does about it follows from the Istio, "+
-					"and `fairlead status %s %s` tells how far it is", kind.Kind, strings.ToLower(kind.Kind), r.key.Name)
+				return console.UsageErrorf("there is no plan to show for %s: what the operator does about it follows from the Istio, "+
+					"and `fairlead status %s %s` tells how far it is", kind.Kind, strings.ToLower(kind.Kind), r.Key.Name)
 			}
 			if kind != istios && (q.Version != nil || q.hasCharts()) {
-				return usageErrorf("--version and where charts come from are about an Istio: a %s is planned with -f", kind.Kind)
+				return console.UsageErrorf("--version and where charts come from are about an Istio: a %s is planned with -f", kind.Kind)
 			}
 			if kind == istios && filename != "" {
-				return usageErrorf("-f is about a Materialize or a policy: an %s is planned with --version", kind.Kind)
+				return console.UsageErrorf("-f is about a Materialize or a policy: an %s is planned with --version", kind.Kind)
 			}
 			if kind == meshes && filename != "" {
-				return usageErrorf("-f is about a Materialize or a policy: a %s is planned with --mode", kind.Kind)
+				return console.UsageErrorf("-f is about a Materialize or a policy: a %s is planned with --mode", kind.Kind)
 			}
 			if kind != meshes && q.Mesh.isSet() {
-				return usageErrorf("--mode, --consumer, --switched and where a mesh is are about a Mesh, and not about a %s", kind.Kind)
+				return console.UsageErrorf("--mode, --consumer, --switched and where a mesh is are about a Mesh, and not about a %s", kind.Kind)
 			}
 			if filename != "" {
-				from, err := readManifest(streams.In, filename, kind, r.key.Name)
+				from, err := manifest.Read(streams.In, filename, kind, r.Key.Name)
 				if err != nil {
 					return err
 				}
-				if err := cluster.applyManifest(cmd.Context(), &q, r, from, manager); err != nil {
+				if err := applyManifest(cmd.Context(), cluster, &q, r, from, manager); err != nil {
 					return err
 				}
 			}
-			account, err := cluster.plan(cmd.Context(), r, q)
+			account, err := planResource(cmd.Context(), cluster, r, q)
 			if err != nil {
 				return err
 			}
-			if kind == materializes && !cluster.hasCertManager() {
+			if kind == materializes && !hasCertManager(cluster) {
 				account.failCertificates(q.Proposed)
 			}
 			report := newPlanReport(account, time.Now())
@@ -130,11 +133,11 @@ func printNote(w io.Writer, note string) {
 func planExit(report planReport) error {
 	switch w := report.Workloads; {
 	case len(report.Failures()) > 0, report.Rollout.isBlocked():
-		return exitError{code: exitFailed}
+		return console.ExitError{Code: console.ExitFailed}
 	case len(pendingSteps(report.Plan)) > 0, report.Rollout.hasChanges(), w != nil && len(pendingSteps(w.Plan)) > 0:
-		return exitError{code: exitUnfinished}
+		return console.ExitError{Code: console.ExitUnfinished}
 	case w != nil && len(w.Failures()) > 0:
-		return exitError{code: exitFailed}
+		return console.ExitError{Code: console.ExitFailed}
 	}
 	return nil
 }

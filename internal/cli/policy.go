@@ -14,6 +14,8 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/forecast"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/manifest"
 )
 
 // newPolicy is an empty one: of the cluster, if it is in no namespace.
@@ -25,28 +27,28 @@ func newPolicy(key client.ObjectKey) client.Object {
 }
 
 // applyManifest makes what a manifest says part of a question.
-func (c *cluster) applyManifest(ctx context.Context, q *query, r resource, from manifest, manager string) error {
-	proposed, err := c.dryRunApply(ctx, r, from, manager)
-	if apierrors.IsNotFound(err) && from.hasNamespace(r.key.Namespace) {
+func applyManifest(ctx context.Context, c *connect.Cluster, q *query, r connect.Resource, from manifest.Manifest, manager string) error {
+	proposed, err := manifest.DryRunApply(ctx, c, r, from, manager)
+	if apierrors.IsNotFound(err) && from.HasNamespace(r.Key.Namespace) {
 		// There is nothing yet that it could be tried in.
-		proposed, err = from.object.DeepCopy(), nil
-		proposed.SetNamespace(r.key.Namespace)
+		proposed, err = from.Object.DeepCopy(), nil
+		proposed.SetNamespace(r.Key.Namespace)
 	}
 	if err != nil {
 		return err
 	}
-	if r.kind() == materializes {
+	if r.Kind() == materializes {
 		q.Proposed, err = materializeOf(proposed)
 		return err
 	}
-	object := newPolicy(r.key)
+	object := newPolicy(r.Key)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(proposed.Object, object); err != nil {
 		return fmt.Errorf("read %s: %w", r, err)
 	}
 	q.Policy = policy.Of(object)
-	for _, template := range from.others {
-		if err := c.setDefaultNamespace(template); err != nil {
-			return fmt.Errorf("read %s: %w", from.source, err)
+	for _, template := range from.Others {
+		if err := setDefaultNamespace(c, template); err != nil {
+			return fmt.Errorf("read %s: %w", from.Source, err)
 		}
 		q.Templates = append(q.Templates, template)
 	}
@@ -54,37 +56,37 @@ func (c *cluster) applyManifest(ctx context.Context, q *query, r resource, from 
 }
 
 // setDefaultNamespace gives a resource the namespace that it would be applied to.
-func (c *cluster) setDefaultNamespace(template *unstructured.Unstructured) error {
+func setDefaultNamespace(c *connect.Cluster, template *unstructured.Unstructured) error {
 	kind := template.GroupVersionKind()
-	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind.Kind, template.GetName(), err)
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace && template.GetNamespace() == "" {
-		template.SetNamespace(c.namespace)
+		template.SetNamespace(c.Namespace)
 	}
 	return nil
 }
 
 // plan tells what the operator will do. For a policy that takes a look at the clusters that it names.
-func (c *cluster) plan(ctx context.Context, r resource, q query) (account, error) {
-	if r.kind() == meshes {
-		return c.planMesh(ctx, r, q.Mesh)
+func planResource(ctx context.Context, c *connect.Cluster, r connect.Resource, q query) (account, error) {
+	if r.Kind() == meshes {
+		return planMesh(ctx, c, r, q.Mesh)
 	}
-	if r.kind() != policies && r.kind() != clusterPolicies {
-		return c.report(ctx, r, q)
+	if r.Kind() != policies && r.Kind() != clusterPolicies {
+		return reportResource(ctx, c, r, q)
 	}
 	subject := q.Policy
 	if subject == nil {
-		object := newPolicy(r.key)
-		if err := c.client.Get(ctx, r.key, object); apierrors.IsNotFound(err) {
-			return account{}, r.notFound()
+		object := newPolicy(r.Key)
+		if err := c.Client.Get(ctx, r.Key, object); apierrors.IsNotFound(err) {
+			return account{}, r.NotFound()
 		} else if err != nil {
 			return account{}, fmt.Errorf("get %s: %w", r, err)
 		}
 		subject = policy.Of(object)
 	}
-	predicted, err := forecast.Predict(ctx, c.client, subject, q.Templates...)
+	predicted, err := forecast.Predict(ctx, c.Client, subject, q.Templates...)
 	if err != nil {
 		return account{}, err
 	}
@@ -113,18 +115,18 @@ func reportPolicy(ctx context.Context, reader client.Reader, key client.ObjectKe
 
 // watchPolicy keeps a copy of what a policy is result from: it may take a thousand resources, which nobody should list again and
 // again.
-func (c *cluster) watchPolicy(ctx context.Context, r resource) (watcher, error) {
-	object := newPolicy(r.key)
-	if err := c.client.Get(ctx, r.key, object); err != nil {
+func watchPolicy(ctx context.Context, c *connect.Cluster, r connect.Resource) (watcher, error) {
+	object := newPolicy(r.Key)
+	if err := c.Client.Get(ctx, r.Key, object); err != nil {
 		return watcher{}, err
 	}
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{}}
-	if r.key.Namespace != "" {
-		options.DefaultNamespaces = map[string]cache.Config{r.key.Namespace: {}}
+	if r.Key.Namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{r.Key.Namespace: {}}
 		everywhere := map[string]cache.Config{cache.AllNamespaces: {}}
 		options.ByObject[&policyv1alpha1.PropagationPolicy{}] = cache.ByObject{Namespaces: everywhere}
 	}
-	f, err := c.newWatchCache(options)
+	f, err := newWatchCache(c, options)
 	if err != nil {
 		return watcher{}, err
 	}
@@ -138,6 +140,6 @@ func (c *cluster) watchPolicy(ctx context.Context, r resource) (watcher, error) 
 		return watcher{}, err
 	}
 	return watcher{f.failOnError(func(ctx context.Context) (account, error) {
-		return reportPolicy(ctx, f.informers, r.key, query{})
+		return reportPolicy(ctx, f.informers, r.Key, query{})
 	}), f.changed}, nil
 }

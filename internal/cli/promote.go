@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
 
-func newPromoteCommand(c *connection, streams Streams) *cobra.Command {
-	var confirm confirmation
+func newPromoteCommand(c *connect.Flags, streams Streams) *cobra.Command {
+	var confirm console.Confirmation
 	cmd := &cobra.Command{
 		Use:   "promote TYPE NAME",
 		Short: "Let the generation take over that a rollout has made",
@@ -24,12 +26,12 @@ catch up, which is then not waited for. It shows what would be promoted, and ask
 It sets spec.forcePromote to the hash of that very rollout. If the spec changes meanwhile, nothing is promoted.
 One that was there before the rollout does not count: it is removed first.`,
 		Example: "  fairlead promote mzs production -n shop\n  fairlead promote mzs production -n shop --yes",
-		Args:    requireTypeAndName,
+		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.editRollout(cmd, streams, args, &confirm, planPromotion)
+			return editRollout(c, cmd, streams, args, &confirm, planPromotion)
 		},
 	}
-	confirm.addFlag(cmd)
+	confirm.AddFlag(cmd)
 	return cmd
 }
 

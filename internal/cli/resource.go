@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +18,8 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	adoptionforecast "github.com/fairlead/fairlead/internal/adoption/forecast"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
@@ -102,116 +101,41 @@ var (
 	meshes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.MeshKind).GroupKind()
 )
 
-// resource is one that a passage starts from, as TYPE NAME name it.
-type resource struct {
-	mapping *meta.RESTMapping
-	key     client.ObjectKey
-}
-
-func (r resource) kind() schema.GroupKind { return r.mapping.GroupVersionKind.GroupKind() }
-
-// String names the resource as kubectl would: istio.sailoperator.io/default.
-func (r resource) String() string {
-	kind := strings.ToLower(r.mapping.GroupVersionKind.Kind)
-	return kind + "." + r.mapping.GroupVersionKind.Group + "/" + r.key.Name
-}
-
-// notFound is what is said of one that does not exist, with the namespace in which people tend to look in vain.
-func (r resource) notFound() error {
-	if r.key.Namespace != "" {
-		return fmt.Errorf("%s does not exist in namespace %s", r, r.key.Namespace)
-	}
-	return fmt.Errorf("%s does not exist", r)
-}
-
-// typeAndName reads TYPE NAME, or TYPE/NAME as kubectl prints it.
-func typeAndName(args []string) (kind, name string, ok bool) {
-	if len(args) == 1 {
-		kind, name, _ = strings.Cut(args[0], "/")
-	} else if len(args) == 2 {
-		kind, name = args[0], args[1]
-	}
-	return kind, name, kind != "" && name != ""
-}
-
-func requireTypeAndName(cmd *cobra.Command, args []string) error {
-	if _, _, ok := typeAndName(args); ok {
-		return nil
-	}
-	// The first example of a command is one of a kind that it is for.
-	example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
-	return usageErrorf("%s takes TYPE and NAME, such as `%s`, but got %q", cmd.CommandPath(), example, strings.Join(args, " "))
-}
-
 // resolveArgs connects, and understands the two arguments.
-func (c *connection) resolveArgs(args []string) (*cluster, resource, error) {
-	cluster, err := c.connect()
+func resolveArgs(c *connect.Flags, args []string) (*connect.Cluster, connect.Resource, error) {
+	cluster, err := c.Connect()
 	if err != nil {
-		return nil, resource{}, err
+		return nil, connect.Resource{}, err
 	}
-	kind, name, _ := typeAndName(args)
-	r, err := cluster.resolve(kind, name)
+	r, err := cluster.Resolve(args)
+	if err == nil {
+		err = checkKind(r)
+	}
 	return cluster, r, err
 }
 
-// report is what plan and status tell from.
-func (c *connection) report(ctx context.Context, args []string, q query) (account, error) {
-	cluster, r, err := c.resolveArgs(args)
-	if err != nil {
-		return account{}, err
+// checkKind refuses kinds that no passage starts from.
+func checkKind(r connect.Resource) error {
+	if r.Kind() == dataplanes {
+		return console.UsageErrorf("no passage starts from a Dataplane: which policies apply to what it calls, "+
+			"`fairlead status dataplane %s -n NAMESPACE --policies` tells", r.Key.Name)
 	}
-	return cluster.report(ctx, r, q)
+	if _, ok := reporters()[r.Kind()]; ok {
+		return nil
+	}
+	var known []string
+	for gk := range maps.Keys(reporters()) {
+		known = append(known, gk.Kind)
+	}
+	slices.Sort(known)
+	return console.UsageErrorf("no passage starts from %s; those that start one are %s", r.Kind().Kind, strings.Join(known, ", "))
 }
 
-// resolve understands TYPE as kubectl does: kind, singular, plural or short name, with or without version and group.
-func (c *cluster) resolve(kind, name string) (resource, error) {
-	mapping, err := mappingFor(c.mapper, kind)
-	if meta.IsNoMatchError(err) {
-		return resource{}, usageErrorf("the cluster has no resource type %q; if it is one of Fairlead's, "+
-			"its CRDs are not installed: `fairlead crds install`", kind)
-	}
-	if err != nil {
-		return resource{}, fmt.Errorf("look up resource type %q: %w", kind, err)
-	}
-	if mapping.GroupVersionKind.GroupKind() == dataplanes {
-		return resource{}, usageErrorf("no passage starts from a Dataplane: which policies apply to what it calls, "+
-			"`fairlead status dataplane %s -n NAMESPACE --policies` tells", name)
-	}
-	if _, ok := reporters()[mapping.GroupVersionKind.GroupKind()]; !ok {
-		var known []string
-		for gk := range maps.Keys(reporters()) {
-			known = append(known, gk.Kind)
-		}
-		slices.Sort(known)
-		return resource{}, usageErrorf("no passage starts from %s; those that start one are %s",
-			mapping.GroupVersionKind.Kind, strings.Join(known, ", "))
-	}
-	r := resource{mapping: mapping, key: client.ObjectKey{Name: name}}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		r.key.Namespace = c.namespace
-	}
-	return r, nil
-}
-
-func mappingFor(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) {
-	full, group := schema.ParseResourceArg(strings.ToLower(kind))
-	if full != nil {
-		if gvk, err := mapper.KindFor(*full); err == nil {
-			return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		}
-	}
-	gvk, err := mapper.KindFor(group.WithVersion(""))
-	if err != nil {
-		return nil, err
-	}
-	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-}
-
-func (c *cluster) report(ctx context.Context, r resource, q query) (account, error) {
-	tell := reporters()[r.mapping.GroupVersionKind.GroupKind()]
-	told, err := tell(ctx, c.client, r.key, q)
+func reportResource(ctx context.Context, c *connect.Cluster, r connect.Resource, q query) (account, error) {
+	tell := reporters()[r.Mapping.GroupVersionKind.GroupKind()]
+	told, err := tell(ctx, c.Client, r.Key, q)
 	if apierrors.IsNotFound(err) {
-		return account{}, r.notFound()
+		return account{}, r.NotFound()
 	}
 	return told, err
 }

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 )
 
@@ -42,23 +44,23 @@ type prerequisite struct {
 }
 
 // editRollout shows a change to a rollout, asks, and makes it, if it is still about what was shown.
-func (c *connection) editRollout(cmd *cobra.Command, streams Streams, args []string, confirm *confirmation,
+func editRollout(c *connect.Flags, cmd *cobra.Command, streams Streams, args []string, confirm *console.Confirmation,
 	decide func(environment, time.Time) (edit, error),
 ) error {
-	if err := confirm.requireTerminal(cmd, streams.In); err != nil {
+	if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 		return err
 	}
-	cluster, r, err := c.resolveArgs(args)
+	cluster, r, err := resolveArgs(c, args)
 	if err != nil {
 		return err
 	}
-	if kind := r.kind(); kind != materializes {
-		return usageErrorf("there is nothing to %s for %s: that is for the rollout of a Materialize", cmd.Name(), kind.Kind)
+	if kind := r.Kind(); kind != materializes {
+		return console.UsageErrorf("there is nothing to %s for %s: that is for the rollout of a Materialize", cmd.Name(), kind.Kind)
 	}
 	ctx := cmd.Context()
-	e, err := cluster.environment(ctx, r.key)
+	e, err := getEnvironment(ctx, cluster, r.Key)
 	if apierrors.IsNotFound(err) {
-		return r.notFound()
+		return r.NotFound()
 	}
 	if err != nil {
 		return err
@@ -75,13 +77,10 @@ func (c *connection) editRollout(cmd *cobra.Command, streams Streams, args []str
 		return nil
 	}
 	edit.show(streams.Out)
-	if agreed, err := confirm.ask(ctx, streams, edit.question); err != nil {
+	if err := confirm.Ask(ctx, streams, edit.question); err != nil {
 		return err
-	} else if !agreed {
-		fmt.Fprintln(streams.Out, "nothing was changed")
-		return exitError{code: exitFailed}
 	}
-	if err := cluster.applyEdit(ctx, e.Materialize, edit); err != nil {
+	if err := applyEdit(ctx, cluster, e.Materialize, edit); err != nil {
 		return fmt.Errorf("%s: %w", r, err)
 	}
 	fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.message)
@@ -92,25 +91,25 @@ func (c *connection) editRollout(cmd *cobra.Command, streams Streams, args []str
 const maxAttempts = 10
 
 // applyEdit changes a Materialize that was shown, as long as it is the same.
-func (c *cluster) applyEdit(ctx context.Context, shown *v1alpha2.Materialize, edit edit) error {
+func applyEdit(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, edit edit) error {
 	if edit.prerequisite != nil {
-		if err := c.patch(ctx, shown, edit.precondition, edit.prerequisite.change); err != nil {
+		if err := patchMaterialize(ctx, c, shown, edit.precondition, edit.prerequisite.change); err != nil {
 			return err
 		}
-		if err := c.waitForOperator(ctx, shown, *edit.prerequisite); err != nil {
+		if err := waitForOperator(ctx, c, shown, *edit.prerequisite); err != nil {
 			return err
 		}
 	}
-	return c.patch(ctx, shown, edit.precondition, edit.change)
+	return patchMaterialize(ctx, c, shown, edit.precondition, edit.change)
 }
 
 // operatorTimeout is how long the operator is given to see a change.
 const operatorTimeout = 10 * time.Second
 
-func (c *cluster) waitForOperator(ctx context.Context, shown *v1alpha2.Materialize, first prerequisite) error {
+func waitForOperator(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, first prerequisite) error {
 	for end := time.Now().Add(operatorTimeout); ; {
 		now := &v1alpha2.Materialize{}
-		if err := c.client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
 			return err
 		}
 		switch {
@@ -126,10 +125,10 @@ func (c *cluster) waitForOperator(ctx context.Context, shown *v1alpha2.Materiali
 
 // patch changes a Materialize. The resourceVersion in the patch sees to it that nothing happens to it after it was checked
 // that it is still the one that was shown.
-func (c *cluster) patch(ctx context.Context, shown *v1alpha2.Materialize, still, change func(*v1alpha2.Materialize) error) error {
+func patchMaterialize(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, still, change func(*v1alpha2.Materialize) error) error {
 	for attempt := 1; ; attempt++ {
 		now := &v1alpha2.Materialize{}
-		if err := c.client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
 			return err
 		}
 		err := checkUnchanged(shown, now)
@@ -143,7 +142,7 @@ func (c *cluster) patch(ctx context.Context, shown *v1alpha2.Materialize, still,
 		if err := change(now); err != nil {
 			return err
 		}
-		err = c.client.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
+		err = c.Client.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(connect.FieldOwner))
 		if !apierrors.IsConflict(err) || attempt == maxAttempts {
 			return err
 		}

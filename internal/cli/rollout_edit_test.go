@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 )
 
 // offered is what a person is shown, and then asked.
@@ -330,7 +329,7 @@ func TestPromoteAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				l := &fakeCluster{m: e.Materialize, operator: c.operator}
-				err = (&cluster{client: l}).applyEdit(t.Context(), e.Materialize.DeepCopy(), edit)
+				err = applyEdit(t.Context(), &connect.Cluster{Client: l}, e.Materialize.DeepCopy(), edit)
 				if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 					t.Errorf("error %v, want %q", err, c.err)
 				}
@@ -340,27 +339,4 @@ func TestPromoteAgain(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAskYesNo(t *testing.T) {
-	for answer, want := range map[string]bool{
-		"y\n": true, "Yes\n": true, "y": true, "\n": false, "": false, "n\n": false, "yesterday\n": false, " y \nn\n": true,
-	} {
-		var out bytes.Buffer
-		got, err := askYesNo(t.Context(), strings.NewReader(answer), &out, "Sure?")
-		if got != want || err != nil {
-			t.Errorf("%q is %t, %v", answer, got, err)
-		}
-		if !strings.HasPrefix(out.String(), "Sure? [y/N] ") {
-			t.Errorf("it asks %q", out.String())
-		}
-	}
-	t.Run("interrupted", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		silent, _ := io.Pipe()
-		if got, err := askYesNo(ctx, silent, io.Discard, "Sure?"); got || !errors.Is(err, context.Canceled) {
-			t.Errorf("%t, %v", got, err)
-		}
-	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
@@ -78,7 +79,7 @@ mza1b2c3d4e5-environmentd-2-0   yes     Running   30s
 
 To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"cannot pull": {
 			scene{
@@ -102,7 +103,7 @@ mza1b2c3d4e5-environmentd-2-0   no      ImagePullBackOff   30s
 
 To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"waits to be promoted": {
 			scene{
@@ -123,7 +124,7 @@ To come:    approve, commit, promote, switch, remove, complete
 
 To promote it: fairlead promote mzs mz -n shop
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"waits to be promoted, and was once before": {
 			scene{
@@ -144,7 +145,7 @@ To come:    approve, commit, promote, switch, remove, complete
 
 To promote it: fairlead promote mzs mz -n shop
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"takes over": {
 			scene{
@@ -163,7 +164,7 @@ Requested:  120m ago
 To come:    promote, switch, remove, complete
 
 It takes over, and nothing stops that any more.
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"took too long": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, message: "generation 2 was not ready", after: 2 * time.Hour},
@@ -179,7 +180,7 @@ Leader:     -
 Requested:  120m ago
 
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitFailed,
+`, console.ExitFailed,
 		},
 		"cannot be made": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonFailedDeploy, message: "apply: forbidden", after: time.Minute},
@@ -197,7 +198,7 @@ Timeout:    in 59m, if it is not promoting by then
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
 
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"took too long, and is paused": {
 			scene{
@@ -215,7 +216,7 @@ Leader:     -
 Requested:  120m ago
 
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitFailed,
+`, console.ExitFailed,
 		},
 		"took too long, and was paused before all was removed": {
 			scene{
@@ -234,7 +235,7 @@ Requested:  120m ago
 To come:    remove
 
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitFailed,
+`, console.ExitFailed,
 		},
 		"took too long, and is forced anew": {
 			scene{
@@ -252,7 +253,7 @@ Leader:     -
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
 
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"causes downtime": {
 			scene{
@@ -277,7 +278,7 @@ POD                             READY   STATUS    AGE
 mza1b2c3d4e5-environmentd-2-0   yes     Running   30s
 
 To start generation 1 again: fairlead abort mzs mz -n shop
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"paused": {
 			scene{
@@ -298,7 +299,7 @@ To come:    apply, await, catch up, approve, commit, promote, switch, remove, co
 
 To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
 To go back to what serves: fairlead abort mzs mz -n shop
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"done": {
 			scene{m: v1, serves: v1, phase: v1alpha2.ReasonApplied, message: "generation 1 serves the current spec"}, nil, []passage.Step{{Action: rollout.ActionComplete, State: passage.Done}},
@@ -308,7 +309,7 @@ Applied: generation 1 serves the current spec
 Phase:      Applied
 Generation: 1
 Image:      materialize/environmentd:v1
-`, exitOK,
+`, console.ExitOK,
 		},
 		"being deleted": {
 			scene{m: spec("v1", func(m *v1alpha2.Materialize) { m.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }), serves: v1, phase: v1alpha2.ReasonApplied},
@@ -320,7 +321,7 @@ Phase:      Applied
 Generation: 1
 Image:      materialize/environmentd:v1
 To come:    keep
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"the first": {
 			scene{m: v1}, nil, []passage.Step{{Action: rollout.ActionRequest, State: passage.Pending}},
@@ -333,7 +334,7 @@ Image:      none -> materialize/environmentd:v1
 Strategy:   WaitUntilReady
 Leader:     -
 To come:    request
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 	}
 	for name, c := range cases {
@@ -394,7 +395,7 @@ func TestRefusedSpec(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := newPlanReport(account, now)
-			if got := code(planExit(plan)); got != exitFailed {
+			if got := code(planExit(plan)); got != console.ExitFailed {
 				t.Errorf("plan ends with %d", got)
 			}
 			failures := plan.Failures()

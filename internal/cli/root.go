@@ -4,20 +4,18 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
 // Streams are where a command reads from and writes to.
-type Streams struct {
-	// In is the standard input, if there is no other.
-	In       io.Reader
-	Out, Err io.Writer
-}
+type Streams = console.Streams
 
 // Main runs the command line and returns the exit code.
 func Main(streams Streams, args []string) int {
@@ -33,9 +31,9 @@ func Main(streams Streams, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(streams.Err, "error:", oneLine(err))
+		fmt.Fprintln(streams.Err, "error:", console.OneLine(err))
 	}
-	return exitCode(err, *started)
+	return console.ExitCode(err, *started)
 }
 
 func newRoot(streams Streams) (root *cobra.Command, started *bool) {
@@ -55,8 +53,8 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 
-	c := newConnection()
-	c.addFlags(root.PersistentFlags())
+	c := connect.NewFlags()
+	c.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		newPlanCommand(c, streams),
 		newStatusCommand(c, streams),
@@ -89,7 +87,7 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 func commandGroup(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usageErrorf("unknown command %q for %q; see `%s --help`", args[0], cmd.CommandPath(), cmd.CommandPath())
+			return console.UsageErrorf("unknown command %q for %q; see `%s --help`", args[0], cmd.CommandPath(), cmd.CommandPath())
 		}
 		return nil
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
@@ -35,7 +37,7 @@ type statusReport struct {
 	note      string
 }
 
-func newStatusCommand(c *connection, streams Streams) *cobra.Command {
+func newStatusCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var format output
 	var policies bool
 	var where zoneFlags
@@ -48,15 +50,19 @@ With --policies, for a Dataplane: which policies apply to what it calls, and why
 
 Exit codes: 0 done, 1 failed, 3 still in progress.`,
 		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status pp deployments-pp -n shop\n  fairlead status mesh default\n  fairlead status dataplane cart-1 -n shop --policies\n  fairlead status istio default -o json",
-		Args:    requireTypeAndName,
+		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if policies {
-				return c.explainPolicies(cmd.Context(), streams.Out, format, args, where)
+				return explainPolicies(cmd.Context(), c, streams.Out, format, args, where)
 			}
 			if where.isSet() {
-				return usageErrorf("where a mesh is goes with --policies")
+				return console.UsageErrorf("where a mesh is goes with --policies")
 			}
-			account, err := c.report(cmd.Context(), args, query{})
+			cluster, r, err := resolveArgs(c, args)
+			if err != nil {
+				return err
+			}
+			account, err := reportResource(cmd.Context(), cluster, r, query{})
 			if err != nil {
 				return err
 			}
@@ -113,11 +119,11 @@ func statusExit(r statusReport) error {
 	switch {
 	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.refused(),
 		r.Reported && r.State == passage.Held && r.Rollout.needsUser():
-		return exitError{code: exitFailed}
+		return console.ExitError{Code: console.ExitFailed}
 	case r.State != passage.Completed || !r.Reported, w != nil && !w.Settled:
-		return exitError{code: exitUnfinished}
+		return console.ExitError{Code: console.ExitUnfinished}
 	case w != nil && w.State != passage.Completed:
-		return exitError{code: exitFailed}
+		return console.ExitError{Code: console.ExitFailed}
 	}
 	return nil
 }

@@ -10,14 +10,16 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
-func newUnjoinCommand(c *connection, streams Streams) *cobra.Command {
+func newUnjoinCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var (
 		access  memberAccess
 		how     member.UnjoinOptions
 		timeout time.Duration
-		confirm    confirmation
+		confirm console.Confirmation
 	)
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
@@ -30,10 +32,10 @@ when it is back; --force has it leave at once, as it is.`,
 		Example: "  fairlead unjoin west --member-kubeconfig west.kubeconfig\n  fairlead unjoin west --delete-resources",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := confirm.requireTerminal(cmd, streams.In); err != nil {
+			if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 				return err
 			}
-			hub, err := c.connect()
+			hub, err := c.Connect()
 			if err != nil {
 				return err
 			}
@@ -44,15 +46,12 @@ when it is back; --force has it leave at once, as it is.`,
 			if how.DeleteResources {
 				question = fmt.Sprintf("Let cluster %s go, and DELETE everything there that this hub manages?", args[0])
 			}
-			if agreed, err := confirm.ask(cmd.Context(), streams, question); err != nil {
+			if err := confirm.Ask(cmd.Context(), streams, question); err != nil {
 				return err
-			} else if !agreed {
-				fmt.Fprintln(streams.Out, "nothing was changed")
-				return exitError{code: exitFailed}
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			id, err := model.HubID(ctx, hub.client)
+			id, err := model.HubID(ctx, hub.Client)
 			if err != nil {
 				return err
 			}
@@ -63,7 +62,7 @@ when it is back; --force has it leave at once, as it is.`,
 				}
 				last = left
 			}
-			left, err := member.Unjoin(ctx, hub.client, id, args[0], how)
+			left, err := member.Unjoin(ctx, hub.Client, id, args[0], how)
 			if err != nil {
 				return fmt.Errorf("unjoin %s: %w", args[0], err)
 			}
@@ -79,7 +78,7 @@ when it is back; --force has it leave at once, as it is.`,
 	cmd.Flags().BoolVar(&how.Abandon, "force", false, "leave the cluster as it is, marks and all, because it cannot be reached")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the operator")
 	cmd.MarkFlagsMutuallyExclusive("delete-resources", "force")
-	confirm.addFlag(cmd)
+	confirm.AddFlag(cmd)
 	return cmd
 }
 

@@ -13,11 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/istio"
 )
 
-func newWatchCommand(c *connection, streams Streams) *cobra.Command {
+func newWatchCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -31,12 +33,12 @@ more is deleted after its grace period is not waited for. A rollout that waits t
 
 Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout was over.`,
 		Example: "  fairlead watch istio default\n  fairlead watch mzs production -n shop --wait --timeout 30m\n  fairlead watch pp deployments-pp -n shop --wait\n  fairlead watch mesh default --wait",
-		Args:    requireTypeAndName,
+		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
-				return usageErrorf("--timeout %s is negative", timeout)
+				return console.UsageErrorf("--timeout %s is negative", timeout)
 			}
-			cluster, r, err := c.resolveArgs(args)
+			cluster, r, err := resolveArgs(c, args)
 			if err != nil {
 				return err
 			}
@@ -46,7 +48,7 @@ Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout w
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			return cluster.watch(ctx, r, newRenderer(streams.Out), wait)
+			return watchResource(ctx, cluster, r, newRenderer(streams.Out), wait)
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "end when there is nothing left to do, with an exit code that tells how it went")
@@ -78,10 +80,10 @@ const (
 	maxRedrawInterval = 5 * time.Second
 )
 
-func (c *cluster) watch(ctx context.Context, r resource, a renderer, wait bool) error {
-	look, err := c.newWatcher(ctx, r)
+func watchResource(ctx context.Context, c *connect.Cluster, r connect.Resource, a renderer, wait bool) error {
+	look, err := newWatcher(ctx, c, r)
 	if apierrors.IsNotFound(err) {
-		return r.notFound()
+		return r.NotFound()
 	}
 	if err != nil {
 		return watchError(ctx, err, wait)
@@ -89,20 +91,20 @@ func (c *cluster) watch(ctx context.Context, r resource, a renderer, wait bool) 
 	for {
 		result, err := look.report(ctx)
 		if apierrors.IsNotFound(err) {
-			return r.notFound()
+			return r.NotFound()
 		}
 		if err != nil {
 			return watchError(ctx, err, wait)
 		}
 		report := newStatusReport(result, time.Now())
 		a.draw(report)
-		var exit exitError
+		var exit console.ExitError
 		outcome := statusExit(newStatusReport(result.withoutPruning(), report.At))
-		if wait && (!errors.As(outcome, &exit) || exit.code != exitUnfinished) {
+		if wait && (!errors.As(outcome, &exit) || exit.Code != console.ExitUnfinished) {
 			return outcome
 		}
 		if wait && report.needsSpecChange() {
-			return exitError{code: exitFailed, message: report.Workloads.Reason.Message}
+			return console.ExitError{Code: console.ExitFailed, Message: report.Workloads.Reason.Message}
 		}
 		if !sleep(ctx, minRedrawInterval) {
 			return report.explainTimeout(watchError(ctx, nil, wait))
@@ -146,14 +148,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // explainTimeout adds to how a watch ended what may keep things from moving.
 func (r statusReport) explainTimeout(ended error) error {
-	var exit exitError
+	var exit console.ExitError
 	switch {
 	case !errors.As(ended, &exit):
 		return ended
 	case !r.Reported:
-		exit.message += "; the operator has not reported on the latest spec yet: is it running?"
+		exit.Message += "; the operator has not reported on the latest spec yet: is it running?"
 	case r.Switching != nil && r.State == passage.InProgress:
-		exit.message += "; if nothing moves, see whether the operator runs"
+		exit.Message += "; if nothing moves, see whether the operator runs"
 	}
 	return exit
 }
@@ -162,7 +164,7 @@ func (r statusReport) explainTimeout(ended error) error {
 func watchError(ctx context.Context, err error, wait bool) error {
 	switch {
 	case wait && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return exitError{code: exitUnfinished, message: "still in progress when the timeout was over"}
+		return console.ExitError{Code: console.ExitUnfinished, Message: "still in progress when the timeout was over"}
 	case ctx.Err() != nil:
 		return nil
 	}

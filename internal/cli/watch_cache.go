@@ -9,6 +9,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/cli/connect"
 )
 
 // watchCache keeps a copy of what is looked at, and notes that it has changed.
@@ -22,9 +24,9 @@ type watchCache struct {
 const syncInterval = 20 * time.Millisecond
 
 // newWatchCache looks at what the options say.
-func (c *cluster) newWatchCache(options cache.Options) (*watchCache, error) {
+func newWatchCache(c *connect.Cluster, options cache.Options) (*watchCache, error) {
 	f := &watchCache{changed: make(chan struct{}, 1), errors: make(chan error, 1)}
-	options.Scheme, options.Mapper = c.client.Scheme(), c.mapper
+	options.Scheme, options.Mapper = c.Client.Scheme(), c.Mapper
 	// A cache tries for ever. Who may not see something should hear of it.
 	options.DefaultWatchErrorHandler = func(_ context.Context, _ *toolscache.Reflector, err error) {
 		if apierrors.IsForbidden(err) {
@@ -35,7 +37,7 @@ func (c *cluster) newWatchCache(options cache.Options) (*watchCache, error) {
 		}
 	}
 	var err error
-	if f.informers, err = cache.New(c.config, options); err != nil {
+	if f.informers, err = cache.New(c.Config, options); err != nil {
 		return nil, fmt.Errorf("watch the cluster: %w", err)
 	}
 	return f, nil

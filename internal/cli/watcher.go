@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"time"
+
+	"github.com/fairlead/fairlead/internal/cli/connect"
 )
 
 // watcher tells about a resource whenever something about it may have changed.
@@ -15,16 +17,16 @@ type watcher struct {
 const pollInterval = 2 * time.Second
 
 // newWatcher follows a resource until the context ends.
-func (c *cluster) newWatcher(ctx context.Context, r resource) (watcher, error) {
-	switch r.kind() {
+func newWatcher(ctx context.Context, c *connect.Cluster, r connect.Resource) (watcher, error) {
+	switch r.Kind() {
 	case istios:
-		return c.watchIstio(ctx, r)
+		return watchIstio(ctx, c, r)
 	case materializes:
-		return c.watchMaterialize(ctx, r)
+		return watchMaterialize(ctx, c, r)
 	case policies, clusterPolicies:
-		return c.watchPolicy(ctx, r)
+		return watchPolicy(ctx, c, r)
 	case meshes:
-		return c.watchMesh(ctx, r)
+		return watchMesh(ctx, c, r)
 	}
 	changed := make(chan struct{}, 1)
 	go func() {
@@ -38,5 +40,5 @@ func (c *cluster) newWatcher(ctx context.Context, r resource) (watcher, error) {
 			}
 		}
 	}()
-	return watcher{func(ctx context.Context) (account, error) { return c.report(ctx, r, query{}) }, changed}, nil
+	return watcher{func(ctx context.Context) (account, error) { return reportResource(ctx, c, r, query{}) }, changed}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -54,8 +55,8 @@ func TestPrintWorkloadsPlan(t *testing.T) {
 		want      string
 		code      int
 	}{
-		"nothing is moved at all": {nil, "", exitOK},
-		"all are there":           {moving(nil), "\nNo workload is left to move to default-v1-26-0.\n", exitOK},
+		"nothing is moved at all": {nil, "", console.ExitOK},
+		"all are there":           {moving(nil), "\nNo workload is left to move to default-v1-26-0.\n", console.ExitOK},
 		"a plan": {
 			moving(passage.Hold(v1.ReasonRevisionNotReady, "IstioRevision default-v1-26-0 is not ready"),
 				workloadStep("Namespace", "shop", "relabel", passage.Pending, nil),
@@ -76,7 +77,7 @@ BATCH   HOW       OBJECT                 FROM              WHY
 2       restart   Deployment shop/wish   default-v1-24-0   selected by the pod label
 -       stay      Deployment shop/old    default-v1-24-0   its annotation says so
 -       stay      StatefulSet shop/db    default-v1-24-0   a StatefulSet is not moved
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"refused": {
 			moving(passage.Hold(v1.ReasonMaxVersionExceeded, "v1.26.0 is above batched.maxVersion 1.25.0"),
@@ -88,7 +89,7 @@ Held: v1.26.0 is above batched.maxVersion 1.25.0
 
 BATCH   HOW       OBJECT                 FROM              WHY
 1       restart   Deployment shop/cart   default-v1-24-0   selected by the pod label
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"only a failure is left": {
 			moving(nil, workloadStep("Deployment", "cart", "restart", passage.Failed, func(s *passage.Step) {
@@ -100,7 +101,7 @@ Workloads to default-v1-26-0: none left of 1 Deployment; 1 failed.
 
 BATCH   HOW      OBJECT                 FROM              WHY
 1       failed   Deployment shop/cart   default-v1-24-0   Readiness timeout exceeded after 5m0s
-`, exitFailed,
+`, console.ExitFailed,
 		},
 	}
 	for name, c := range cases {
@@ -137,7 +138,7 @@ waiting for Deployment shop/b to settle
 
 BATCH   HOW       OBJECT              FROM              STATE       WHY
 1       restart   Deployment shop/b   default-v1-24-0   2/3 ready   selected by the pod label
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"paused": {
 			moving(passage.Hold(v1.ReasonPaused, "paused by hand"), done, workloadStep("Deployment", "c", "restart", passage.Pending, nil)),
@@ -145,7 +146,7 @@ BATCH   HOW       OBJECT              FROM              STATE       WHY
 Workloads to default-v1-26-0: Held
 [###############...............] 1 of 2 done, batch 1 of 1
 Held: paused by hand
-`, exitUnfinished,
+`, console.ExitUnfinished,
 		},
 		"failed": {
 			moving(nil, done, workloadStep("Deployment", "b", "restart", passage.Failed, func(s *passage.Step) {
@@ -160,16 +161,16 @@ Deployment shop/b failed, all others have settled
 BATCH   HOW       OBJECT              FROM              STATE    WHY
 1       restart   Deployment shop/b   default-v1-24-0   Failed   Readiness timeout exceeded after
                                                                  5m0s
-`, exitFailed,
+`, console.ExitFailed,
 		},
 		"completed": {
 			moving(nil, done),
 			`
 Workloads to default-v1-26-0: Completed
 [##############################] 1 of 1 done, batch 1 of 1
-`, exitOK,
+`, console.ExitOK,
 		},
-		"nothing to move": {moving(nil), "\nWorkloads to default-v1-26-0: Completed\n", exitOK},
+		"nothing to move": {moving(nil), "\nWorkloads to default-v1-26-0: Completed\n", console.ExitOK},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package cli
+package manifest
 
 import (
 	"context"
@@ -10,30 +10,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/internal/rollout/conversion"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
 // lastApplied is where `kubectl apply` keeps what it applied, to find out what is no longer in a manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// dryRunApply is the resource that there would be if a manifest were applied in the way that the one before it was. The API
+// DryRunApply is the resource that there would be if a manifest were applied in the way that the one before it was. The API
 // server tries it without doing it, so that defaults, merging and refusals are its own.
-func (c *cluster) dryRunApply(ctx context.Context, r resource, from manifest, manager string) (*unstructured.Unstructured, error) {
-	object := from.object.DeepCopy()
-	if ns := object.GetNamespace(); ns != "" && ns != r.key.Namespace {
-		return nil, usageErrorf("%s in %s is of namespace %s, and not of %s; give -n %s", r, from.source, ns, r.key.Namespace, ns)
+func DryRunApply(ctx context.Context, c *connect.Cluster, r connect.Resource, from Manifest, manager string) (*unstructured.Unstructured, error) {
+	object := from.Object.DeepCopy()
+	if ns := object.GetNamespace(); ns != "" && ns != r.Key.Namespace {
+		return nil, console.UsageErrorf("%s in %s is of namespace %s, and not of %s; give -n %s", r, from.Source, ns, r.Key.Namespace, ns)
 	}
-	object.SetNamespace(r.key.Namespace)
+	object.SetNamespace(r.Key.Namespace)
 	removeServerFields(object)
-	live := newObject(object.GroupVersionKind())
-	err := c.client.Get(ctx, r.key, live)
-	strict := client.WithFieldValidation(c.client, metav1.FieldValidationStrict)
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := c.Client.Get(ctx, r.Key, live)
+	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
 	switch applied := applyManager(live, manager); {
 	case apierrors.IsNotFound(err):
 		err = strict.Create(ctx, object, client.DryRunAll)
@@ -98,33 +98,20 @@ func threeWayPatch(live, object *unstructured.Unstructured) ([]byte, error) {
 	return jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
 }
 
-// materializeOf reads what the API server made of a manifest, in whichever version.
-func materializeOf(object *unstructured.Unstructured) (*v1alpha2.Materialize, error) {
-	content, err := conversion.Convert(object.Object, v1alpha2.GroupVersion.String())
-	if err != nil {
-		return nil, err
-	}
-	m := &v1alpha2.Materialize{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, m); err != nil {
-		return nil, fmt.Errorf("read Materialize %s: %w", object.GetName(), err)
-	}
-	return m, nil
-}
-
-func dryRunError(r resource, from manifest, err error) error {
+func dryRunError(r connect.Resource, from Manifest, err error) error {
 	switch {
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%s in %s is of apiVersion %s, which the cluster does not serve: make it %s, or run `fairlead crds install`",
-			r, from.source, from.object.GetAPIVersion(), r.mapping.GroupVersionKind.GroupVersion())
+			r, from.Source, from.Object.GetAPIVersion(), r.Mapping.GroupVersionKind.GroupVersion())
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("to plan for %s the API server tries it without doing it, which takes the permission to patch: %w", from.source, err)
+		return fmt.Errorf("to plan for %s the API server tries it without doing it, which takes the permission to patch: %w", from.Source, err)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%s in %s cannot be applied: %w; leave those fields to who has them, or plan as them with --field-manager",
-			r, from.source, err)
+			r, from.Source, err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fmt.Errorf("%s in %s is not accepted: %s; correct it there", r, from.source, trimStrictError(err))
+		return fmt.Errorf("%s in %s is not accepted: %s; correct it there", r, from.Source, trimStrictError(err))
 	}
-	return fmt.Errorf("try %s without doing it: %w", from.source, err)
+	return fmt.Errorf("try %s without doing it: %w", from.Source, err)
 }
 
 // strictErrorPrefix is before what the API server says of fields that it does not know, and after all of what was sent.

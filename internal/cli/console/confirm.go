@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"bufio"
@@ -12,30 +12,39 @@ import (
 	"golang.org/x/term"
 )
 
-// confirmation is what a command asks for before it does what nobody can take back.
-type confirmation struct{ yes bool }
+// Confirmation is asked for before a command does what cannot be undone.
+type Confirmation struct{ yes bool }
 
-func (c *confirmation) addFlag(cmd *cobra.Command) {
+// AddFlag adds --yes.
+func (c *Confirmation) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do it without asking")
 }
 
-// possible tells, before anything is done, whether there is anybody to ask.
-func (c *confirmation) requireTerminal(cmd *cobra.Command, in io.Reader) error {
+// RequireTerminal fails, before anything is done, if nobody can answer.
+func (c *Confirmation) RequireTerminal(cmd *cobra.Command, in io.Reader) error {
 	if file, ok := in.(*os.File); c.yes || ok && term.IsTerminal(int(file.Fd())) {
 		return nil
 	}
-	return usageErrorf("%s asks before it does anything, and there is no terminal to ask at: give --yes", cmd.CommandPath())
+	return UsageErrorf("%s asks before it does anything, and there is no terminal to ask at: give --yes", cmd.CommandPath())
 }
 
-// ask asks, if need be.
-func (c *confirmation) ask(ctx context.Context, streams Streams, question string) (bool, error) {
+// Ask returns nil if the answer is yes, or --yes was given.
+func (c *Confirmation) Ask(ctx context.Context, streams Streams, question string) error {
 	if c.yes {
-		return true, nil
+		return nil
 	}
-	return askYesNo(ctx, streams.In, streams.Out, question)
+	agreed, err := askYesNo(ctx, streams.In, streams.Out, question)
+	if err != nil {
+		return err
+	}
+	if !agreed {
+		fmt.Fprintln(streams.Out, "nothing was changed")
+		return ExitError{Code: ExitFailed}
+	}
+	return nil
 }
 
-// ask takes nothing but a clear yes for one.
+// askYesNo takes anything but y or yes for a no.
 func askYesNo(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	answers := make(chan string, 1)

@@ -1,4 +1,5 @@
-package cli
+// Package manifest reads manifests, and has the API server try them without applying them.
+package manifest
 
 import (
 	"bufio"
@@ -17,38 +18,38 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is an object as somebody wrote it down.
-type manifest struct {
-	// source is where it was read.
-	source string
-	object *unstructured.Unstructured
-	// others are the others in the same place.
-	others []*unstructured.Unstructured
+// Manifest is an object as somebody wrote it down.
+type Manifest struct {
+	// Source is where it was read.
+	Source string
+	Object *unstructured.Unstructured
+	// Others are the others in the same place.
+	Others []*unstructured.Unstructured
 }
 
-// hasNamespace tells whether a namespace is beside the object.
-func (m manifest) hasNamespace(namespace string) bool {
-	return slices.ContainsFunc(m.others, func(o *unstructured.Unstructured) bool {
+// HasNamespace tells whether a namespace is beside the object.
+func (m Manifest) HasNamespace(namespace string) bool {
+	return slices.ContainsFunc(m.Others, func(o *unstructured.Unstructured) bool {
 		return o.GetAPIVersion() == "v1" && o.GetKind() == "Namespace" && o.GetName() == namespace
 	})
 }
 
-// readManifest finds the object of a kind and name among the documents of a file; - is the standard input.
-func readManifest(stdin io.Reader, path string, kind schema.GroupKind, name string) (manifest, error) {
+// Read finds the object of a kind and name among the documents of a file; - is the standard input.
+func Read(stdin io.Reader, path string, kind schema.GroupKind, name string) (Manifest, error) {
 	from, in := path, stdin
 	if path == "-" {
 		from = "standard input"
 	} else {
 		file, err := os.Open(path)
 		if err != nil {
-			return manifest{}, err
+			return Manifest{}, err
 		}
 		defer file.Close()
 		in = file
 	}
 	all, err := readObjects(in)
 	if err != nil {
-		return manifest{}, fmt.Errorf("read %s: %w", from, err)
+		return Manifest{}, fmt.Errorf("read %s: %w", from, err)
 	}
 	var found *unstructured.Unstructured
 	var others []string
@@ -60,18 +61,18 @@ func readManifest(stdin io.Reader, path string, kind schema.GroupKind, name stri
 		case object.GetName() != name:
 			others = append(others, object.GetName())
 		case found != nil:
-			return manifest{}, fmt.Errorf("read %s: there is more than one %s %s in it; leave one", from, kind.Kind, name)
+			return Manifest{}, fmt.Errorf("read %s: there is more than one %s %s in it; leave one", from, kind.Kind, name)
 		default:
 			found = object
 		}
 	}
 	switch {
 	case found != nil:
-		return manifest{from, found, beside}, nil
+		return Manifest{from, found, beside}, nil
 	case len(others) > 0:
-		return manifest{}, fmt.Errorf("read %s: there is no %s %s in it, but %s", from, kind.Kind, name, strings.Join(others, ", "))
+		return Manifest{}, fmt.Errorf("read %s: there is no %s %s in it, but %s", from, kind.Kind, name, strings.Join(others, ", "))
 	}
-	return manifest{}, fmt.Errorf("read %s: there is no %s of %s in it", from, kind.Kind, kind.Group)
+	return Manifest{}, fmt.Errorf("read %s: there is no %s of %s in it", from, kind.Kind, kind.Group)
 }
 
 // readObjects are those in a stream of YAML or JSON documents, and in the lists among them.
