@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 )
@@ -96,16 +97,16 @@ func printAbort(w io.Writer, e environment, s rollout.Summary, rolls []hash.Chan
 	if e.Generations[s.Next.Number] != nil {
 		line += fmt.Sprintf(" Generation %d is removed.", s.Next.Number)
 	}
-	fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+	render.Paragraph(w, line)
 	fmt.Fprintln(w)
 	var rows [][]string
 	for _, c := range rolls {
-		rows = append(rows, []string{c.Field, orDash(c.From), orDash(c.To)})
+		rows = append(rows, []string{c.Field, render.OrDash(c.From), render.OrDash(c.To)})
 	}
 	if said := e.Materialize.Spec.ForcePromote; said != "" {
-		rows = append(rows, []string{"forcePromote", shortHash(said), orDash("")})
+		rows = append(rows, []string{"forcePromote", shortHash(said), render.OrDash("")})
 	}
-	table(w, columns, []string{"FIELD", "FROM", "BACK TO"}, rows)
+	render.Table(w, render.Columns, []string{"FIELD", "FROM", "BACK TO"}, rows)
 	fmt.Fprintln(w, "\nWhoever applies the newer manifest again rolls it out again.")
 }
 

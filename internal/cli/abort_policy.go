@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 )
 
 // abortPolicy asks the operator to let go of all that a policy has taken over, and to put back what that was before.
@@ -54,7 +55,7 @@ func policyArgs(key client.ObjectKey) string {
 
 // printAbortImpact shows what aborting a policy does.
 func printAbortImpact(w io.Writer, r connect.Resource, impact forecast.AbortImpact) {
-	lines := []string{fmt.Sprintf("%s lets go of %s in %s.", r, count(impact.Objects, "object"), count(impact.Clusters, "cluster"))}
+	lines := []string{fmt.Sprintf("%s lets go of %s in %s.", r, render.Count(impact.Objects, "object"), render.Count(impact.Clusters, "cluster"))}
 	switch {
 	case impact.Changed > 0:
 		lines = append(lines, fmt.Sprintf("%d of them changed by being taken over; that is put back, which may restart pods.", impact.Changed))
@@ -62,5 +63,5 @@ func printAbortImpact(w io.Writer, r connect.Resource, impact forecast.AbortImpa
 		lines = append(lines, "None of them changed when they were taken over: all go on as they are.")
 	}
 	lines = append(lines, "What Fairlead has made itself stays. The policy takes nothing any more, until annotation "+model.AnnotationAborted+" is removed.")
-	fmt.Fprintln(w, strings.Join(wrap(strings.Join(lines, " "), columns), "\n"))
+	render.Paragraph(w, strings.Join(lines, " "))
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,11 +12,12 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/takeover"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 )
 
 func newAdoptCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var confirm console.Confirmation
-	var format output
+	var format render.Format
 	var selector string
 	a := takeover.Takeover{KindNamed: connect.MappingFor, Kinds: takeover.DefaultKinds()}
 	cmd := &cobra.Command{
@@ -46,7 +46,7 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 			if len(a.Kinds) == 0 {
 				return console.UsageErrorf("--kind names no kind: give some, such as deployments,services, or leave it out")
 			}
-			if format == outputText {
+			if format == render.Text {
 				if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 					return err
 				}
@@ -63,7 +63,7 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 			if err != nil {
 				return err
 			}
-			if format == outputYAML {
+			if format == render.YAML {
 				return printDraft(streams.Out, draft)
 			}
 			return adoptNamespace(hub, cmd, streams, &confirm, a, draft)
@@ -76,7 +76,7 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 	flags.BoolVar(&a.WithDependencies, "with-dependencies", false,
 		"also adopt the ConfigMaps, Secrets, PersistentVolumeClaims and ServiceAccounts that their pods name")
 	flags.StringVar(&a.Policy, "policy", "", "name of the PropagationPolicy (default adopted-CLUSTER)")
-	format.addFlag(cmd, outputYAML)
+	format.AddFlag(cmd, render.YAML)
 	confirm.AddFlag(cmd)
 	_ = cmd.MarkFlagRequired("cluster")
 	return cmd
@@ -94,21 +94,21 @@ func adoptNamespace(c *connect.Cluster, cmd *cobra.Command, streams Streams, con
 		return nil
 	}
 	ctx := cmd.Context()
-	question := fmt.Sprintf("Write %s and the policy, and take over what runs?", count(len(draft.Templates), "template"))
+	question := fmt.Sprintf("Write %s and the policy, and take over what runs?", render.Count(len(draft.Templates), "template"))
 	if err := confirm.Ask(ctx, streams, question); err != nil {
 		return err
 	}
-	m := newProgress(streams.Err, len(draft.Templates), "templates written")
-	copied, err := draft.Write(ctx, c.Client, m.show)
-	m.end()
+	m := render.NewProgress(streams.Err, len(draft.Templates), "templates written")
+	copied, err := draft.Write(ctx, c.Client, m.Show)
+	m.End()
 	printRefusals(streams.Err, copied.Refused)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(streams.Out, "%s: %s written, %d on the hub before\n", policy, count(copied.Written, "template"), len(draft.Present)+copied.Overtaken)
+	fmt.Fprintf(streams.Out, "%s: %s written, %d on the hub before\n", policy, render.Count(copied.Written, "template"), len(draft.Present)+copied.Overtaken)
 	fmt.Fprintf(streams.Out, "To see how far it is: fairlead status pp %s -n %s\n", a.Policy, a.Namespace)
 	if n := len(copied.Refused); n > 0 {
-		return fmt.Errorf("the hub did not accept %s: correct them and run it again", count(n, "template"))
+		return fmt.Errorf("the hub did not accept %s: correct them and run it again", render.Count(n, "template"))
 	}
 	return nil
 }
@@ -119,8 +119,8 @@ func printAdoption(w io.Writer, a takeover.Takeover, draft takeover.Draft) {
 	} else {
 		line := fmt.Sprintf("Namespace %s of cluster %s: %s to write to the hub, %d there already, %d left out. "+
 			"PropagationPolicy %s takes over what runs, and no other cluster gets it.",
-			a.Namespace, a.Cluster, count(len(draft.Templates), "template"), len(draft.Present), len(draft.Skipped), a.Policy)
-		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+			a.Namespace, a.Cluster, render.Count(len(draft.Templates), "template"), len(draft.Present), len(draft.Skipped), a.Policy)
+		render.Paragraph(w, line)
 	}
 	var rows [][]string
 	for _, c := range draft.Counts() {
@@ -128,7 +128,7 @@ func printAdoption(w io.Writer, a takeover.Takeover, draft takeover.Draft) {
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, columns, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, rows)
+		render.Table(w, render.Columns, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, rows)
 	}
 	rows = nil
 	for _, p := range draft.Skipped {
@@ -136,7 +136,7 @@ func printAdoption(w io.Writer, a takeover.Takeover, draft takeover.Draft) {
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, columns, []string{"LEFT OUT", "WHY"}, rows)
+		render.Table(w, render.Columns, []string{"LEFT OUT", "WHY"}, rows)
 	}
 	fmt.Fprintln(w)
 }

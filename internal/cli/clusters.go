@@ -10,10 +10,11 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/render"
 )
 
 func newClustersCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	var format output
+	var format render.Format
 	cmd := &cobra.Command{
 		Use:     "clusters",
 		Short:   "List the clusters that have joined the hub",
@@ -29,18 +30,18 @@ func newClustersCommand(c *connect.Flags, streams Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if encoded, err := format.encode(streams.Out, all); encoded || err != nil {
+			if encoded, err := format.Encode(streams.Out, all); encoded || err != nil {
 				return err
 			}
 			printClusters(streams.Out, format, all, time.Now())
 			return nil
 		},
 	}
-	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
 	return cmd
 }
 
-func printClusters(w io.Writer, format output, all []member.ClusterInfo, now time.Time) {
+func printClusters(w io.Writer, format render.Format, all []member.ClusterInfo, now time.Time) {
 	if len(all) == 0 {
 		fmt.Fprintln(w, "No cluster has joined: `fairlead join NAME --member-kubeconfig FILE` makes one a member.")
 		return
@@ -52,9 +53,9 @@ func printClusters(w io.Writer, format output, all []member.ClusterInfo, now tim
 			reason = e.Reason.String()
 		}
 		rows = append(rows, []string{
-			e.Name, string(e.Ready), orDash(e.Version), e.APIEndpoint, fmt.Sprintf("%d/%d", e.Applied, e.Works),
+			e.Name, string(e.Ready), render.OrDash(e.Version), e.APIEndpoint, fmt.Sprintf("%d/%d", e.Applied, e.Works),
 			duration.HumanDuration(now.Sub(e.Joined)), reason,
 		})
 	}
-	table(w, format.width(), []string{"NAME", "READY", "VERSION", "API", "APPLIED", "AGE", "REASON"}, rows)
+	render.Table(w, format.Width(), []string{"NAME", "READY", "VERSION", "API", "APPLIED", "AGE", "REASON"}, rows)
 }

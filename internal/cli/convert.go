@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/convert"
 )
 
 func newConvertCommand(streams Streams) *cobra.Command {
-	var format output
+	var format render.Format
 	c := converter{}
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE|DIR|-",
@@ -48,7 +49,7 @@ It prints what the file should be, and on the standard error what was done. It n
 	flags.BoolVarP(&c.write, "write", "w", false, "write the files instead of printing them")
 	flags.BoolVar(&c.check, "check", false, "only tell what there is to add, and exit with 3 if there is anything")
 	flags.Uint16Var(&c.options.Port, "port", 0, "port of services whose kuma.io/service does not tell it")
-	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
 	_ = cmd.MarkFlagRequired("filename")
 	return cmd
 }
@@ -112,8 +113,8 @@ func (c *converter) read(stdin io.Reader) ([]convertedFile, error) {
 }
 
 // writeResults writes the files or prints them, and tells what was done.
-func (c *converter) writeResults(streams Streams, files []convertedFile, format output) error {
-	prints := !c.write && !c.check && format != outputJSON && format != outputYAML
+func (c *converter) writeResults(streams Streams, files []convertedFile, format render.Format) error {
+	prints := !c.write && !c.check && format != render.JSON && format != render.YAML
 	if prints && len(files) > 1 {
 		return console.UsageErrorf("there are %d files: give -w to write them, or --check to see what there is to add", len(files))
 	}
@@ -135,7 +136,7 @@ func (c *converter) writeResults(streams Streams, files []convertedFile, format 
 	if prints {
 		out = streams.Err
 	}
-	if encoded, err := format.encode(out, files); err != nil {
+	if encoded, err := format.Encode(out, files); err != nil {
 		return err
 	} else if !encoded {
 		printConversion(out, files, c.check, format)
@@ -146,7 +147,7 @@ func (c *converter) writeResults(streams Streams, files []convertedFile, format 
 	return nil
 }
 
-func printConversion(w io.Writer, files []convertedFile, check bool, format output) {
+func printConversion(w io.Writer, files []convertedFile, check bool, format render.Format) {
 	added := "added"
 	if check {
 		added = "to add"
@@ -158,7 +159,7 @@ func printConversion(w io.Writer, files []convertedFile, check bool, format outp
 		for _, finding := range f.Findings {
 			counts[finding.Action]++
 			rows = append(rows, []string{
-				fmt.Sprintf("%s:%d", f.File, finding.Line), finding.Kind + " " + orDash(finding.Policy), words[finding.Action],
+				fmt.Sprintf("%s:%d", f.File, finding.Line), finding.Kind + " " + render.OrDash(finding.Policy), words[finding.Action],
 				fmt.Sprintf("%s, %s: %s", strings.TrimSuffix(finding.Field, ".targetRef"), finding.Service, finding.Why),
 			})
 		}
@@ -170,6 +171,6 @@ func printConversion(w io.Writer, files []convertedFile, check bool, format outp
 	fmt.Fprintf(w, "%d %s %s, %d for you to look at.\n", counts[convert.Added], entries, added, counts[convert.NeedsPerson])
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, format.width(), []string{"PLACE", "POLICY", "ENTRY", "WHAT"}, rows)
+		render.Table(w, format.Width(), []string{"PLACE", "POLICY", "ENTRY", "WHAT"}, rows)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
@@ -43,7 +44,7 @@ func newCRDsPrintCommand(streams Streams) *cobra.Command {
 }
 
 func newCRDsInstallCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	var format output
+	var format render.Format
 	var webhook crdWebhook
 	options := crds.Options{Timeout: time.Minute}
 	cmd := &cobra.Command{
@@ -75,7 +76,7 @@ has a webhook already keeps it, and one with objects that only a webhook can con
 			for _, r := range results {
 				printed = append(printed, crdResult(r))
 			}
-			if encoded, err := format.encode(streams.Out, printed); err != nil {
+			if encoded, err := format.Encode(streams.Out, printed); err != nil {
 				return err
 			} else if !encoded {
 				printCRDResults(streams.Out, printed)
@@ -86,7 +87,7 @@ has a webhook already keeps it, and one with objects that only a webhook can con
 	cmd.Flags().BoolVar(&options.TakeOver, "take-over", options.TakeOver, "adopt CRDs that somebody else installed")
 	cmd.Flags().DurationVar(&options.Timeout, "timeout", options.Timeout, "how long to wait for all of them")
 	webhook.addFlags(cmd)
-	format.addFlag(cmd, outputJSON, outputYAML)
+	format.AddFlag(cmd, render.JSON, render.YAML)
 	return cmd
 }
 
@@ -101,5 +102,5 @@ func printCRDResults(w io.Writer, results []crdResult) {
 	for _, r := range results {
 		rows = append(rows, []string{r.Name, string(r.Outcome), r.Message})
 	}
-	table(w, columns, []string{"CRD", "OUTCOME", "MESSAGE"}, rows)
+	render.Table(w, render.Columns, []string{"CRD", "OUTCOME", "MESSAGE"}, rows)
 }

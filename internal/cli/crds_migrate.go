@@ -10,11 +10,12 @@ import (
 
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
 func newCRDsMigrateCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	var format output
+	var format render.Format
 	options := crds.MigrateOptions{Rate: 50}
 	cmd := &cobra.Command{
 		Use:   "migrate [NAME...]",
@@ -46,7 +47,7 @@ again.`,
 			for _, m := range migrations {
 				printed = append(printed, newCRDMigration(m))
 			}
-			if encoded, err := format.encode(streams.Out, printed); err != nil {
+			if encoded, err := format.Encode(streams.Out, printed); err != nil {
 				return err
 			} else if !encoded && len(printed) > 0 {
 				printMigrations(streams.Out, printed)
@@ -55,7 +56,7 @@ again.`,
 		},
 	}
 	cmd.Flags().Float32Var(&options.Rate, "rate", options.Rate, "how many objects are rewritten in a second at most")
-	format.addFlag(cmd, outputJSON, outputYAML)
+	format.AddFlag(cmd, render.JSON, render.YAML)
 	return cmd
 }
 
@@ -93,8 +94,8 @@ func printMigrations(w io.Writer, migrations []crdMigration) {
 			outcome = "Migrated"
 		}
 		rows = append(rows, []string{
-			m.Name, orDash(strings.Join(m.From, ",")), orDash(m.To), strconv.Itoa(m.Rewritten), strconv.Itoa(m.Failed), outcome,
+			m.Name, render.OrDash(strings.Join(m.From, ",")), render.OrDash(m.To), strconv.Itoa(m.Rewritten), strconv.Itoa(m.Failed), outcome,
 		})
 	}
-	table(w, columns, []string{"CRD", "FROM", "TO", "REWRITTEN", "FAILED", "OUTCOME"}, rows)
+	render.Table(w, render.Columns, []string{"CRD", "FROM", "TO", "REWRITTEN", "FAILED", "OUTCOME"}, rows)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/workload"
 )
@@ -24,7 +25,7 @@ func (p *tty) draw(r statusReport) {
 	if r.Target != "" {
 		title += " to " + r.Target
 	}
-	fmt.Fprintf(&picture, "%s: %s\n%s\n", title, r.State, strings.Join(wrap(r.Headline, columns), "\n"))
+	fmt.Fprintf(&picture, "%s: %s\n%s\n", title, r.State, strings.Join(render.Wrap(r.Headline, render.Columns), "\n"))
 	var open []passage.Step
 	for _, s := range r.Steps {
 		if s.State != passage.Done && r.Rollout == nil && r.Adoption == nil && r.Switching == nil {
@@ -33,12 +34,12 @@ func (p *tty) draw(r statusReport) {
 	}
 	if len(open) > 0 {
 		fmt.Fprintln(&picture)
-		printSteps(&picture, outputText, open)
+		render.PrintSteps(&picture, render.Text, open)
 	}
-	printAdoptionStatus(&picture, outputText, r)
-	printSwitching(&picture, outputText, r)
-	printWorkloads(&picture, outputText, r.Workloads)
-	printRollout(&picture, outputText, r)
+	printAdoptionStatus(&picture, render.Text, r)
+	printSwitching(&picture, render.Text, r)
+	printWorkloads(&picture, render.Text, r.Workloads)
+	printRollout(&picture, render.Text, r)
 	lines := strings.Split(strings.TrimRight(picture.String(), "\n"), "\n")
 	if height := p.height(); height > 4 && len(lines) > height-3 {
 		lines = append(lines[:height-4], "...")
@@ -66,7 +67,7 @@ func (t *lineWriter) draw(r statusReport) {
 	if t.values == nil {
 		t.values = map[string]string{}
 	}
-	line := fmt.Sprintf("%s to %s: %s", r.Subject, orDash(r.Target), r.State)
+	line := fmt.Sprintf("%s to %s: %s", r.Subject, render.OrDash(r.Target), r.State)
 	if r.Adoption != nil || r.Switching != nil {
 		line = fmt.Sprintf("%s: %s", r.Subject, r.State)
 	}

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 )
 
-func printMeshForecast(w io.Writer, format output, f forecast.Forecast) {
-	fmt.Fprintln(w, strings.Join(wrap(summarizeMesh(f), columns), "\n"))
+func printMeshForecast(w io.Writer, format render.Format, f forecast.Forecast) {
+	render.Paragraph(w, summarizeMesh(f))
 	for _, g := range f.Groups {
 		fmt.Fprintln(w)
 		printGroup(w, format, g)
@@ -19,7 +20,7 @@ func printMeshForecast(w io.Writer, format output, f forecast.Forecast) {
 	printFindings(w, format, "ROUTE TO LOOK AT", f.Routes)
 	printFindings(w, format, "PROBLEM", f.Problems)
 	for _, note := range f.Notes {
-		printNote(w, note)
+		render.Note(w, note)
 	}
 }
 
@@ -30,19 +31,19 @@ func summarizeMesh(f forecast.Forecast) string {
 		line = fmt.Sprintf("Mesh %s in mode %s", f.Mesh, f.To)
 	}
 	if n := len(f.Switched); n > 0 {
-		line += fmt.Sprintf(", with %s switched over", count(n, "more consumer"))
+		line += fmt.Sprintf(", with %s switched over", render.Count(n, "more consumer"))
 	}
-	line += fmt.Sprintf(", seen from zone %s: %s to make, %d to remove.", f.Zone, count(len(f.Made), "MeshService"), len(f.Removed))
+	line += fmt.Sprintf(", seen from zone %s: %s to make, %d to remove.", f.Zone, render.Count(len(f.Made), "MeshService"), len(f.Removed))
 	if f.Consumers == 0 {
 		return line + " It has no consumers."
 	}
 	affected := consumersWith(f, func(forecast.Group) bool { return true })
 	if affected == 0 {
-		return line + fmt.Sprintf(" Nothing changes for any of %s.", count(f.Consumers, "consumer"))
+		return line + fmt.Sprintf(" Nothing changes for any of %s.", render.Count(f.Consumers, "consumer"))
 	}
 	moved := consumersWith(f, func(g forecast.Group) bool { return g.Moved() > 0 })
 	lost := consumersWith(f, func(g forecast.Group) bool { return g.Lost() > 0 })
-	line += fmt.Sprintf(" Something changes for %d of %s", affected, count(f.Consumers, "consumer"))
+	line += fmt.Sprintf(" Something changes for %d of %s", affected, render.Count(f.Consumers, "consumer"))
 	if moved+lost == 0 {
 		return line + ", and what they call now is answered as before."
 	}
@@ -69,23 +70,23 @@ func consumersWith(f forecast.Forecast, holds func(forecast.Group) bool) int {
 	return len(names)
 }
 
-func printGroup(w io.Writer, format output, g forecast.Group) {
+func printGroup(w io.Writer, format render.Format, g forecast.Group) {
 	var names []string
 	for i, c := range g.Consumers {
-		if i == maxRows && format != outputWide {
+		if i == render.MaxRows && format != render.Wide {
 			names = append(names, fmt.Sprintf("and %d more", len(g.Consumers)-i))
 			break
 		}
 		names = append(names, fmt.Sprintf("%s (%s)", c.Name, proxiesText(c.Proxies)))
 	}
 	title := strings.Join(names, ", ")
-	if width := format.width(); width > 0 {
-		title = strings.Join(wrap(title, width), "\n")
+	if width := format.Width(); width > 0 {
+		title = strings.Join(render.Wrap(title, width), "\n")
 	}
 	fmt.Fprintln(w, title)
 	lines := append(changeLines(g.Changes), policyLines(g.Policies)...)
 	for i, line := range lines {
-		if i == maxRows && format != outputWide {
+		if i == render.MaxRows && format != render.Wide {
 			fmt.Fprintf(w, "  ... and %d more: -o wide shows all\n", len(lines)-i)
 			break
 		}
@@ -101,11 +102,11 @@ func proxiesText(n int) string {
 }
 
 // printItem prints a mark and what it is for, further lines under the first.
-func printItem(w io.Writer, format output, text string) {
+func printItem(w io.Writer, format render.Format, text string) {
 	mark, text, _ := strings.Cut(text, " ")
 	lines := []string{text}
-	if width := format.width(); width > 0 {
-		lines = wrap(text, width-4)
+	if width := format.Width(); width > 0 {
+		lines = render.Wrap(text, width-4)
 	}
 	fmt.Fprintf(w, "  %s %s\n", mark, strings.Join(lines, "\n    "))
 }
@@ -154,9 +155,9 @@ func hostnames(dialled []string) []string {
 func changeText(c forecast.Change) string {
 	switch {
 	case c.Kind == forecast.Cluster && c.Action == forecast.Appears:
-		return fmt.Sprintf("+ : new cluster, %s (%s)", answersText(c.To), count(len(c.To.Endpoints), "endpoint"))
+		return fmt.Sprintf("+ : new cluster, %s (%s)", answersText(c.To), render.Count(len(c.To.Endpoints), "endpoint"))
 	case c.Kind == forecast.Cluster && c.Action == forecast.Disappears:
-		return fmt.Sprintf("- : cluster is gone, %s (%s)", answeredText(c.From), count(len(c.From.Endpoints), "endpoint"))
+		return fmt.Sprintf("- : cluster is gone, %s (%s)", answeredText(c.From), render.Count(len(c.From.Endpoints), "endpoint"))
 	case c.Kind == forecast.Cluster:
 		return "~ : cluster" + strings.Join(clusterChanges(c), "; ")
 	case c.Action == forecast.Appears:
@@ -242,7 +243,7 @@ func policyLines(changes []forecast.PolicyChange) []string {
 	return lines
 }
 
-func printFindings(w io.Writer, format output, title string, findings []forecast.Finding) {
+func printFindings(w io.Writer, format render.Format, title string, findings []forecast.Finding) {
 	if len(findings) == 0 {
 		return
 	}
@@ -255,8 +256,8 @@ func printFindings(w io.Writer, format output, title string, findings []forecast
 		if f.Remedy != "" {
 			why += "; " + f.Remedy
 		}
-		rows = append(rows, []string{f.Object, orDash(f.Field), why})
+		rows = append(rows, []string{f.Object, render.OrDash(f.Field), why})
 	}
 	fmt.Fprintln(w)
-	table(w, format.width(), []string{title, "FIELD", "WHY, AND WHAT TO DO"}, rows)
+	render.Table(w, format.Width(), []string{title, "FIELD", "WHY, AND WHAT TO DO"}, rows)
 }

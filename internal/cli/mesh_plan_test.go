@@ -15,6 +15,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -101,7 +102,7 @@ func TestPlanOfMesh(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			printMeshForecast(&out, outputText, f)
+			printMeshForecast(&out, render.Text, f)
 			meshGolden(t, "plan "+name, out.Bytes())
 			if got := code(planExit(planReport{Plan: f.Plan()})); got != c.code {
 				t.Errorf("exit code %d", got)
@@ -117,7 +118,7 @@ func TestPlanOfMeshForPrograms(t *testing.T) {
 	}
 	var out bytes.Buffer
 	report := newPlanReport(account{Plan: f.Plan(), Mesh: &f}, now)
-	if encoded, err := outputJSON.encode(&out, report); err != nil || !encoded {
+	if encoded, err := render.JSON.Encode(&out, report); err != nil || !encoded {
 		t.Fatal(encoded, err)
 	}
 	if strings.Contains(out.String(), "null") {
@@ -141,19 +142,19 @@ func TestPoliciesOfDataplane(t *testing.T) {
 		dataplane := &kumav1alpha1.Dataplane{}
 		dataplane.Name, dataplane.Namespace = "cart-1", "shop"
 		var out bytes.Buffer
-		printPolicies(&out, outputText, world.Explain(dataplane))
+		printPolicies(&out, render.Text, world.Explain(dataplane))
 		meshGolden(t, "policies "+strings.ToLower(string(mode)), out.Bytes())
 	}
 }
 
 func TestManyChanges(t *testing.T) {
 	var g forecast.Group
-	for i := range maxRows + 5 {
+	for i := range render.MaxRows + 5 {
 		g.Consumers = append(g.Consumers, forecast.Consumer{Name: fmt.Sprintf("shop/Deployment/c%d", i), Proxies: 1})
 		side := &forecast.Side{Zones: []string{fmt.Sprintf("zone-%d", i)}}
 		g.Changes = append(g.Changes, forecast.Change{Kind: forecast.Cluster, Action: forecast.Appears, Name: fmt.Sprintf("cluster-%d", i), To: side})
 	}
-	for format, all := range map[output]bool{outputText: false, outputWide: true} {
+	for format, all := range map[render.Format]bool{render.Text: false, render.Wide: true} {
 		var out bytes.Buffer
 		printGroup(&out, format, g)
 		if strings.Contains(out.String(), "and 5 more") == all || strings.Contains(out.String(), "cluster-24") != all || strings.Contains(out.String(), "/c24 ") != all {
@@ -175,6 +176,6 @@ func TestPoliciesOfDataplaneThatReachesNothing(t *testing.T) {
 	}
 	world.Add(dataplane)
 	var out bytes.Buffer
-	printPolicies(&out, outputText, world.Explain(dataplane))
+	printPolicies(&out, render.Text, world.Explain(dataplane))
 	meshGolden(t, "policies lost", out.Bytes())
 }

@@ -11,6 +11,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
@@ -18,7 +19,7 @@ import (
 var dataplanes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind).GroupKind()
 
 // explainPolicies tells which policies apply to what a Dataplane calls, and why.
-func explainPolicies(ctx context.Context, c *connect.Flags, out io.Writer, format output, args []string, where zoneFlags) error {
+func explainPolicies(ctx context.Context, c *connect.Flags, out io.Writer, format render.Format, args []string, where zoneFlags) error {
 	if err := where.validate(); err != nil {
 		return err
 	}
@@ -44,39 +45,39 @@ func explainPolicies(ctx context.Context, c *connect.Flags, out io.Writer, forma
 		return err
 	}
 	policies := world.Explain(&dataplane)
-	if encoded, err := format.encode(out, policies); encoded || err != nil {
+	if encoded, err := format.Encode(out, policies); encoded || err != nil {
 		return err
 	}
 	printPolicies(out, format, policies)
 	return nil
 }
 
-func printPolicies(w io.Writer, format output, policies forecast.Policies) {
-	fmt.Fprintf(w, "Dataplane %s of Mesh %s calls %s.\n", policies.Dataplane, policies.Mesh, count(len(policies.Destinations), "destination"))
+func printPolicies(w io.Writer, format render.Format, policies forecast.Policies) {
+	fmt.Fprintf(w, "Dataplane %s of Mesh %s calls %s.\n", policies.Dataplane, policies.Mesh, render.Count(len(policies.Destinations), "destination"))
 	header := []string{"POLICY", "ENTRY", "APPLIES", "WHY"}
 	var all [][]string
 	var bare []string
 	for _, d := range policies.Destinations {
 		rows := decisionRows(d)
-		if format != outputWide && len(d.Policies) == 0 {
+		if format != render.Wide && len(d.Policies) == 0 {
 			bare = append(bare, d.Name)
-		} else if format != outputWide {
+		} else if format != render.Wide {
 			fmt.Fprintf(w, "\n%s\n", d.Name)
-			table(w, format.width(), header, rows)
+			render.Table(w, format.Width(), header, rows)
 		}
 		for _, row := range rows {
 			all = append(all, append([]string{d.Name}, row...))
 		}
 	}
-	if format == outputWide && len(all) > 0 {
+	if format == render.Wide && len(all) > 0 {
 		fmt.Fprintln(w)
-		table(w, 0, append([]string{"DESTINATION"}, header...), all)
+		render.Table(w, 0, append([]string{"DESTINATION"}, header...), all)
 	}
 	if len(bare) > 0 {
-		printNote(w, "No policy of the mesh is for "+strings.Join(bare, ", ")+".")
+		render.Note(w, "No policy of the mesh is for "+strings.Join(bare, ", ")+".")
 	}
 	for _, note := range policies.Notes {
-		printNote(w, note)
+		render.Note(w, note)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/render"
 )
 
 // retryMesh asks for what has failed to be tried again. Only that the value is another one counts.
@@ -25,7 +26,7 @@ func retryMesh(ctx context.Context, c *connect.Cluster, streams Streams, r conne
 	if err := c.Annotate(ctx, r, fairlead.AnnotationRetry, string(uuid.NewUUID())); err != nil {
 		return fmt.Errorf("%s: %w", r, err)
 	}
-	fmt.Fprintf(streams.Out, "%s: %s to be tried again\n", r, count(int(mesh.Status.Migration.Failed), "consumer"))
+	fmt.Fprintf(streams.Out, "%s: %s to be tried again\n", r, render.Count(int(mesh.Status.Migration.Failed), "consumer"))
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/passage"
 )
@@ -129,27 +130,27 @@ func (r *statusReport) headlineOfMesh() {
 	}
 }
 
-func printSwitching(w io.Writer, format output, r statusReport) {
+func printSwitching(w io.Writer, format render.Format, r statusReport) {
 	s := r.Switching
 	if s == nil {
 		return
 	}
 	fmt.Fprintf(w, "\nMode:       %s\n", s.mode())
 	if s.Total > 0 {
-		fmt.Fprintf(w, "Switched:   %d of %s\n", s.Switched, count(int(s.Total), "consumer"))
+		fmt.Fprintf(w, "Switched:   %d of %s\n", s.Switched, render.Count(int(s.Total), "consumer"))
 	}
 	// Batches are those of what was asked for before, until that is followed.
 	if r.Batches > 0 && s.followed {
 		fmt.Fprintf(w, "Batch:      %d of %d\n", r.Batch, r.Batches)
 	}
 	if r.Progress.Total > 0 && s.followed {
-		fmt.Fprintf(w, "%s\n", bar(r.Progress))
+		fmt.Fprintf(w, "%s\n", render.Bar(r.Progress))
 	}
 	shown, more := s.Consumers, 0
-	if format != outputWide && len(shown) > maxRows {
+	if format != render.Wide && len(shown) > render.MaxRows {
 		shown = openConsumersFirst(shown)
-		more = len(shown) - maxRows
-		shown = shown[:maxRows]
+		more = len(shown) - render.MaxRows
+		shown = shown[:render.MaxRows]
 	}
 	if len(shown) > 0 {
 		fmt.Fprintln(w)
@@ -161,7 +162,7 @@ func printSwitching(w io.Writer, format output, r statusReport) {
 			}
 			rows = append(rows, []string{c.Name, string(c.State), batch, duration.HumanDuration(r.At.Sub(c.Since.Time)), c.Message})
 		}
-		table(w, format.width(), []string{"CONSUMER", "STATE", "BATCH", "SINCE", "MESSAGE"}, rows)
+		render.Table(w, format.Width(), []string{"CONSUMER", "STATE", "BATCH", "SINCE", "MESSAGE"}, rows)
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "... and %d more: -o wide shows all\n", more)

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 )
 
@@ -111,7 +112,7 @@ func TestStatusOfMesh(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			report := newStatusReport(newMeshReport(c.mesh), now)
-			printStatus(&out, outputText, report)
+			printStatus(&out, render.Text, report)
 			var exit console.ExitError
 			if err := statusExit(report); errors.As(err, &exit) && exit.Code != c.code || err == nil && c.code != console.ExitOK {
 				t.Errorf("it exits with %v, want %d", err, c.code)

@@ -17,6 +17,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -193,7 +194,7 @@ func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, decision
 		return "no consumer is switched"
 	}
 	if err == nil && before != nil && !before.Revert && len(before.Consumers) == 0 && counts.Done > 0 {
-		return fmt.Sprintf("%s switched already, and those to come will be", count(counts.Done, "consumer"))
+		return fmt.Sprintf("%s switched already, and those to come will be", render.Count(counts.Done, "consumer"))
 	}
 	return ""
 }
@@ -219,7 +220,7 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 		batches = fmt.Sprintf("%d batches", decision.Batches)
 	}
 	line := fmt.Sprintf("%s of Mesh %s %s, in %s of at most %d",
-		count(counts.Pending+counts.Running, "consumer"), mesh.Name, what, batches, intent.BatchSize)
+		render.Count(counts.Pending+counts.Running, "consumer"), mesh.Name, what, batches, intent.BatchSize)
 	if intent.Delay.Duration > 0 {
 		line += fmt.Sprintf(" and %s apart", intent.Delay.Duration)
 	}
@@ -231,14 +232,14 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 		line += fmt.Sprintf(" Their calls stay as they are in mode %s, which does not look at who is switched.", mode)
 	}
 	if counts.Done > 0 {
-		line += fmt.Sprintf(" %s switched already.", count(counts.Done, "consumer"))
+		line += fmt.Sprintf(" %s switched already.", render.Count(counts.Done, "consumer"))
 	}
 	if mesh.Annotations[fairlead.AnnotationPaused] == "true" {
 		line += fmt.Sprintf(" It is paused: nothing starts until `fairlead resume mesh %s`.", mesh.Name)
 	}
-	fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+	render.Paragraph(w, line)
 	var rows [][]string
-	for _, s := range byBatch(decision.Plan.Steps) {
+	for _, s := range render.SortByBatch(decision.Plan.Steps) {
 		if s.State == passage.Done {
 			continue
 		}
@@ -250,7 +251,7 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, columns, []string{"BATCH", "CONSUMER", "FROM", "TO"}, rows)
+		render.Table(w, render.Columns, []string{"BATCH", "CONSUMER", "FROM", "TO"}, rows)
 	}
 	fmt.Fprintln(w)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -106,7 +107,7 @@ create   IstioRevision r   -      v1.24.0   Failed   the name is taken
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			printPlan(&out, outputText, c.plan)
+			printPlan(&out, render.Text, c.plan)
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}
@@ -187,7 +188,7 @@ create   IstioRevision r   -      v1.24.0   Pending   asked for
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			report := newStatusReport(c.account, now)
-			printStatus(&out, outputText, report)
+			printStatus(&out, render.Text, report)
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}
@@ -204,28 +205,15 @@ func TestTablesFit(t *testing.T) {
 		step("create", strings.Repeat("long", 20), passage.Pending, long),
 		step("create", "short", passage.Pending, "short"))
 	var out bytes.Buffer
-	printPlan(&out, outputText, plan)
+	printPlan(&out, render.Text, plan)
 	for line := range strings.Lines(out.String()) {
-		if width := utf8.RuneCountInString(strings.TrimRight(line, "\n")); width > columns {
+		if width := utf8.RuneCountInString(strings.TrimRight(line, "\n")); width > render.Columns {
 			t.Errorf("%d columns: %s", width, line)
 		}
 	}
 	out.Reset()
-	printPlan(&out, outputWide, plan)
+	printPlan(&out, render.Wide, plan)
 	if !strings.Contains(out.String(), strings.TrimSpace(long)) {
 		t.Error("-o wide cuts as well")
-	}
-}
-
-func TestTableKeepsTitles(t *testing.T) {
-	var out bytes.Buffer
-	table(&out, 40, []string{"FIELD", "FROM", "BACK TO"}, [][]string{{"image", "a rather long name of an image", "another rather long name"}})
-	want := `FIELD   FROM
-         BACK TO
-image   a rather long name of an image
-         another rather long name
-`
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Error(diff)
 	}
 }

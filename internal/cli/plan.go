@@ -14,11 +14,12 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/manifest"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
 func newPlanCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	var format output
+	var format render.Format
 	var q query
 	var version, filename, manager string
 	cmd := &cobra.Command{
@@ -94,7 +95,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 				account.failCertificates(q.Proposed)
 			}
 			report := newPlanReport(account, time.Now())
-			if encoded, err := format.encode(streams.Out, report); err != nil {
+			if encoded, err := format.Encode(streams.Out, report); err != nil {
 				return err
 			} else if f := account.Forecast; !encoded && f != nil {
 				printPolicyForecast(streams.Out, format, *f)
@@ -106,12 +107,12 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 				if account.Workloads != nil {
 					printWorkloadsPlan(streams.Out, format, report.Workloads, account.Workloads.batching)
 				}
-				printNote(streams.Out, account.Note)
+				render.Note(streams.Out, account.Note)
 			}
 			return planExit(report)
 		},
 	}
-	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
 	cmd.Flags().StringVar(&version, "version", "", "plan as if spec.version of the Istio were this")
 	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of the Materialize, or of the policy, were applied (-: standard input)")
 	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: who applies it on the server's side (default: who did so last)")
@@ -123,18 +124,12 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 // versionPattern is what the API takes for spec.version.
 var versionPattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+(\.[0-9]+(-[0-9a-z.-]+)?|-latest)$`)
 
-func printNote(w io.Writer, note string) {
-	if note != "" {
-		fmt.Fprintf(w, "\n%s\n", strings.Join(wrap(note, columns), "\n"))
-	}
-}
-
 // planExit puts changes before failures among workloads: those that failed do not keep the others from moving.
 func planExit(report planReport) error {
 	switch w := report.Workloads; {
 	case len(report.Failures()) > 0, report.Rollout.isBlocked():
 		return console.ExitError{Code: console.ExitFailed}
-	case len(pendingSteps(report.Plan)) > 0, report.Rollout.hasChanges(), w != nil && len(pendingSteps(w.Plan)) > 0:
+	case len(render.Pending(report.Plan)) > 0, report.Rollout.hasChanges(), w != nil && len(render.Pending(w.Plan)) > 0:
 		return console.ExitError{Code: console.ExitUnfinished}
 	case w != nil && len(w.Failures()) > 0:
 		return console.ExitError{Code: console.ExitFailed}
@@ -142,17 +137,7 @@ func planExit(report planReport) error {
 	return nil
 }
 
-func pendingSteps(plan passage.Plan) []passage.Step {
-	var steps []passage.Step
-	for _, s := range plan.Steps {
-		if s.State == passage.Pending {
-			steps = append(steps, s)
-		}
-	}
-	return steps
-}
-
-func printPlan(w io.Writer, format output, plan passage.Plan) {
+func printPlan(w io.Writer, format render.Format, plan passage.Plan) {
 	if plan.Hold != nil {
 		fmt.Fprintf(w, "Held: %s\n", plan.Hold.Message)
 	}
@@ -162,14 +147,14 @@ func printPlan(w io.Writer, format output, plan passage.Plan) {
 			open = append(open, s)
 		}
 	}
-	changes := len(pendingSteps(plan))
+	changes := len(render.Pending(plan))
 	switch failures := len(plan.Failures()); {
 	case failures > 0 && changes > 0 && plan.Passage == v1alpha2.PassageRollout:
-		fmt.Fprintf(w, "%s to %s: %s, and %d that cannot be made.\n", plan.Subject, plan.Target, count(changes, "change"), failures)
+		fmt.Fprintf(w, "%s to %s: %s, and %d that cannot be made.\n", plan.Subject, plan.Target, render.Count(changes, "change"), failures)
 	case failures > 0:
 		fmt.Fprintf(w, "%s cannot go on.\n", plan.Subject)
 	case changes > 0:
-		fmt.Fprintf(w, "%s to %s: %s.\n", plan.Subject, plan.Target, count(changes, "change"))
+		fmt.Fprintf(w, "%s to %s: %s.\n", plan.Subject, plan.Target, render.Count(changes, "change"))
 	case plan.Changes():
 		fmt.Fprintf(w, "Nothing to do for %s but to wait.\n", plan.Subject)
 	default:
@@ -177,37 +162,20 @@ func printPlan(w io.Writer, format output, plan passage.Plan) {
 	}
 	switch {
 	case len(open) == 0:
-	case plan.Passage == v1alpha2.PassageRollout && format != outputWide:
+	case plan.Passage == v1alpha2.PassageRollout && format != render.Wide:
 		fmt.Fprintln(w)
 		printActions(w, format, open)
 	default:
 		fmt.Fprintln(w)
-		printSteps(w, format, open)
+		render.PrintSteps(w, format, open)
 	}
 }
 
 // printActions leaves out from what to what: for most steps of a rollout that is nothing, and for some it is a hash.
-func printActions(w io.Writer, format output, steps []passage.Step) {
+func printActions(w io.Writer, format render.Format, steps []passage.Step) {
 	var rows [][]string
 	for _, s := range steps {
-		rows = append(rows, []string{string(s.Action), s.Object.String(), stateText(s), s.Reason.Message})
+		rows = append(rows, []string{string(s.Action), s.Object.String(), render.StateText(s), s.Reason.Message})
 	}
-	table(w, format.width(), []string{"ACTION", "OBJECT", "STATE", "WHY"}, rows)
-}
-
-func printSteps(w io.Writer, format output, steps []passage.Step) {
-	var rows [][]string
-	for _, s := range steps {
-		rows = append(rows, []string{
-			string(s.Action), s.Object.String(), orDash(s.From), orDash(s.To), string(s.State), s.Reason.Message,
-		})
-	}
-	table(w, format.width(), []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	render.Table(w, format.Width(), []string{"ACTION", "OBJECT", "STATE", "WHY"}, rows)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/forecast"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -33,29 +34,29 @@ func newForecastReport(f *forecast.Forecast) *forecastReport {
 	return r
 }
 
-func printPolicyForecast(w io.Writer, format output, f forecast.Forecast) {
+func printPolicyForecast(w io.Writer, format render.Format, f forecast.Forecast) {
 	totals := f.Totals()
-	fmt.Fprintln(w, strings.Join(wrap(summarizeForecast(f, totals), columns), "\n"))
+	render.Paragraph(w, summarizeForecast(f, totals))
 	if f.Hold != nil {
-		fmt.Fprintf(w, "Held: %s\n", strings.Join(wrap(f.Hold.Message, columns), "\n"))
+		fmt.Fprintf(w, "Held: %s\n", strings.Join(render.Wrap(f.Hold.Message, render.Columns), "\n"))
 	}
 	var rows [][]string
 	alike, more := 0, 0
 	for _, o := range f.Outlooks {
-		if format != outputWide && hasNoFieldChanges(o) {
+		if format != render.Wide && hasNoFieldChanges(o) {
 			if o.Action == model.ActionNone {
 				continue
 			}
-			if alike++; alike > maxRows {
+			if alike++; alike > render.MaxRows {
 				more++
 				continue
 			}
 		}
-		rows = append(rows, []string{o.Object.Cluster, string(o.Action), nameInCluster(o.Object), podsText(o), o.Reason.Message})
+		rows = append(rows, []string{o.Object.Cluster, string(o.Action), render.NameInCluster(o.Object), podsText(o), o.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, format.width(), []string{"CLUSTER", "ACTION", "OBJECT", "PODS", "WHY"}, rows)
+		render.Table(w, format.Width(), []string{"CLUSTER", "ACTION", "OBJECT", "PODS", "WHY"}, rows)
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "... and %d more in which no field changes: -o wide shows all\n", more)
@@ -64,13 +65,13 @@ func printPolicyForecast(w io.Writer, format output, f forecast.Forecast) {
 		printDifferences(w, format, o)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(f.Elsewhere), func(a, b model.PolicyKey) int { return strings.Compare(a.String(), b.String()) }) {
-		printNote(w, fmt.Sprintf("%s that it selects: policy %s takes them.", count(f.Elsewhere[key], "resource"), strings.TrimPrefix(key.String(), "/")))
+		render.Note(w, fmt.Sprintf("%s that it selects: policy %s takes them.", render.Count(f.Elsewhere[key], "resource"), strings.TrimPrefix(key.String(), "/")))
 	}
 	for _, o := range f.Obstacles {
-		printNote(w, o.Reason.Message)
+		render.Note(w, o.Reason.Message)
 	}
 	for _, note := range f.Notes {
-		printNote(w, note)
+		render.Note(w, note)
 	}
 }
 
@@ -107,10 +108,10 @@ func summarizeForecast(f forecast.Forecast, totals forecast.Totals) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s.words))
 		}
 	}
-	line := fmt.Sprintf("%s in %s: %s.", f.Subject, count(len(clusters), "cluster"), strings.Join(parts, ", "))
+	line := fmt.Sprintf("%s in %s: %s.", f.Subject, render.Count(len(clusters), "cluster"), strings.Join(parts, ", "))
 	switch {
 	case totals.Workloads > 0:
-		line += fmt.Sprintf(" %s of %s restart.", count(int(totals.Pods), "pod"), count(totals.Workloads, "workload"))
+		line += fmt.Sprintf(" %s of %s restart.", render.Count(int(totals.Pods), "pod"), render.Count(totals.Workloads, "workload"))
 	case totals.Actions[model.ActionUnknown] > 0:
 		line += " No pod restarts, as far as anybody can tell."
 	default:
@@ -121,15 +122,9 @@ func summarizeForecast(f forecast.Forecast, totals forecast.Totals) string {
 		line += fmt.Sprintf(" %s with what is deleted.", podsDeleted(totals.PodsThatGo))
 	}
 	if totals.Failed > 0 {
-		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, count(len(f.Outlooks), "object"))
+		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, render.Count(len(f.Outlooks), "object"))
 	}
 	return line
-}
-
-// nameInCluster a cluster that is told besides.
-func nameInCluster(o passage.Object) string {
-	o.Cluster = ""
-	return o.String()
 }
 
 func podsDeleted(pods int64) string {
@@ -152,7 +147,7 @@ func podsText(o forecast.Outcome) string {
 }
 
 // printDifferences tells what changes in an object, field by field.
-func printDifferences(w io.Writer, format output, o forecast.Outcome) {
+func printDifferences(w io.Writer, format render.Format, o forecast.Outcome) {
 	if len(o.Differences) == 0 && o.Note == "" {
 		return
 	}
@@ -163,8 +158,8 @@ func printDifferences(w io.Writer, format output, o forecast.Outcome) {
 	fmt.Fprintf(w, "\n%s\n", title)
 	for _, d := range o.Differences {
 		from, to := d.From, d.To
-		if width := format.width(); width > 0 {
-			from, to = cut(from, width), cut(to, width)
+		if width := format.Width(); width > 0 {
+			from, to = render.Cut(from, width), render.Cut(to, width)
 		}
 		switch {
 		case d.From == "":

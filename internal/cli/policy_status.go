@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -37,15 +38,12 @@ func newAdoptionStatus(plan passage.Plan) *adoptionStatus {
 	return a
 }
 
-// maxRows is how many of those that are not done are told of one by one, unless somebody asks for all.
-const maxRows = 20
-
-func printAdoptionStatus(w io.Writer, format output, r statusReport) {
+func printAdoptionStatus(w io.Writer, format render.Format, r statusReport) {
 	if r.Adoption == nil {
 		return
 	}
 	if r.Progress.Total > 0 {
-		fmt.Fprintf(w, "%s\n", bar(r.Progress))
+		fmt.Fprintf(w, "%s\n", render.Bar(r.Progress))
 	}
 	var rows [][]string
 	for _, c := range r.Adoption.Clusters {
@@ -55,21 +53,21 @@ func printAdoptionStatus(w io.Writer, format output, r statusReport) {
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, format.width(), []string{"CLUSTER", "APPLIED", "WAITING", "FAILED"}, rows)
+		render.Table(w, format.Width(), []string{"CLUSTER", "APPLIED", "WAITING", "FAILED"}, rows)
 	}
 	open := unfinished(r.Steps)
 	more := 0
-	if format != outputWide && len(open) > maxRows {
-		more = len(open) - maxRows
-		open = open[:maxRows]
+	if format != render.Wide && len(open) > render.MaxRows {
+		more = len(open) - render.MaxRows
+		open = open[:render.MaxRows]
 	}
 	if len(open) > 0 {
 		fmt.Fprintln(w)
 		rows = nil
 		for _, s := range open {
-			rows = append(rows, []string{orDash(s.Object.Cluster), nameInCluster(s.Object), string(s.State), s.Reason.Message})
+			rows = append(rows, []string{render.OrDash(s.Object.Cluster), render.NameInCluster(s.Object), string(s.State), s.Reason.Message})
 		}
-		table(w, format.width(), []string{"CLUSTER", "OBJECT", "STATE", "WHY"}, rows)
+		render.Table(w, format.Width(), []string{"CLUSTER", "OBJECT", "STATE", "WHY"}, rows)
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "... and %d more: -o wide shows all\n", more)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
 
@@ -113,13 +113,13 @@ func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time
 	case v1alpha2.LeaderInitializing:
 		state = "it has not caught up yet, and would be promoted all the same"
 	}
-	pods := fmt.Sprintf("%d of %s ready", countReady(status.Pods), count(len(status.Pods), "pod"))
+	pods := fmt.Sprintf("%d of %s ready", countReady(status.Pods), render.Count(len(status.Pods), "pod"))
 	if len(status.Pods) == 0 {
 		pods = "It has no pods yet"
 	}
 	line := pods + "; " + state + "."
-	fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
-	printChanges(w, outputText, decideRollout(e.Observed, nil, now).Changes)
+	render.Paragraph(w, line)
+	printChanges(w, render.Text, decideRollout(e.Observed, nil, now).Changes)
 	if hold := rollout.Plan(e.Observed, now).Hold; hold != nil {
 		fmt.Fprintf(w, "\nNot before it goes on: %s.\n", hold.Message)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 )
@@ -166,7 +167,7 @@ func joinChanged(changes []fieldChange) string {
 		names = append(names, c.Field)
 	}
 	if more := len(names) - maxFieldNames; more > 0 {
-		return fmt.Sprintf("%s and %s changed", strings.Join(names[:maxFieldNames], ", "), count(more, "more field"))
+		return fmt.Sprintf("%s and %s changed", strings.Join(names[:maxFieldNames], ", "), render.Count(more, "more field"))
 	}
 	if last := len(names) - 1; last > 0 {
 		return strings.Join(names[:last], ", ") + " and " + names[last] + " changed"
@@ -174,33 +175,33 @@ func joinChanged(changes []fieldChange) string {
 	return names[0] + " changed"
 }
 
-func printDecision(w io.Writer, format output, v *rolloutDecision) {
+func printDecision(w io.Writer, format render.Format, v *rolloutDecision) {
 	if v == nil {
 		return
 	}
 	line := v.Verdict
-	if width := format.width(); width > 0 {
-		line = strings.Join(wrap(line, width), "\n")
+	if width := format.Width(); width > 0 {
+		line = strings.Join(render.Wrap(line, width), "\n")
 	}
 	fmt.Fprintln(w, line)
-	printNote(w, v.Obstacle)
+	render.Note(w, v.Obstacle)
 	printChanges(w, format, v.Changes)
 	fmt.Fprintln(w)
 }
 
 // printChanges shows the fields that roll out apart from the others.
-func printChanges(w io.Writer, format output, changes []fieldChange) {
+func printChanges(w io.Writer, format render.Format, changes []fieldChange) {
 	for _, rollsOut := range []bool{true, false} {
 		var rows [][]string
 		for _, c := range changes {
 			if c.RollsOut == rollsOut {
-				rows = append(rows, []string{c.Field, orDash(c.From), orDash(c.To)})
+				rows = append(rows, []string{c.Field, render.OrDash(c.From), render.OrDash(c.To)})
 			}
 		}
 		if len(rows) > 0 {
 			fmt.Fprintln(w)
 			title := map[bool]string{true: "ROLLS OUT", false: "APPLIED AT ONCE"}[rollsOut]
-			table(w, format.width(), []string{title, "FROM", "TO"}, rows)
+			render.Table(w, format.Width(), []string{title, "FROM", "TO"}, rows)
 		}
 	}
 }

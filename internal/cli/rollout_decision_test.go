@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/render"
 )
 
 func TestRolloutDecision(t *testing.T) {
@@ -232,7 +233,7 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 				proposed.Status = e.Materialize.Status
 			}
 			var out bytes.Buffer
-			printDecision(&out, outputText, decideRollout(e.Observed, proposed, now))
+			printDecision(&out, render.Text, decideRollout(e.Observed, proposed, now))
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}

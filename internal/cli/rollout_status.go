@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
@@ -190,7 +191,7 @@ func countReady(pods []podStatus) int {
 	return ready
 }
 
-func printRollout(w io.Writer, format output, r statusReport) {
+func printRollout(w io.Writer, format render.Format, r statusReport) {
 	s := r.Rollout
 	if s == nil {
 		return
@@ -199,7 +200,7 @@ func printRollout(w io.Writer, format output, r statusReport) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-12s%s\n", name+":", fmt.Sprintf(format, args...))
 	}
-	line("Phase", "%s", orDash(string(s.Phase)))
+	line("Phase", "%s", render.OrDash(string(s.Phase)))
 	generation, image := fmt.Sprint(s.Active), s.ActiveImage
 	if s.Active == 0 {
 		generation, image = "none", "none"
@@ -216,8 +217,8 @@ func printRollout(w io.Writer, format output, r statusReport) {
 		line("Serves", "%s", s.downText())
 	}
 	if s.Next > 0 {
-		line("Strategy", "%s", orDash(string(s.Strategy)))
-		line("Leader", "%s", orDash(s.Leader))
+		line("Strategy", "%s", render.OrDash(string(s.Strategy)))
+		line("Leader", "%s", render.OrDash(s.Leader))
 	}
 	if !s.RequestedAt.IsZero() {
 		line("Requested", "%s ago", duration.HumanDuration(r.At.Sub(s.RequestedAt)))
@@ -238,7 +239,7 @@ func printRollout(w io.Writer, format output, r statusReport) {
 			}
 			rows = append(rows, []string{pod.Name, ready, pod.Status, duration.HumanDuration(r.At.Sub(pod.Since))})
 		}
-		table(w, format.width(), []string{"POD", "READY", "STATUS", "AGE"}, rows)
+		render.Table(w, format.Width(), []string{"POD", "READY", "STATUS", "AGE"}, rows)
 	}
 	if len(s.Advice) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(s.Advice, "\n"))

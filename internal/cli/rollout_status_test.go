@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
@@ -341,7 +342,7 @@ To come:    request
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			report := newStatusReport(c.scene.account(t, c.hold, c.steps...), now)
-			printStatus(&out, outputText, report)
+			printStatus(&out, render.Text, report)
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}

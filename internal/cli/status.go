@@ -14,6 +14,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
@@ -38,7 +39,7 @@ type statusReport struct {
 }
 
 func newStatusCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	var format output
+	var format render.Format
 	var policies bool
 	var where zoneFlags
 	cmd := &cobra.Command{
@@ -67,7 +68,7 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 				return err
 			}
 			report := newStatusReport(account, time.Now())
-			if encoded, err := format.encode(streams.Out, report); err != nil {
+			if encoded, err := format.Encode(streams.Out, report); err != nil {
 				return err
 			} else if !encoded {
 				printStatus(streams.Out, format, report)
@@ -75,7 +76,7 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 			return statusExit(report)
 		},
 	}
-	format.addFlag(cmd, outputJSON, outputYAML, outputWide)
+	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
 	cmd.Flags().BoolVar(&policies, "policies", false, "of a Dataplane: tell which policies apply to what it calls, and why")
 	where.addFlags(cmd.Flags())
 	return cmd
@@ -128,15 +129,15 @@ func statusExit(r statusReport) error {
 	return nil
 }
 
-func printStatus(w io.Writer, format output, r statusReport) {
+func printStatus(w io.Writer, format render.Format, r statusReport) {
 	title := r.Subject.String()
 	if r.Target != "" {
 		title += " to " + r.Target
 	}
 	fmt.Fprintf(w, "%s: %s\n", title, r.State)
 	headline := r.Headline
-	if width := format.width(); width > 0 {
-		headline = strings.Join(wrap(headline, width), "\n")
+	if width := format.Width(); width > 0 {
+		headline = strings.Join(render.Wrap(headline, width), "\n")
 	}
 	fmt.Fprintln(w, headline)
 	if !r.Reported && (r.Rollout == nil || !r.Rollout.Deleting) {
@@ -145,7 +146,7 @@ func printStatus(w io.Writer, format output, r statusReport) {
 	if r.Rollout != nil {
 		// What the condition says is in the headline, and the steps to come are in the plan.
 		printRollout(w, format, r)
-		printNote(w, r.note)
+		render.Note(w, r.note)
 		return
 	}
 	if r.Switching != nil {
@@ -156,7 +157,7 @@ func printStatus(w io.Writer, format output, r statusReport) {
 	}
 	if len(r.Steps) > 0 && r.Adoption == nil {
 		fmt.Fprintln(w)
-		printSteps(w, format, r.Steps)
+		render.PrintSteps(w, format, r.Steps)
 	}
 	printAdoptionStatus(w, format, r)
 	printWorkloads(w, format, r.Workloads)
@@ -164,7 +165,7 @@ func printStatus(w io.Writer, format output, r statusReport) {
 	printReferences(w, format, r.References)
 }
 
-func printConditions(w io.Writer, format output, r statusReport) {
+func printConditions(w io.Writer, format render.Format, r statusReport) {
 	if len(r.Conditions) == 0 {
 		return
 	}
@@ -174,17 +175,17 @@ func printConditions(w io.Writer, format output, r statusReport) {
 		age := duration.HumanDuration(r.At.Sub(c.LastTransitionTime.Time))
 		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, age, c.Message})
 	}
-	table(w, format.width(), []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+	render.Table(w, format.Width(), []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
 }
 
-func printReferences(w io.Writer, format output, references []usage.Reference) {
+func printReferences(w io.Writer, format render.Format, references []usage.Reference) {
 	if len(references) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
 	var rows [][]string
 	for _, ref := range references {
-		rows = append(rows, []string{ref.Kind, orDash(ref.Namespace), ref.Name, ref.By})
+		rows = append(rows, []string{ref.Kind, render.OrDash(ref.Namespace), ref.Name, ref.By})
 	}
-	table(w, format.width(), []string{"USED BY", "NAMESPACE", "NAME", "THROUGH"}, rows)
+	render.Table(w, format.Width(), []string{"USED BY", "NAMESPACE", "NAME", "THROUGH"}, rows)
 }

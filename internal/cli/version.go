@@ -5,18 +5,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/version"
 )
 
 func newVersionCommand(streams Streams) *cobra.Command {
-	var format output
+	var format render.Format
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show which build of Fairlead this is",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			build := version.Get()
-			if encoded, err := format.encode(streams.Out, build); encoded {
+			if encoded, err := format.Encode(streams.Out, build); encoded {
 				return err
 			}
 			fmt.Fprintf(streams.Out, "fairlead %s (commit %s, %s, %s)\n",
@@ -24,6 +25,6 @@ func newVersionCommand(streams Streams) *cobra.Command {
 			return nil
 		},
 	}
-	format.addFlag(cmd, outputJSON, outputYAML)
+	format.AddFlag(cmd, render.JSON, render.YAML)
 	return cmd
 }

@@ -1,15 +1,14 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/forecast"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/istio"
@@ -83,55 +82,39 @@ func newPlanReport(a account, now time.Time) planReport {
 	return report
 }
 
-func printWorkloadsPlan(w io.Writer, format output, plan *workloadsPlan, batching passage.Batching) {
+func printWorkloadsPlan(w io.Writer, format render.Format, plan *workloadsPlan, batching passage.Batching) {
 	if plan == nil || plan.Target == "" {
 		return
 	}
 	fmt.Fprintln(w)
 	counts := plan.Counts()
 	switch {
-	case len(pendingSteps(plan.Plan)) == 0 && counts.Running+counts.Failed == 0:
+	case len(render.Pending(plan.Plan)) == 0 && counts.Running+counts.Failed == 0:
 		fmt.Fprintf(w, "No workload is left to move to %s.\n", plan.Target)
 	default:
 		line := fmt.Sprintf("Workloads to %s: %s.", plan.Target, summarizeWorkloads(plan, batching))
-		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+		render.Paragraph(w, line)
 	}
 	if hold := plan.Hold; hold != nil && (counts.Total > 0 || !isTemporary(*hold)) {
-		fmt.Fprintln(w, strings.Join(wrap(holdText(*hold), columns), "\n"))
+		render.Paragraph(w, holdText(*hold))
 	}
 	var rows [][]string
-	for _, s := range byBatch(plan.Steps) {
+	for _, s := range render.SortByBatch(plan.Steps) {
 		if s.State == passage.Done {
 			continue
 		}
-		rows = append(rows, []string{batchText(s), actionText(s), s.Object.String(), orDash(s.From), s.Reason.Message})
+		rows = append(rows, []string{render.BatchText(s), actionText(s), s.Object.String(), render.OrDash(s.From), s.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, format.width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "WHY"}, rows)
+		render.Table(w, format.Width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "WHY"}, rows)
 	}
-}
-
-// byBatch are the steps as they follow each other: namespaces, then batches, then what is in none.
-func byBatch(steps []passage.Step) []passage.Step {
-	turn := func(s passage.Step) int {
-		switch {
-		case s.Object.Kind == "Namespace":
-			return 0
-		case s.Batch > 0:
-			return s.Batch
-		}
-		return math.MaxInt
-	}
-	sorted := slices.Clone(steps)
-	slices.SortStableFunc(sorted, func(a, b passage.Step) int { return cmp.Compare(turn(a), turn(b)) })
-	return sorted
 }
 
 // actionText is what will be done to an object, or how far that is.
 func actionText(s passage.Step) string {
 	if s.State == passage.Running || s.State == passage.Failed {
-		return strings.ToLower(stateText(s))
+		return strings.ToLower(render.StateText(s))
 	}
 	return string(s.Action)
 }
@@ -140,15 +123,15 @@ func actionText(s passage.Step) string {
 func summarizeWorkloads(plan *workloadsPlan, batching passage.Batching) string {
 	counts := plan.Counts()
 	left := counts.Pending + counts.Running
-	text := count(left, "Deployment")
+	text := render.Count(left, "Deployment")
 	switch {
 	case left == 0:
-		text = fmt.Sprintf("none left of %s", count(counts.Total, "Deployment"))
+		text = fmt.Sprintf("none left of %s", render.Count(counts.Total, "Deployment"))
 	case counts.Done > 0:
 		text += fmt.Sprintf(" of %d", counts.Total)
 	}
-	if namespaces := len(slices.DeleteFunc(pendingSteps(plan.Plan), func(s passage.Step) bool { return s.Object.Kind != "Namespace" })); namespaces > 0 {
-		text = "the labels of " + count(namespaces, "namespace") + ", then " + text
+	if namespaces := len(slices.DeleteFunc(render.Pending(plan.Plan), func(s passage.Step) bool { return s.Object.Kind != "Namespace" })); namespaces > 0 {
+		text = "the labels of " + render.Count(namespaces, "namespace") + ", then " + text
 	}
 	if plan.Estimate.Batches > 0 && left > 0 {
 		text += fmt.Sprintf(" in %s of at most %d", batches(plan.Estimate.Batches), max(batching.Size, 1))
@@ -200,45 +183,30 @@ func holdText(hold passage.Reason) string {
 	return "Held: " + hold.Message
 }
 
-func batchText(s passage.Step) string {
-	if s.Batch == 0 {
-		return "-"
-	}
-	return fmt.Sprint(s.Batch)
-}
-
-// stateText is the state of a step with how far it is.
-func stateText(s passage.Step) string {
-	if s.Progress != "" && s.State == passage.Running {
-		return s.Progress
-	}
-	return string(s.State)
-}
-
 // printWorkloads draws how far workloads are: a bar, what moves at the moment, what has failed and what stays.
-func printWorkloads(w io.Writer, format output, v *passage.View) {
+func printWorkloads(w io.Writer, format render.Format, v *passage.View) {
 	if v == nil || v.Target == "" {
 		return
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintf(w, "Workloads to %s: %s\n", v.Target, v.State)
 	if v.Progress.Total > 0 {
-		fmt.Fprintln(w, bar(v.Progress)+" "+progressText(*v))
+		fmt.Fprintln(w, render.Bar(v.Progress)+" "+progressText(*v))
 	}
 	if v.Reason != nil && v.Reason.Code != passage.CodeNothingLeft {
 		line := v.Reason.Message
 		if v.State == passage.Held {
 			line = holdText(*v.Reason)
 		}
-		fmt.Fprintln(w, strings.Join(wrap(line, columns), "\n"))
+		render.Paragraph(w, line)
 	}
 	var rows [][]string
 	for _, s := range openSteps(v.Steps) {
-		rows = append(rows, []string{batchText(s), string(s.Action), s.Object.String(), orDash(s.From), stateText(s), s.Reason.Message})
+		rows = append(rows, []string{render.BatchText(s), string(s.Action), s.Object.String(), render.OrDash(s.From), render.StateText(s), s.Reason.Message})
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table(w, format.width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "STATE", "WHY"}, rows)
+		render.Table(w, format.Width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "STATE", "WHY"}, rows)
 	}
 }
 
@@ -269,24 +237,4 @@ func progressText(v passage.View) string {
 		text += fmt.Sprintf(", batch %d of %d", v.Batch, v.Batches)
 	}
 	return text
-}
-
-const barWidth = 30
-
-// bar shows what is done, what runs and what has failed, each with at least one mark if there is any of it.
-func bar(c passage.Counts) string {
-	marks := func(n int) int {
-		if n == 0 {
-			return 0
-		}
-		return max(1, n*barWidth/c.Total)
-	}
-	failed, running := marks(c.Failed), marks(c.Running)
-	room := max(0, barWidth-failed-running)
-	done := min(marks(c.Done), room)
-	if c.Done+c.Running+c.Failed == c.Total {
-		done = room
-	}
-	text := strings.Repeat("#", done) + strings.Repeat(">", running) + strings.Repeat("!", failed)
-	return "[" + text + strings.Repeat(".", max(0, barWidth-len(text))) + "]"
 }

@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -109,7 +110,7 @@ BATCH   HOW      OBJECT                 FROM              WHY
 			report := newPlanReport(account{Plan: planOf(nil), Workloads: c.workloads}, now)
 			var out bytes.Buffer
 			if c.workloads != nil {
-				printWorkloadsPlan(&out, outputText, report.Workloads, c.workloads.batching)
+				printWorkloadsPlan(&out, render.Text, report.Workloads, c.workloads.batching)
 			}
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
@@ -176,7 +177,7 @@ Workloads to default-v1-26-0: Completed
 		t.Run(name, func(t *testing.T) {
 			report := newStatusReport(account{Plan: planOf(nil), Workloads: c.workloads}, now)
 			var out bytes.Buffer
-			printWorkloads(&out, outputText, report.Workloads)
+			printWorkloads(&out, render.Text, report.Workloads)
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}
@@ -184,20 +185,5 @@ Workloads to default-v1-26-0: Completed
 				t.Errorf("exit code %d, want %d", got, c.code)
 			}
 		})
-	}
-}
-
-func TestBar(t *testing.T) {
-	cases := map[string]passage.Counts{
-		"[..............................]": {Total: 100, Pending: 100},
-		"[#.............................]": {Total: 1000, Done: 1, Pending: 999},
-		"[#>!...........................]": {Total: 1000, Done: 1, Running: 1, Failed: 1, Pending: 997},
-		"[############################>!]": {Total: 1000, Done: 998, Running: 1, Failed: 1},
-		"[##############################]": {Total: 7, Done: 7},
-	}
-	for want, counts := range cases {
-		if got := bar(counts); got != want {
-			t.Errorf("%+v: %s, want %s", counts, got, want)
-		}
 	}
 }

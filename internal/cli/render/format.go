@@ -1,0 +1,92 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// Format is the format that -o asks for.
+type Format string
+
+const (
+	Text Format = ""
+	Wide Format = "wide"
+	JSON Format = "json"
+	YAML Format = "yaml"
+)
+
+// AddFlag registers -o with the formats that a command knows besides its usual text.
+func (o *Format) AddFlag(cmd *cobra.Command, formats ...Format) {
+	names := make([]string, 0, len(formats))
+	for _, f := range formats {
+		names = append(names, string(f))
+	}
+	list := strings.Join(names, "|")
+	cmd.Flags().VarP(formatValue{o, formats, list}, "output", "o", "output format: "+list)
+	complete := cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
+		panic(err)
+	}
+}
+
+type formatValue struct {
+	*Format
+	formats []Format
+	list    string
+}
+
+func (v formatValue) String() string {
+	if v.Format == nil {
+		return ""
+	}
+	return string(*v.Format)
+}
+
+func (v formatValue) Type() string { return "format" }
+
+func (v formatValue) Set(text string) error {
+	if !slices.Contains(v.formats, Format(text)) {
+		return fmt.Errorf("must be one of %s", v.list)
+	}
+	*v.Format = Format(text)
+	return nil
+}
+
+// Encode prints for programs; it reports false when the format is one for people.
+func (o Format) Encode(w io.Writer, value any) (bool, error) {
+	switch o {
+	case JSON:
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return true, encoder.Encode(value)
+	case YAML:
+		text, err := yaml.Marshal(value)
+		if err != nil {
+			return true, err
+		}
+		_, err = w.Write(text)
+		return true, err
+	}
+	return false, nil
+}
+
+// Columns is how wide people's output is, unless they ask for -o wide.
+const Columns = 100
+
+// Width is how wide tables are in this format; zero is without limit.
+func (o Format) Width() int {
+	if o == Wide {
+		return 0
+	}
+	return Columns
+}
+
+// MaxRows is how many of those that are not done are told of one by one, unless somebody asks for all.
+const MaxRows = 20

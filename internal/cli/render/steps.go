@@ -1,0 +1,68 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+func Pending(plan passage.Plan) []passage.Step {
+	var steps []passage.Step
+	for _, s := range plan.Steps {
+		if s.State == passage.Pending {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+func PrintSteps(w io.Writer, format Format, steps []passage.Step) {
+	var rows [][]string
+	for _, s := range steps {
+		rows = append(rows, []string{
+			string(s.Action), s.Object.String(), OrDash(s.From), OrDash(s.To), string(s.State), s.Reason.Message,
+		})
+	}
+	Table(w, format.Width(), []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
+}
+
+// NameInCluster a cluster that is told besides.
+func NameInCluster(o passage.Object) string {
+	o.Cluster = ""
+	return o.String()
+}
+
+// SortByBatch are the steps as they follow each other: namespaces, then batches, then what is in none.
+func SortByBatch(steps []passage.Step) []passage.Step {
+	turn := func(s passage.Step) int {
+		switch {
+		case s.Object.Kind == "Namespace":
+			return 0
+		case s.Batch > 0:
+			return s.Batch
+		}
+		return math.MaxInt
+	}
+	sorted := slices.Clone(steps)
+	slices.SortStableFunc(sorted, func(a, b passage.Step) int { return cmp.Compare(turn(a), turn(b)) })
+	return sorted
+}
+
+func BatchText(s passage.Step) string {
+	if s.Batch == 0 {
+		return "-"
+	}
+	return fmt.Sprint(s.Batch)
+}
+
+// StateText is the state of a step with how far it is.
+func StateText(s passage.Step) string {
+	if s.Progress != "" && s.State == passage.Running {
+		return s.Progress
+	}
+	return string(s.State)
+}
