@@ -25,20 +25,8 @@ func newPauseCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	}
 }
 
-func newResumeCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	return &cobra.Command{
-		Use:     "resume TYPE NAME",
-		Short:   "Let the operator go on with a resource that was paused",
-		Example: "  fairlead resume istio default\n  fairlead resume mzs production -n shop\n  fairlead resume mesh default",
-		Args:    connect.RequireTypeAndName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return setPaused(cmd.Context(), c, streams, args, false)
-		},
-	}
-}
-
 func setPaused(ctx context.Context, c *connect.Flags, streams Streams, args []string, pause bool) error {
-	cluster, resource, err := resolveArgs(c, args)
+	cluster, resource, _, err := resolve(c, newKinds(), args)
 	if err != nil {
 		return err
 	}

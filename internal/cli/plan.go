@@ -1,27 +1,24 @@
 package cli
 
 import (
-	"fmt"
-	"io"
-	"regexp"
-	"slices"
+	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/manifest"
 	"github.com/fairlead/fairlead/internal/cli/render"
-	"github.com/fairlead/fairlead/internal/passage"
 )
 
 func newPlanCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var format render.Format
-	var q query
-	var version, filename, manager string
+	var filename, manager string
+	kinds := newKinds()
+	var flags planFlags
 	cmd := &cobra.Command{
 		Use:   "plan TYPE NAME",
 		Short: "Show what the operator does about a resource, without doing it",
@@ -43,139 +40,118 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
   fairlead plan istio default -o json`,
 		Args: connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("version") {
-				if version != "" && !versionPattern.MatchString(version) {
-					return console.UsageErrorf("--version %s is neither an exact version such as v1.24.0 nor one such as v1.24-latest", version)
-				}
-				q.Version = &version
-			}
-			if q.hasCharts() {
-				if err := q.Charts.Validate(); err != nil {
-					return console.UsageErrorf("%v", err)
-				}
-			}
-			if err := q.Mesh.validate(); err != nil {
+			if err := flags.validate(); err != nil {
 				return err
 			}
-			cluster, r, err := resolveArgs(c, args)
+			cluster, r, k, err := resolve(c, kinds, args)
 			if err != nil {
 				return err
 			}
-			kind := r.Kind()
-			if !slices.Contains(plannable(), kind) {
-				return console.UsageErrorf("there is no plan to show for %s: what the operator does about it follows from the Istio, "+
-					"and `fairlead status %s %s` tells how far it is", kind.Kind, strings.ToLower(kind.Kind), r.Key.Name)
+			name := r.Kind().Kind
+			planner, ok := k.(kind.Planner)
+			if !ok {
+				return console.UsageErrorf("there is no plan to show for %s: `fairlead status %s %s` tells how far it is", name, strings.ToLower(name), r.Key.Name)
 			}
-			if kind != istios && (q.Version != nil || q.hasCharts()) {
-				return console.UsageErrorf("--version and where charts come from are about an Istio: a %s is planned with -f", kind.Kind)
+			if err := flags.checkKind(k, name); err != nil {
+				return err
 			}
-			if kind == istios && filename != "" {
-				return console.UsageErrorf("-f is about a Materialize or a policy: an %s is planned with --version", kind.Kind)
-			}
-			if kind == meshes && filename != "" {
-				return console.UsageErrorf("-f is about a Materialize or a policy: a %s is planned with --mode", kind.Kind)
-			}
-			if kind != meshes && q.Mesh.isSet() {
-				return console.UsageErrorf("--mode, --consumer, --switched and where a mesh is are about a Mesh, and not about a %s", kind.Kind)
-			}
+			plan := planner.Plan
 			if filename != "" {
-				from, err := manifest.Read(streams.In, filename, kind, r.Key.Name)
+				p, ok := k.(kind.ManifestPlanner)
+				if !ok {
+					return console.UsageErrorf("-f is about %s: %s is planned with --%s", kind.Names[kind.ManifestPlanner](kinds), withArticle(name), flags.first(k))
+				}
+				from, err := manifest.Read(streams.In, filename, r.Kind(), r.Key.Name)
 				if err != nil {
 					return err
 				}
-				if err := applyManifest(cmd.Context(), cluster, &q, r, from, manager); err != nil {
-					return err
+				plan = func(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error) {
+					return p.PlanManifest(ctx, c, r, from, manager)
 				}
 			}
-			account, err := planResource(cmd.Context(), cluster, r, q)
+			planned, err := plan(cmd.Context(), cluster, r)
 			if err != nil {
 				return err
 			}
-			if kind == materializes && !hasCertManager(cluster) {
-				account.failCertificates(q.Proposed)
-			}
-			report := newPlanReport(account, time.Now())
-			if encoded, err := format.Encode(streams.Out, report); err != nil {
+			if encoded, err := format.Encode(streams.Out, planned); err != nil {
 				return err
-			} else if f := account.Forecast; !encoded && f != nil {
-				printPolicyForecast(streams.Out, format, *f)
-			} else if m := account.Mesh; !encoded && m != nil {
-				printMeshForecast(streams.Out, format, *m)
 			} else if !encoded {
-				printDecision(streams.Out, format, report.Rollout)
-				printPlan(streams.Out, format, account.Plan)
-				if account.Workloads != nil {
-					printWorkloadsPlan(streams.Out, format, report.Workloads, account.Workloads.batching)
-				}
-				render.Note(streams.Out, account.Note)
+				planned.Print(streams.Out, format)
 			}
-			return planExit(report)
+			return planned.ExitError()
 		},
 	}
 	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
-	cmd.Flags().StringVar(&version, "version", "", "plan as if spec.version of the Istio were this")
 	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of the Materialize, or of the policy, were applied (-: standard input)")
 	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: who applies it on the server's side (default: who did so last)")
-	q.Charts.AddFlags(cmd.Flags())
-	q.Mesh.addFlags(cmd.Flags())
+	flags.add(cmd.Flags(), kinds)
 	return cmd
 }
 
-// versionPattern is what the API takes for spec.version.
-var versionPattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+(\.[0-9]+(-[0-9a-z.-]+)?|-latest)$`)
+// planFlags are the flags of each kind.
+type planFlags []kindFlags
 
-// planExit puts changes before failures among workloads: those that failed do not keep the others from moving.
-func planExit(report planReport) error {
-	switch w := report.Workloads; {
-	case len(report.Failures()) > 0, report.Rollout.isBlocked():
-		return console.ExitError{Code: console.ExitFailed}
-	case len(render.Pending(report.Plan)) > 0, report.Rollout.hasChanges(), w != nil && len(render.Pending(w.Plan)) > 0:
-		return console.ExitError{Code: console.ExitUnfinished}
-	case w != nil && len(w.Failures()) > 0:
-		return console.ExitError{Code: console.ExitFailed}
+type kindFlags struct {
+	kind  kind.Kind
+	flags *pflag.FlagSet
+}
+
+func (f *planFlags) add(flags *pflag.FlagSet, kinds kind.Registry) {
+	for _, k := range kinds {
+		if p, ok := k.(kind.Planner); ok {
+			own := pflag.NewFlagSet("", pflag.ContinueOnError)
+			own.SortFlags = false
+			p.AddPlanFlags(own)
+			flags.AddFlagSet(own)
+			*f = append(*f, kindFlags{k, own})
+		}
+	}
+}
+
+func (f planFlags) validate() error {
+	for _, of := range f {
+		if err := of.kind.(kind.Planner).ValidatePlanFlags(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func printPlan(w io.Writer, format render.Format, plan passage.Plan) {
-	if plan.Hold != nil {
-		fmt.Fprintf(w, "Held: %s\n", plan.Hold.Message)
-	}
-	var open []passage.Step
-	for _, s := range plan.Steps {
-		if s.State != passage.Done {
-			open = append(open, s)
+// checkKind refuses flags that are for other kinds.
+func (f planFlags) checkKind(k kind.Kind, name string) error {
+	for _, of := range f {
+		if given := firstFlag(of.flags, isChanged); of.kind != k && given != "" {
+			return console.UsageErrorf("--%s is about %s, and not about %s", given, withArticle(of.kind.GroupKinds()[0].Kind), withArticle(name))
 		}
 	}
-	changes := len(render.Pending(plan))
-	switch failures := len(plan.Failures()); {
-	case failures > 0 && changes > 0 && plan.Passage == v1alpha2.PassageRollout:
-		fmt.Fprintf(w, "%s to %s: %s, and %d that cannot be made.\n", plan.Subject, plan.Target, render.Count(changes, "change"), failures)
-	case failures > 0:
-		fmt.Fprintf(w, "%s cannot go on.\n", plan.Subject)
-	case changes > 0:
-		fmt.Fprintf(w, "%s to %s: %s.\n", plan.Subject, plan.Target, render.Count(changes, "change"))
-	case plan.Changes():
-		fmt.Fprintf(w, "Nothing to do for %s but to wait.\n", plan.Subject)
-	default:
-		fmt.Fprintf(w, "Nothing to do for %s.\n", plan.Subject)
-	}
-	switch {
-	case len(open) == 0:
-	case plan.Passage == v1alpha2.PassageRollout && format != render.Wide:
-		fmt.Fprintln(w)
-		printActions(w, format, open)
-	default:
-		fmt.Fprintln(w)
-		render.PrintSteps(w, format, open)
-	}
+	return nil
 }
 
-// printActions leaves out from what to what: for most steps of a rollout that is nothing, and for some it is a hash.
-func printActions(w io.Writer, format render.Format, steps []passage.Step) {
-	var rows [][]string
-	for _, s := range steps {
-		rows = append(rows, []string{string(s.Action), s.Object.String(), render.StateText(s), s.Reason.Message})
+// first is the most important flag of a kind.
+func (f planFlags) first(k kind.Kind) string {
+	for _, of := range f {
+		if of.kind == k {
+			return firstFlag(of.flags, func(*pflag.Flag) bool { return true })
+		}
 	}
-	render.Table(w, format.Width(), []string{"ACTION", "OBJECT", "STATE", "WHY"}, rows)
+	return ""
+}
+
+func isChanged(flag *pflag.Flag) bool { return flag.Changed }
+
+func firstFlag(flags *pflag.FlagSet, holds func(*pflag.Flag) bool) string {
+	name := ""
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if name == "" && holds(flag) {
+			name = flag.Name
+		}
+	})
+	return name
+}
+
+func withArticle(noun string) string {
+	if strings.ContainsAny(noun[:1], "AEIOU") {
+		return "an " + noun
+	}
+	return "a " + noun
 }

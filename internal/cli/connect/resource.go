@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,4 +84,12 @@ func MappingFor(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) 
 		return nil, err
 	}
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+// NotFoundOr returns NotFound for an error that says so, and any other error as it is.
+func (r Resource) NotFoundOr(err error) error {
+	if apierrors.IsNotFound(err) {
+		return r.NotFound()
+	}
+	return err
 }

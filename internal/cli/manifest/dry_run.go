@@ -48,6 +48,12 @@ func DryRunApply(ctx context.Context, c *connect.Cluster, r connect.Resource, fr
 			err = strict.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 		}
 	}
+	if apierrors.IsNotFound(err) && from.HasNamespace(r.Key.Namespace) {
+		// The API server cannot try it before the namespace exists.
+		object = from.Object.DeepCopy()
+		object.SetNamespace(r.Key.Namespace)
+		return object, nil
+	}
 	if err != nil {
 		return nil, dryRunError(r, from, err)
 	}

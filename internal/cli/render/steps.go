@@ -10,6 +10,18 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
+// Open are the steps that are not done.
+func Open(steps []passage.Step) []passage.Step {
+	var open []passage.Step
+	for _, s := range steps {
+		if s.State != passage.Done {
+			open = append(open, s)
+		}
+	}
+	return open
+}
+
+// Pending are the steps that have not started.
 func Pending(plan passage.Plan) []passage.Step {
 	var steps []passage.Step
 	for _, s := range plan.Steps {
@@ -20,6 +32,7 @@ func Pending(plan passage.Plan) []passage.Step {
 	return steps
 }
 
+// PrintSteps prints a row for each step.
 func PrintSteps(w io.Writer, format Format, steps []passage.Step) {
 	var rows [][]string
 	for _, s := range steps {
@@ -30,13 +43,13 @@ func PrintSteps(w io.Writer, format Format, steps []passage.Step) {
 	Table(w, format.Width(), []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
 }
 
-// NameInCluster a cluster that is told besides.
+// NameInCluster leaves out the cluster, where another column has it.
 func NameInCluster(o passage.Object) string {
 	o.Cluster = ""
 	return o.String()
 }
 
-// SortByBatch are the steps as they follow each other: namespaces, then batches, then what is in none.
+// SortByBatch puts steps in the order in which they run: namespaces, then batches, then those that are in none.
 func SortByBatch(steps []passage.Step) []passage.Step {
 	turn := func(s passage.Step) int {
 		switch {
@@ -52,6 +65,7 @@ func SortByBatch(steps []passage.Step) []passage.Step {
 	return sorted
 }
 
+// BatchText is the batch of a step.
 func BatchText(s passage.Step) string {
 	if s.Batch == 0 {
 		return "-"

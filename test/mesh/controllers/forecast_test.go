@@ -28,7 +28,7 @@ import (
 )
 
 // shop is the mesh that the outputs of the commands are tested with.
-const shop = "../../../internal/cli/testdata/mesh/world-kubernetes.yaml"
+const shop = "../../../internal/cli/kind/mesh/testdata/world-kubernetes.yaml"
 
 // readOnly lets nothing through that could write.
 type readOnly struct{ next http.RoundTripper }

@@ -1,0 +1,57 @@
+package istio
+
+import (
+	"io"
+	"time"
+
+	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// plan is what the operator does about the control planes and the workloads of an Istio.
+type plan struct {
+	render.PlanReport
+	// Workloads is absent where none are moved.
+	Workloads *workloadsPlan `json:"workloads,omitempty"`
+}
+
+type workloadsPlan struct {
+	passage.Plan
+	// Estimate is what the plan takes at the least, however fast pods get ready.
+	Estimate passage.Estimate `json:"estimate"`
+	batching passage.Batching
+}
+
+func newPlan(o observed, now time.Time) *plan {
+	p := &plan{PlanReport: render.PlanReport{Plan: o.plan, Note: o.note}}
+	if w := o.workloads; w != nil {
+		p.Workloads = &workloadsPlan{
+			// The decision has the batch of each step.
+			Plan:     passage.Next(w.plan, w.batching, now).Plan,
+			Estimate: passage.EstimateOf(w.plan, w.batching, now),
+			batching: w.batching,
+		}
+	}
+	return p
+}
+
+func (p *plan) Print(w io.Writer, format render.Format) {
+	render.PrintPlan(w, format, p.Plan)
+	p.Workloads.print(w, format)
+	render.Note(w, p.Note)
+}
+
+// ExitError puts changes before workloads that failed, which do not keep the others from moving.
+func (p *plan) ExitError() error {
+	w := p.Workloads
+	switch err := p.PlanReport.ExitError(); {
+	case err != nil || w == nil:
+		return err
+	case len(render.Pending(w.Plan)) > 0:
+		return console.ExitError{Code: console.ExitUnfinished}
+	case len(w.Failures()) > 0:
+		return console.ExitError{Code: console.ExitFailed}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package materialize
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/render"
+	"github.com/fairlead/fairlead/internal/rollout"
+	"github.com/fairlead/fairlead/internal/rollout/hash"
+)
+
+// planAbort writes back what the generation that serves was made from.
+func planAbort(e environment, now time.Time) (edit, error) {
+	s := e.Summary(now)
+	if done, err := checkAbort(e.Observed, s); done != "" || err != nil {
+		return edit{noop: done}, err
+	}
+	completed, active := s.Active.Record.Materialize, s.Active.Number
+	rolls, _ := hash.Changes(e.Materialize, completed)
+	return edit{
+		show:     func(w io.Writer) { printAbort(w, e, s, rolls) },
+		question: "Write that spec back?",
+		change:   func(m *v1alpha2.Materialize) error { return restoreSpec(m, completed, rolls) },
+		message:  fmt.Sprintf("the spec is again the one of generation %d", active),
+	}, nil
+}
+
+// checkAbort tells why there is nothing to take back, or no way to.
+func checkAbort(o rollout.Observed, s rollout.Summary) (done string, err error) {
+	switch active := s.Active; {
+	case s.Promoting:
+		return "", fmt.Errorf("generation %d takes over already, and nothing stops that any more: "+
+			"change the spec, and it is rolled out as generation %d after that", s.Next.Number, s.Next.Number+1)
+	case active == nil:
+		return "", errors.New("nothing has been rolled out completely, so there is nothing to go back to: change the spec, or delete the resource")
+	case o.Hash == s.Completed:
+		return fmt.Sprintf("no rollout is in progress: generation %d serves the current spec", active.Number), nil
+	case o.UnknownHash != nil:
+		return "", fmt.Errorf("nobody can tell what there is to take back: %w", o.UnknownHash)
+	case active.Record == nil:
+		return "", fmt.Errorf("no record is left of what generation %d was made from: change the spec back yourself", active.Number)
+	}
+	return "", nil
+}
+
+func printAbort(w io.Writer, e environment, s rollout.Summary, rolls []hash.Change) {
+	m := e.Materialize
+	becomes := "which serves"
+	if s.Down {
+		becomes = "which is started again: nothing serves until then"
+	}
+	line := fmt.Sprintf("Materialize %s/%s goes back to the spec of generation %d, %s.", m.Namespace, m.Name, s.Active.Number, becomes)
+	if e.Generations[s.Next.Number] != nil {
+		line += fmt.Sprintf(" Generation %d is removed.", s.Next.Number)
+	}
+	render.Paragraph(w, line)
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, c := range rolls {
+		rows = append(rows, []string{c.Field, render.OrDash(c.From), render.OrDash(c.To)})
+	}
+	if said := e.Materialize.Spec.ForcePromote; said != "" {
+		rows = append(rows, []string{"forcePromote", shortHash(said), render.OrDash("")})
+	}
+	render.Table(w, render.Columns, []string{"FIELD", "FROM", "BACK TO"}, rows)
+	fmt.Fprintln(w, "\nWhoever applies the newer manifest again rolls it out again.")
+}
+
+// maxHashLength is how much of a hash a table has room for.
+const maxHashLength = 12
+
+func shortHash(hash string) string {
+	if len(hash) <= maxHashLength {
+		return hash
+	}
+	return hash[:maxHashLength] + "..."
+}
+
+// restoreSpec gives m the fields of another Materialize that changes name, and no others: what is the same in another way of
+// writing stays as it is written. Whoever approved of what is taken back has not approved of the next one like it.
+func restoreSpec(m, completed *v1alpha2.Materialize, changes []hash.Change) error {
+	now, err := fieldsOf(m.Spec)
+	if err != nil {
+		return err
+	}
+	before, err := fieldsOf(completed.Spec)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if strings.HasPrefix(c.Field, "metadata.annotations[") {
+			restoreAnnotation(m, completed)
+			continue
+		}
+		field, _, _ := strings.Cut(strings.ReplaceAll(c.Field, "[", "."), ".")
+		if value, found := before[field]; found {
+			now[field] = value
+		} else {
+			delete(now, field)
+		}
+	}
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	m.Spec = v1alpha2.MaterializeSpec{}
+	if err := json.Unmarshal(text, &m.Spec); err != nil {
+		return err
+	}
+	m.Spec.ForcePromote = ""
+	return nil
+}
+
+func restoreAnnotation(m, completed *v1alpha2.Materialize) {
+	if value, found := completed.Annotations[v1alpha2.AnnotationForceRollout]; found {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha2.AnnotationForceRollout, value)
+		return
+	}
+	delete(m.Annotations, v1alpha2.AnnotationForceRollout)
+}
+
+func fieldsOf(spec v1alpha2.MaterializeSpec) (map[string]json.RawMessage, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	return fields, json.Unmarshal(text, &fields)
+}

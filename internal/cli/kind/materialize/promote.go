@@ -1,0 +1,103 @@
+package materialize
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/render"
+	"github.com/fairlead/fairlead/internal/rollout"
+)
+
+// planPromotion sets forcePromote to the hash of the rollout that is there.
+func planPromotion(e environment, now time.Time) (edit, error) {
+	s := e.Summary(now)
+	if done, err := checkPromotion(e.Observed, s); done != "" || err != nil {
+		return edit{noop: done}, err
+	}
+	requested, next := s.Requested, s.Next.Number
+	return edit{
+		show:     func(w io.Writer) { printPromotion(w, e, s, now) },
+		question: fmt.Sprintf("Promote generation %d?", next),
+		precondition: func(now *v1alpha2.Materialize) error {
+			if now.Status.RequestedRolloutHash != e.Materialize.Status.RequestedRolloutHash {
+				return errors.New("another rollout has taken its place")
+			}
+			return nil
+		},
+		prerequisite: clearForcePromote(s),
+		change: func(m *v1alpha2.Materialize) error {
+			m.Spec.ForcePromote = requested
+			return nil
+		},
+		message: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", next),
+	}, nil
+}
+
+// clearForcePromote removes a forcePromote from before the rollout, which the operator takes for nobody's word until it was gone.
+func clearForcePromote(s rollout.Summary) *prerequisite {
+	if !s.Ignored {
+		return nil
+	}
+	return &prerequisite{
+		change: func(m *v1alpha2.Materialize) error {
+			m.Spec.ForcePromote = ""
+			return nil
+		},
+		isObserved: func(now *v1alpha2.Materialize) bool { return now.Status.IgnoredForcePromote == "" },
+		timeoutMessage: "spec.forcePromote was there before the rollout and has been removed, and the operator has not seen that: " +
+			"is it running? Try again when it is",
+	}
+}
+
+// checkPromotion tells why there is nothing to promote: because that is so already, or because it cannot be.
+func checkPromotion(o rollout.Observed, s rollout.Summary) (done string, err error) {
+	next := s.Next.Number
+	switch {
+	case s.Promoting:
+		return fmt.Sprintf("generation %d is being promoted already", next), nil
+	case o.Hash == s.Completed:
+		return fmt.Sprintf("there is nothing to promote: generation %d serves the current spec", o.Materialize.Status.ActiveGeneration), nil
+	case o.UnknownHash != nil:
+		return "", fmt.Errorf("nobody can tell what would be promoted: %w", o.UnknownHash)
+	case s.Refused != nil:
+		return "", fmt.Errorf("there is no rollout to promote: %w", s.Refused)
+	case !s.Underway:
+		return "", errors.New("the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?")
+	case s.Expired:
+		return "", fmt.Errorf("the rollout of generation %d took too long and was cancelled: change the spec, or set spec.forceRollout to a new UUID", next)
+	case s.Forced:
+		return fmt.Sprintf("generation %d is promoted as soon as its pods are ready: that was asked for already", next), nil
+	}
+	return "", nil
+}
+
+func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time) {
+	m, next := e.Materialize, s.Next.Number
+	inPlace := ""
+	if s.Active != nil {
+		inPlace = fmt.Sprintf(" in place of generation %d", s.Active.Number)
+	}
+	fmt.Fprintf(w, "Materialize %s/%s: generation %d is to serve%s.\n", m.Namespace, m.Name, next, inPlace)
+	status := e.status(now)
+	state := "it has not said yet whether it has caught up, and would be promoted whether or not it has"
+	switch v1alpha2.LeaderStatus(status.Leader) {
+	case v1alpha2.LeaderReadyToPromote:
+		state = "it has caught up, and waits to be promoted"
+	case v1alpha2.LeaderInitializing:
+		state = "it has not caught up yet, and would be promoted all the same"
+	}
+	pods := fmt.Sprintf("%d of %s ready", countReady(status.Pods), render.Count(len(status.Pods), "pod"))
+	if len(status.Pods) == 0 {
+		pods = "It has no pods yet"
+	}
+	line := pods + "; " + state + "."
+	render.Paragraph(w, line)
+	printChanges(w, render.Text, decideRollout(e.Observed, nil, now).Changes)
+	if hold := rollout.Plan(e.Observed, now).Hold; hold != nil {
+		fmt.Fprintf(w, "\nNot before it goes on: %s.\n", hold.Message)
+	}
+	fmt.Fprintln(w, "\nOnce it takes over, there is no way back.")
+}

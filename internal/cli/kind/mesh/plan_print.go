@@ -1,0 +1,263 @@
+package mesh
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/fairlead/fairlead/internal/cli/render"
+	"github.com/fairlead/fairlead/internal/meshservice/forecast"
+)
+
+func printForecast(w io.Writer, format render.Format, f forecast.Forecast) {
+	render.Paragraph(w, summarizeMesh(f))
+	for _, g := range f.Groups {
+		fmt.Fprintln(w)
+		printGroup(w, format, g)
+	}
+	printFindings(w, format, "ROUTE TO LOOK AT", f.Routes)
+	printFindings(w, format, "PROBLEM", f.Problems)
+	for _, note := range f.Notes {
+		render.Note(w, note)
+	}
+}
+
+// summarizeMesh is the forecast in a few words.
+func summarizeMesh(f forecast.Forecast) string {
+	line := fmt.Sprintf("Mesh %s from %s to %s", f.Mesh, f.From, f.To)
+	if f.From == f.To {
+		line = fmt.Sprintf("Mesh %s in mode %s", f.Mesh, f.To)
+	}
+	if n := len(f.Switched); n > 0 {
+		line += fmt.Sprintf(", with %s switched over", render.Count(n, "more consumer"))
+	}
+	line += fmt.Sprintf(", seen from zone %s: %s to make, %d to remove.", f.Zone, render.Count(len(f.Made), "MeshService"), len(f.Removed))
+	if f.Consumers == 0 {
+		return line + " It has no consumers."
+	}
+	affected := consumersWith(f, func(forecast.Group) bool { return true })
+	if affected == 0 {
+		return line + fmt.Sprintf(" Nothing changes for any of %s.", render.Count(f.Consumers, "consumer"))
+	}
+	moved := consumersWith(f, func(g forecast.Group) bool { return g.Moved() > 0 })
+	lost := consumersWith(f, func(g forecast.Group) bool { return g.Lost() > 0 })
+	line += fmt.Sprintf(" Something changes for %d of %s", affected, render.Count(f.Consumers, "consumer"))
+	if moved+lost == 0 {
+		return line + ", and what they call now is answered as before."
+	}
+	var parts []string
+	if moved > 0 {
+		parts = append(parts, fmt.Sprintf("for %d, something that they call now is answered by others", moved))
+	}
+	if lost > 0 {
+		parts = append(parts, fmt.Sprintf("for %d, something that they call now goes", lost))
+	}
+	return line + ": " + strings.Join(parts, "; ") + "."
+}
+
+// consumersWith counts the consumers that are in a group of which something holds.
+func consumersWith(f forecast.Forecast, holds func(forecast.Group) bool) int {
+	names := map[string]bool{}
+	for _, g := range f.Groups {
+		for _, c := range g.Consumers {
+			if holds(g) {
+				names[c.Name] = true
+			}
+		}
+	}
+	return len(names)
+}
+
+func printGroup(w io.Writer, format render.Format, g forecast.Group) {
+	var names []string
+	for i, c := range g.Consumers {
+		if i == render.MaxRows && format != render.Wide {
+			names = append(names, fmt.Sprintf("and %d more", len(g.Consumers)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", c.Name, proxiesText(c.Proxies)))
+	}
+	title := strings.Join(names, ", ")
+	if width := format.Width(); width > 0 {
+		title = strings.Join(render.Wrap(title, width), "\n")
+	}
+	fmt.Fprintln(w, title)
+	lines := append(changeLines(g.Changes), policyLines(g.Policies)...)
+	for i, line := range lines {
+		if i == render.MaxRows && format != render.Wide {
+			fmt.Fprintf(w, "  ... and %d more: -o wide shows all\n", len(lines)-i)
+			break
+		}
+		printItem(w, format, line)
+	}
+}
+
+func proxiesText(n int) string {
+	if n == 1 {
+		return "1 proxy"
+	}
+	return fmt.Sprintf("%d proxies", n)
+}
+
+// printItem prints a mark and what it is for, further lines under the first.
+func printItem(w io.Writer, format render.Format, text string) {
+	mark, text, _ := strings.Cut(text, " ")
+	lines := []string{text}
+	if width := format.Width(); width > 0 {
+		lines = render.Wrap(text, width-4)
+	}
+	fmt.Fprintf(w, "  %s %s\n", mark, strings.Join(lines, "\n    "))
+}
+
+// changeLines tell of listeners that change alike in one line.
+func changeLines(changes []forecast.Change) []string {
+	var lines, ends []string
+	dialled := map[string][]string{}
+	for _, c := range changes {
+		end := changeText(c)
+		if dialled[end] == nil {
+			ends = append(ends, end)
+		}
+		dialled[end] = append(dialled[end], c.Name)
+	}
+	for _, end := range ends {
+		mark, text, _ := strings.Cut(end, " ")
+		lines = append(lines, fmt.Sprintf("%s %s%s", mark, strings.Join(withoutPorts(dialled[end]), ", "), text))
+	}
+	return lines
+}
+
+// withoutPorts leaves out a hostname that is there with its port.
+func withoutPorts(dialled []string) []string {
+	return slices.DeleteFunc(slices.Clone(dialled), func(name string) bool {
+		return slices.ContainsFunc(dialled, func(other string) bool {
+			rest, found := strings.CutPrefix(other, name+":")
+			return found && !strings.Contains(rest, ":")
+		})
+	})
+}
+
+// hostnames are those among what is dialled, or else all of it.
+func hostnames(dialled []string) []string {
+	names := slices.DeleteFunc(withoutPorts(dialled), func(name string) bool {
+		_, err := netip.ParseAddrPort(name)
+		return err == nil
+	})
+	if len(names) == 0 {
+		return dialled
+	}
+	return names
+}
+
+// changeText is what becomes of something, with a mark before it and without its name.
+func changeText(c forecast.Change) string {
+	switch {
+	case c.Kind == forecast.Cluster && c.Action == forecast.Appears:
+		return fmt.Sprintf("+ : new cluster, %s (%s)", answersText(c.To), render.Count(len(c.To.Endpoints), "endpoint"))
+	case c.Kind == forecast.Cluster && c.Action == forecast.Disappears:
+		return fmt.Sprintf("- : cluster is gone, %s (%s)", answeredText(c.From), render.Count(len(c.From.Endpoints), "endpoint"))
+	case c.Kind == forecast.Cluster:
+		return "~ : cluster" + strings.Join(clusterChanges(c), "; ")
+	case c.Action == forecast.Appears:
+		return fmt.Sprintf("+ : new, leads to %s, %s", strings.Join(c.To.Destinations, " and "), answersText(c.To))
+	case c.Action == forecast.Disappears:
+		return fmt.Sprintf("- : is gone, led to %s, %s", strings.Join(c.From.Destinations, " and "), answeredText(c.From))
+	}
+	var parts []string
+	if text := zoneChange(c); text != "" {
+		parts = append(parts, text)
+	}
+	if !slices.Equal(c.From.Destinations, c.To.Destinations) {
+		parts = append(parts, fmt.Sprintf("leads to %s -> %s", strings.Join(c.From.Destinations, " and "), strings.Join(c.To.Destinations, " and ")))
+	}
+	if c.Settings {
+		parts = append(parts, "timeouts, retries or rules are others")
+	}
+	return "~ : " + strings.Join(parts, "; ")
+}
+
+func clusterChanges(c forecast.Change) []string {
+	var parts []string
+	if text := zoneChange(c); text != "" {
+		parts = append(parts, " "+text)
+	}
+	for _, e := range c.From.Endpoints {
+		if !slices.Contains(c.To.Endpoints, e) {
+			parts = append(parts, fmt.Sprintf(" without endpoint %s of %s", e.Address, e.Zone))
+		}
+	}
+	for _, e := range c.To.Endpoints {
+		if !slices.Contains(c.From.Endpoints, e) {
+			parts = append(parts, fmt.Sprintf(" with endpoint %s of %s", e.Address, e.Zone))
+		}
+	}
+	if c.Settings {
+		parts = append(parts, " limits, timeouts or balancing are others")
+	}
+	return parts
+}
+
+func answersText(s *forecast.Side) string { return "answers from " + zonesText(s) }
+
+func answeredText(s *forecast.Side) string { return "answered from " + zonesText(s) }
+
+// zoneChange tells from where answers come then, if that is from elsewhere.
+func zoneChange(c forecast.Change) string {
+	from, to := zonesText(c.From), zonesText(c.To)
+	if from == to {
+		return ""
+	}
+	if len(c.To.Zones) == 1 && len(c.To.Fallback) == 0 && slices.Contains(c.From.Zones, c.To.Zones[0]) {
+		to += " only"
+	}
+	return fmt.Sprintf("answers from %s -> %s", from, to)
+}
+
+func zonesText(s *forecast.Side) string {
+	if len(s.Zones)+len(s.Fallback) == 0 {
+		return "nobody"
+	}
+	text := strings.Join(s.Zones, " and ")
+	if len(s.Fallback) > 0 {
+		text += ", or else " + strings.Join(s.Fallback, " and ")
+	}
+	return text
+}
+
+func policyLines(changes []forecast.PolicyChange) []string {
+	words := map[forecast.Effect]string{
+		forecast.Stops: "- %s stops applying to %s%s: it %s", forecast.Starts: "+ %s starts applying to %s%s: it %s",
+		forecast.Shrinks: "~ %s applies to %s%s in part: it %s", forecast.Grows: "~ %s applies to %s%s as a whole again: it %s",
+	}
+	var lines []string
+	for _, c := range changes {
+		calls := ""
+		if len(c.Calls) > 0 {
+			calls = fmt.Sprintf(" (called as %s)", strings.Join(hostnames(c.Calls), ", "))
+		}
+		name := fmt.Sprintf("%s %s spec.to[%d]", c.Kind, c.Policy, c.Entry)
+		lines = append(lines, fmt.Sprintf(words[c.Effect], name, c.Destination, calls, c.Why))
+	}
+	return lines
+}
+
+func printFindings(w io.Writer, format render.Format, title string, findings []forecast.Finding) {
+	if len(findings) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, f := range findings {
+		why := f.Why
+		if f.New {
+			why = "(new) " + why
+		}
+		if f.Remedy != "" {
+			why += "; " + f.Remedy
+		}
+		rows = append(rows, []string{f.Object, render.OrDash(f.Field), why})
+	}
+	fmt.Fprintln(w)
+	render.Table(w, format.Width(), []string{title, "FIELD", "WHY, AND WHAT TO DO"}, rows)
+}

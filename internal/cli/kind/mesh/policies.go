@@ -1,0 +1,99 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
+	"github.com/fairlead/fairlead/internal/meshservice/forecast"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+)
+
+var dataplanes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind).GroupKind()
+
+func (k *Kind) AddExplainFlags(flags *pflag.FlagSet) { k.zone.addFlags(flags) }
+
+func (k *Kind) ValidateExplainFlags() error { return k.zone.validate() }
+
+// PartHint is the command for a Dataplane.
+func (*Kind) PartHint(r connect.Resource) string {
+	if r.Kind() != dataplanes {
+		return ""
+	}
+	return fmt.Sprintf("fairlead status dataplane %s -n NAMESPACE --policies", r.Key.Name)
+}
+
+// ExplainPolicies tells which policies apply to what a Dataplane calls, and why.
+func (k *Kind) ExplainPolicies(ctx context.Context, c *connect.Cluster, r connect.Resource, out io.Writer, format render.Format) error {
+	if r.Kind() != dataplanes {
+		return console.UsageErrorf("--policies is about a Dataplane: `fairlead status dataplane NAME -n NAMESPACE --policies`")
+	}
+	var dataplane kumav1alpha1.Dataplane
+	if err := c.Client.Get(ctx, r.Key, &dataplane); err != nil {
+		return r.NotFoundOr(fmt.Errorf("get %s: %w", r, err))
+	}
+	world, err := forecast.Load(ctx, c.Client, desired.MeshOf(&dataplane), k.zone.ZoneInfo)
+	if err != nil {
+		return err
+	}
+	policies := world.Explain(&dataplane)
+	if encoded, err := format.Encode(out, policies); encoded || err != nil {
+		return err
+	}
+	printPolicies(out, format, policies)
+	return nil
+}
+
+func printPolicies(w io.Writer, format render.Format, policies forecast.Policies) {
+	fmt.Fprintf(w, "Dataplane %s of Mesh %s calls %s.\n", policies.Dataplane, policies.Mesh, render.Count(len(policies.Destinations), "destination"))
+	header := []string{"POLICY", "ENTRY", "APPLIES", "WHY"}
+	var all [][]string
+	var bare []string
+	for _, d := range policies.Destinations {
+		rows := decisionRows(d)
+		if format != render.Wide && len(d.Policies) == 0 {
+			bare = append(bare, d.Name)
+		} else if format != render.Wide {
+			fmt.Fprintf(w, "\n%s\n", d.Name)
+			render.Table(w, format.Width(), header, rows)
+		}
+		for _, row := range rows {
+			all = append(all, append([]string{d.Name}, row...))
+		}
+	}
+	if format == render.Wide && len(all) > 0 {
+		fmt.Fprintln(w)
+		render.Table(w, 0, append([]string{"DESTINATION"}, header...), all)
+	}
+	if len(bare) > 0 {
+		render.Note(w, "No policy of the mesh is for "+strings.Join(bare, ", ")+".")
+	}
+	for _, note := range policies.Notes {
+		render.Note(w, note)
+	}
+}
+
+func decisionRows(d forecast.Destination) [][]string {
+	if len(d.Policies) == 0 {
+		return [][]string{{"-", "-", "-", "no policy of the mesh is for it"}}
+	}
+	var rows [][]string
+	for _, p := range d.Policies {
+		rows = append(rows, []string{p.Kind + " " + p.Policy, fmt.Sprintf("to[%d]", p.Entry), yesOrNo(p.Applies), p.Why})
+	}
+	return rows
+}
+
+func yesOrNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

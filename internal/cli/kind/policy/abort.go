@@ -1,0 +1,63 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/adoption/forecast"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/render"
+)
+
+// Abort asks the operator to release all that a policy has taken over, and to restore what that was before.
+func (*Kind) Abort(ctx context.Context, c *connect.Cluster, r connect.Resource, streams console.Streams, confirm *console.Confirmation) error {
+	object, err := getPolicy(ctx, c.Client, r)
+	if err != nil {
+		return err
+	}
+	if object.GetAnnotations()[model.AnnotationAborted] == "true" {
+		fmt.Fprintf(streams.Out, "%s was aborted already\n", r)
+		return nil
+	}
+	impact, err := forecast.AbortImpactOf(ctx, c.Client, policy.Of(object))
+	if err != nil {
+		return err
+	}
+	printAbortImpact(streams.Out, r, impact)
+	if err := confirm.Ask(ctx, streams, "Put it back?"); err != nil {
+		return err
+	}
+	if err := c.Annotate(ctx, r, model.AnnotationAborted, "true"); err != nil {
+		return fmt.Errorf("abort %s: %w", r, err)
+	}
+	fmt.Fprintf(streams.Out, "%s is put back\nTo see how far it is: fairlead watch %s --wait\n", r, policyArgs(r.Key))
+	return nil
+}
+
+// policyArgs is a policy as it is typed after a command.
+func policyArgs(key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return "cpp " + key.Name
+	}
+	return "pp " + key.Name + " -n " + key.Namespace
+}
+
+// printAbortImpact shows what aborting a policy does.
+func printAbortImpact(w io.Writer, r connect.Resource, impact forecast.AbortImpact) {
+	lines := []string{fmt.Sprintf("%s lets go of %s in %s.", r, render.Count(impact.Objects, "object"), render.Count(impact.Clusters, "cluster"))}
+	switch {
+	case impact.Changed > 0:
+		lines = append(lines, fmt.Sprintf("%d of them changed by being taken over; that is put back, which may restart pods.", impact.Changed))
+	case impact.Objects > 0:
+		lines = append(lines, "None of them changed when they were taken over: all go on as they are.")
+	}
+	lines = append(lines, "What Fairlead has made itself stays. The policy takes nothing any more, until annotation "+model.AnnotationAborted+" is removed.")
+	render.Paragraph(w, strings.Join(lines, " "))
+}

@@ -1,0 +1,147 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/forecast"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/render"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// status is how far the operator is with a policy.
+type status struct {
+	render.StatusReport
+	// Adoption is how far it is in each cluster.
+	Adoption *adoptionStatus `json:"adoption,omitempty"`
+}
+
+func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
+	return readStatus(ctx, c.Client, r)
+}
+
+func readStatus(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
+	object, err := getPolicy(ctx, reader, r)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := forecast.Status(ctx, reader, policy.Of(object))
+	if err != nil {
+		return nil, err
+	}
+	var observed int64
+	var conditions []metav1.Condition
+	switch p := object.(type) {
+	case *policyv1alpha1.PropagationPolicy:
+		observed, conditions = p.Status.ObservedGeneration, p.Status.Conditions
+	case *policyv1alpha1.ClusterPropagationPolicy:
+		observed, conditions = p.Status.ObservedGeneration, p.Status.Conditions
+	}
+	return newStatus(plan, conditions, observed == object.GetGeneration(), time.Now()), nil
+}
+
+func newStatus(plan passage.Plan, conditions []metav1.Condition, reported bool, now time.Time) *status {
+	return &status{render.NewStatusReport(plan, passage.Batching{}, conditions, reported, now), newAdoptionStatus(plan)}
+}
+
+func (s *status) PrintDetails(w io.Writer, format render.Format) {
+	s.printAdoption(w, format)
+	render.PrintConditions(w, format, s.Conditions, s.At)
+}
+
+func (s *status) DrawDetails(w io.Writer) { s.printAdoption(w, render.Text) }
+
+// WriteChanges writes how many objects are done, for there may be thousands, and those that failed.
+func (s *status) WriteChanges(l *render.LineWriter) {
+	l.State(fmt.Sprintf("%s: %s", s.Subject, s.State))
+	l.Headline(s.Headline)
+	for _, failed := range s.Failures {
+		l.OnChange(failed.Object.String(), failed.Reason.String(), render.StepText(failed))
+	}
+}
+
+// adoptionStatus is how far a policy is in each cluster.
+type adoptionStatus struct {
+	Clusters []clusterStatus `json:"clusters"`
+}
+
+type clusterStatus struct {
+	Cluster string `json:"cluster"`
+	// Counts are of objects.
+	passage.Counts
+}
+
+// newAdoptionStatus counts steps by cluster. What is in none yet is left to the others.
+func newAdoptionStatus(plan passage.Plan) *adoptionStatus {
+	byCluster := map[string][]passage.Step{}
+	for _, s := range plan.Steps {
+		if s.Object.Cluster != "" {
+			byCluster[s.Object.Cluster] = append(byCluster[s.Object.Cluster], s)
+		}
+	}
+	a := &adoptionStatus{Clusters: []clusterStatus{}}
+	for cluster, steps := range byCluster {
+		a.Clusters = append(a.Clusters, clusterStatus{cluster, passage.Plan{Steps: steps}.Counts()})
+	}
+	slices.SortFunc(a.Clusters, func(a, b clusterStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return a
+}
+
+func (s *status) printAdoption(w io.Writer, format render.Format) {
+	if s.Progress.Total > 0 {
+		fmt.Fprintf(w, "%s\n", render.Bar(s.Progress))
+	}
+	var rows [][]string
+	for _, c := range s.Adoption.Clusters {
+		rows = append(rows, []string{
+			c.Cluster, fmt.Sprintf("%d/%d", c.Done, c.Total), strconv.Itoa(c.Running + c.Pending), strconv.Itoa(c.Failed),
+		})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		render.Table(w, format.Width(), []string{"CLUSTER", "APPLIED", "WAITING", "FAILED"}, rows)
+	}
+	open := unfinished(s.Steps)
+	more := 0
+	if format != render.Wide && len(open) > render.MaxRows {
+		more = len(open) - render.MaxRows
+		open = open[:render.MaxRows]
+	}
+	if len(open) > 0 {
+		fmt.Fprintln(w)
+		rows = nil
+		for _, step := range open {
+			rows = append(rows, []string{render.OrDash(step.Object.Cluster), render.NameInCluster(step.Object), string(step.State), step.Reason.Message})
+		}
+		render.Table(w, format.Width(), []string{"CLUSTER", "OBJECT", "STATE", "WHY"}, rows)
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "... and %d more: -o wide shows all\n", more)
+	}
+}
+
+// unfinished are the steps that are not done, those that have failed first.
+func unfinished(steps []passage.Step) []passage.Step {
+	var failed, others []passage.Step
+	for _, s := range steps {
+		switch s.State {
+		case passage.Done:
+		case passage.Failed:
+			failed = append(failed, s)
+		default:
+			others = append(others, s)
+		}
+	}
+	return append(failed, others...)
+}

@@ -1,0 +1,67 @@
+// Package tag is what commands know about an IstioRevisionTag.
+package tag
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/kind/revision"
+	"github.com/fairlead/fairlead/internal/cli/render"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// Kind is IstioRevisionTag.
+type Kind struct{}
+
+func (*Kind) GroupKinds() []schema.GroupKind {
+	return []schema.GroupKind{v1.GroupVersion.WithKind(v1.IstioRevisionTagKind).GroupKind()}
+}
+
+func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
+	var tag v1.IstioRevisionTag
+	if err := c.Client.Get(ctx, r.Key, &tag); err != nil {
+		return nil, fmt.Errorf("get IstioRevisionTag %s: %w", r.Key.Name, err)
+	}
+	users, err := usage.List(ctx, c.Client)
+	if err != nil {
+		return nil, err
+	}
+	target, err := resolveTarget(ctx, c.Client, tag.Spec.TargetRef)
+	if err != nil {
+		return nil, err
+	}
+	reported := tag.Status.ObservedGeneration == tag.Generation
+	return revision.NewStatus(planTag(&tag, target), tag.Status.Conditions, reported, users.TagReferences(r.Key.Name), time.Now()), nil
+}
+
+// resolveTarget is the revision that a tag should point to, or nothing as long as there is none.
+func resolveTarget(ctx context.Context, reader client.Reader, ref v1.TargetReference) (string, error) {
+	if ref.Kind != v1.IstioKind {
+		return ref.Name, nil
+	}
+	var istio v1.Istio
+	if err := reader.Get(ctx, client.ObjectKey{Name: ref.Name}, &istio); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("get Istio %s: %w", ref.Name, err)
+	}
+	return istio.Status.ActiveRevisionName, nil
+}
+
+func planTag(tag *v1.IstioRevisionTag, target string) passage.Plan {
+	step := passage.Step{Action: "point", To: target}
+	if tag.Status.IstioRevision != target {
+		step.From = tag.Status.IstioRevision
+	}
+	plan := revision.FromConditions(v1.IstioRevisionTagKind, tag, step, tag.Status.Conditions, v1.ConditionReconciled)
+	if step := &plan.Steps[0]; step.State == passage.Done && step.From != "" {
+		// The condition is about the revision that the tag pointed to before.
+		step.State, step.Reason = passage.Running, revision.NotReported
+	}
+	return plan
+}

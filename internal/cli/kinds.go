@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/kind"
+	"github.com/fairlead/fairlead/internal/cli/kind/istio"
+	"github.com/fairlead/fairlead/internal/cli/kind/materialize"
+	"github.com/fairlead/fairlead/internal/cli/kind/mesh"
+	"github.com/fairlead/fairlead/internal/cli/kind/policy"
+	"github.com/fairlead/fairlead/internal/cli/kind/revision"
+	"github.com/fairlead/fairlead/internal/cli/kind/tag"
+)
+
+// newKinds are all kinds, with flags of their own.
+func newKinds() kind.Registry {
+	return kind.Registry{&istio.Kind{}, &revision.Kind{}, &tag.Kind{}, &materialize.Kind{}, &policy.Kind{}, &mesh.Kind{}}
+}
+
+// resolve connects, and finds the resource and its kind.
+func resolve(c *connect.Flags, kinds kind.Registry, args []string) (*connect.Cluster, connect.Resource, kind.Kind, error) {
+	cluster, err := c.Connect()
+	if err != nil {
+		return nil, connect.Resource{}, nil, err
+	}
+	r, err := cluster.Resolve(args)
+	if err != nil {
+		return nil, connect.Resource{}, nil, err
+	}
+	k, err := kinds.Find(r)
+	return cluster, r, k, err
+}
+
+// unsupported refuses a command for a kind that does not implement T.
+func unsupported[T any](cmd *cobra.Command, kinds kind.Registry, r connect.Resource) error {
+	return console.UsageErrorf("there is nothing to %s for %s: that is for %s", cmd.Name(), r.Kind().Kind, kind.Names[T](kinds))
+}

@@ -1,0 +1,143 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// Status is how far the operator is with a resource. Kinds embed a StatusReport and add what only they have; -o json
+// encodes all of it.
+type Status interface {
+	// Report is the part that all kinds have.
+	Report() *StatusReport
+	// PrintDetails prints what `status` shows after the headline.
+	PrintDetails(w io.Writer, format Format)
+	// DrawDetails draws what `watch` shows after the headline on a terminal.
+	DrawDetails(w io.Writer)
+	// WriteChanges writes what is new since the status before, where `watch` has no terminal.
+	WriteChanges(l *LineWriter)
+	// ExitError is how `status` ends: nil when all is done.
+	ExitError() error
+	// WaitError is how `watch --wait` ends; it goes on while that is ExitUnfinished.
+	WaitError() error
+	// TimeoutHint is what may keep the operator from finishing, if that is known.
+	TimeoutHint() string
+}
+
+// StatusReport is the view that everything draws, and what the operator last wrote.
+type StatusReport struct {
+	passage.View
+	// Reported is false while the operator has not seen the latest spec.
+	Reported   bool               `json:"reported"`
+	Conditions []metav1.Condition `json:"conditions"`
+	// Deleting is set where the operator does not report any more.
+	Deleting bool `json:"-"`
+}
+
+var _ Status = &StatusReport{}
+
+// NewStatusReport decides how far a plan is.
+func NewStatusReport(plan passage.Plan, batching passage.Batching, conditions []metav1.Condition, reported bool, now time.Time) StatusReport {
+	return StatusReport{
+		View:       passage.NewView(passage.Next(plan, batching, now), now),
+		Reported:   reported,
+		Conditions: append([]metav1.Condition{}, conditions...),
+	}
+}
+
+func (r *StatusReport) Report() *StatusReport { return r }
+
+func (r *StatusReport) PrintDetails(w io.Writer, format Format) {
+	r.PrintSteps(w, format)
+	PrintConditions(w, format, r.Conditions, r.At)
+}
+
+func (r *StatusReport) DrawDetails(w io.Writer) { r.DrawOpenSteps(w) }
+
+func (r *StatusReport) WriteChanges(l *LineWriter) {
+	l.State(fmt.Sprintf("%s to %s: %s", r.Subject, OrDash(r.Target), r.State))
+	l.Steps(r.Steps, StepText)
+}
+
+func (r *StatusReport) ExitError() error {
+	switch r.State {
+	case passage.CompletedWithFailures, passage.Stopped:
+		return console.ExitError{Code: console.ExitFailed}
+	}
+	if r.State != passage.Completed || !r.Reported {
+		return console.ExitError{Code: console.ExitUnfinished}
+	}
+	return nil
+}
+
+func (r *StatusReport) WaitError() error { return r.ExitError() }
+
+const notReported = "the operator has not reported on the latest spec yet: is it running?"
+
+func (r *StatusReport) TimeoutHint() string {
+	if !r.Reported {
+		return notReported
+	}
+	return ""
+}
+
+// Title names the resource and its target.
+func (r *StatusReport) Title() string {
+	if r.Target == "" {
+		return r.Subject.String()
+	}
+	return r.Subject.String() + " to " + r.Target
+}
+
+// PrintSteps prints all steps.
+func (r *StatusReport) PrintSteps(w io.Writer, format Format) {
+	if len(r.Steps) > 0 {
+		fmt.Fprintln(w)
+		PrintSteps(w, format, r.Steps)
+	}
+}
+
+// DrawOpenSteps draws the steps that are not done.
+func (r *StatusReport) DrawOpenSteps(w io.Writer) {
+	if open := Open(r.Steps); len(open) > 0 {
+		fmt.Fprintln(w)
+		PrintSteps(w, Text, open)
+	}
+}
+
+// PrintStatus prints what `status` shows.
+func PrintStatus(w io.Writer, format Format, s Status) {
+	r := s.Report()
+	fmt.Fprintf(w, "%s: %s\n", r.Title(), r.State)
+	headline := r.Headline
+	if width := format.Width(); width > 0 {
+		headline = strings.Join(Wrap(headline, width), "\n")
+	}
+	fmt.Fprintln(w, headline)
+	if !r.Reported && !r.Deleting {
+		fmt.Fprintln(w, "T"+notReported[1:])
+	}
+	s.PrintDetails(w, format)
+}
+
+// PrintConditions prints the conditions of a resource at a time.
+func PrintConditions(w io.Writer, format Format, conditions []metav1.Condition, now time.Time) {
+	if len(conditions) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, c := range conditions {
+		age := duration.HumanDuration(now.Sub(c.LastTransitionTime.Time))
+		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, age, c.Message})
+	}
+	Table(w, format.Width(), []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+}

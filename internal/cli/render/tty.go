@@ -1,0 +1,62 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Renderer draws one status after the other.
+type Renderer interface {
+	Draw(Status)
+}
+
+// NewRenderer returns a TTY for a terminal, and a LineWriter for anything else.
+func NewRenderer(out io.Writer) Renderer {
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return NewLineWriter(out)
+	}
+	return NewTTY(out, func() int {
+		_, height, err := term.GetSize(int(file.Fd()))
+		if err != nil {
+			return 0
+		}
+		return height
+	})
+}
+
+// TTY keeps one picture up to date on a terminal.
+type TTY struct {
+	out    io.Writer
+	height func() int
+	drawn  bool
+}
+
+// NewTTY returns one for a terminal of so many lines; 0 lines are unknown.
+func NewTTY(out io.Writer, height func() int) *TTY { return &TTY{out: out, height: height} }
+
+// Draw draws a status over the one before.
+func (t *TTY) Draw(s Status) {
+	var picture bytes.Buffer
+	r := s.Report()
+	fmt.Fprintf(&picture, "%s: %s\n", r.Title(), r.State)
+	Paragraph(&picture, r.Headline)
+	s.DrawDetails(&picture)
+	lines := strings.Split(strings.TrimRight(picture.String(), "\n"), "\n")
+	if height := t.height(); height > 4 && len(lines) > height-3 {
+		lines = append(lines[:height-4], "...")
+	}
+	foot := "\n" + r.At.Format(time.TimeOnly) + "  Ctrl-C ends the watch and nothing else"
+	if !t.drawn {
+		fmt.Fprint(t.out, "\033[2J")
+		t.drawn = true
+	}
+	// Line by line over what was there: clearing the screen first would flicker.
+	fmt.Fprint(t.out, "\033[H"+strings.Join(append(lines, strings.Split(foot, "\n")...), "\033[K\n")+"\033[K\n\033[J")
+}
