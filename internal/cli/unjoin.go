@@ -58,7 +58,7 @@ when it is back; --force has it leave at once, as it is.`,
 			last := -1
 			how.Progress = func(left int) {
 				if left != last && left > 0 {
-					fmt.Fprintf(streams.Err, "%d objects to let go of\n", left)
+					fmt.Fprintf(streams.Err, "%d objects not yet released\n", left)
 				}
 				last = left
 			}

@@ -124,7 +124,7 @@ func TestUnjoinUnreachable(t *testing.T) {
 	defer func() { heal(); s.join(t, member2) }()
 	command := launch.Begin(t, s.hub.Cluster, "unjoin", member2, "--yes", "--timeout", wait.Deadline().String())
 	eventually(t, func(context.Context) error {
-		if said := command.Stderr.Since(0); !strings.Contains(said, "objects to let go of") {
+		if said := command.Stderr.Since(0); !strings.Contains(said, "objects not yet released") {
 			return fmt.Errorf("it does not wait yet: %s", said)
 		}
 		return nil

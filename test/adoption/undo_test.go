@@ -68,7 +68,7 @@ func TestStoryAbort(t *testing.T) {
 	if r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
-	for _, text := range []string{"lets go of 3 objects in 1 cluster", "1 of them changed"} {
+	for _, text := range []string{"releases 3 objects in 1 cluster", "1 of them changed"} {
 		if !strings.Contains(strings.Join(strings.Fields(r.Stdout), " "), text) {
 			t.Errorf("nowhere is %q: %s", text, r.Stdout)
 		}

@@ -43,7 +43,7 @@ func checkAbort(o rollout.Observed, s rollout.Summary) (done string, err error) 
 	case o.Hash == s.Completed:
 		return fmt.Sprintf("no rollout is in progress: generation %d serves the current spec", active.Number), nil
 	case o.UnknownHash != nil:
-		return "", fmt.Errorf("nobody can tell what there is to take back: %w", o.UnknownHash)
+		return "", fmt.Errorf("cannot determine what to abort: %w", o.UnknownHash)
 	case active.Record == nil:
 		return "", fmt.Errorf("no record is left of what generation %d was made from: change the spec back yourself", active.Number)
 	}

@@ -39,11 +39,11 @@ func decideRollout(o rollout.Observed, proposed *v1alpha2.Materialize, now time.
 		m = proposed
 		var err error
 		if to, err = o.WithSpec(proposed); err != nil {
-			return &rolloutDecision{Verdict: "nobody can tell: " + err.Error(), Changes: []fieldChange{}, proposed: true}
+			return &rolloutDecision{Verdict: "cannot determine whether there is a rollout: " + err.Error(), Changes: []fieldChange{}, proposed: true}
 		}
 	}
 	if to.UnknownHash != nil {
-		return &rolloutDecision{Verdict: "nobody can tell: " + to.UnknownHash.Error(), Changes: []fieldChange{}, proposed: proposed != nil}
+		return &rolloutDecision{Verdict: "cannot determine whether there is a rollout: " + to.UnknownHash.Error(), Changes: []fieldChange{}, proposed: proposed != nil}
 	}
 	s := to.Summary(now)
 	serves, reached := s.Active, s.Completed

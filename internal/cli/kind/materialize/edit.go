@@ -30,7 +30,7 @@ type edit struct {
 	prerequisite *prerequisite
 	// change the Materialize as it is when the answer is there.
 	change func(*v1alpha2.Materialize) error
-	// said is what has been done.
+	// message is printed when it is done.
 	message string
 }
 
@@ -38,7 +38,7 @@ type edit struct {
 type prerequisite struct {
 	change     func(*v1alpha2.Materialize) error
 	isObserved func(*v1alpha2.Materialize) bool
-	// unseen is what is said if it does not.
+	// timeoutMessage is the error if the operator does not see it.
 	timeoutMessage string
 }
 

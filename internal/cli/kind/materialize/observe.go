@@ -38,7 +38,7 @@ func getEnvironment(ctx context.Context, reader client.Reader, key client.Object
 	return observeEnvironment(ctx, reader, m)
 }
 
-// observeEnvironment reads what belongs to a Materialize. What may not be seen is left out, if a rollout can be result of without it.
+// observeEnvironment reads what belongs to a Materialize. What may not be seen is left out, if the rollout can be planned without it.
 func observeEnvironment(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize) (environment, error) {
 	lenient := &forbiddenTolerantReader{Reader: reader}
 	e, err := observeKinds(ctx, lenient, m, nil)

@@ -61,7 +61,7 @@ func checkPromotion(o rollout.Observed, s rollout.Summary) (done string, err err
 	case o.Hash == s.Completed:
 		return fmt.Sprintf("there is nothing to promote: generation %d serves the current spec", o.Materialize.Status.ActiveGeneration), nil
 	case o.UnknownHash != nil:
-		return "", fmt.Errorf("nobody can tell what would be promoted: %w", o.UnknownHash)
+		return "", fmt.Errorf("cannot determine what to promote: %w", o.UnknownHash)
 	case s.Refused != nil:
 		return "", fmt.Errorf("there is no rollout to promote: %w", s.Refused)
 	case !s.Underway:

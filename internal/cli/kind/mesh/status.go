@@ -109,9 +109,9 @@ func (s *status) setHeadline() {
 	condition := meta.FindStatusCondition(s.Conditions, kumav1alpha1.ConditionConsumersSwitched)
 	switch {
 	case !s.Switching.Asked && len(s.Switching.Consumers) == 0:
-		s.Headline = "nobody has asked for its consumers to be switched over"
+		s.Headline = "no switch of its consumers has been requested"
 	case !s.Switching.observed:
-		s.State, s.Headline = passage.InProgress, "what was asked for has not been taken up yet"
+		s.State, s.Headline = passage.InProgress, "the operator has not seen the request yet"
 	case condition != nil:
 		s.Headline = condition.Message
 		if s.Switching.Mode == kumav1alpha1.ModeDisabled && s.Switching.Switched > 0 {

@@ -51,7 +51,7 @@ func policyArgs(key client.ObjectKey) string {
 
 // printAbortImpact shows what aborting a policy does.
 func printAbortImpact(w io.Writer, r connect.Resource, impact forecast.AbortImpact) {
-	lines := []string{fmt.Sprintf("%s lets go of %s in %s.", r, render.Count(impact.Objects, "object"), render.Count(impact.Clusters, "cluster"))}
+	lines := []string{fmt.Sprintf("%s releases %s in %s.", r, render.Count(impact.Objects, "object"), render.Count(impact.Clusters, "cluster"))}
 	switch {
 	case impact.Changed > 0:
 		lines = append(lines, fmt.Sprintf("%d of them changed by being taken over; that is put back, which may restart pods.", impact.Changed))

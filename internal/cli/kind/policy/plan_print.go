@@ -110,7 +110,7 @@ func summarizeForecast(f forecast.Forecast, totals forecast.Totals) string {
 	case totals.Workloads > 0:
 		line += fmt.Sprintf(" %s of %s restart.", render.Count(int(totals.Pods), "pod"), render.Count(totals.Workloads, "workload"))
 	case totals.Actions[model.ActionUnknown] > 0:
-		line += " No pod restarts, as far as anybody can tell."
+		line += " No pod restarts, as far as is known."
 	default:
 		line += " No pod restarts."
 	}
