@@ -70,9 +70,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, err
 		}
 	}
-	status, again := aggregateStatus(b, o.Works, annotationErr, r.now())
-	if again > 0 {
-		return ctrl.Result{RequeueAfter: again}, nil
+	status, requeueAfter := AggregateStatus(b, o.Works, annotationErr, r.now())
+	if requeueAfter > 0 {
+		return ctrl.Result{RequeueAfter: requeueAfter}, nil
 	}
 	return ctrl.Result{}, writeStatus(ctx, r.client, b, status)
 }

@@ -19,8 +19,9 @@ import (
 // gatherInterval is how long the results of several clusters are waited for, so that they make one status.
 const gatherInterval = 20 * time.Second
 
-// aggregateStatus tells what became of a resource in all of its clusters, and after how long it can, if not now.
-func aggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work, wrong error, now time.Time) (workv1alpha2.ResourceBindingStatus, time.Duration) {
+// AggregateStatus is the status of a binding by the statuses of its Works, and after how long to ask again if several clusters have
+// yet to answer.
+func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work, annotationErr error, now time.Time) (workv1alpha2.ResourceBindingStatus, time.Duration) {
 	status := *binding.Status.DeepCopy()
 	status.ObservedGeneration = binding.GetGeneration()
 	status.AggregatedStatus = nil
@@ -71,8 +72,8 @@ func aggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		return status, left
 	}
 	note := ""
-	if wrong != nil {
-		note = "; " + wrong.Error()
+	if annotationErr != nil {
+		note = "; " + annotationErr.Error()
 	}
 	switch total := len(clusters); {
 	case applied == total:
@@ -122,7 +123,7 @@ func (l *workTooLargeError) Error() string {
 
 // status is that of the binding of such a resource.
 func (l *workTooLargeError) status(binding *model.Binding, works map[string]*workv1alpha1.Work, now time.Time) workv1alpha2.ResourceBindingStatus {
-	status, _ := aggregateStatus(binding, works, nil, now)
+	status, _ := AggregateStatus(binding, works, nil, now)
 	r := binding.Spec.Resource
 	name := r.Name
 	if r.Namespace != "" {

@@ -93,13 +93,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	t := count(policy, bindings)
+	t := Count(policy, bindings)
 	t.kindError = r.kindError(ctx, policy)
 	recordMetrics(key, t.PropagationStatus, t.pending)
 	next := t.PropagationStatus
 	next.Conditions = slices.Clone(status.Conditions)
 	next.ObservedGeneration = policy.Generation
-	is, reason := t.condition(policy)
+	is, reason := t.Condition(policy)
 	meta.SetStatusCondition(&next.Conditions, metav1.Condition{
 		Type: policyv1alpha1.ConditionReady, Status: is, Reason: string(reason.Code), Message: reason.Message,
 		ObservedGeneration: policy.Generation, LastTransitionTime: metav1.NewTime(r.now()),

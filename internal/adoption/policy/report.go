@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// counts is what became of all that a policy takes.
-type counts struct {
+// Counts are the templates of a policy by the states of their bindings.
+type Counts struct {
 	policyv1alpha1.PropagationStatus
 	// conflict, failure and suspension are the first of each, in words.
 	conflict, failure, suspension string
@@ -23,9 +23,9 @@ type counts struct {
 	kindError error
 }
 
-// count adds up what bindings say. What they say of an earlier policy does not count: the detector has yet to tell them.
-func count(policy *Policy, bindings []*model.Binding) counts {
-	var t counts
+// Count adds up the states of bindings. A binding that was written for an earlier spec of the policy is pending.
+func Count(policy *Policy, bindings []*model.Binding) Counts {
+	var t Counts
 	slices.SortFunc(bindings, func(a, b *model.Binding) int { return cmp.Compare(a.Path(), b.Path()) })
 	for _, b := range bindings {
 		t.Matched++
@@ -56,8 +56,8 @@ func count(policy *Policy, bindings []*model.Binding) counts {
 	return t
 }
 
-// condition a policy says in one sentence how far it is, and what to do.
-func (t counts) condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
+// Condition is the condition Ready of a policy.
+func (t Counts) Condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 	for i, err := range p.SelectorErrors() {
 		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, err)
 	}

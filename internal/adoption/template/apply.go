@@ -13,28 +13,16 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
-// deleteBinding removes the binding of a resource that is gone.
+// deleteBinding deletes the binding of a template that is gone.
 func (d *Reconciler) deleteBinding(ctx context.Context, have *model.Binding) error {
-	if have == nil || have.GetDeletionTimestamp() != nil {
-		return nil
-	}
 	if err := d.applyDependencies(ctx, have, nil, false); err != nil {
 		return err
 	}
 	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object))
 }
 
-// releaseBinding is a resource that no policy takes. What has been taken to clusters stays there when its policy goes.
+// releaseBinding removes the claim of a policy that no longer takes the template. Its objects stay in their clusters.
 func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding) error {
-	if have == nil || have.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	if model.ClaimOf(have) == (model.PolicyKey{}) {
-		if len(have.Spec.RequiredBy) > 0 {
-			d.enqueueBinding(client.ObjectKeyFromObject(have.Object))
-		}
-		return nil
-	}
 	if err := d.applyDependencies(ctx, have, nil, false); err != nil {
 		return err
 	}
@@ -43,27 +31,27 @@ func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding) er
 	return d.client.Update(ctx, released.Object, client.FieldOwner(model.FieldOwner))
 }
 
-// undoBinding has a binding go, and everything be as it was before.
+// undoBinding deletes a binding, and has the originals of its objects restored.
 func (d *Reconciler) undoBinding(ctx context.Context, have *model.Binding) error {
 	if err := d.applyDependencies(ctx, have, nil, true); err != nil {
 		return err
 	}
-	if have.GetAnnotations()[model.AnnotationUndo] != "true" {
-		marked := have.Copy()
-		marked.SetAnnotations(model.MergeKeys(have.GetAnnotations(), nil, map[string]string{model.AnnotationUndo: "true"}))
-		if err := d.client.Update(ctx, marked.Object, client.FieldOwner(model.FieldOwner)); err != nil {
-			return err
+	return d.deleteAnnotated(ctx, have, model.AnnotationUndo)
+}
+
+// deleteAnnotated deletes a binding with an annotation that says what becomes of its objects.
+func (d *Reconciler) deleteAnnotated(ctx context.Context, have *model.Binding, annotation string) error {
+	if have.GetAnnotations()[annotation] != "true" {
+		have = withAnnotation(have, annotation)
+		if err := d.client.Update(ctx, have.Object, client.FieldOwner(model.FieldOwner)); err != nil {
+			return client.IgnoreNotFound(err)
 		}
-		have = marked
 	}
 	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object))
 }
 
-// applyClaimed is a resource that a policy takes.
+// applyClaimed writes the bindings of a template that a policy takes, and of its dependencies.
 func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t model.Template, uid types.UID, policy *policy.Policy, have *model.Binding) error {
-	if have != nil && have.GetDeletionTimestamp() != nil {
-		return nil
-	}
 	members, err := ListMembers(ctx, d.client)
 	if err != nil {
 		return err

@@ -33,32 +33,28 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 		// Nobody knows whether the resource is there.
 		return reconcile.Result{RequeueAfter: policy.KindRetryInterval}, nil
 	}
-	seen := model.NewMetadata(key.Kind)
-	if err := d.metadata.Get(ctx, key.ObjectKey, seen); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, err
-	} else if err != nil || seen.DeletionTimestamp != nil {
-		return reconcile.Result{}, d.deleteBinding(ctx, have)
-	}
-	all, err := policy.List(ctx, d.client)
-	if err != nil {
+	metadata := model.NewMetadata(key.Kind)
+	err = d.metadata.Get(ctx, key.ObjectKey, metadata)
+	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	t := key.Template(seen)
-	if have != nil && have.Spec.Resource.APIVersion != t.APIVersion {
-		as := t
-		as.APIVersion = have.Spec.Resource.APIVersion
-		if policy.Select(as, all, model.ClaimOf(have)) != nil || policy.Select(t, all, model.PolicyKey{}) == nil {
-			// It is taken in another version.
-			return reconcile.Result{}, nil
+	o := Observed{Template: key.Template(metadata), Exists: err == nil && metadata.DeletionTimestamp == nil, Binding: have}
+	if o.Exists {
+		if o.Policies, err = policy.List(ctx, d.client); err != nil {
+			return reconcile.Result{}, err
 		}
 	}
-	if have != nil && have.GetDeletionTimestamp() == nil && isAborted(all, model.ClaimOf(have)) {
-		// Another policy may take it when all is as it was.
+	switch decision := Decide(o); decision.Action {
+	case model.ActionDelete:
+		return reconcile.Result{}, d.deleteBinding(ctx, have)
+	case model.ActionRestore:
 		return reconcile.Result{}, d.undoBinding(ctx, have)
-	}
-	policy := policy.Select(t, all, model.ClaimOf(have))
-	if policy == nil {
+	case model.ActionOrphan:
 		return reconcile.Result{}, d.releaseBinding(ctx, have)
+	case model.ActionKeep:
+		d.enqueueBinding(client.ObjectKeyFromObject(have.Object))
+	case model.ActionApply:
+		return reconcile.Result{}, d.applyClaimed(ctx, key, o.Template, metadata.UID, decision.Policy, have)
 	}
-	return reconcile.Result{}, d.applyClaimed(ctx, key, t, seen.UID, policy, have)
+	return reconcile.Result{}, nil
 }

@@ -79,19 +79,12 @@ func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model
 	if dependency.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	others := model.WithoutDependent(dependency.Spec.RequiredBy, by)
-	if len(others) > 0 || model.ClaimOf(dependency) != (model.PolicyKey{}) {
-		dependency.Spec.RequiredBy = others
-		return client.IgnoreNotFound(d.client.Update(ctx, dependency.Object, client.FieldOwner(model.FieldOwner)))
-	}
-	if undo {
+	want := WithoutDependent(dependency, by)
+	switch {
+	case model.IsTaken(want):
+		return client.IgnoreNotFound(d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)))
+	case undo:
 		return d.undoBinding(ctx, dependency)
 	}
-	if dependency.GetAnnotations()[model.AnnotationReleased] != "true" {
-		dependency.SetAnnotations(model.MergeKeys(dependency.GetAnnotations(), nil, map[string]string{model.AnnotationReleased: "true"}))
-		if err := d.client.Update(ctx, dependency.Object, client.FieldOwner(model.FieldOwner)); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-	}
-	return client.IgnoreNotFound(d.client.Delete(ctx, dependency.Object))
+	return d.deleteAnnotated(ctx, dependency, model.AnnotationReleased)
 }

@@ -4,19 +4,78 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/utils/ptr"
-
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// isAborted tells whether one of the policies was aborted.
-func isAborted(all []*policy.Policy, key model.PolicyKey) bool {
-	return slices.ContainsFunc(all, func(p *policy.Policy) bool { return p.Key() == key && p.Aborted })
+// Observed is a template, its binding and the policies of the hub.
+type Observed struct {
+	Template model.Template
+	// Exists is false if the template is gone, or being deleted. Then no policies are read.
+	Exists   bool
+	Policies []*policy.Policy
+	// Binding is nil if there is none.
+	Binding *model.Binding
+}
+
+// Decision is what becomes of the binding of a template.
+type Decision struct {
+	Action passage.Action
+	Reason passage.Reason
+	// Policy is the one that takes the template, nil if none does.
+	Policy *policy.Policy
+}
+
+// Decide which policy takes a template, and what becomes of its binding.
+func Decide(o Observed) Decision {
+	have := o.Binding
+	deleting := have != nil && have.GetDeletionTimestamp() != nil
+	claim := model.ClaimOf(have)
+	switch {
+	case !o.Exists && (have == nil || deleting):
+		return Decision{Action: model.ActionNone}
+	case !o.Exists:
+		return Decision{Action: model.ActionDelete, Reason: passage.Because("TemplateDeleted", "the template is deleted")}
+	case isTakenInOtherVersion(o):
+		return Decision{Action: model.ActionNone, Reason: passage.Because("OtherVersion", "a policy takes the template as %s", have.Spec.Resource.APIVersion)}
+	case have != nil && !deleting && isAborted(o.Policies, claim):
+		// Another policy may take the template when its originals are restored.
+		return Decision{Action: model.ActionRestore, Reason: passage.Because(model.ReasonAborted, "policy %s is aborted", claim)}
+	}
+	switch chosen := policy.Select(o.Template, o.Policies, claim); {
+	case chosen != nil && deleting:
+		return Decision{Action: model.ActionWait, Reason: passage.Because("BeingDeleted", "%s is being deleted, and is created again when it is gone", have), Policy: chosen}
+	case chosen != nil:
+		return Decision{Action: model.ActionApply, Reason: passage.Because("Selected", "policy %s takes the template", chosen.Key()), Policy: chosen}
+	case have == nil || deleting:
+		return Decision{Action: model.ActionNone}
+	case claim != (model.PolicyKey{}):
+		return Decision{Action: model.ActionOrphan, Reason: passage.Because("NotSelected", "policy %s no longer takes the template", claim)}
+	case len(have.Spec.RequiredBy) > 0:
+		return Decision{Action: model.ActionKeep, Reason: passage.Because("Required", "other templates require the template")}
+	}
+	return Decision{Action: model.ActionNone}
+}
+
+// isTakenInOtherVersion tells whether the binding of a template is for another version of its kind, and stays so.
+func isTakenInOtherVersion(o Observed) bool {
+	if o.Binding == nil || o.Binding.Spec.Resource.APIVersion == o.Template.APIVersion {
+		return false
+	}
+	bound := o.Template
+	bound.APIVersion = o.Binding.Spec.Resource.APIVersion
+	return policy.Select(bound, o.Policies, model.ClaimOf(o.Binding)) != nil || policy.Select(o.Template, o.Policies, model.PolicyKey{}) == nil
+}
+
+// isAborted tells whether the policy of a claim is aborted.
+func isAborted(policies []*policy.Policy, claim model.PolicyKey) bool {
+	return slices.ContainsFunc(policies, func(p *policy.Policy) bool { return p.Key() == claim && p.Aborted })
 }
 
 // DesiredBinding is the binding of a resource as its policy asks for it, made from the one that there is.
@@ -86,5 +145,19 @@ func WithDependent(dependency, by *model.Binding, find func(workv1alpha2.Binding
 			want.Spec.Suspension = s
 		}
 	}
+	return want
+}
+
+// WithoutDependent is the binding of a dependency that by no longer requires.
+func WithoutDependent(dependency, by *model.Binding) *model.Binding {
+	want := dependency.Copy()
+	want.Spec.RequiredBy = model.WithoutDependent(dependency.Spec.RequiredBy, by)
+	return want
+}
+
+// withAnnotation is a binding with an annotation set to "true".
+func withAnnotation(b *model.Binding, annotation string) *model.Binding {
+	want := b.Copy()
+	want.SetAnnotations(model.MergeKeys(b.GetAnnotations(), nil, map[string]string{annotation: "true"}))
 	return want
 }

@@ -49,7 +49,7 @@ func (r *reconciler) applyStep(ctx context.Context, m *member.Client, o *Observe
 
 // backUpOriginal saves an object that is about to be taken over, if that changes anything that a user sees.
 func (r *reconciler) backUpOriginal(ctx context.Context, m *member.Client, work *workv1alpha1.Work, ordinal int, live, desired *unstructured.Unstructured) error {
-	if equalForUsers(live, desired) {
+	if EqualForUsers(live, desired) {
 		return nil
 	}
 	// Defaults of the two API servers may differ: only the member knows what would become of the object.
@@ -57,7 +57,7 @@ func (r *reconciler) backUpOriginal(ctx context.Context, m *member.Client, work 
 	if err := m.API.Update(ctx, dryRun, client.FieldOwner(model.FieldOwner), client.DryRunAll); err != nil {
 		return err
 	}
-	if equalForUsers(live, dryRun) {
+	if EqualForUsers(live, dryRun) {
 		return nil
 	}
 	return r.originals.save(ctx, work, ordinal, live)

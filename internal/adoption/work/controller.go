@@ -93,7 +93,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if hold := Hold(o); hold != nil {
-		return ctrl.Result{}, r.reportHold(ctx, o, *hold)
+		if status := HeldStatus(o, *hold, r.now()); status != nil {
+			return ctrl.Result{}, r.writeStatus(ctx, &work, *status)
+		}
+		return ctrl.Result{}, nil
 	}
 	if !work.DeletionTimestamp.IsZero() {
 		return r.release(ctx, o)
@@ -111,24 +114,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // apply observes, plans and applies a Work that stays, and returns the status that follows.
 func (r *reconciler) apply(ctx context.Context, m *member.Client, o *Observed) (workv1alpha1.WorkStatus, error) {
-	status := *o.Work.Status.DeepCopy()
 	var statuses []workv1alpha1.ManifestStatus
 	for i := range o.Work.Spec.Workload.Manifests {
 		one, reason, err := r.applyManifest(ctx, m, o, i)
 		if member.IsUserError(err) {
 			reason = ptr.To(member.RefusedReason(m.Name, o.Objects[i].Manifest, err))
 		} else if err != nil {
-			return status, err
+			return o.Work.Status, err
 		}
 		if reason != nil {
-			r.setCondition(o.Work, &status, metav1.ConditionFalse, *reason)
-			return status, nil
+			return WithApplied(o.Work, metav1.ConditionFalse, *reason, r.now()), nil
 		}
 		statuses = append(statuses, *one)
 	}
-	status.ManifestStatuses = statuses
-	r.setCondition(o.Work, &status, metav1.ConditionTrue, passage.Because(model.ReasonApplied, "cluster %s runs it", m.Name))
-	return status, nil
+	return AppliedStatus(o.Work, m.Name, statuses, r.now()), nil
 }
 
 // applyManifest observes, plans and applies one manifest. The reason is why it is not applied.
@@ -139,20 +138,15 @@ func (r *reconciler) applyManifest(ctx context.Context, m *member.Client, o *Obs
 		return nil, nil, err
 	}
 	d := Decide(*o, r.now())
-	step, record := d.Steps[i], recordOf(o.Work, i)
+	step := d.Steps[i]
 	if step.Action == model.ActionLeave || step.Action == model.ActionWait {
 		return nil, &step.Reason, nil
 	}
 	live, err := r.applyStep(ctx, m, o, d, i)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, nil, err
-	case live == nil:
-		return finishedJob(o.Work, i, object.Manifest, record), nil, nil
-	case step.Action != model.ActionNone:
-		record = newRecord(object.Manifest, live)
 	}
-	return manifestStatus(i, live, record), nil, nil
+	return StepStatus(*o, i, step, live), nil, nil
 }
 
 // release observes, plans and applies a Work that is being deleted, and ends its deletion.
@@ -167,8 +161,7 @@ func (r *reconciler) release(ctx context.Context, o Observed) (ctrl.Result, erro
 		}
 		err := r.releaseObjects(ctx, r.members.Get(o.Cluster.Name), &o)
 		if member.IsUserError(err) {
-			status := *o.Work.Status.DeepCopy()
-			r.setCondition(o.Work, &status, metav1.ConditionFalse, passage.Because(model.ReasonFailed, "%v", err))
+			status := WithApplied(o.Work, metav1.ConditionFalse, passage.Because(model.ReasonFailed, "%v", err), r.now())
 			return ctrl.Result{RequeueAfter: RecheckInterval}, r.writeStatus(ctx, o.Work, status)
 		} else if err != nil {
 			return ctrl.Result{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,22 +19,50 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// reportHold reports why nothing is written to the member. That a cluster cannot be reached concerns only a Work that has
-// something to write.
-func (r *reconciler) reportHold(ctx context.Context, o Observed, hold passage.Reason) error {
-	if hold.Code == model.ReasonLeaving {
+// HeldStatus is the status of a Work with a hold, nil if it stays as it is: a cluster that is leaving is reported on the Cluster,
+// and one that cannot be reached only to Works that have something to write.
+func HeldStatus(o Observed, hold passage.Reason, now time.Time) *workv1alpha1.WorkStatus {
+	switch hold.Code {
+	case model.ReasonLeaving:
 		return nil
-	}
-	if hold.Code == model.ReasonUnreachable {
+	case model.ReasonUnreachable:
 		condition := meta.FindStatusCondition(o.Work.Status.Conditions, workv1alpha1.ConditionApplied)
 		applied := condition != nil && condition.ObservedGeneration >= o.Work.Generation
 		if applied || !o.Work.DeletionTimestamp.IsZero() || !meta.IsStatusConditionFalse(o.Cluster.Status.Conditions, clusterv1alpha1.ConditionReady) {
 			return nil
 		}
 	}
-	status := *o.Work.Status.DeepCopy()
-	r.setCondition(o.Work, &status, metav1.ConditionFalse, hold)
-	return r.writeStatus(ctx, o.Work, status)
+	status := WithApplied(o.Work, metav1.ConditionFalse, hold, now)
+	return &status
+}
+
+// WithApplied is the status of a Work with another condition Applied.
+func WithApplied(work *workv1alpha1.Work, is metav1.ConditionStatus, reason passage.Reason, now time.Time) workv1alpha1.WorkStatus {
+	status := *work.Status.DeepCopy()
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: workv1alpha1.ConditionApplied, Status: is, Reason: string(reason.Code), Message: reason.Message,
+		ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(now),
+	})
+	return status
+}
+
+// AppliedStatus is the status of a Work whose objects are applied.
+func AppliedStatus(work *workv1alpha1.Work, cluster string, statuses []workv1alpha1.ManifestStatus, now time.Time) workv1alpha1.WorkStatus {
+	status := WithApplied(work, metav1.ConditionTrue, passage.Because(model.ReasonApplied, "cluster %s runs it", cluster), now)
+	status.ManifestStatuses = statuses
+	return status
+}
+
+// StepStatus is the status of a manifest after its step, with the object as the member has it now: nil only for a finished Job.
+func StepStatus(o Observed, ordinal int, step passage.Step, live *unstructured.Unstructured) *workv1alpha1.ManifestStatus {
+	object, record := o.Objects[ordinal].Manifest, recordOf(o.Work, ordinal)
+	if live == nil {
+		return finishedJob(o.Work, ordinal, object, record)
+	}
+	if step.Action != model.ActionNone {
+		record = newRecord(object, live)
+	}
+	return manifestStatus(ordinal, live, record)
 }
 
 func manifestStatus(i int, live *unstructured.Unstructured, written Record) *workv1alpha1.ManifestStatus {
@@ -50,13 +79,6 @@ func manifestStatus(i int, live *unstructured.Unstructured, written Record) *wor
 		}
 	}
 	return s
-}
-
-func (r *reconciler) setCondition(work *workv1alpha1.Work, status *workv1alpha1.WorkStatus, is metav1.ConditionStatus, reason passage.Reason) {
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: workv1alpha1.ConditionApplied, Status: is, Reason: string(reason.Code), Message: reason.Message,
-		ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(r.now()),
-	})
 }
 
 func (r *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, status workv1alpha1.WorkStatus) error {

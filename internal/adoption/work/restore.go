@@ -23,8 +23,8 @@ func restoredObject(earlier, live *unstructured.Unstructured, scaled bool) *unst
 	return want
 }
 
-// equalForUsers tells whether two objects say the same, but for our marks and for what no user sets.
-func equalForUsers(a, b *unstructured.Unstructured) bool {
+// EqualForUsers tells whether two objects have the same content, but for the ownership labels and for what no user sets.
+func EqualForUsers(a, b *unstructured.Unstructured) bool {
 	return digestOf(userContent(a)) == digestOf(userContent(b))
 }
 
