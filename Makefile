@@ -165,7 +165,7 @@ lint: ## gofmt, go vet and staticcheck
 .PHONY: generate
 generate: generated ## Regenerate deepcopy, CRDs, RBAC and golden files
 	go generate ./internal/...
-	go test ./internal/passage ./internal/revision/workload ./internal/rollout ./internal/rollout/objects ./internal/meshservice/consumers -run 'Story|Objects' -update
+	go test ./internal/passage ./internal/revision/workload ./internal/rollout ./internal/rollout/objects ./internal/meshservice/consumers ./internal/adoption -run 'Story|Objects' -update
 
 # What no test compares with what is committed.
 .PHONY: generated
