@@ -332,4 +332,3 @@ func (w *world) reportPolicy(p *policy.Policy) {
 	w.ready[p.Key()] = said
 	w.tell("  policy %s: %s", p.Key(), said)
 }
-

@@ -66,13 +66,23 @@ type plannedBinding struct {
 	binding  *model.Binding
 }
 
-// planBindings are of all that a policy takes, and of what that needs. Elsewhere are those that it selects and that go with others.
+// planBindings reads the templates that a policy selects, and plans their bindings.
 func (v *hubState) planBindings(ctx context.Context, hub client.Reader, subject *policy.Policy) (all []plannedBinding, elsewhere map[model.PolicyKey]int, err error) {
 	found, err := v.listTemplates(ctx, hub, subject)
 	if err != nil {
 		return nil, nil, err
 	}
-	elsewhere, going := map[model.PolicyKey]int{}, map[model.TemplateKey]*plannedBinding{}
+	return v.bindTemplates(found, subject, func(key model.TemplateKey) (*unstructured.Unstructured, error) { return v.getTemplate(ctx, hub, key) })
+}
+
+// getTemplateFunc gets a template of the hub, nil if there is none.
+type getTemplateFunc func(model.TemplateKey) (*unstructured.Unstructured, error)
+
+// bindTemplates plans the bindings of all templates that a policy takes, and of their dependencies. Elsewhere counts the templates
+// that the policy selects and another one takes.
+func (v *hubState) bindTemplates(found []*unstructured.Unstructured, subject *policy.Policy, get getTemplateFunc) (all []plannedBinding, elsewhere map[model.PolicyKey]int, err error) {
+	elsewhere = map[model.PolicyKey]int{}
+	planned := map[model.TemplateKey]*plannedBinding{}
 	for _, template := range found {
 		t := model.TemplateOf(template)
 		if template.GetDeletionTimestamp() != nil || subject.Match(t) == policy.NoMatch {
@@ -90,15 +100,15 @@ func (v *hubState) planBindings(ctx context.Context, hub client.Reader, subject 
 		if err != nil {
 			return nil, nil, err
 		}
-		going[model.KeyOf(template)] = &plannedBinding{template, b}
+		planned[model.KeyOf(template)] = &plannedBinding{template, b}
 	}
 	if subject.Spec.PropagateDeps {
-		if err := v.addDependencies(ctx, hub, going); err != nil {
+		if err := v.addDependencies(planned, get); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, j := range going {
-		all = append(all, *j)
+	for _, p := range planned {
+		all = append(all, *p)
 	}
 	slices.SortFunc(all, func(a, b plannedBinding) int {
 		return cmp.Or(cmp.Compare(a.template.GetKind(), b.template.GetKind()), cmp.Compare(model.NameOf(a.template), model.NameOf(b.template)))
@@ -150,7 +160,7 @@ func forEach(ctx context.Context, hub client.Reader, list client.ObjectList, kin
 }
 
 // addDependencies plans the bindings of what others require, as far as the hub has it.
-func (v *hubState) addDependencies(ctx context.Context, hub client.Reader, planned map[model.TemplateKey]*plannedBinding) error {
+func (v *hubState) addDependencies(planned map[model.TemplateKey]*plannedBinding, get getTemplateFunc) error {
 	find := func(r workv1alpha2.BindingSnapshot) *model.Binding {
 		for _, p := range planned {
 			if p.binding.GetNamespace() == r.Namespace && p.binding.GetName() == r.Name {
@@ -167,7 +177,7 @@ func (v *hubState) addDependencies(ctx context.Context, hub client.Reader, plann
 		for _, key := range keys {
 			dependency := planned[key]
 			if dependency == nil {
-				if dependency, err = v.dependencyBinding(ctx, hub, key); err != nil {
+				if dependency, err = v.dependencyBinding(key, get); err != nil {
 					return err
 				}
 				if dependency == nil {
@@ -181,15 +191,24 @@ func (v *hubState) addDependencies(ctx context.Context, hub client.Reader, plann
 	return nil
 }
 
-// dependencyBinding is the binding of a template that others require, but for where; nil if the hub does not have it.
-func (v *hubState) dependencyBinding(ctx context.Context, hub client.Reader, key model.TemplateKey) (*plannedBinding, error) {
-	object := v.proposed[key]
-	if object == nil {
-		object = &unstructured.Unstructured{}
-		object.SetGroupVersionKind(key.Kind)
-		if err := hub.Get(ctx, key.ObjectKey, object); err != nil || object.GetDeletionTimestamp() != nil {
-			return nil, client.IgnoreNotFound(err)
-		}
+// getTemplate gets a template of the hub, or the proposed one.
+func (v *hubState) getTemplate(ctx context.Context, hub client.Reader, key model.TemplateKey) (*unstructured.Unstructured, error) {
+	if object := v.proposed[key]; object != nil {
+		return object, nil
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(key.Kind)
+	if err := hub.Get(ctx, key.ObjectKey, object); err != nil || object.GetDeletionTimestamp() != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return object, nil
+}
+
+// dependencyBinding is the binding of a template that others require, but for where; nil if the hub does not have the template.
+func (v *hubState) dependencyBinding(key model.TemplateKey, get getTemplateFunc) (*plannedBinding, error) {
+	object, err := get(key)
+	if object == nil || err != nil {
+		return nil, err
 	}
 	t := model.TemplateOf(object)
 	if policy.IsClusterLocal(t) {
