@@ -1,6 +1,6 @@
-// Package adoption is the passage that takes what already runs in clusters under the management of a hub: a policy selects
-// resources of the hub and the clusters that they go to, and what these clusters run already is taken over without a restart,
-// if somebody asks for that.
+// Package adoption is the passage that takes existing objects of clusters under the management of a hub: a policy selects templates
+// of the hub and the clusters that they go to, and objects that exist there are taken over without a restart if conflictResolution
+// is Overwrite.
 package adoption
 
 import (
@@ -49,23 +49,23 @@ func Setup(mgr ctrl.Manager, limits member.Limits) error {
 			enqueueWorks(ctx, works, mgr.GetCache(), client.InNamespace(model.ExecutionNamespace(cluster)), client.MatchingFields{model.IndexObject: labels[model.LabelWork]})
 		}
 	}
-	back := func(cluster string) {
+	enqueueAll := func(cluster string) {
 		enqueueWorks(ctx, works, mgr.GetCache(), client.InNamespace(model.ExecutionNamespace(cluster)))
 	}
-	detector, err := template.Setup(mgr, bindings.Enqueue)
+	templates, err := template.Setup(mgr, bindings.Enqueue)
 	if err != nil {
 		return err
 	}
-	if err := policy.Setup(mgr, detector.Kinds.ErrorFor); err != nil {
+	if err := policy.Setup(mgr, templates.Kinds.ErrorFor); err != nil {
 		return err
 	}
-	if err := binding.Setup(mgr, bindings, detector.Version); err != nil {
+	if err := binding.Setup(mgr, bindings, templates.Version); err != nil {
 		return err
 	}
 	if err := work.Setup(mgr, works, m, hub); err != nil {
 		return err
 	}
-	return member.Setup(mgr, m, back)
+	return member.Setup(mgr, m, enqueueAll)
 }
 
 func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
@@ -88,10 +88,10 @@ func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // enqueueWorks enqueues all Works that the options select.
-func enqueueWorks(ctx context.Context, b kube.Enqueuer, works client.Reader, meant ...client.ListOption) {
+func enqueueWorks(ctx context.Context, b kube.Enqueuer, works client.Reader, options ...client.ListOption) {
 	var list workv1alpha1.WorkList
-	if err := works.List(ctx, &list, append(meant, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the Works that there is news of")
+	if err := works.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the Works of a changed object")
 		return
 	}
 	for i := range list.Items {

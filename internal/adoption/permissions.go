@@ -1,7 +1,6 @@
 package adoption
 
-// What the operator may do on the hub. Of resources it reads no more than the common kinds: whoever has policies for others
-// grants them with rbac.extraRules of the chart.
+// What the operator may do on the hub. It reads the common kinds of templates; others are granted with rbac.extraRules of the chart.
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=propagationpolicies.policy.karmada.io;clusterpropagationpolicies.policy.karmada.io;resourcebindings.work.karmada.io;clusterresourcebindings.work.karmada.io;works.work.karmada.io;clusters.cluster.karmada.io,verbs=get;create;patch
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies;clusterpropagationpolicies,verbs=list;watch

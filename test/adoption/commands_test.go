@@ -130,7 +130,7 @@ func TestCommands(t *testing.T) {
 	}
 
 	t.Run("adopt takes over without a restart", func(t *testing.T) {
-		s.enter(t, 0, "adopt --cluster member1 -n NS --with-dependencies --yes", "4 templates written", "Deployment NS/theirs another hub manages it", "4 of 4 templates written")
+		s.enter(t, 0, "adopt --cluster member1 -n NS --with-dependencies --yes", "4 templates written", "Deployment NS/theirs managed by another hub", "4 of 4 templates written")
 		s.enter(t, 0, "watch pp adopted-member1 -n NS --wait --timeout FOREVER", "Completed")
 		s.enter(t, 0, "status pp adopted-member1 -n NS", "4 of 4 done", "member1 4/4 0 0")
 		s.enter(t, 0, "plan pp adopted-member1 -n NS", "4 unchanged")
@@ -149,9 +149,9 @@ func TestCommands(t *testing.T) {
 		cart, pay := workload("cart"), workload("pay")
 		s.change(t, s.hub, cart, func() { cart.Spec.Template.Spec.Containers[0].Image = "cart:2" })
 		s.change(t, s.hub, pay, func() { annotate(pay, "team", "blue") })
-		s.enter(t, 3, "plan pp adopted-member1 -n NS", "2 to update, 2 unchanged. 2 pods of 1 workload restart.", "Held: it is paused", "2 restart",
+		s.enter(t, 3, "plan pp adopted-member1 -n NS", "2 to update, 2 unchanged. 2 pods of 1 workload restart.", "Held: the policy is paused", "2 restart",
 			"~ spec.template.spec.containers[cart].image: cart:1 -> cart:2",
-			"Deployment NS/pay in member1: annotations move the generation, and no pod restarts + metadata.annotations.team: blue")
+			"Deployment NS/pay in member1: annotations change the generation, and no pod restarts + metadata.annotations.team: blue")
 		var told struct {
 			Adoption struct {
 				Totals  struct{ PodsThatRestart, WorkloadsThatRestart int }
@@ -193,7 +193,7 @@ func TestCommands(t *testing.T) {
 		p.Spec.ConflictResolution, p.Spec.Suspension = policyv1alpha1.ConflictOverwrite, &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 		s.create(t, s.hub, workload("last"), p)
 		s.enter(t, 1, "plan pp both -n NS", "in 2 clusters: 1 to take over, 1 unknown.", "cluster east cannot be reached at https://127.0.0.1:1",
-			"Held: nothing is written to clusters while its spec.suspension.dispatching is true")
+			"Held: nothing is written to clusters while spec.suspension.dispatching of the policy is true")
 		eventually(t, func(context.Context) error {
 			if out := strings.Join(strings.Fields(s.enter(t, 0, "clusters").Stdout), " "); !strings.Contains(out, "east False") || !strings.Contains(out, "ClusterNotReachable") {
 				return errors.New(out)
@@ -204,7 +204,7 @@ func TestCommands(t *testing.T) {
 	t.Run("what does not exist", func(t *testing.T) {
 		s.enter(t, 1, "plan pp nothing -n NS", "propagationpolicy.policy.karmada.io/nothing does not exist in namespace NS")
 		s.enter(t, 1, "adopt --cluster member1 -n NS --kind wheels --yes", `cluster member1 has no kind "wheels"`)
-		s.enter(t, 1, "adopt --cluster member1 -n NS --kind leases --yes", "list leases in cluster member1", `add the rule {apiGroups: ["coordination.k8s.io"], resources: [leases]`, `to a ClusterRole there with the label fairlead.dev/aggregate-to-member: "true"`)
+		s.enter(t, 1, "adopt --cluster member1 -n NS --kind leases --yes", "list leases in cluster member1", `add the rule {apiGroups: ["coordination.k8s.io"], resources: [leases]`, `to a ClusterRole of the cluster with the label fairlead.dev/aggregate-to-member: "true"`)
 		s.enter(t, 0, "adopt --cluster member1 -n nowhere --yes", "There is nothing to adopt in namespace nowhere of cluster member1.")
 	})
 }

@@ -40,7 +40,7 @@ func TestTemplateDeleted(t *testing.T) {
 		s := newStage(t)
 		s.create(t, s.members[member1], configMap("it"))
 		s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere, overwrite))
-		s.says(t, "it-configmap", applied, "all 2 clusters run it")
+		s.says(t, "it-configmap", applied, "applied in all 2 clusters")
 		s.remove(t, s.hub, configMap("it"))
 		s.released(t, "it-configmap")
 		for _, m := range s.members {
@@ -85,7 +85,7 @@ func TestTemplateDeleted(t *testing.T) {
 		s.create(t, s.members[member1], foreign)
 		s.read(t, s.members[member1], foreign)
 		s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
-		s.says(t, "it-configmap", conflict, "1 of 2 clusters run it; ConfigMap "+s.namespace+"/it exists in cluster member1 already")
+		s.says(t, "it-configmap", conflict, "applied in 1 of 2 clusters; ConfigMap "+s.namespace+"/it exists in cluster member1 already")
 		s.remove(t, s.hub, configMap("it"))
 		s.released(t, "it-configmap")
 		s.gone(t, s.members[member2], configMap("it"))
@@ -167,7 +167,7 @@ func TestPlacementLeavesOutACluster(t *testing.T) {
 	s.says(t, "it-configmap", applied)
 	s.changePolicy(t, p, func(p *policyv1alpha1.PropagationSpec) { p.Placement = to(member2) })
 	s.gone(t, s.members[member1], configMap("it"))
-	s.says(t, "it-configmap", applied, "cluster "+member2+" runs it")
+	s.says(t, "it-configmap", applied, "applied in cluster "+member2)
 	now := configMap("it")
 	s.read(t, s.members[member2], now)
 	if !isMarked(now) {

@@ -14,21 +14,21 @@ func TestStoryMemberDownAndBack(t *testing.T) {
 	s.create(t, s.hub, configMap("it", "a", "1"), policy("v1", "ConfigMap", everywhere))
 	s.says(t, "it-configmap", applied)
 	heal := s.members[member2].cut(t)
-	eventually(t, s.ready(member2, metav1.ConditionFalse, s.members[member2].Config().Host+" does not answer as it should"))
+	eventually(t, s.ready(member2, metav1.ConditionFalse, s.members[member2].Config().Host+" does not respond as expected"))
 	template := configMap("it")
 	s.change(t, s.hub, template, func() { template.Data["a"] = "2" })
 	s.create(t, s.hub, configMap("later"))
 	s.until(t, s.members[member1], configMap("later"), func() error { return nil })
 	now := configMap("it")
 	s.until(t, s.members[member1], now, has(now, "a", "2"))
-	s.says(t, "later-configmap", failed, "1 of 2 clusters run it; waiting until cluster member2 can be reached: "+s.members[member2].Config().Host+" does not answer as it should")
-	if err := s.ready(member1, metav1.ConditionTrue, "its API server answers")(t.Context()); err != nil {
+	s.says(t, "later-configmap", failed, "applied in 1 of 2 clusters; waiting until cluster member2 can be reached: "+s.members[member2].Config().Host+" does not respond as expected")
+	if err := s.ready(member1, metav1.ConditionTrue, "the API server responds")(t.Context()); err != nil {
 		t.Error(err)
 	}
 	heal()
-	s.becomes(t, member2, metav1.ConditionTrue, "its API server answers")
+	s.becomes(t, member2, metav1.ConditionTrue, "the API server responds")
 	for _, name := range []string{"it", "later"} {
-		s.says(t, name+"-configmap", applied, "all 2 clusters run it")
+		s.says(t, name+"-configmap", applied, "applied in all 2 clusters")
 	}
 	s.until(t, s.members[member2], now, has(now, "a", "2"))
 }
@@ -47,7 +47,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 		s.create(t, s.hub, p)
 	}
 	for _, binding := range []string{"it-deployment", "it-service", "it-configmap", "last-configmap"} {
-		s.says(t, binding, applied, "all 2 clusters run it")
+		s.says(t, binding, applied, "applied in all 2 clusters")
 	}
 	for _, m := range s.members {
 		s.running(t, m, "it")

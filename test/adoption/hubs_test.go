@@ -65,7 +65,7 @@ func TestTwoHubs(t *testing.T) {
 	template := deployment("it")
 	template.Spec.MinReadySeconds = 2
 	second.create(t, second.hub, template, policy("apps/v1", "Deployment", overwrite))
-	says := "Deployment " + first.namespace + "/it in cluster member1 is managed by another hub, and is left alone: release it there, or delete it here"
+	says := "Deployment " + first.namespace + "/it in cluster member1 is managed by another hub, and is left alone: release the object from that hub, or delete the object in the cluster"
 	second.trouble(t, member1, "it-deployment", "everything", conflict, says)
 
 	t.Run("the first goes on, and the second has no say", func(t *testing.T) {

@@ -28,7 +28,7 @@ func (w *world) join(t testing.TB, name string) {
 	if r := launch.Command(t, w.hub.Cluster, "join", name, "--member-kubeconfig", w.members[name].Kubeconfig()); r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
-	w.becomes(t, name, metav1.ConditionTrue, "its API server answers")
+	w.becomes(t, name, metav1.ConditionTrue, "the API server responds")
 }
 
 // left checks that nothing of a cluster is left on the hub.
@@ -120,7 +120,7 @@ func TestUnjoinUnreachable(t *testing.T) {
 	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
 	s.says(t, "it-configmap", applied, "all 2 clusters")
 	heal := east.cut(t)
-	s.becomes(t, member2, metav1.ConditionFalse, "does not answer as it should")
+	s.becomes(t, member2, metav1.ConditionFalse, "does not respond as expected")
 	defer func() { heal(); s.join(t, member2) }()
 	command := launch.Begin(t, s.hub.Cluster, "unjoin", member2, "--yes", "--timeout", wait.Deadline().String())
 	eventually(t, func(context.Context) error {

@@ -22,7 +22,7 @@ func TestSuspendedDispatching(t *testing.T) {
 	s := newStage(t)
 	p := policy("v1", "ConfigMap", suspend)
 	s.create(t, s.hub, configMap("it"), p)
-	says := "nothing is written to cluster member1 while its policy suspends dispatching"
+	says := "nothing is written to cluster member1 while the policy suspends dispatching"
 	s.trouble(t, member1, "it-configmap", "everything", "DispatchingSuspended", says)
 	now := configMap("it")
 	if err := s.members[member1].Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "it"}, now); !apierrors.IsNotFound(err) {
@@ -74,7 +74,7 @@ func (s *stage) divided(t *testing.T, first, second int32) {
 			return nil
 		})
 	}
-	s.says(t, "it-deployment", applied, "all 2 clusters run it")
+	s.says(t, "it-deployment", applied, "applied in all 2 clusters")
 }
 
 // A namespace that the member lacks is made; one that it has is no conflict.
@@ -86,7 +86,7 @@ func TestNamespaceThatTheMemberLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
-	s.says(t, "it-configmap", applied, "all 2 clusters run it")
+	s.says(t, "it-configmap", applied, "applied in all 2 clusters")
 	for _, m := range s.members {
 		namespace := &corev1.Namespace{}
 		if err := m.Get(t.Context(), client.ObjectKey{Name: s.namespace}, namespace); err != nil {
@@ -120,7 +120,7 @@ func TestResourceInNoNamespace(t *testing.T) {
 		if err := w.hub.Get(ctx, client.ObjectKey{Name: name + "-namespace"}, &b); err != nil {
 			return err
 		}
-		return saying(b.Status.Conditions, workv1alpha2.ConditionFullyApplied, b.Generation, applied, []string{"all 2 clusters run it"})
+		return saying(b.Status.Conditions, workv1alpha2.ConditionFullyApplied, b.Generation, applied, []string{"applied in all 2 clusters"})
 	})
 	eventually(t, func(ctx context.Context) error {
 		if err := w.hub.Get(ctx, client.ObjectKeyFromObject(all), all); err != nil {

@@ -44,18 +44,18 @@ spec:
 	})
 	s.create(t, s.hub, policy(group+"/v1", "Widget", everywhere))
 	t.Run("on a hub whose operator may not read it", func(t *testing.T) {
-		s.tells(t, "everything", "KindNotFollowed", `the operator may not read Widget on the hub: let it get, list and watch resource widgets of group "`+group+`", in rbac.extraRules of its chart`)
+		s.tells(t, "everything", "KindNotFollowed", `the operator may not read Widget on the hub: grant get, list and watch on resource widgets of group "`+group+`" in rbac.extraRules of the chart`)
 		s.grant(t, group)
 	})
 	binding := "it-widget-" + digest(group)
-	unknown := fmt.Sprintf("Widget %s/it in cluster member1: the cluster does not know Widget of %s/v1: install its CustomResourceDefinition there", s.namespace, group)
+	unknown := fmt.Sprintf("Widget %s/it in cluster member1: the cluster has no kind Widget in %s/v1: install its CRD in the cluster", s.namespace, group)
 	s.trouble(t, member1, binding, "everything", failed, unknown)
-	s.says(t, binding, failed, "0 of 2 clusters run it")
+	s.says(t, binding, failed, "applied in 0 of 2 clusters")
 	s.told(t, binding, member2,
 		fmt.Sprintf(`Widget %s/it in cluster member2: widgets.%s "it" is forbidden: User "system:serviceaccount:fairlead-member:hub-`, s.namespace, group),
 		fmt.Sprintf(`cannot get resource "widgets" in API group %q in the namespace %q: `, group, s.namespace),
 		fmt.Sprintf(`add the rule {apiGroups: [%q], resources: [widgets], verbs: [get, list, watch, create, update, patch, delete]} `, group),
-		`to a ClusterRole there with the label fairlead.dev/aggregate-to-member: "true"`,
+		`to a ClusterRole of the cluster with the label fairlead.dev/aggregate-to-member: "true"`,
 	)
 	s.kubectlApply(t, s.members[member1], crd)
 	for _, m := range s.members {
@@ -67,7 +67,7 @@ spec:
 			t.Fatal(err)
 		}
 	}
-	s.says(t, binding, applied, "all 2 clusters run it")
+	s.says(t, binding, applied, "applied in all 2 clusters")
 }
 
 // told waits until a binding says this of a member.
@@ -159,7 +159,7 @@ func TestTemplateTooLarge(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.create(t, s.hub, configMap("it", "quotes", strings.Repeat(`"`, 1000<<10)), policy("v1", "ConfigMap"))
-	says := []string{"ConfigMap " + s.namespace + "/it", "member1", "too large", "split it up"}
+	says := []string{"ConfigMap " + s.namespace + "/it", "member1", "too large", "split the resource"}
 	s.says(t, "it-configmap", failed, says...)
 	s.tells(t, "everything", "AppliedFailed", says...)
 	template := configMap("it")

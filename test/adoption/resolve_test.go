@@ -78,11 +78,11 @@ func (s *stage) resolved(t *testing.T, before client.Object, annotation, effecti
 	name := before.GetName()
 	var notes []string
 	if name == "misspelt" || name == "misunderstood" {
-		notes = []string{fmt.Sprintf(`annotation %s is %q: write "abort" or "overwrite", or leave it out`, resolution, annotation)}
+		notes = []string{fmt.Sprintf(`annotation %s is %q: write "abort" or "overwrite", or remove the annotation`, resolution, annotation)}
 	}
 	now := deployment(name)
 	if effective == "overwrite" {
-		s.says(t, name+"-deployment", applied, append(notes, "cluster "+member1+" runs it")...)
+		s.says(t, name+"-deployment", applied, append(notes, "applied in cluster "+member1)...)
 		s.read(t, s.members[member1], now)
 		if !isMarked(now) || now.Generation != before.GetGeneration() || now.UID != before.GetUID() {
 			t.Errorf("labels %v, generation %d became %d", now.Labels, before.GetGeneration(), now.Generation)
@@ -104,7 +104,7 @@ func (s *stage) resolved(t *testing.T, before client.Object, annotation, effecti
 
 // conflicting is what is said of an object that runs already and is left alone.
 func (s *stage) conflicting(kind, name string) string {
-	return fmt.Sprintf("0 of 1 clusters run it; %s %s/%s exists in cluster %s already, and is left alone: "+
-		"set conflictResolution of the policy to Overwrite, or annotate the resource with %s: overwrite, to take it over; or delete it in the cluster",
+	return fmt.Sprintf("applied in 0 of 1 clusters; %s %s/%s exists in cluster %s already, and is left alone: "+
+		"set conflictResolution of the policy to Overwrite, or annotate the resource with %s: overwrite, to take over the object; or delete the object in the cluster",
 		kind, s.namespace, name, member1, resolution)
 }

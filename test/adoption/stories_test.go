@@ -53,7 +53,7 @@ func TestStoryTakeover(t *testing.T) {
 	s.kubectl(t, s.hub, "apply", "-f", "testdata/nginx-deployment.yaml", "-f", "testdata/deployments-pp.yaml")
 	s.trouble(t, member1, "nginx-deployment-deployment", "deployments-pp", conflict, "exists in cluster member1 already, and is left alone")
 	s.counts(t, "deployments-pp", policyv1alpha1.PropagationStatus{Matched: int32(count + 1), Applied: int32(count), Conflicting: 1})
-	s.tells(t, "deployments-pp", conflict, fmt.Sprintf("1 of %d resources exist already and are left alone, the first: 0 of 1 clusters run it; Deployment %s/nginx-deployment exists in cluster member1", count+1, s.namespace))
+	s.tells(t, "deployments-pp", conflict, fmt.Sprintf("1 of %d resources exist already and are left alone, the first: applied in 0 of 1 clusters; Deployment %s/nginx-deployment exists in cluster member1", count+1, s.namespace))
 	for _, name := range names {
 		now := deployment(name)
 		s.read(t, west, now)

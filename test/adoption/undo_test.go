@@ -76,7 +76,7 @@ func TestStoryAbort(t *testing.T) {
 	if r := launch.Command(t, s.hub.Cluster, "watch", "pp", "everything", "-n", s.namespace, "--wait", "--timeout", wait.Deadline().String()); r.Code != 0 {
 		t.Errorf("it is not followed until everything is put back: %s%s", r.Stdout, r.Stderr)
 	}
-	s.tells(t, "everything", "Aborted", "takes nothing; remove annotation "+aborted+" to start again")
+	s.tells(t, "everything", "Aborted", "are released and their originals restored; remove annotation "+aborted+" to start again")
 	now := s.running(t, west, "changed")
 	if diff := cmp.Diff(before.Spec, now.Spec); diff != "" {
 		t.Errorf("it is not what it was (-before +now):\n%s", diff)

@@ -96,7 +96,7 @@ func begin(t testing.TB, hub *cluster.Cluster, members map[string]*cluster.Clust
 		}
 	}
 	for name := range members {
-		if err := wait.Try(t.Context(), w.ready(name, metav1.ConditionTrue, "its API server answers")); err != nil {
+		if err := wait.Try(t.Context(), w.ready(name, metav1.ConditionTrue, "the API server responds")); err != nil {
 			return nil, err
 		}
 	}

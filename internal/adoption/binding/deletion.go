@@ -21,15 +21,15 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 	annotations := o.Binding.GetAnnotations()
 	switch {
 	case annotations[model.AnnotationUndo] == "true":
-		return deletionPolicy{model.AnnotationUndo, preserve}, passage.Because(ReasonUndone, "its policy is aborted")
+		return deletionPolicy{model.AnnotationUndo, preserve}, passage.Because(ReasonUndone, "the policy is aborted")
 	case annotations[model.AnnotationReleased] == "true":
-		return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no resource requires it any more")
+		return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no resource requires the template any more")
 	case o.Template == nil:
-		return deletionPolicy{"", preserve}, passage.Because(ReasonReleased, "its template is deleted")
+		return deletionPolicy{"", preserve}, passage.Because(ReasonReleased, "the template is deleted")
 	case model.IsTaken(o.Binding):
-		return deletionPolicy{model.AnnotationKeep, preserve}, passage.Because(ReasonRecreated, "its binding is being deleted, and is created again")
+		return deletionPolicy{model.AnnotationKeep, preserve}, passage.Because(ReasonRecreated, "the binding is being deleted, and is created again")
 	}
-	return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no policy takes its template")
+	return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no policy takes the template")
 }
 
 // addDeletion plans to delete a Work, which says what becomes of its object.

@@ -107,7 +107,7 @@ func (d *Decision) addTargets(o Observed) {
 	for _, work := range sortedWorks(unplaced) {
 		cluster, _ := model.ClusterOf(work.Namespace)
 		d.addDeletion(work, deletionPolicy{preserve: isPreserved(o.Binding, work)},
-			passage.Because(ReasonNotPlaced, "its placement no longer selects cluster %s", cluster))
+			passage.Because(ReasonNotPlaced, "the placement no longer selects cluster %s", cluster))
 	}
 }
 
@@ -115,9 +115,9 @@ func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.W
 	have := o.Works[cluster]
 	switch {
 	case have == nil:
-		why := passage.Because(ReasonPlaced, "its placement selects cluster %s", cluster)
+		why := passage.Because(ReasonPlaced, "the placement selects cluster %s", cluster)
 		if !slices.ContainsFunc(o.Binding.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
-			why = passage.Because(ReasonRequired, "a resource that goes to cluster %s requires it", cluster)
+			why = passage.Because(ReasonRequired, "a resource that goes to cluster %s requires the template", cluster)
 		}
 		d.add(model.ActionCreate, passage.Pending, why, desired)
 		return
@@ -126,7 +126,7 @@ func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.W
 		return
 	}
 	if work := updatedWork(have, desired); work != nil {
-		d.add(model.ActionUpdate, passage.Pending, passage.Because(ReasonChanged, "the template, its policy or its placement has changed"), work)
+		d.add(model.ActionUpdate, passage.Pending, passage.Because(ReasonChanged, "the template or its policy has changed"), work)
 		return
 	}
 	d.add(model.ActionNone, passage.Done, passage.Reason{}, have)

@@ -33,12 +33,12 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 	}
 	clusters := model.Targets(binding)
 	if len(clusters) == 0 {
-		reason := passage.Because(model.ReasonNoCluster, "no cluster that has joined is selected by spec.placement of its policy")
+		reason := passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, reason)
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason)
 		return status, 0
 	}
-	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "it goes to %d of the clusters that have joined", len(clusters)))
+	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "scheduled to %d clusters", len(clusters)))
 	applied, waiting := 0, 0
 	var first *metav1.Condition
 	for _, target := range clusters {
@@ -77,24 +77,24 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 	}
 	switch total := len(clusters); {
 	case applied == total:
-		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(model.ReasonFullyApplied, "%s it%s", describeClusters(clusters), note))
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(model.ReasonFullyApplied, "applied in %s%s", describeClusters(clusters), note))
 	case first != nil:
 		code := model.ReasonNotApplied
 		if reason := passage.Code(first.Reason); reason == model.ReasonConflict || reason == model.ReasonSuspended {
 			code = reason
 		}
-		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(code, "%d of %d clusters run it; %s%s", applied, total, first.Message, note))
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(code, "applied in %d of %d clusters; %s%s", applied, total, first.Message, note))
 	default:
-		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(model.ReasonApplying, "%d of %d clusters run it%s", applied, total, note))
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(model.ReasonApplying, "applied in %d of %d clusters%s", applied, total, note))
 	}
 	return status, 0
 }
 
 func describeClusters(clusters []workv1alpha2.TargetCluster) string {
 	if len(clusters) == 1 {
-		return "cluster " + clusters[0].Name + " runs"
+		return "cluster " + clusters[0].Name
 	}
-	return fmt.Sprintf("all %d clusters run", len(clusters))
+	return fmt.Sprintf("all %d clusters", len(clusters))
 }
 
 // writeStatus writes the status of a binding, if it says anything new.
@@ -118,7 +118,7 @@ type workTooLargeError struct {
 }
 
 func (l *workTooLargeError) Error() string {
-	return fmt.Sprintf("it is too large for a Work of cluster %s (%v)", l.cluster, l.err)
+	return fmt.Sprintf("too large for a Work of cluster %s (%v)", l.cluster, l.err)
 }
 
 // status is that of the binding of such a resource.
@@ -129,7 +129,7 @@ func (l *workTooLargeError) status(binding *model.Binding, works map[string]*wor
 	if r.Namespace != "" {
 		name = r.Namespace + "/" + r.Name
 	}
-	reason := passage.Because(model.ReasonNotApplied, "%s %s: %v: split it up", r.Kind, name, l)
+	reason := passage.Because(model.ReasonNotApplied, "%s %s is %v: split the resource", r.Kind, name, l)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: workv1alpha2.ConditionFullyApplied, Status: metav1.ConditionFalse, Reason: string(reason.Code), Message: reason.Message,
 		ObservedGeneration: binding.GetGeneration(), LastTransitionTime: metav1.NewTime(now),

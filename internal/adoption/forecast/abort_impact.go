@@ -14,9 +14,9 @@ import (
 
 // AbortImpact is what aborting a policy does.
 type AbortImpact struct {
-	// Objects are let go of, in so many Clusters.
+	// Objects are released, in so many Clusters.
 	Objects, Clusters int
-	// Changed are those of them that their takeover changed, and that are put back.
+	// Changed are those that their takeover changed, and whose originals are restored.
 	Changed int
 }
 
@@ -40,24 +40,24 @@ func AbortImpactOf(ctx context.Context, reader client.Reader, policy *policy.Pol
 	}
 	records := &corev1.SecretList{}
 	if err := reader.List(ctx, records, client.MatchingLabels{model.LabelUndo: "true"}); err != nil {
-		return AbortImpact{}, fmt.Errorf("list what was there before: %w", err)
+		return AbortImpact{}, fmt.Errorf("list the originals: %w", err)
 	}
 	kept := map[client.ObjectKey]bool{}
 	for i := range records.Items {
 		kept[client.ObjectKeyFromObject(&records.Items[i])] = true
 	}
-	toll, clusters := AbortImpact{}, map[string]bool{}
+	impact, clusters := AbortImpact{}, map[string]bool{}
 	for i := range works.Items {
 		w := &works.Items[i]
 		if !meant[w.Labels[model.LabelBinding]] || len(w.Status.ManifestStatuses) == 0 {
 			continue
 		}
-		toll.Objects++
+		impact.Objects++
 		clusters[w.Namespace] = true
 		if kept[client.ObjectKey{Namespace: w.Namespace, Name: model.OriginalName(w)}] {
-			toll.Changed++
+			impact.Changed++
 		}
 	}
-	toll.Clusters = len(clusters)
-	return toll, nil
+	impact.Clusters = len(clusters)
+	return impact, nil
 }

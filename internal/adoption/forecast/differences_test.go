@@ -80,15 +80,15 @@ func TestEffect(t *testing.T) {
 		},
 		"another image, paused": {
 			before: was, after: "Deployment apps/v1\nmetadata: {generation: 2}\nspec: {paused: true, replicas: 2, template: {spec: {containers: [{name: a, image: z}]}}}",
-			pods: 2, generation: &Move{1, 2}, note: "pods are replaced only when its spec.paused is lifted",
+			pods: 2, generation: &Move{1, 2}, note: "pods are replaced only when spec.paused of the workload is unset",
 		},
 		"annotations": {
 			before: was, after: "Deployment apps/v1\nmetadata: {generation: 2, annotations: {a: b}}\nspec: {replicas: 2, template: {spec: {containers: [{name: a, image: x}]}}}",
-			pods: 2, generation: &Move{1, 2}, note: "annotations move the generation, and no pod restarts",
+			pods: 2, generation: &Move{1, 2}, note: "annotations change the generation, and no pod restarts",
 		},
 		"replicas": {
 			before: was, after: "Deployment apps/v1\nmetadata: {generation: 2}\nspec: {replicas: 3, template: {spec: {containers: [{name: a, image: x}]}}}",
-			pods: 2, generation: &Move{1, 2}, note: "the generation moves, and no pod restarts",
+			pods: 2, generation: &Move{1, 2}, note: "the generation changes, and no pod restarts",
 		},
 		"a DaemonSet": {
 			before:   "DaemonSet apps/v1\nspec: {template: {spec: {image: x}}}\nstatus: {desiredNumberScheduled: 5}",
@@ -99,7 +99,7 @@ func TestEffect(t *testing.T) {
 			before: "StatefulSet apps/v1\nspec: {template: {spec: {image: x}}, updateStrategy: {type: OnDelete}}",
 			after:  "StatefulSet apps/v1\nspec: {template: {spec: {image: z}}, updateStrategy: {type: OnDelete}}",
 			pods:   1,
-			note:   "pods are replaced only when somebody deletes them, as its updateStrategy OnDelete says",
+			note:   "pods are replaced only when they are deleted, because updateStrategy is OnDelete",
 		},
 		"what has no pods": {before: "ConfigMap v1\ndata: {a: b}", after: "ConfigMap v1\ndata: {a: c}"},
 		"what runs its pods later": {

@@ -44,9 +44,9 @@ func effectOf(before, after *unstructured.Unstructured) Effect {
 	case template:
 		e.Restarts = true
 	case e.Generation != nil && onlyAnnotations(e.Differences):
-		e.Note = "annotations move the generation, and no pod restarts"
+		e.Note = "annotations change the generation, and no pod restarts"
 	case e.Generation != nil:
-		e.Note = "the generation moves, and no pod restarts"
+		e.Note = "the generation changes, and no pod restarts"
 	}
 	return e
 }
@@ -69,10 +69,10 @@ func podsOf(object *unstructured.Unstructured) (pods int64, runs bool) {
 // waitsToRestart is what a workload waits for with its new template, empty if it does not.
 func waitsToRestart(object *unstructured.Unstructured) string {
 	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
-		return "when its spec.paused is lifted"
+		return "when spec.paused of the workload is unset"
 	}
 	if kind, _, _ := unstructured.NestedString(object.Object, "spec", "updateStrategy", "type"); kind == "OnDelete" {
-		return "when somebody deletes them, as its updateStrategy OnDelete says"
+		return "when they are deleted, because updateStrategy is OnDelete"
 	}
 	return ""
 }

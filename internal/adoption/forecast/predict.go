@@ -101,7 +101,7 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		if len(model.Targets(p.binding)) == 0 {
 			f.Obstacles = append(f.Obstacles, passage.Step{
 				Object: model.ObjectOf(p.template), Action: model.ActionBind, State: passage.Failed,
-				Reason: passage.Because(model.ReasonNoCluster, "%s %s goes nowhere: no cluster that has joined is selected by spec.placement", p.template.GetKind(), model.NameOf(p.template)),
+				Reason: passage.Because(model.ReasonNoCluster, "%s %s goes to no cluster: spec.placement of the policy selects none of the joined clusters", p.template.GetKind(), model.NameOf(p.template)),
 			})
 		}
 		for i, step := range d.Steps {
@@ -248,7 +248,7 @@ func (f *simulator) dryRun(ctx context.Context, m *member.Client, w *workv1alpha
 func dryRunCreate(ctx context.Context, m *member.Client, want *unstructured.Unstructured, o *Outcome) error {
 	err := m.API.Create(ctx, want.DeepCopy(), client.FieldOwner(model.FieldOwner), client.DryRunAll)
 	if apierrors.IsNotFound(err) && want.GetNamespace() != "" {
-		o.Note = "its namespace is made first"
+		o.Note = "the namespace is created first"
 		return nil
 	}
 	return err

@@ -31,11 +31,11 @@ func TestPredictDeletion(t *testing.T) {
 		goes                        bool
 		why                         string
 	}{
-		"it goes":                                  {action: model.ActionDelete, goes: true, why: "its placement no longer selects cluster west"},
-		"the policy lets it stay":                  {now: true, then: true, action: model.ActionOrphan, why: "its placement no longer selects cluster west"},
-		"the policy lets it stay from now on":      {now: true, action: model.ActionOrphan, why: "its placement no longer selects cluster west"},
-		"the policy no longer lets it stay":        {then: true, action: model.ActionDelete, goes: true, why: "its placement no longer selects cluster west"},
-		"another policy took it there":             {claimed: true, action: model.ActionOrphan, why: "its placement no longer selects cluster west"},
+		"it goes":                                  {action: model.ActionDelete, goes: true, why: "the placement no longer selects cluster west"},
+		"the policy lets it stay":                  {now: true, then: true, action: model.ActionOrphan, why: "the placement no longer selects cluster west"},
+		"the policy lets it stay from now on":      {now: true, action: model.ActionOrphan, why: "the placement no longer selects cluster west"},
+		"the policy no longer lets it stay":        {then: true, action: model.ActionDelete, goes: true, why: "the placement no longer selects cluster west"},
+		"another policy took it there":             {claimed: true, action: model.ActionOrphan, why: "the placement no longer selects cluster west"},
 		"a cluster that leaves keeps what it runs": {leaving: true, action: model.ActionOrphan, why: "cluster west is leaving the hub"},
 	}
 	for name, tc := range tests {

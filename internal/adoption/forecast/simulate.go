@@ -147,7 +147,7 @@ func (v *hubState) listTemplates(ctx context.Context, hub client.Reader, policy 
 func forEach(ctx context.Context, hub client.Reader, list client.ObjectList, kind schema.GroupVersionKind, namespace string, see func(client.Object)) error {
 	list.GetObjectKind().SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := hub.List(ctx, list, client.InNamespace(namespace)); meta.IsNoMatchError(err) {
-		return fmt.Errorf("the hub has no kind %s of %s: install its CRD on the hub, or correct spec.resourceSelectors of the policy", kind.Kind, kind.GroupVersion())
+		return fmt.Errorf("the hub has no kind %s in %s: install its CRD on the hub, or correct spec.resourceSelectors of the policy", kind.Kind, kind.GroupVersion())
 	} else if err != nil {
 		return fmt.Errorf("list %s on the hub: %w", kind.Kind, err)
 	}

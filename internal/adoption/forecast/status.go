@@ -103,7 +103,7 @@ func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 			t := model.TemplateOfBinding(b)
 			all = append(all, passage.Step{
 				Object: passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}, Action: model.ActionRestore,
-				State: passage.Running, Reason: passage.Because(model.ReasonAborting, "it has yet to be let go of"),
+				State: passage.Running, Reason: passage.Because(model.ReasonAborting, "not yet released"),
 			})
 		}
 	}
@@ -144,11 +144,11 @@ func unreachableClusters(ctx context.Context, hub client.Reader) (map[string]boo
 func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool) []passage.Step {
 	template := passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
 	if b == nil || b.GetDeletionTimestamp() != nil || b.Status.ObservedGeneration < b.GetGeneration() {
-		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Running, Reason: passage.Because(model.ReasonApplying, "the operator has yet to report on it")}}
+		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Running, Reason: passage.Because(model.ReasonApplying, "not yet reported by the operator")}}
 	}
 	whole := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionFullyApplied)
 	if len(model.Targets(b)) == 0 {
-		step := passage.Step{Object: template, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonNoCluster, "no cluster that has joined is selected by spec.placement")}
+		step := passage.Step{Object: template, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")}
 		return []passage.Step{step}
 	}
 	var all []passage.Step

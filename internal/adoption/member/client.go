@@ -69,7 +69,7 @@ func newClient(name string, config *rest.Config, heard func(map[string]string)) 
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("follow cluster %s: %w", name, err)
+		return nil, fmt.Errorf("watch cluster %s: %w", name, err)
 	}
 	m.ctx, m.Stop = context.WithCancel(context.Background())
 	go func() { _ = m.cache.Start(m.ctx) }()
@@ -88,7 +88,7 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 	}
 	informer, err := m.cache.GetInformer(m.ctx, model.NewMetadata(kind), cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("follow %s in cluster %s: %w", kind.Kind, m.Name, err)
+		return fmt.Errorf("watch %s in cluster %s: %w", kind.Kind, m.Name, err)
 	}
 	tell := func(object any) {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
@@ -102,7 +102,7 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 		AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
 	})
 	if err != nil {
-		return fmt.Errorf("follow %s in cluster %s: %w", kind.Kind, m.Name, err)
+		return fmt.Errorf("watch %s in cluster %s: %w", kind.Kind, m.Name, err)
 	}
 	m.watched[kind] = true
 	return nil

@@ -54,7 +54,7 @@ func (m *Client) List(ctx context.Context, mapping *meta.RESTMapping, namespace 
 		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(mapping.GroupVersionKind.Kind + "List"))
 		err := m.API.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(pageSize), client.Continue(next))
 		if rule := missingRule(err); rule != "" {
-			return nil, fmt.Errorf(`list %s in cluster %s: %w: add the rule %s to a ClusterRole there with the label %s: "true"`, mapping.Resource.Resource, m.Name, err, rule, model.LabelMemberRole)
+			return nil, fmt.Errorf(`list %s in cluster %s: %w: add the rule %s to a ClusterRole of the cluster with the label %s: "true"`, mapping.Resource.Resource, m.Name, err, rule, model.LabelMemberRole)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list %s in cluster %s: %w", mapping.Resource.Resource, m.Name, err)

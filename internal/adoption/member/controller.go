@@ -62,7 +62,7 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if c.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(&c, model.FinalizerCluster) {
 		if err := h.client.Update(ctx, &c, client.FieldOwner(model.FieldOwner)); err != nil {
-			return ctrl.Result{}, fmt.Errorf("keep Cluster %s until its Works are gone: %w", c.Name, err)
+			return ctrl.Result{}, fmt.Errorf("add the finalizer of Cluster %s: %w", c.Name, err)
 		}
 	}
 	before := h.members.Get(c.Name)
@@ -76,14 +76,14 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	status.ObservedGeneration = c.Generation
 	condition := metav1.Condition{
 		Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: string(model.ReasonReady),
-		Message: "its API server answers", ObservedGeneration: c.Generation, LastTransitionTime: metav1.NewTime(h.now()),
+		Message: "the API server responds", ObservedGeneration: c.Generation, LastTransitionTime: metav1.NewTime(h.now()),
 	}
 	if err != nil {
 		condition.Status, condition.Reason = metav1.ConditionFalse, string(model.ReasonUnreachable)
-		condition.Message = fmt.Sprintf("%s does not answer as it should: %v", c.Spec.APIEndpoint, err)
+		condition.Message = fmt.Sprintf("%s does not respond as expected: %v", c.Spec.APIEndpoint, err)
 		if errors.Is(err, errUnauthorized) {
 			condition.Reason = string(model.ReasonUnauthorized)
-			condition.Message = fmt.Sprintf("%s does not accept the token: it has expired, or was taken back; `fairlead join %s --member-kubeconfig FILE` gets a new one",
+			condition.Message = fmt.Sprintf("%s does not accept the token: the token has expired, or was revoked; `fairlead join %s --member-kubeconfig FILE` gets a new one",
 				c.Spec.APIEndpoint, c.Name)
 		}
 	} else {
@@ -151,7 +151,7 @@ func (h *reconciler) unjoin(ctx context.Context, c *clusterv1alpha1.Cluster) (ct
 	before := c.DeepCopy()
 	if controllerutil.RemoveFinalizer(c, model.FinalizerCluster) {
 		if err := h.client.Patch(ctx, c, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("let Cluster %s go: %w", c.Name, err)
+			return ctrl.Result{}, fmt.Errorf("remove the finalizer of Cluster %s: %w", c.Name, err)
 		}
 	}
 	h.members.Disconnect(c.Name)

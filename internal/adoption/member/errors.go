@@ -38,12 +38,12 @@ func RefusedReason(cluster string, object *unstructured.Unstructured, err error)
 	what := fmt.Sprintf("%s %s in cluster %s", object.GetKind(), model.NameOf(object), cluster)
 	switch {
 	case meta.IsNoMatchError(err):
-		return passage.Because(model.ReasonFailed, "%s: the cluster does not know %s of %s: install its CustomResourceDefinition there", what, object.GetKind(), object.GetAPIVersion())
+		return passage.Because(model.ReasonFailed, "%s: the cluster has no kind %s in %s: install its CRD in the cluster", what, object.GetKind(), object.GetAPIVersion())
 	case IsTooLarge(err):
-		return passage.Because(model.ReasonFailed, "%s: it is too large for the cluster (%v): split it up", what, err)
+		return passage.Because(model.ReasonFailed, "%s is too large for the cluster (%v): split the resource", what, err)
 	}
 	if rule := missingRule(err); rule != "" {
-		return passage.Because(model.ReasonFailed, `%s: %v: add the rule %s to a ClusterRole there with the label %s: "true"`, what, err, rule, model.LabelMemberRole)
+		return passage.Because(model.ReasonFailed, `%s: %v: add the rule %s to a ClusterRole of the cluster with the label %s: "true"`, what, err, rule, model.LabelMemberRole)
 	}
 	return passage.Because(model.ReasonFailed, "%s: %v", what, err)
 }

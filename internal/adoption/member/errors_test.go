@@ -20,12 +20,12 @@ func TestRefused(t *testing.T) {
 	}{
 		"a kind that is not installed": {
 			fmt.Errorf("follow it: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, SearchedVersions: []string{"v1"}}),
-			"Deployment shop/it in cluster west: the cluster does not know Deployment of apps/v1: install its CustomResourceDefinition there",
+			"Deployment shop/it in cluster west: the cluster has no kind Deployment in apps/v1: install its CRD in the cluster",
 		},
 		"a rule that is missing": {
 			apierrors.NewForbidden(deployments, "it", errors.New(`User "hub" cannot get resource "deployments" in API group "apps" in the namespace "shop"`)),
 			`Deployment shop/it in cluster west: deployments.apps "it" is forbidden: User "hub" cannot get resource "deployments" in API group "apps" in the namespace "shop": ` +
-				`add the rule {apiGroups: ["apps"], resources: [deployments], verbs: [get, list, watch, create, update, patch, delete]} to a ClusterRole there with the label fairlead.dev/aggregate-to-member: "true"`,
+				`add the rule {apiGroups: ["apps"], resources: [deployments], verbs: [get, list, watch, create, update, patch, delete]} to a ClusterRole of the cluster with the label fairlead.dev/aggregate-to-member: "true"`,
 		},
 		"an admission that forbids": {
 			apierrors.NewForbidden(deployments, "it", errors.New("ValidatingAdmissionPolicy 'p' denied request: no")),
@@ -33,7 +33,7 @@ func TestRefused(t *testing.T) {
 		},
 		"too large for the store": {
 			apierrors.NewInternalError(errors.New("etcdserver: request is too large")),
-			"Deployment shop/it in cluster west: it is too large for the cluster (Internal error occurred: etcdserver: request is too large): split it up",
+			"Deployment shop/it in cluster west is too large for the cluster (Internal error occurred: etcdserver: request is too large): split the resource",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-var errUnauthorized = errors.New("it does not accept the token")
+var errUnauthorized = errors.New("the API server does not accept the token")
 
 // checkServing asks the API server of a cluster whether it serves, and which version it is of.
 func checkServing(ctx context.Context, config *rest.Config) (string, error) {
@@ -35,7 +35,7 @@ func checkServing(ctx context.Context, config *rest.Config) (string, error) {
 		return "", errUnauthorized
 	}
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("it answers %s", response.Status)
+		return "", fmt.Errorf("the API server responds with %s", response.Status)
 	}
 	return readVersion(response.Body)
 }
@@ -46,7 +46,7 @@ const maxVersionSize = 64 << 10
 func readVersion(body io.Reader) (string, error) {
 	var info version.Info
 	if err := json.NewDecoder(io.LimitReader(body, maxVersionSize)).Decode(&info); err != nil {
-		return "", fmt.Errorf("read its version: %w", err)
+		return "", fmt.Errorf("read the version: %w", err)
 	}
 	return info.GitVersion, nil
 }

@@ -30,7 +30,7 @@ func Join(ctx context.Context, hub client.Client, hubID, name string, member *re
 	}
 	system, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("find out which cluster it is: %w", err)
+		return fmt.Errorf("get the ID of the cluster: %w", err)
 	}
 	if err := checkNotJoined(ctx, hub, name, string(system.UID)); err != nil {
 		return err
@@ -58,7 +58,7 @@ func validateJoin(name string, member *rest.Config) error {
 		return fmt.Errorf("%q cannot be the name of a cluster: %s", name, problems[0])
 	}
 	if len(name) > maxClusterName {
-		return fmt.Errorf("%q cannot be the name of a cluster: it may have %d characters, for namespace %s", name, maxClusterName, model.ExecutionNamespace("NAME"))
+		return fmt.Errorf("%q cannot be the name of a cluster: use at most %d characters, because of namespace %s", name, maxClusterName, model.ExecutionNamespace("NAME"))
 	}
 	switch {
 	case member.Insecure:

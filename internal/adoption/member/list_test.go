@@ -39,10 +39,10 @@ func TestRoster(t *testing.T) {
 			work("west", 1, applied), work("west", 2, applied), work("west", 1), work("east", 1, applied),
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}},
 		})
-	unasked := &passage.Reason{Code: model.ReasonUnasked, Message: "the operator has not asked it yet: is it running?"}
+	unasked := &passage.Reason{Code: model.ReasonUnasked, Message: "the operator has not checked the cluster yet: see whether the operator runs"}
 	want := []ClusterInfo{
 		{Name: "east", Ready: "False", Works: 1, Applied: 1, Reason: &passage.Reason{Code: "ClusterNotReachable", Message: "nobody answers"}},
-		{Name: "going", Ready: "False", Reason: &passage.Reason{Code: model.ReasonLeaving, Message: "it is leaving the hub"}},
+		{Name: "going", Ready: "False", Reason: &passage.Reason{Code: model.ReasonLeaving, Message: "the cluster is leaving the hub"}},
 		{Name: "north", Ready: "Unknown", Reason: unasked},
 		{Name: "south", Ready: "Unknown", Reason: unasked},
 		{Name: "west", Ready: "True", Works: 3, Applied: 1},

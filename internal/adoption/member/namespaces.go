@@ -41,7 +41,7 @@ func (n namespaceClient) ensure(ctx context.Context, namespace *corev1.Namespace
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("it is being deleted and does not go: see in its status what is left in it, and run this again: %w", context.Cause(ctx))
+			return fmt.Errorf("the namespace is still being deleted: see its status for what is left, and run the command again: %w", context.Cause(ctx))
 		case <-time.After(namespaceInterval):
 		}
 	}

@@ -118,7 +118,7 @@ func deleteRBAC(ctx context.Context, member *rest.Config, account string, admini
 	gone := metav1.DeleteOptions{}
 	binding := model.MemberRole + "-" + account
 	if !administrator {
-		rest := fmt.Sprintf("ClusterRole %s and ClusterRoleBinding %s, which nobody uses", model.MemberRole, binding)
+		rest := fmt.Sprintf("ClusterRole %s and ClusterRoleBinding %s, which are unused", model.MemberRole, binding)
 		err := kube.CoreV1().ServiceAccounts(model.MemberNamespace).Delete(ctx, account, gone)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Sprintf("ServiceAccount %s/%s, %s", model.MemberNamespace, account, rest), nil

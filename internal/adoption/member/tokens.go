@@ -37,7 +37,7 @@ func requestToken(ctx context.Context, member *rest.Config, account string) (aut
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(TokenLifetime / time.Second))},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return authenticationv1.TokenRequestStatus{}, fmt.Errorf("ask the cluster for a token: %w", err)
+		return authenticationv1.TokenRequestStatus{}, fmt.Errorf("request a token from the cluster: %w", err)
 	}
 	return token.Status, nil
 }

@@ -82,7 +82,7 @@ func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cl
 		}
 	}
 	if err := hub.Patch(ctx, c, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); err != nil {
-		return fmt.Errorf("tell Cluster %s how it leaves: %w", c.Name, err)
+		return fmt.Errorf("annotate Cluster %s: %w", c.Name, err)
 	}
 	if err := hub.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Cluster %s: %w", c.Name, err)
@@ -110,8 +110,8 @@ func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cl
 // unjoinError is why a cluster has not left, and what to do.
 func unjoinError(c *clusterv1alpha1.Cluster, works int) error {
 	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
-		return fmt.Errorf("%d objects have yet to be let go of, and the cluster cannot be reached (%s): it leaves when it is back, or at once and as it is with --force",
+		return fmt.Errorf("%d objects not yet released, and the cluster cannot be reached (%s): the cluster leaves when it can be reached again, or immediately and unchanged with --force",
 			works, ready.Message)
 	}
-	return fmt.Errorf("%d objects have yet to be let go of, which the operator does: see whether it runs; run this again to go on waiting", works)
+	return fmt.Errorf("%d objects not yet released by the operator: see whether the operator runs, and run the command again to continue waiting", works)
 }

@@ -15,7 +15,7 @@ import (
 func HubID(ctx context.Context, reader client.Reader) (string, error) {
 	system := NewMetadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
-		return "", fmt.Errorf("find out which hub this is: %w", err)
+		return "", fmt.Errorf("get the ID of the hub: %w", err)
 	}
 	return string(system.UID), nil
 }

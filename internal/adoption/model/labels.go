@@ -13,19 +13,18 @@ const (
 // FinalizerBinding keeps a binding until its Works are gone.
 const FinalizerBinding = "karmada.io/binding-controller"
 
-// What people, and `fairlead unjoin`, say about a Cluster that is being deleted.
+// What users, and `fairlead unjoin`, set on a Cluster that is being deleted.
 const (
-	// AnnotationDeleteResources set to "true" has all that Fairlead manages in the cluster deleted.
+	// AnnotationDeleteResources set to "true" deletes all objects that Fairlead manages in the cluster.
 	AnnotationDeleteResources = "fairlead.dev/delete-resources"
-	// AnnotationAbandon set to "true" has the cluster left as it is, marks and all, for it cannot be reached.
+	// AnnotationAbandon set to "true" leaves the cluster unchanged, labels included, because it cannot be reached.
 	AnnotationAbandon = "fairlead.dev/abandon"
 )
 
 // FinalizerCluster keeps a Cluster until all of its Works are gone.
 const FinalizerCluster = "fairlead.dev/cluster"
 
-// AnnotationAborted set to "true" on a policy has it release what it has taken over, put back what that was before, and take
-// nothing any more.
+// AnnotationAborted set to "true" on a policy releases its resources, restores their originals, and takes no further resources.
 const AnnotationAborted = "fairlead.dev/aborted"
 
 // FinalizerExecution keeps a Work until what it has made in its cluster is gone, or released.
@@ -42,12 +41,12 @@ const (
 )
 
 const (
-	// AnnotationKeep set to "true" on a Work that is going has its object stay as it is, for there will be another Work.
+	// AnnotationKeep set to "true" on a Work that is being deleted leaves its object unchanged, because another Work follows.
 	AnnotationKeep = "fairlead.dev/keep"
-	// AnnotationReleased set to "true" on a binding that is going tells that nobody needs its resource any more.
+	// AnnotationReleased set to "true" on a binding that is being deleted tells that no resource requires its template any more.
 	AnnotationReleased = "fairlead.dev/released"
-	// AnnotationUndo set to "true" on a binding or a Work that is going has it put back what it took over.
+	// AnnotationUndo set to "true" on a binding or a Work that is being deleted restores the originals of its objects.
 	AnnotationUndo = "fairlead.dev/undo"
-	// LabelUndo set to "true" marks the Secrets with what was there before.
+	// LabelUndo set to "true" marks the Secrets with originals.
 	LabelUndo = "fairlead.dev/undo"
 )

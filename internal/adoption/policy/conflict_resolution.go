@@ -29,7 +29,7 @@ func ResolveConflict(policy policyv1alpha1.ConflictResolution, annotation string
 		resolution = policy
 	}
 	if annotation != "" {
-		return resolution, fmt.Errorf("annotation %s is %q: write %q or %q, or leave it out", AnnotationConflictResolution, annotation,
+		return resolution, fmt.Errorf("annotation %s is %q: write %q or %q, or remove the annotation", AnnotationConflictResolution, annotation,
 			resolutionAbort, resolutionOverwrite)
 	}
 	return resolution, nil

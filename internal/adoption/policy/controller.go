@@ -27,25 +27,25 @@ import (
 	"github.com/fairlead/fairlead/internal/kube"
 )
 
-// gatherInterval is how long news of bindings gather, so that a thousand resources do not cost a thousand writes.
+// gatherInterval is how long changes of bindings are collected, so that a thousand resources do not cost a thousand writes.
 const gatherInterval = time.Second
 
 func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) error {
 	claimants := handler.Funcs{}
-	tell := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	enqueue := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if key := model.ClaimOf(model.AsBinding(object)); key != (model.PolicyKey{}) {
 			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}}, gatherInterval)
 		}
 	}
 	claimants.CreateFunc = func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		tell(e.Object, q)
+		enqueue(e.Object, q)
 	}
 	claimants.UpdateFunc = func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		tell(e.ObjectOld, q)
-		tell(e.ObjectNew, q)
+		enqueue(e.ObjectOld, q)
+		enqueue(e.ObjectNew, q)
 	}
 	claimants.DeleteFunc = func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		tell(e.Object, q)
+		enqueue(e.Object, q)
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-policy").
 		For(&policyv1alpha1.PropagationPolicy{}, builder.WithPredicates(RequestChanged)).
@@ -61,13 +61,13 @@ func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) err
 	return nil
 }
 
-// KindRetryInterval is how often a kind is tried again that could not be followed.
+// KindRetryInterval is how often a kind that could not be watched is retried.
 const KindRetryInterval = 20 * time.Second
 
-// RequestChanged leaves out what we write ourselves of a policy: people ask for things in its spec and in its annotations.
+// RequestChanged selects changes by users, who write the spec and annotations of a policy.
 var RequestChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 
-// reconciler tells on policies what became of what they take.
+// reconciler reports the states of bindings on their policies.
 type reconciler struct {
 	client client.Client
 	// kindError is why a kind that a policy selects cannot be watched.
@@ -111,12 +111,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if equality.Semantic.DeepEqual(*status, next) {
 		return result, nil
 	}
-	was := meta.FindStatusCondition(status.Conditions, policyv1alpha1.ConditionReady)
+	previous := meta.FindStatusCondition(status.Conditions, policyv1alpha1.ConditionReady)
 	*status = next
 	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("write the status of policy %s: %w", policy.Key(), err)
 	}
-	if needsEvent(was, is, reason) {
+	if needsEvent(previous, is, reason) {
 		kind := corev1.EventTypeNormal
 		if is == metav1.ConditionFalse {
 			kind = corev1.EventTypeWarning
@@ -126,15 +126,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result, nil
 }
 
-// bindings are those of all that a policy takes, and of what that needs.
+// bindings are those of the templates that a policy takes, and of their dependencies.
 func (r *reconciler) bindings(ctx context.Context, policy *Policy) ([]*model.Binding, error) {
 	all, err := model.ListClaimed(ctx, r.client, policy.Key())
 	if err != nil || !policy.Spec.PropagateDeps {
 		return all, err
 	}
-	seen := map[string]bool{}
+	included := map[string]bool{}
 	for _, b := range all {
-		seen[b.String()] = true
+		included[b.String()] = true
 	}
 	for _, b := range slices.Clone(all) {
 		needed, err := model.ListDependencies(ctx, r.client, b)
@@ -142,8 +142,8 @@ func (r *reconciler) bindings(ctx context.Context, policy *Policy) ([]*model.Bin
 			return nil, err
 		}
 		for _, n := range needed {
-			if !seen[n.String()] {
-				seen[n.String()] = true
+			if !included[n.String()] {
+				included[n.String()] = true
 				all = append(all, n)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 var resourcesByState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "fairlead_adoption_resources",
-	Help: "Resources that a policy takes, by what became of them: applied, conflicting, failed or pending. The policies of the cluster have no namespace.",
+	Help: "Resources that a policy takes, by state: applied, conflicting, failed or pending. The policies of the cluster have no namespace.",
 }, []string{"namespace", "policy", "state"})
 
 func init() { metrics.Registry.MustRegister(resourcesByState) }

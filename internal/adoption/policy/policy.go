@@ -61,11 +61,11 @@ func (p *Policy) Hold() *passage.Reason {
 	var why passage.Reason
 	switch s := p.Spec.Suspension; {
 	case p.Aborted:
-		why = passage.Because(model.ReasonAborted, "it was aborted, and takes nothing: remove annotation %s to start again", model.AnnotationAborted)
+		why = passage.Because(model.ReasonAborted, "the policy is aborted, and takes no resources: remove annotation %s to start again", model.AnnotationAborted)
 	case p.Paused:
-		why = passage.Because(model.ReasonPaused, "it is paused: nothing is written to clusters until it is resumed")
+		why = passage.Because(model.ReasonPaused, "the policy is paused: nothing is written to clusters until the policy is resumed")
 	case s != nil && ptr.Deref(s.Dispatching, false):
-		why = passage.Because(model.ReasonSuspended, "nothing is written to clusters while its spec.suspension.dispatching is true")
+		why = passage.Because(model.ReasonSuspended, "nothing is written to clusters while spec.suspension.dispatching of the policy is true")
 	default:
 		return nil
 	}

@@ -19,7 +19,7 @@ type Counts struct {
 	// conflict, failure and suspension are the first of each, in words.
 	conflict, failure, suspension string
 	pending                       int32
-	// kindError is why something that the policy selects cannot be followed.
+	// kindError is why a kind that the policy selects cannot be watched.
 	kindError error
 }
 
@@ -66,16 +66,16 @@ func (t Counts) Condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 	}
 	switch {
 	case p.Aborted && t.Matched > 0:
-		return metav1.ConditionFalse, passage.Because(model.ReasonAborting, "it was aborted: %d resources have yet to be let go of", t.Matched)
+		return metav1.ConditionFalse, passage.Because(model.ReasonAborting, "the policy is aborted: %d resources not yet released", t.Matched)
 	case p.Aborted:
 		return metav1.ConditionFalse, passage.Because(model.ReasonAborted,
-			"it was aborted: what taking over had changed is put back, and it takes nothing; remove annotation %s to start again", model.AnnotationAborted)
+			"the policy is aborted: its resources are released and their originals restored; remove annotation %s to start again", model.AnnotationAborted)
 	case t.kindError != nil:
 		return metav1.ConditionFalse, passage.Because(model.ReasonNotFollowed, "%v", t.kindError)
 	case p.Paused:
-		return metav1.ConditionUnknown, passage.Because(model.ReasonPaused, "it is paused: %d of %d resources are applied, and nothing is written to clusters", t.Applied, t.Matched)
+		return metav1.ConditionUnknown, passage.Because(model.ReasonPaused, "the policy is paused: %d of %d resources are applied, and nothing is written to clusters", t.Applied, t.Matched)
 	case t.Matched == 0:
-		return metav1.ConditionUnknown, passage.Because(model.ReasonNothingMatched, "it takes no resource: none is selected, or another policy has them")
+		return metav1.ConditionUnknown, passage.Because(model.ReasonNothingMatched, "the policy takes no resources: none is selected, or other policies take them")
 	case t.Failed > 0:
 		return metav1.ConditionFalse, passage.Because(model.ReasonFailed, "%d of %d resources could not be applied, the first: %s", t.Failed, t.Matched, t.failure)
 	case t.Conflicting > 0:
@@ -88,7 +88,7 @@ func (t Counts) Condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 	return metav1.ConditionTrue, passage.Because(model.ReasonAllApplied, "all %d resources are applied in all of their clusters", t.Matched)
 }
 
-// needsEvent is when all is applied, and when trouble begins: one event for a policy, whatever it takes.
-func needsEvent(was *metav1.Condition, is metav1.ConditionStatus, reason passage.Reason) bool {
-	return is != metav1.ConditionUnknown && (was == nil || was.Status != is || was.Reason != string(reason.Code))
+// needsEvent holds when a policy becomes ready or not ready, or not ready for another reason.
+func needsEvent(previous *metav1.Condition, is metav1.ConditionStatus, reason passage.Reason) bool {
+	return is != metav1.ConditionUnknown && (previous == nil || previous.Status != is || previous.Reason != string(reason.Code))
 }

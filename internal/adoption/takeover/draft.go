@@ -52,7 +52,7 @@ func newDraft(cluster, hub string, found []*unstructured.Unstructured, has prese
 		case why != "":
 			d.Skipped = append(d.Skipped, Skipped{object, why})
 		case there:
-			d.Skipped = append(d.Skipped, Skipped{object, "the hub has one already, which stays as it is"})
+			d.Skipped = append(d.Skipped, Skipped{object, "the hub has a resource of this name already"})
 		default:
 			template := cleanObject(live)
 			template.SetLabels(model.MergeKeys(template.GetLabels(), nil, map[string]string{LabelAdoptedFrom: cluster}))

@@ -51,8 +51,8 @@ func TestDraft(t *testing.T) {
 		t.Error(diff)
 	}
 	left := []Skipped{
-		{of("Deployment", "kept"), "the hub has one already, which stays as it is"},
-		{of("Deployment", "theirs"), "another hub manages it"},
+		{of("Deployment", "kept"), "the hub has a resource of this name already"},
+		{of("Deployment", "theirs"), "managed by another hub"},
 	}
 	if diff := cmp.Diff(left, d.Skipped); diff != "" {
 		t.Error(diff)

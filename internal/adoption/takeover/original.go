@@ -57,28 +57,28 @@ func removeAssigned(o *unstructured.Unstructured) {
 func skipReason(live *unstructured.Unstructured, hub string) string {
 	switch owner := model.IdentityOf(hub, live).OwnershipOf(live); {
 	case live.GetDeletionTimestamp() != nil:
-		return "it is being deleted"
+		return "the object is being deleted"
 	case owner == model.ManagedByAnotherHub:
-		return "another hub manages it"
+		return "managed by another hub"
 	case owner != model.Unmanaged:
-		return "this hub manages it already"
+		return "managed by this hub already"
 	}
 	if by := metav1.GetControllerOf(live); by != nil {
-		return by.Kind + " " + by.Name + " controls it"
+		return "controlled by " + by.Kind + " " + by.Name
 	}
 	if policy.IsClusterLocal(model.TemplateOf(live)) {
-		return "every cluster has one of its own"
+		return "local to each cluster"
 	}
 	if live.GroupVersionKind().GroupKind().String() != "Secret" {
 		return ""
 	}
 	switch kind, _, _ := unstructured.NestedString(live.Object, "type"); {
 	case manifest.IsServiceAccountToken(live):
-		return "it is the token of a ServiceAccount"
+		return "token of a ServiceAccount"
 	case kind == "bootstrap.kubernetes.io/token":
-		return "it is a token of the cluster itself"
+		return "bootstrap token of the cluster"
 	case kind == "helm.sh/release.v1":
-		return "it is a record of Helm's"
+		return "release record of Helm"
 	}
 	return ""
 }

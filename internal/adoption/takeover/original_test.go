@@ -61,15 +61,15 @@ func TestUnadoptable(t *testing.T) {
 	for name, c := range map[string]struct{ live, want string }{
 		"anything else":           {"Deployment apps/v1", ""},
 		"a label that was copied": {"Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true'}}", ""},
-		"going":                   {"Deployment apps/v1\nmetadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "it is being deleted"},
-		"ours":                    {"Deployment apps/v1\n" + mark + "h}}", "this hub manages it already"},
-		"another hub's":           {"Deployment apps/v1\n" + mark + "x}}", "another hub manages it"},
-		"controlled":              {"ReplicaSet apps/v1\nmetadata: {ownerReferences: [{kind: Deployment, name: cart, controller: true}]}", "Deployment cart controls it"},
+		"going":                   {"Deployment apps/v1\nmetadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "the object is being deleted"},
+		"ours":                    {"Deployment apps/v1\n" + mark + "h}}", "managed by this hub already"},
+		"another hub's":           {"Deployment apps/v1\n" + mark + "x}}", "managed by another hub"},
+		"controlled":              {"ReplicaSet apps/v1\nmetadata: {ownerReferences: [{kind: Deployment, name: cart, controller: true}]}", "controlled by Deployment cart"},
 		"owned and not controlled": {
 			"ConfigMap v1\nmetadata: {ownerReferences: [{kind: Deployment, name: cart}]}", "",
 		},
-		"a token":          {"Secret v1\ntype: kubernetes.io/service-account-token", "it is the token of a ServiceAccount"},
-		"a release":        {"Secret v1\ntype: helm.sh/release.v1", "it is a record of Helm's"},
+		"a token":          {"Secret v1\ntype: kubernetes.io/service-account-token", "token of a ServiceAccount"},
+		"a release":        {"Secret v1\ntype: helm.sh/release.v1", "release record of Helm"},
 		"a Secret of ours": {"Secret v1\ntype: Opaque", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestUnadoptable(t *testing.T) {
 	for kind, name := range map[string]string{"ConfigMap v1": "kube-root-ca.crt", "ServiceAccount v1": "default"} {
 		o := adoptiontest.Served(t, kind)
 		o.SetName(name)
-		if got := skipReason(o, "h"); got != "every cluster has one of its own" {
+		if got := skipReason(o, "h"); got != "local to each cluster" {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}

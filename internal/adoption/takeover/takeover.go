@@ -100,7 +100,7 @@ func (a Takeover) findObjects(ctx context.Context, m *member.Client) ([]*unstruc
 			return nil, fmt.Errorf("cluster %s has no kind %q: %w", m.Name, name, err)
 		}
 		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-			return nil, fmt.Errorf("%s are in no namespace: only what is in one can be adopted", mapping.Resource.Resource)
+			return nil, fmt.Errorf("%s are cluster-scoped: only namespaced resources can be adopted", mapping.Resource.Resource)
 		}
 		found, err := m.List(ctx, mapping, a.Namespace, a.Selector)
 		if err != nil {
@@ -140,7 +140,7 @@ func listPresent(ctx context.Context, hub client.Reader, like []*unstructured.Un
 		list.SetGroupVersionKind(at.kind.GroupVersion().WithKind(at.kind.Kind + "List"))
 		err := hub.List(ctx, list, client.InNamespace(at.namespace))
 		if meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("the hub has no kind %s of %s: install its CRD on the hub, or name other kinds with --kind", at.kind.Kind, at.kind.GroupVersion())
+			return nil, fmt.Errorf("the hub has no kind %s in %s: install its CRD on the hub, or name other kinds with --kind", at.kind.Kind, at.kind.GroupVersion())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list %s on the hub: %w", at.kind.Kind, err)
@@ -166,7 +166,7 @@ func (a Takeover) mergePolicy(ctx context.Context, hub client.Reader, d *Draft) 
 	case err != nil:
 		return fmt.Errorf("get PropagationPolicy %s/%s: %w", a.Namespace, a.Policy, err)
 	case have.Labels[LabelAdoptedFrom] != a.Cluster:
-		return fmt.Errorf("PropagationPolicy %s/%s is there already and was not made for what is adopted from cluster %s: give another name with --policy", a.Namespace, a.Policy, a.Cluster)
+		return fmt.Errorf("PropagationPolicy %s/%s exists already, and was not created for resources adopted from cluster %s: give another name with --policy", a.Namespace, a.Policy, a.Cluster)
 	}
 	have.TypeMeta = d.Policy.TypeMeta
 	before := len(have.Spec.ResourceSelectors)

@@ -46,10 +46,10 @@ func (d Draft) Write(ctx context.Context, hub client.Client, progress func(done 
 	}
 	c := d.copyTemplates(ctx, hub, progress)
 	if err := context.Cause(ctx); err != nil {
-		return c, fmt.Errorf("interrupted after %d of %d templates, before the policy was written: run it again: %w", c.Written+c.Overtaken, len(d.Templates), err)
+		return c, fmt.Errorf("interrupted after %d of %d templates, before the policy was written: run the command again: %w", c.Written+c.Overtaken, len(d.Templates), err)
 	}
 	if c.Written+c.Overtaken+len(d.Present) == 0 {
-		return c, errors.New("the hub accepted none of the templates, so there is nothing for a policy to take")
+		return c, errors.New("the hub accepted none of the templates, so there is nothing for the policy to take")
 	}
 	policy := d.Policy.DeepCopy()
 	var err error
@@ -59,7 +59,7 @@ func (d Draft) Write(ctx context.Context, hub client.Client, progress func(done 
 		err = hub.Update(ctx, policy, client.FieldOwner(model.FieldOwner))
 	}
 	if err != nil {
-		return c, fmt.Errorf("write PropagationPolicy %s/%s: %w; the templates are on the hub: run it again", policy.Namespace, policy.Name, err)
+		return c, fmt.Errorf("write PropagationPolicy %s/%s: %w; the templates are on the hub: run the command again", policy.Namespace, policy.Name, err)
 	}
 	return c, nil
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
-// Reconciler finds the policy of every resource of the hub, and writes down in a binding what that asks for.
+// Reconciler brings every template to the binding that its policy asks for.
 type Reconciler struct {
 	client client.Client
-	// metadata is a cache of the kinds that policies select; full reads a resource as it is right now.
+	// metadata is a cache of the kinds that policies select; templates reads from the API server.
 	metadata  cache.Cache
 	templates client.Reader
 	Kinds     *watchedKinds
-	// enqueueBinding tells of a resource whose binding stays as it is.
+	// enqueueBinding is called with a binding that stays as it is while its template may have changed.
 	enqueueBinding func(binding client.ObjectKey)
 }
 
@@ -30,7 +30,7 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 		return reconcile.Result{}, err
 	}
 	if err := d.Kinds.watchKind(ctx, key.Kind); err != nil {
-		// Nobody knows whether the resource is there.
+		// Whether the template exists is unknown.
 		return reconcile.Result{RequeueAfter: policy.KindRetryInterval}, nil
 	}
 	metadata := model.NewMetadata(key.Kind)

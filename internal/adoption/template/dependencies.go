@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
-// applyDependencies has all that a resource needs go where it goes, and nothing else any more because of it.
+// applyDependencies has the needed templates go to the clusters of by, and releases those that by no longer needs.
 func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, undo bool) error {
 	wanted := map[client.ObjectKey]bool{}
 	for _, key := range needed {
@@ -41,11 +41,11 @@ func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, n
 
 // addDependency has a template go where another one requires it. One that is not on the hub has to be in the clusters already.
 func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key model.TemplateKey, name client.ObjectKey) error {
-	seen := model.NewMetadata(key.Kind)
-	if err := d.metadata.Get(ctx, key.ObjectKey, seen); err != nil || seen.DeletionTimestamp != nil {
+	metadata := model.NewMetadata(key.Kind)
+	if err := d.metadata.Get(ctx, key.ObjectKey, metadata); err != nil || metadata.DeletionTimestamp != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if policy.IsClusterLocal(key.Template(seen)) {
+	if policy.IsClusterLocal(key.Template(metadata)) {
 		return nil
 	}
 	have, err := model.GetBinding(ctx, d.client, name.Namespace, name.Name)
@@ -53,7 +53,7 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 		return err
 	}
 	if have == nil {
-		b := WithDependent(NewDependency(key.Template(seen), seen.UID), by, nil)
+		b := WithDependent(NewDependency(key.Template(metadata), metadata.UID), by, nil)
 		return d.client.Create(ctx, b.Object, client.FieldOwner(model.FieldOwner))
 	}
 	if have.GetDeletionTimestamp() != nil {

@@ -22,7 +22,7 @@ const kindTimeout = 5 * time.Second
 type watchedKinds struct {
 	mapper meta.RESTMapper
 	reader client.Reader
-	// watch has the detector hear of all resources of a kind.
+	// watch starts the watch of a kind.
 	watch func(schema.GroupVersionKind)
 
 	mu      sync.Mutex
@@ -30,7 +30,7 @@ type watchedKinds struct {
 	errors  map[schema.GroupVersionKind]error
 }
 
-// watchKind a kind from now on, if it is possible.
+// watchKind watches a kind from now on, if it can be read.
 func (k *watchedKinds) watchKind(ctx context.Context, kind schema.GroupVersionKind) error {
 	if k.isWatched(kind) {
 		return nil
@@ -58,20 +58,20 @@ func (k *watchedKinds) isWatched(kind schema.GroupVersionKind) bool {
 	return k.watched[kind]
 }
 
-// checkReadable reads one object, for an informer that is refused would say so to nobody.
+// checkReadable reads one object, because an informer would only log that it is refused.
 func (k *watchedKinds) checkReadable(ctx context.Context, kind schema.GroupVersionKind) error {
 	mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("the hub has no kind %s in %s: install its CRD on the hub, or write the kind as the hub does", kind.Kind, kind.GroupVersion())
 	}
 	if err != nil {
-		return fmt.Errorf("find out about kind %s: %w", kind.Kind, err)
+		return fmt.Errorf("look up kind %s: %w", kind.Kind, err)
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err = k.reader.List(ctx, list, client.Limit(1))
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("the operator may not read %s on the hub: let it get, list and watch resource %s of group %q, in rbac.extraRules of its chart",
+		return fmt.Errorf("the operator may not read %s on the hub: grant get, list and watch on resource %s of group %q in rbac.extraRules of the chart",
 			kind.Kind, mapping.Resource.Resource, kind.Group)
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func (k *watchedKinds) checkReadable(ctx context.Context, kind schema.GroupVersi
 	return nil
 }
 
-// Start tries kinds again that could not be followed, for as long as the operator leads.
+// Start retries kinds that could not be watched, for as long as the operator leads.
 func (k *watchedKinds) Start(ctx context.Context) error {
 	ticker := time.NewTicker(policy.KindRetryInterval)
 	defer ticker.Stop()
@@ -102,7 +102,7 @@ func (k *watchedKinds) Start(ctx context.Context) error {
 	}
 }
 
-// ErrorFor is why something that a policy selects cannot be followed.
+// ErrorFor is why a kind that a policy selects cannot be watched.
 func (k *watchedKinds) ErrorFor(ctx context.Context, policy *policy.Policy) error {
 	for _, s := range policy.Spec.ResourceSelectors {
 		if err := k.watchKind(ctx, schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)); err != nil {

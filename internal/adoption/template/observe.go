@@ -13,16 +13,16 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
-// Version of a resource, if its kind is followed.
+// Version is the resourceVersion of a template, empty if its kind is not watched.
 func (d *Reconciler) Version(ctx context.Context, key model.TemplateKey) string {
 	if !d.Kinds.isWatched(key.Kind) {
 		return ""
 	}
-	seen := model.NewMetadata(key.Kind)
-	if err := d.metadata.Get(ctx, key.ObjectKey, seen); err != nil {
+	metadata := model.NewMetadata(key.Kind)
+	if err := d.metadata.Get(ctx, key.ObjectKey, metadata); err != nil {
 		return ""
 	}
-	return seen.ResourceVersion
+	return metadata.ResourceVersion
 }
 
 // ListMembers are the clusters that resources can go to.
@@ -40,7 +40,7 @@ func ListMembers(ctx context.Context, hub client.Reader) ([]policy.Member, error
 	return all, nil
 }
 
-// templatesOf are the resources of the kinds that a policy selects, and those that it has taken.
+// templatesOf are the templates of the kinds that a policy selects, and those that it has claimed.
 func (d *Reconciler) templatesOf(ctx context.Context, policy *policy.Policy) ([]model.TemplateKey, error) {
 	taken, err := model.ListClaimed(ctx, d.client, policy.Key())
 	if err != nil {
@@ -52,12 +52,12 @@ func (d *Reconciler) templatesOf(ctx context.Context, policy *policy.Policy) ([]
 	}
 	for kind := range policy.Kinds() {
 		if d.Kinds.watchKind(ctx, kind) != nil {
-			// It is tried again, and told on the policy.
+			// The kind is retried, and its error is reported on the policy.
 			continue
 		}
 		informer, err := d.metadata.GetInformer(ctx, model.NewMetadata(kind), cache.BlockUntilSynced(false))
 		if err != nil || !informer.HasSynced() {
-			// All of them are heard of when it has.
+			// Its informer enqueues all of them when it has synced.
 			continue
 		}
 		list := &metav1.PartialObjectMetadataList{}

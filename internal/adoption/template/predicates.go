@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// placementChanged leaves out everything about a cluster that has no say in what goes there.
+// placementChanged selects changes of a cluster that placements depend on.
 var placementChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
@@ -16,7 +16,7 @@ var placementChanged = predicate.Funcs{
 	},
 }
 
-// templateChanged leaves out the status of resources, as far as their kind tells it apart.
+// templateChanged leaves out changes of the status, for kinds with a generation.
 var templateChanged = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
 	UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
 		a, b := e.ObjectOld, e.ObjectNew

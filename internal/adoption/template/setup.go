@@ -23,47 +23,46 @@ import (
 	"github.com/fairlead/fairlead/internal/kube"
 )
 
-// Setup has the detector look at a resource when there is news of it, of its binding, of a policy or of a cluster.
+// Setup adds the controller that reconciles a template when it, its binding, a policy or a cluster changes.
 func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error) {
 	metadata, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create a cache of what policies select: %w", err)
+		return nil, fmt.Errorf("create the cache of templates: %w", err)
 	}
 	if err := mgr.Add(metadata); err != nil {
-		return nil, fmt.Errorf("add the cache of what policies select: %w", err)
+		return nil, fmt.Errorf("add the cache of templates: %w", err)
 	}
 	k := &watchedKinds{
 		mapper: mgr.GetRESTMapper(), reader: mgr.GetAPIReader(),
 		watched: map[schema.GroupVersionKind]bool{}, errors: map[schema.GroupVersionKind]error{},
 	}
 	d := &Reconciler{client: mgr.GetClient(), metadata: metadata, templates: mgr.GetAPIReader(), Kinds: k, enqueueBinding: changed}
-	detecting, err := controller.NewTyped("adoption-detector", mgr, controller.TypedOptions[model.TemplateKey]{
+	templates, err := controller.NewTyped("adoption-detector", mgr, controller.TypedOptions[model.TemplateKey]{
 		Reconciler: kube.RequeueOnConflict[model.TemplateKey]{TypedReconciler: d}, MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[model.TemplateKey](),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watch what policies select: %w", err)
+		return nil, fmt.Errorf("watch templates: %w", err)
 	}
 	k.watch = func(kind schema.GroupVersionKind) {
-		// A controller that starts waits until all policies that there are have been heard of, and lets nobody add to what it
-		// watches before.
+		// A controller that starts holds its lock until its sources have synced, and Watch would wait for that.
 		go func() {
-			err := detecting.Watch(source.TypedKind(metadata, model.NewMetadata(kind),
+			err := templates.Watch(source.TypedKind(metadata, model.NewMetadata(kind),
 				handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []model.TemplateKey {
 					return []model.TemplateKey{{Kind: kind, ObjectKey: client.ObjectKeyFromObject(o)}}
 				}), templateChanged))
 			if err != nil {
-				mgr.GetLogger().Error(err, "follow what policies select", "kind", kind.String())
+				mgr.GetLogger().Error(err, "watch templates", "kind", kind.String())
 			}
 		}()
 	}
 	if err := mgr.Add(k); err != nil {
-		return nil, fmt.Errorf("try kinds again: %w", err)
+		return nil, fmt.Errorf("retry kinds: %w", err)
 	}
 	for _, s := range d.sources(mgr.GetCache()) {
-		if err := detecting.Watch(s); err != nil {
+		if err := templates.Watch(s); err != nil {
 			return nil, fmt.Errorf("watch policies: %w", err)
 		}
 	}
@@ -71,43 +70,43 @@ func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error
 }
 
 func (d *Reconciler) sources(from cache.Cache) []source.TypedSource[model.TemplateKey] {
-	concerned := func(ctx context.Context, object client.Object) []model.TemplateKey {
+	templatesOfPolicy := func(ctx context.Context, object client.Object) []model.TemplateKey {
 		p, _ := policy.FromObject(object)
 		all, err := d.templatesOf(ctx, p)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find what a policy selects", "policy", p.Key())
+			ctrl.LoggerFrom(ctx).Error(err, "list the templates of a policy", "policy", p.Key())
 		}
 		return all
 	}
 	return []source.TypedSource[model.TemplateKey]{
-		source.TypedKind(from, client.Object(&policyv1alpha1.PropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(concerned), policy.RequestChanged),
-		source.TypedKind(from, client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(concerned), policy.RequestChanged),
+		source.TypedKind(from, client.Object(&policyv1alpha1.PropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
+		source.TypedKind(from, client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
 		source.TypedKind(from, client.Object(&clusterv1alpha1.Cluster{}), handler.TypedEnqueueRequestsFromMapFunc(d.allTemplates), placementChanged),
 		source.TypedKind(from, client.Object(&workv1alpha2.ResourceBinding{}), bindingEvents),
 		source.TypedKind(from, client.Object(&workv1alpha2.ClusterResourceBinding{}), bindingEvents),
 	}
 }
 
-// allTemplates is all that policies select.
+// allTemplates are the templates of all policies.
 func (d *Reconciler) allTemplates(ctx context.Context, _ client.Object) []model.TemplateKey {
 	policies, err := policy.List(ctx, d.client)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find out what a cluster gets")
+		ctrl.LoggerFrom(ctx).Error(err, "list policies")
 		return nil
 	}
 	var all []model.TemplateKey
 	for _, p := range policies {
 		some, err := d.templatesOf(ctx, p)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find what a policy selects", "policy", p.Key())
+			ctrl.LoggerFrom(ctx).Error(err, "list the templates of a policy", "policy", p.Key())
 		}
 		all = append(all, some...)
 	}
 	return all
 }
 
-// bindingEvents has the detector look at the resources of bindings that were there when it started, for it may have missed
-// that they went, and of those that somebody else has changed or deleted.
+// bindingEvents enqueues the templates of bindings that exist when the operator starts, because their templates may have been
+// deleted meanwhile, and of bindings that another client has changed or deleted.
 var bindingEvents = handler.TypedFuncs[client.Object, model.TemplateKey]{
 	CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q workqueue.TypedRateLimitingInterface[model.TemplateKey]) {
 		if e.IsInInitialList {

@@ -87,7 +87,7 @@ func releaseObject(ctx context.Context, m *member.Client, step passage.Step, liv
 			if !apierrors.IsInvalid(err) {
 				return err
 			}
-			ctrl.LoggerFrom(ctx).Error(err, "the original cannot be restored, and the object stays as it is", "cluster", m.Name, "object", step.Object.String())
+			ctrl.LoggerFrom(ctx).Error(err, "restore the original: the object stays as it is", "cluster", m.Name, "object", step.Object.String())
 		}
 		before := live.DeepCopy()
 		live.SetLabels(model.MergeKeys(live.GetLabels(), model.OwnershipLabels))

@@ -62,13 +62,13 @@ func exceedsLimit(restores []time.Time, now time.Time) bool {
 
 // contestedReason says who keeps changing an object, as far as that is known.
 func contestedReason(cluster string, live *unstructured.Unstructured) passage.Reason {
-	who := "somebody"
+	who := "another client"
 	others := slices.DeleteFunc(slices.Clone(live.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == model.FieldOwner || e.Subresource != "" || e.Time == nil
 	})
 	if len(others) > 0 {
 		who = slices.MaxFunc(others, func(a, b metav1.ManagedFieldsEntry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) }).Manager
 	}
-	return passage.Because(model.ReasonContested, "%s %s in cluster %s was restored %d times within %s, and %s keeps changing it: stop that, or remove the field from the resource on the hub",
+	return passage.Because(model.ReasonContested, "%s %s in cluster %s was restored %d times within %s, and %s keeps changing the object: stop these changes, or remove the field from the template",
 		live.GetKind(), model.NameOf(live), cluster, maxRestores, restoreWindow, who)
 }

@@ -35,8 +35,8 @@ func (u *originals) save(ctx context.Context, work *workv1alpha1.Work, i int, li
 		return err
 	}
 	if len(text) > maxOriginalSize {
-		return member.AsUserError(fmt.Errorf("it is not taken over, for its %d bytes are more than can be kept to put it back: "+
-			"make the template equal to it, or delete it in the cluster", len(text)))
+		return member.AsUserError(fmt.Errorf("the object is not taken over, because its original of %d bytes is too large to be saved: "+
+			"make the template equal to the object, or delete the object in the cluster", len(text)))
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: model.OriginalName(work), Labels: map[string]string{model.LabelUndo: "true"}},
@@ -65,7 +65,7 @@ func (u *originals) load(ctx context.Context, work *workv1alpha1.Work, i int) (*
 	secret := &corev1.Secret{}
 	err := u.reader.Get(ctx, client.ObjectKey{Namespace: work.Namespace, Name: model.OriginalName(work)}, secret)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("find out what was there before: %w", err)
+		return nil, fmt.Errorf("get the original: %w", err)
 	}
 	text, found := secret.Data[originalKey(i)]
 	if err != nil || !found {
@@ -89,10 +89,10 @@ func compress(object *unstructured.Unstructured) ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
 	if err := json.NewEncoder(zip).Encode(bare.Object); err != nil {
-		return nil, fmt.Errorf("keep %s %s: %w", object.GetKind(), model.NameOf(object), err)
+		return nil, fmt.Errorf("save %s %s: %w", object.GetKind(), model.NameOf(object), err)
 	}
 	if err := zip.Close(); err != nil {
-		return nil, fmt.Errorf("keep %s %s: %w", object.GetKind(), model.NameOf(object), err)
+		return nil, fmt.Errorf("save %s %s: %w", object.GetKind(), model.NameOf(object), err)
 	}
 	return out.Bytes(), nil
 }
@@ -100,15 +100,15 @@ func compress(object *unstructured.Unstructured) ([]byte, error) {
 func decompress(text []byte) (*unstructured.Unstructured, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("read what was there before: %w", err)
+		return nil, fmt.Errorf("read the original: %w", err)
 	}
 	plain, err := io.ReadAll(zip)
 	if err != nil {
-		return nil, fmt.Errorf("read what was there before: %w", err)
+		return nil, fmt.Errorf("read the original: %w", err)
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(plain); err != nil {
-		return nil, fmt.Errorf("read what was there before: %w", err)
+		return nil, fmt.Errorf("read the original: %w", err)
 	}
 	return object, nil
 }

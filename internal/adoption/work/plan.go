@@ -60,7 +60,7 @@ func Hold(o Observed) *passage.Reason {
 	case o.Cluster == nil || deletion == model.ActionAbandon || deletion == model.ActionKeep:
 		return nil
 	case !o.Connected || !meta.IsStatusConditionTrue(o.Cluster.Status.Conditions, clusterv1alpha1.ConditionReady):
-		why := "its connection has not been checked yet"
+		why := "the connection has not been checked yet"
 		if ready := meta.FindStatusCondition(o.Cluster.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil {
 			why = ready.Message
 		}
@@ -70,7 +70,7 @@ func Hold(o Observed) *passage.Reason {
 	case o.Cluster.DeletionTimestamp != nil:
 		return passage.Hold(model.ReasonLeaving, "cluster %s is leaving the hub", o.Cluster.Name)
 	case ptr.Deref(o.Work.Spec.SuspendDispatching, false):
-		return passage.Hold(model.ReasonSuspended, "nothing is written to cluster %s while its policy suspends dispatching", o.Cluster.Name)
+		return passage.Hold(model.ReasonSuspended, "nothing is written to cluster %s while the policy suspends dispatching", o.Cluster.Name)
 	}
 	return nil
 }
@@ -117,11 +117,11 @@ func (p planner) decide() (passage.Action, passage.Reason, *unstructured.Unstruc
 	switch who.OwnershipOf(p.Live) {
 	case model.ManagedByAnotherHub:
 		return model.ActionLeave, passage.Because(model.ReasonConflict,
-			"%s in cluster %s is managed by another hub, and is left alone: release it there, or delete it here", name, p.cluster), nil
+			"%s in cluster %s is managed by another hub, and is left alone: release the object from that hub, or delete the object in the cluster", name, p.cluster), nil
 	case model.Unmanaged:
 		if p.Manifest.GetAnnotations()[policy.AnnotationConflictResolution] != policy.ConflictAnnotation(policyv1alpha1.ConflictOverwrite) {
 			return model.ActionLeave, passage.Because(model.ReasonConflict,
-				"%s exists in cluster %s already, and is left alone: set conflictResolution of the policy to Overwrite, or annotate the resource with %s: overwrite, to take it over; or delete it in the cluster",
+				"%s exists in cluster %s already, and is left alone: set conflictResolution of the policy to Overwrite, or annotate the resource with %s: overwrite, to take over the object; or delete the object in the cluster",
 				name, p.cluster, policy.AnnotationConflictResolution), nil
 		}
 		return model.ActionTakeOver, passage.Because("Exists", "the object exists, and conflictResolution is Overwrite"), desired
@@ -129,7 +129,7 @@ func (p planner) decide() (passage.Action, passage.Reason, *unstructured.Unstruc
 	current := newRecord(p.Manifest, p.Live)
 	switch {
 	case record.Manifest != current.Manifest:
-		return model.ActionUpdate, passage.Because("Changed", "the resource has changed on the hub"), desired
+		return model.ActionUpdate, passage.Because("Changed", "the template has changed since the last write"), desired
 	case record.Object == current.Object && (autoscaled || !replicasDiffer(p.Manifest, p.Live)):
 		return model.ActionNone, passage.Reason{}, nil
 	case exceedsLimit(p.Restores, p.now):

@@ -56,7 +56,7 @@ func TestPlanOfAnObject(t *testing.T) {
 		"as it was written":                {manifest: desired("abort"), live: managed(defaulted), before: asWritten, action: model.ActionNone},
 		"as it was written, status apart":  {manifest: desired("abort"), live: managed(defaulted + "\nstatus: {replicas: 2}"), before: asWritten, action: model.ActionNone},
 		"nothing is remembered":            {manifest: desired("abort"), live: managed(defaulted), action: model.ActionUpdate},
-		"changed on the hub":               {manifest: adoptiontest.Object(t, "Deployment apps/v1\nspec: {image: b}"), live: managed(defaulted), before: asWritten, action: model.ActionUpdate, says: "changed on the hub"},
+		"changed on the hub":               {manifest: adoptiontest.Object(t, "Deployment apps/v1\nspec: {image: b}"), live: managed(defaulted), before: asWritten, action: model.ActionUpdate, says: "changed since the last write"},
 		"changed in the cluster":           {manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten, action: model.ActionUpdate, says: "was changed in the cluster"},
 		"something added in the cluster":   {manifest: desired("abort"), live: managed("spec: {replicas: 2, image: a, strategy: Rolling, extra: 1}"), before: asWritten, action: model.ActionUpdate},
 		"scaled by somebody":               {manifest: desired("abort"), live: managed("spec: {replicas: 9, image: a, strategy: Rolling}"), before: asWritten, action: model.ActionUpdate},
@@ -85,7 +85,7 @@ func TestPlanOfAnObject(t *testing.T) {
 		},
 		"changed too often lately": {
 			manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten,
-			restores: slices.Repeat([]time.Time{now.Add(-time.Second)}, maxRestores), action: model.ActionLeave, says: "keeps changing it",
+			restores: slices.Repeat([]time.Time{now.Add(-time.Second)}, maxRestores), action: model.ActionLeave, says: "keeps changing the object",
 		},
 		"changed often, long ago": {
 			manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten,
@@ -142,7 +142,7 @@ func TestHold(t *testing.T) {
 		says   string
 	}{
 		"nothing":                {func(*Observed) {}, "", ""},
-		"suspended":              {func(o *Observed) { o.Work.Spec.SuspendDispatching = ptr.To(true) }, model.ReasonSuspended, "nothing is written to cluster west while its policy suspends dispatching"},
+		"suspended":              {func(o *Observed) { o.Work.Spec.SuspendDispatching = ptr.To(true) }, model.ReasonSuspended, "nothing is written to cluster west while the policy suspends dispatching"},
 		"not connected":          {func(o *Observed) { o.Connected = false }, model.ReasonUnreachable, "waiting until cluster west can be reached"},
 		"not reachable":          {unreachable, model.ReasonUnreachable, "waiting until cluster west can be reached: connection refused"},
 		"the cluster leaves":     {func(o *Observed) { o.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, model.ReasonLeaving, "cluster west is leaving the hub"},

@@ -48,7 +48,7 @@ func WithApplied(work *workv1alpha1.Work, is metav1.ConditionStatus, reason pass
 
 // AppliedStatus is the status of a Work whose objects are applied.
 func AppliedStatus(work *workv1alpha1.Work, cluster string, statuses []workv1alpha1.ManifestStatus, now time.Time) workv1alpha1.WorkStatus {
-	status := WithApplied(work, metav1.ConditionTrue, passage.Because(model.ReasonApplied, "cluster %s runs it", cluster), now)
+	status := WithApplied(work, metav1.ConditionTrue, passage.Because(model.ReasonApplied, "applied in cluster %s", cluster), now)
 	status.ManifestStatuses = statuses
 	return status
 }
