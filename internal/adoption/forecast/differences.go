@@ -22,7 +22,7 @@ type Difference struct {
 }
 
 // differences are what a user would see change in an object: all but its status, what its server keeps for itself, and the
-// marks of Fairlead. What a Secret holds is not told.
+// labels of Fairlead. The data of a Secret is hidden.
 func differences(before, after *unstructured.Unstructured) []Difference {
 	secret := ""
 	if after.GroupVersionKind().GroupKind().String() == "Secret" {

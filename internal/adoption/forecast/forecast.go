@@ -6,13 +6,13 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Outcome is what becomes of one object in one cluster.
+// Outcome is the predicted action on one object in one cluster.
 type Outcome struct {
 	Object passage.Object `json:"object"`
 	Action passage.Action `json:"action"`
 	Reason passage.Reason `json:"reason,omitzero"`
 	Effect
-	// Failed tells that it would not come to it.
+	// Failed holds when the action would not succeed.
 	Failed bool `json:"failed,omitempty"`
 }
 
@@ -20,11 +20,11 @@ type Outcome struct {
 type Forecast struct {
 	Subject passage.Object
 	Hold    *passage.Reason
-	// Outlooks are ordered by cluster, kind and name.
-	Outlooks []Outcome
+	// Outcomes are ordered by cluster, kind and name.
+	Outcomes []Outcome
 	// Elsewhere counts the resources that the policy selects, by the other policy that takes them.
 	Elsewhere map[model.PolicyKey]int
-	// Obstacles are what has to be mended first.
+	// Obstacles are problems that have to be solved first.
 	Obstacles []passage.Step
 	// Notes are what else there is to know.
 	Notes []string
@@ -33,7 +33,7 @@ type Forecast struct {
 // Plan is the forecast as steps.
 func (f Forecast) Plan() passage.Plan {
 	plan := passage.Plan{Passage: model.Passage, Subject: f.Subject, Hold: f.Hold, Steps: []passage.Step{}}
-	for _, o := range f.Outlooks {
+	for _, o := range f.Outcomes {
 		plan.Steps = append(plan.Steps, passage.Step{Object: o.Object, Action: o.Action, Reason: o.Reason, Disruptive: o.Restarts, State: o.state()})
 	}
 	plan.Steps = append(plan.Steps, f.Obstacles...)
@@ -54,9 +54,9 @@ func (o Outcome) state() passage.State {
 
 // Totals add a forecast up.
 type Totals struct {
-	// Actions are how many objects come to which end.
+	// Actions are the numbers of objects by action.
 	Actions map[passage.Action]int `json:"actions"`
-	// Failed are those that it would not come to.
+	// Failed are those whose action would not succeed.
 	Failed int `json:"failed"`
 	// Workloads restart, and Pods with them.
 	Workloads int   `json:"workloadsThatRestart"`
@@ -68,7 +68,7 @@ type Totals struct {
 // Totals of all clusters.
 func (f Forecast) Totals() Totals {
 	t := Totals{Actions: map[passage.Action]int{}}
-	for _, o := range f.Outlooks {
+	for _, o := range f.Outcomes {
 		t.Actions[o.Action]++
 		if o.Failed {
 			t.Failed++

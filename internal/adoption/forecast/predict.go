@@ -23,7 +23,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// simulator looks at the hub and the clusters, and writes nothing.
+// simulator reads the hub and the clusters, and writes nothing.
 type simulator struct {
 	hub      client.Reader
 	id       string
@@ -32,8 +32,8 @@ type simulator struct {
 	members  *member.Clients
 }
 
-// Predict tells what the operator does about a policy, with the operator's own decisions. The API servers of the clusters try
-// every write without doing it. Proposed are resources to reckon with as if the hub had them.
+// Predict is what the operator would do for a policy, by its own decisions, with a dry run of every write in the clusters. Proposed
+// are templates that are treated as if the hub had them.
 func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, proposed ...*unstructured.Unstructured) (Forecast, error) {
 	f := Forecast{Subject: policy.Object(), Hold: policy.Hold()}
 	v, err := observeHub(ctx, hub, policy)
@@ -43,16 +43,16 @@ func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, prop
 	for _, p := range proposed {
 		v.proposed[model.KeyOf(p)] = p
 	}
-	going, elsewhere, err := v.planBindings(ctx, hub, policy)
+	planned, elsewhere, err := v.planBindings(ctx, hub, policy)
 	if err != nil {
 		return f, err
 	}
 	f.Elsewhere = elsewhere
-	look, err := newSimulator(ctx, hub)
+	s, err := newSimulator(ctx, hub)
 	if err != nil {
 		return f, err
 	}
-	if err := f.predict(ctx, look, going); err != nil {
+	if err := f.predict(ctx, s, planned); err != nil {
 		return f, err
 	}
 	f.Obstacles = append(f.Obstacles, selectorSteps(policy)...)
@@ -79,7 +79,7 @@ func newSimulator(ctx context.Context, hub client.Reader) (*simulator, error) {
 	}
 	for i := range works.Items {
 		if !works.Items[i].DeletionTimestamp.IsZero() {
-			// It is made anew when it is gone.
+			// The operator creates it again when it is gone.
 			continue
 		}
 		f.works[client.ObjectKeyFromObject(&works.Items[i])] = &works.Items[i]
@@ -87,7 +87,7 @@ func newSimulator(ctx context.Context, hub client.Reader) (*simulator, error) {
 	return f, nil
 }
 
-// predict goes to all clusters at the same time, and to a few objects at once in each.
+// predict asks all clusters concurrently, and for a few objects at once in each.
 func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []plannedBinding) error {
 	byCluster := map[string][]*workv1alpha1.Work{}
 	for _, p := range planned {
@@ -107,7 +107,7 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		for i, step := range d.Steps {
 			cluster := step.Object.Cluster
 			if step.Action == model.ActionDelete {
-				f.Outlooks = append(f.Outlooks, predictDeletion(p.template, step.Reason, d.Works[i], simulator.clusters[cluster]))
+				f.Outcomes = append(f.Outcomes, predictDeletion(p.template, step.Reason, d.Works[i], simulator.clusters[cluster]))
 				continue
 			}
 			byCluster[cluster] = append(byCluster[cluster], d.Works[i])
@@ -120,12 +120,12 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 			all := simulator.predictCluster(ctx, cluster, works)
 			mu.Lock()
 			defer mu.Unlock()
-			f.Outlooks = append(f.Outlooks, all...)
+			f.Outcomes = append(f.Outcomes, all...)
 			return nil
 		})
 	}
 	_ = group.Wait()
-	slices.SortFunc(f.Outlooks, func(a, b Outcome) int {
+	slices.SortFunc(f.Outcomes, func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Object.Cluster, b.Object.Cluster), cmp.Compare(a.Object.Kind, b.Object.Kind),
 			cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
@@ -154,7 +154,7 @@ func predictDeletion(template *unstructured.Unstructured, why passage.Reason, w 
 	return o
 }
 
-// podsOfWork are those of what a Work has made.
+// podsOfWork are the pods of the objects of a Work.
 func podsOfWork(work *workv1alpha1.Work) int64 {
 	var all int64
 	for _, raw := range work.Spec.Workload.Manifests {

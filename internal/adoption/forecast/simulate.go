@@ -20,16 +20,16 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/template"
 )
 
-// hubState is what of the hub a policy has to do with.
+// hubState is the part of the hub that a policy depends on.
 type hubState struct {
 	policies []*policy.Policy
 	members  []policy.Member
 	bindings map[client.ObjectKey]*model.Binding
-	// proposed are resources that the hub does not have yet, or not like this.
+	// proposed are templates that the hub does not have yet, or in another version.
 	proposed map[model.TemplateKey]*unstructured.Unstructured
 }
 
-// observeHub reads it. The policy itself may be one that the hub does not have yet, or not like this.
+// observeHub reads the hub. The policy itself may be one that the hub does not have yet, or in another version.
 func observeHub(ctx context.Context, hub client.Reader, subject *policy.Policy) (*hubState, error) {
 	v := &hubState{bindings: map[client.ObjectKey]*model.Binding{}, proposed: map[model.TemplateKey]*unstructured.Unstructured{}}
 	var err error

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// WatchedKinds are the kinds that the standing of a policy is told from: those of Fairlead, and those that the policy selects.
+// WatchedKinds are the kinds that the status of a policy depends on: those of Fairlead, and those that the policy selects.
 func WatchedKinds(policy *policy.Policy) []client.Object {
 	all := []client.Object{&clusterv1alpha1.Cluster{}, &workv1alpha2.ResourceBinding{}}
 	if policy.Namespace == "" {
@@ -32,7 +32,7 @@ func WatchedKinds(policy *policy.Policy) []client.Object {
 	return all
 }
 
-// Status is how far the operator is with a policy, by what it has written down on the hub.
+// Status is how far the operator is with a policy, by the statuses on the hub.
 func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (passage.Plan, error) {
 	plan := passage.Plan{Passage: model.Passage, Subject: subject.Object(), Hold: subject.Hold(), Steps: []passage.Step{}}
 	v, err := observeHub(ctx, hub, subject)
@@ -95,7 +95,7 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 	return plan, nil
 }
 
-// abortSteps is how far a policy is that was aborted: a step for each resource that has yet to be put back, or one for all.
+// abortSteps are those of an aborted policy: one for each resource that is not yet released, or one for the policy.
 func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 	var all []passage.Step
 	for _, b := range v.bindings {

@@ -24,7 +24,7 @@ import (
 // Client is a connection to a cluster.
 type Client struct {
 	Name string
-	// source is what it was made from: it is made anew when that changes.
+	// source identifies the endpoint and the Secret: when it changes, the client is replaced.
 	source  string
 	API     client.Client
 	Config  *rest.Config
@@ -35,12 +35,12 @@ type Client struct {
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]bool
-	// autoscalersListed can be read, or when that was last refused.
+	// autoscalersListed holds once autoscalers could be listed; autoscalersRefused is when that was last refused.
 	autoscalersListed  bool
 	autoscalersRefused time.Time
 }
 
-func newClient(name string, config *rest.Config, heard func(map[string]string)) (*Client, error) {
+func newClient(name string, config *rest.Config, onEvent func(map[string]string)) (*Client, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
@@ -49,15 +49,15 @@ func newClient(name string, config *rest.Config, heard func(map[string]string)) 
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
-	m := &Client{Name: name, Config: config, onEvent: heard, watched: map[schema.GroupVersionKind]bool{}}
+	m := &Client{Name: name, Config: config, onEvent: onEvent, watched: map[schema.GroupVersionKind]bool{}}
 	scheme := runtime.NewScheme()
 	if err := autoscalingv2.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	// A request that is not answered holds up others; watches, which take long by nature, are the cache's.
-	impatient := rest.CopyConfig(config)
-	impatient.Timeout = requestTimeout
-	if m.API, err = client.New(impatient, client.Options{Mapper: mapper, Scheme: scheme}); err != nil {
+	withTimeout := rest.CopyConfig(config)
+	withTimeout.Timeout = requestTimeout
+	if m.API, err = client.New(withTimeout, client.Options{Mapper: mapper, Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
 	m.cache, err = cache.New(config, cache.Options{
@@ -79,7 +79,7 @@ func newClient(name string, config *rest.Config, heard func(map[string]string)) 
 // requestTimeout is how long a cluster may take over one request.
 const requestTimeout = 30 * time.Second
 
-// Watch has the operator hear of all objects of a kind that hubs manage in the cluster.
+// Watch watches the managed objects of a kind.
 func (m *Client) Watch(kind schema.GroupVersionKind) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 	if err != nil {
 		return fmt.Errorf("watch %s in cluster %s: %w", kind.Kind, m.Name, err)
 	}
-	tell := func(object any) {
+	notify := func(object any) {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
@@ -99,7 +99,7 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
+		AddFunc: notify, UpdateFunc: func(_, now any) { notify(now) }, DeleteFunc: notify,
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s in cluster %s: %w", kind.Kind, m.Name, err)
@@ -108,7 +108,7 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// Get gets an object of a cluster as it is right now, nil if it is not there.
+// Get reads an object from the API server, nil if there is none.
 func (m *Client) Get(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(like.GroupVersionKind())

@@ -22,12 +22,12 @@ import (
 	"github.com/fairlead/fairlead/internal/kube"
 )
 
-// Setup adds the controller that connects to members. Back is called with a cluster that is reached in another way.
-func Setup(mgr ctrl.Manager, m *Clients, back func(cluster string)) error {
+// Setup adds the controller that connects to members. OnReconnect is called with a cluster that has a new client.
+func Setup(mgr ctrl.Manager, m *Clients, onReconnect func(cluster string)) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-cluster").
 		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(model.SpecChanged)).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, onReconnect: back}})
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, onReconnect: onReconnect}})
 	if err != nil {
 		return fmt.Errorf("watch Clusters: %w", err)
 	}
@@ -40,17 +40,17 @@ const (
 	checkTimeout  = 5 * time.Second
 )
 
-// reconciler keeps the connections to clusters, and tells whether they can be reached.
+// reconciler keeps the clients of clusters, and reports whether they can be reached.
 type reconciler struct {
 	client  client.Client
 	secrets client.Reader
 	members *Clients
 	now     func() time.Time
-	// onReconnect is called with a cluster that is reached in another way.
+	// onReconnect is called with a cluster that has a new client.
 	onReconnect func(cluster string)
 }
 
-// Reconcile looks at one cluster.
+// Reconcile connects to one cluster, and checks its health.
 func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var c clusterv1alpha1.Cluster
 	if err := h.client.Get(ctx, request.NamespacedName, &c); client.IgnoreNotFound(err) != nil {
@@ -126,10 +126,10 @@ func (h *reconciler) createExecutionNamespace(ctx context.Context, cluster strin
 	return nil
 }
 
-// unjoinInterval is how often it is looked whether a cluster that leaves has left.
+// unjoinInterval is how often the remaining Works of a leaving cluster are checked.
 const unjoinInterval = time.Second
 
-// unjoin lets a Cluster go when all of its Works are gone.
+// unjoin deletes the Works of a leaving cluster, and then removes the finalizer.
 func (h *reconciler) unjoin(ctx context.Context, c *clusterv1alpha1.Cluster) (ctrl.Result, error) {
 	var works workv1alpha1.WorkList
 	if err := h.client.List(ctx, &works, client.InNamespace(model.ExecutionNamespace(c.Name)), client.UnsafeDisableDeepCopy); err != nil {

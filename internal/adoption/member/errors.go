@@ -13,14 +13,14 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// AsUserError is an error that people have to know of.
+// AsUserError marks an error that only a user can resolve.
 func AsUserError(err error) error { return userError{err} }
 
 type userError struct{ error }
 
 func (t userError) Unwrap() error { return t.error }
 
-// IsUserError holds for what people have to know of: it would be the same if it were tried again at once.
+// IsUserError holds for errors that an immediate retry does not resolve.
 func IsUserError(err error) bool {
 	var t userError
 	return errors.As(err, &t) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || IsTooLarge(err) ||

@@ -20,13 +20,13 @@ import (
 
 // UnjoinOptions is how a cluster leaves the hub.
 type UnjoinOptions struct {
-	// DeleteResources deletes what Fairlead manages there, instead of leaving it running without its marks.
+	// DeleteResources deletes what Fairlead manages there, instead of leaving it running without the labels of the hub.
 	DeleteResources bool
 	// Abandon leaves a cluster as it is that cannot be reached.
 	Abandon bool
 	// Member is an administrator's access to the cluster, if there is one, to remove the role of the hub too.
 	Member *rest.Config
-	// Progress is told how many objects have yet to be let go of.
+	// Progress is called with the number of objects that are not yet released.
 	Progress func(left int)
 }
 
@@ -72,7 +72,7 @@ func Unjoin(ctx context.Context, hub client.Client, hubID, name string, how Unjo
 	return left, nil
 }
 
-// deleteCluster deletes a Cluster, and waits until the operator has let go of all that it manages there.
+// deleteCluster deletes a Cluster, and waits until the operator has released all objects there.
 func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cluster, how UnjoinOptions) error {
 	before := c.DeepCopy()
 	for annotation, asked := range map[string]bool{model.AnnotationDeleteResources: how.DeleteResources, model.AnnotationAbandon: how.Abandon} {

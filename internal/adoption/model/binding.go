@@ -26,13 +26,12 @@ func BindingRequests(_ context.Context, work client.Object) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// IsTaken holds for a resource that a policy takes, or that something needs which one takes. What changes about any other stays
-// on the hub.
+// IsTaken holds for a template that a policy takes, or that another template requires.
 func IsTaken(binding *Binding) bool {
 	return ClaimOf(binding) != (PolicyKey{}) || len(binding.Spec.RequiredBy) > 0
 }
 
-// Targets are the clusters that a resource goes to, of itself and because something needs it there.
+// Targets are the clusters of a template: those of its placement, and those of the templates that require it.
 func Targets(binding *Binding) []workv1alpha2.TargetCluster {
 	all := slices.Clone(binding.Spec.Clusters)
 	for _, r := range binding.Spec.RequiredBy {
@@ -84,7 +83,7 @@ func (b *Binding) Kind() string {
 
 func (b *Binding) String() string { return b.Kind() + " " + b.Path() }
 
-// Path is where it is, as people write it.
+// Path is the namespace, if any, and the name.
 func (b *Binding) Path() string {
 	if namespace := b.GetNamespace(); namespace != "" {
 		return namespace + "/" + b.GetName()
@@ -111,7 +110,7 @@ func WithoutDependent(all []workv1alpha2.BindingSnapshot, by *Binding) []workv1a
 	})
 }
 
-// IsRequiredBy holds for a binding whose resource is needed by one of others.
+// IsRequiredBy holds for a binding whose template one of the others requires.
 func IsRequiredBy(b *Binding, others map[string]bool) bool {
 	return slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {
 		return others[strings.TrimPrefix(by.Namespace+"/"+by.Name, "/")]

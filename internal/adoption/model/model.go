@@ -2,8 +2,8 @@
 // objects.
 package model
 
-// Passage of the passage.
+// Passage is the name of the passage.
 const Passage = "adoption"
 
-// MaxConcurrent is how many bindings, and how many Works, are looked at at the same time.
+// MaxConcurrent is how many bindings, and how many Works, are reconciled concurrently.
 const MaxConcurrent = 8

@@ -19,11 +19,11 @@ const (
 	LabelManaged = "karmada.io/managed"
 	// LabelHub has which hub that is: the UID of its namespace kube-system.
 	LabelHub = "fairlead.dev/hub"
-	// LabelWork has which Work of the hub the object belongs to: what markOf says of it.
+	// LabelWork has which Work of the hub the object belongs to: its ObjectID.
 	LabelWork = "fairlead.dev/work"
 )
 
-// OwnershipLabels are the keys of all marks.
+// OwnershipLabels are the keys of the labels of a managed object.
 var OwnershipLabels = []string{LabelManaged, LabelHub, LabelWork}
 
 // Identity is who manages an object.
@@ -37,8 +37,7 @@ func IdentityOf(hub string, object *unstructured.Unstructured) Identity {
 	return Identity{hub, ObjectID(object)}
 }
 
-// ObjectID an object is the same for whatever Work it ever belongs to, so that a Work can be replaced. On any other object it was
-// copied there.
+// ObjectID identifies an object whatever Work it belongs to, so that a Work can be replaced. As a label of any other object it is a copy.
 func ObjectID(object *unstructured.Unstructured) string {
 	return Digest(object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName())
 }
@@ -47,11 +46,11 @@ func (i Identity) Labels() map[string]string {
 	return map[string]string{LabelManaged: "true", LabelHub: i.Hub, LabelWork: i.Object}
 }
 
-// Ownership is what the marks of an object say to a hub.
+// Ownership is who manages an object, from the point of view of a hub.
 type Ownership int
 
 const (
-	// Unmanaged has no marks, or some that were copied.
+	// Unmanaged objects have no ownership labels, or copied ones.
 	Unmanaged Ownership = iota
 	// ManagedHere belongs to this hub.
 	ManagedHere

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cacheDelay is how long a cache is given to hear of what was written.
+// cacheDelay is how long a cache is given to receive a write.
 const cacheDelay = 50 * time.Millisecond
 
 // forgetAfter is after how long a cache will not hear of a write any more: the hub may have been set back.
@@ -19,16 +19,16 @@ type lastWrite struct {
 	at      time.Time
 }
 
-// freshnessCheck knows the version of each object that was written last. A cluster can tell of its objects before the hub's cache
-// has heard what was remembered of them, and they would be written again.
+// freshnessCheck knows the version of the last write of each object. The event of a member can arrive before the hub's cache has the
+// record of the write, and the object would be written again.
 type freshnessCheck struct{ versions sync.Map }
 
-// recordWrite an object, as the server gave it back.
+// recordWrite records the version of an object as the server returned it.
 func (l *freshnessCheck) recordWrite(object client.Object) {
 	l.versions.Store(object.GetUID(), lastWrite{object.GetResourceVersion(), time.Now()})
 }
 
-// isStale holds for an object from a cache that has yet to hear of the last write.
+// isStale holds for an object from a cache that has not received the last write.
 func (l *freshnessCheck) isStale(object client.Object) bool {
 	last, found := l.versions.Load(object.GetUID())
 	if !found {

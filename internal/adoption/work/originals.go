@@ -22,13 +22,13 @@ import (
 // maxOriginalSize is what fits into a Secret.
 const maxOriginalSize = 1000 << 10
 
-// originals keeps what takeovers change, on the hub, beside the Works.
+// originals are the objects that takeovers have changed, in Secrets of the hub beside the Works.
 type originals struct {
 	client client.Client
 	reader client.Reader
 }
 
-// save remembers an object that is about to be written over.
+// save stores an object that is about to be taken over.
 func (u *originals) save(ctx context.Context, work *workv1alpha1.Work, i int, live *unstructured.Unstructured) error {
 	text, err := compress(live)
 	if err != nil {
@@ -60,7 +60,7 @@ func (u *originals) save(ctx context.Context, work *workv1alpha1.Work, i int, li
 	return u.client.Update(ctx, have, client.FieldOwner(model.FieldOwner))
 }
 
-// load is what was there before a takeover; nil if that changed nothing.
+// load is the object before its takeover; nil if that changed nothing.
 func (u *originals) load(ctx context.Context, work *workv1alpha1.Work, i int) (*unstructured.Unstructured, error) {
 	secret := &corev1.Secret{}
 	err := u.reader.Get(ctx, client.ObjectKey{Namespace: work.Namespace, Name: model.OriginalName(work)}, secret)
@@ -74,7 +74,7 @@ func (u *originals) load(ctx context.Context, work *workv1alpha1.Work, i int) (*
 	return decompress(text)
 }
 
-// delete what was kept for a Work.
+// delete deletes the originals of a Work.
 func (u *originals) delete(ctx context.Context, work *workv1alpha1.Work) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: model.OriginalName(work)}}
 	return client.IgnoreNotFound(u.client.Delete(ctx, secret))

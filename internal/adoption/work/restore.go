@@ -7,15 +7,15 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// restoredObject is an object as it was before, without our marks, and with what others have added since.
-func restoredObject(earlier, live *unstructured.Unstructured, scaled bool) *unstructured.Unstructured {
-	want := earlier.DeepCopy()
+// restoredObject is the original without the ownership labels, and with the labels and annotations that others have added since.
+func restoredObject(original, live *unstructured.Unstructured, scaled bool) *unstructured.Unstructured {
+	want := original.DeepCopy()
 	if scaled {
 		manifest.CopyField(want, live, "spec", "replicas")
 	}
 	ours := model.OwnedKeys(live)
-	want.SetLabels(model.MergeKeys(earlier.GetLabels(), nil, model.MergeKeys(live.GetLabels(), append(ours.Labels, model.OwnershipLabels...))))
-	want.SetAnnotations(model.MergeKeys(earlier.GetAnnotations(), nil, model.MergeKeys(live.GetAnnotations(), ours.Annotations)))
+	want.SetLabels(model.MergeKeys(original.GetLabels(), nil, model.MergeKeys(live.GetLabels(), append(ours.Labels, model.OwnershipLabels...))))
+	want.SetAnnotations(model.MergeKeys(original.GetAnnotations(), nil, model.MergeKeys(live.GetAnnotations(), ours.Annotations)))
 	manifest.CopyServerMetadata(want, live)
 	if status, found := live.Object["status"]; found {
 		want.Object["status"] = status

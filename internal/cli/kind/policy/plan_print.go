@@ -24,7 +24,7 @@ type forecastReport struct {
 }
 
 func newForecastReport(f forecast.Forecast) *forecastReport {
-	r := &forecastReport{Totals: f.Totals(), Objects: append([]forecast.Outcome{}, f.Outlooks...), Obstacles: f.Obstacles, Notes: f.Notes, Elsewhere: map[string]int{}}
+	r := &forecastReport{Totals: f.Totals(), Objects: append([]forecast.Outcome{}, f.Outcomes...), Obstacles: f.Obstacles, Notes: f.Notes, Elsewhere: map[string]int{}}
 	for key, n := range f.Elsewhere {
 		r.Elsewhere[strings.TrimPrefix(key.String(), "/")] = n
 	}
@@ -39,7 +39,7 @@ func printForecast(w io.Writer, format render.Format, f forecast.Forecast) {
 	}
 	var rows [][]string
 	alike, more := 0, 0
-	for _, o := range f.Outlooks {
+	for _, o := range f.Outcomes {
 		if format != render.Wide && hasNoFieldChanges(o) {
 			if o.Action == model.ActionNone {
 				continue
@@ -58,7 +58,7 @@ func printForecast(w io.Writer, format render.Format, f forecast.Forecast) {
 	if more > 0 {
 		fmt.Fprintf(w, "... and %d more in which no field changes: -o wide shows all\n", more)
 	}
-	for _, o := range f.Outlooks {
+	for _, o := range f.Outcomes {
 		printDifferences(w, format, o)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(f.Elsewhere), func(a, b model.PolicyKey) int { return strings.Compare(a.String(), b.String()) }) {
@@ -84,11 +84,11 @@ func hasNoFieldChanges(o forecast.Outcome) bool {
 
 // summarizeForecast is the forecast in a few words.
 func summarizeForecast(f forecast.Forecast, totals forecast.Totals) string {
-	if len(f.Outlooks) == 0 {
+	if len(f.Outcomes) == 0 {
 		return fmt.Sprintf("%s takes nothing to any cluster.", f.Subject)
 	}
 	clusters := map[string]bool{}
-	for _, o := range f.Outlooks {
+	for _, o := range f.Outcomes {
 		clusters[o.Object.Cluster] = true
 	}
 	texts := []struct {
@@ -119,7 +119,7 @@ func summarizeForecast(f forecast.Forecast, totals forecast.Totals) string {
 		line += fmt.Sprintf(" %s with what is deleted.", podsDeleted(totals.PodsThatGo))
 	}
 	if totals.Failed > 0 {
-		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, render.Count(len(f.Outlooks), "object"))
+		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, render.Count(len(f.Outcomes), "object"))
 	}
 	return line
 }
