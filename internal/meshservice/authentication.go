@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -22,14 +21,7 @@ func (s *proxyServer) identity() (credentials.TransportCredentials, server.Ident
 	if s.options.Insecure {
 		return insecure.NewCredentials(), server.Insecure{}, nil
 	}
-	certificate, err := certwatcher.New(s.options.CertFile, s.options.KeyFile)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read --mesh-cert-file and --mesh-key-file: %w", err)
-	}
-	if err := s.manager.Add(certificate); err != nil {
-		return nil, nil, fmt.Errorf("watch --mesh-cert-file: %w", err)
-	}
-	transport, err := server.Transport(certificate.GetCertificate, s.options.ClientCAFile, s.manager.GetLogger())
+	transport, err := server.Transport(s.options.CertFile, s.options.KeyFile, s.options.ClientCAFile, s.manager.GetLogger())
 	if err != nil {
 		return nil, nil, err
 	}

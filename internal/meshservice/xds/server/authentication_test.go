@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/fairlead/fairlead/internal/certs"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 	"github.com/fairlead/fairlead/test/callers"
@@ -31,17 +30,8 @@ func secured(t *testing.T, options Options) (string, string, *callers.Authority)
 	t.Helper()
 	directory := t.TempDir()
 	authority := renew(t, directory)
-	source, err := certs.New(nil, certs.Options{
-		Kind: certs.Secret, Directory: directory, Names: []string{"127.0.0.1"}, Poll: 5 * time.Millisecond, Log: logr.Discard(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := source.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = source.Run(t.Context()) }()
-	transport, err := Transport(source.GetCertificate, filepath.Join(directory, "ca.crt"), logr.Discard())
+	transport, err := Transport(
+		filepath.Join(directory, "tls.crt"), filepath.Join(directory, "tls.key"), filepath.Join(directory, "ca.crt"), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,23 +174,43 @@ func TestCertificatesAreReadAnew(t *testing.T) {
 	store.Set(cart, config(1, "a", "b"))
 	eventually(t, "the first stream goes on", func() bool { return before.knows(resource.Listener) == "a b" })
 
-	if err := os.WriteFile(filepath.Join(directory, "ca.crt"), []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"ca.crt", "tls.crt"} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte("no certificate"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	m := connect(t, dial(t, address, transport), cart.String(), false)
 	m.ask(resource.Listener)
 	eventually(t, "what cannot be read changes nothing", func() bool { return m.knows(resource.Listener) == "a b" })
 }
 
-func TestAuthoritiesThatAreNone(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ca.crt")
-	if _, err := Transport(nil, file, logr.Discard()); err == nil || !strings.Contains(err.Error(), "ca.crt") {
-		t.Error(err)
-	}
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Transport(nil, file, logr.Discard()); err == nil || !strings.Contains(err.Error(), "no PEM certificate: write at least one") {
-		t.Error(err)
+func TestUnreadableCertificateFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		file string
+		text string
+		says string
+	}{
+		"no CA":          {"ca.crt", "x", "read --mesh-client-ca-file: FILE: no PEM certificate: write at least one"},
+		"no certificate": {"tls.crt", "x", "read --mesh-cert-file and --mesh-key-file: FILE: tls: failed to find any PEM data"},
+		"no CA file":     {"ca.crt", "", "read --mesh-client-ca-file: open FILE: no such file"},
+		"no key file":    {"tls.key", "", "read --mesh-cert-file and --mesh-key-file: open FILE: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory := t.TempDir()
+			renew(t, directory)
+			file := filepath.Join(directory, c.file)
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			if c.text != "" {
+				if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := Transport(filepath.Join(directory, "tls.crt"), filepath.Join(directory, "tls.key"), filepath.Join(directory, "ca.crt"), logr.Discard())
+			if says := strings.ReplaceAll(c.says, "FILE", file); err == nil || !strings.HasPrefix(err.Error(), says) {
+				t.Errorf("%v, not: %s", err, says)
+			}
+		})
 	}
 }

@@ -1,30 +1,37 @@
 package server
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc/credentials"
 )
 
-// Transport returns TLS credentials with a certificate that is looked up for each connection, and with client CAs that are
-// read from a file for each connection: both may change at any time. Without a file, client certificates are not requested.
-func Transport(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), authorities string, log logr.Logger) (credentials.TransportCredentials, error) {
+// Transport returns TLS credentials of files that are read for each connection: they may change at any time. Without
+// client CAs, client certificates are not requested.
+func Transport(certificateFile, keyFile, clientCAs string, log logr.Logger) (credentials.TransportCredentials, error) {
+	certificate, err := load(parseKeyPair, log, certificateFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read --mesh-cert-file and --mesh-key-file: %w", err)
+	}
 	fixed := &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, GetCertificate: certificate,
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate.current(), nil },
 		// A resumed TLS session would outlive a removed CA.
 		SessionTicketsDisabled: true,
 	}
-	if authorities == "" {
+	if clientCAs == "" {
 		return credentials.NewTLS(fixed), nil
 	}
-	trusted := &clientCAs{file: authorities, log: log}
-	if err := trusted.read(); err != nil {
-		return nil, err
+	trusted, err := load(parseClientCAs, log, clientCAs)
+	if err != nil {
+		return nil, fmt.Errorf("read --mesh-client-ca-file: %w", err)
 	}
 	config := fixed.Clone()
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -36,40 +43,63 @@ func Transport(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	return credentials.NewTLS(config), nil
 }
 
-// clientCAs are the CAs of a file.
-type clientCAs struct {
-	file string
-	log  logr.Logger
-
-	mu   sync.Mutex
-	text string
-	pool *x509.CertPool
+func parseKeyPair(texts [][]byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(texts[0], texts[1])
+	return &pair, err
 }
 
-// current returns the CAs of the file, or the previous ones while the file cannot be read.
-func (a *clientCAs) current() *x509.CertPool {
-	if err := a.read(); err != nil {
-		a.log.Error(err, "keeping the previous client CA")
+func parseClientCAs(texts [][]byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(texts[0]) {
+		return nil, fmt.Errorf("no PEM certificate: write at least one")
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.pool
+	return pool, nil
 }
 
-func (a *clientCAs) read() error {
-	text, err := os.ReadFile(a.file)
-	if err != nil {
-		return fmt.Errorf("read the client CA: %w", err)
+// reloaded is the value of files. They are read, not watched: the system may have no watch to give, and nothing is served
+// between two connections.
+type reloaded[T any] struct {
+	files []string
+	parse func(texts [][]byte) (T, error)
+	log   logr.Logger
+
+	mu    sync.Mutex
+	texts [][]byte
+	value T
+}
+
+// load reads files for the first time.
+func load[T any](parse func([][]byte) (T, error), log logr.Logger, files ...string) (*reloaded[T], error) {
+	r := &reloaded[T]{files: files, parse: parse, log: log}
+	return r, r.read()
+}
+
+// current returns the value of the files, or the previous one while they cannot be read.
+func (r *reloaded[T]) current() T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.read(); err != nil {
+		r.log.Error(err, "keeping the previous certificates")
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if string(text) == a.text {
+	return r.value
+}
+
+func (r *reloaded[T]) read() error {
+	var texts [][]byte
+	for _, file := range r.files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, text)
+	}
+	if slices.EqualFunc(texts, r.texts, bytes.Equal) {
 		return nil
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return fmt.Errorf("client CA file %s has no PEM certificate: write at least one", a.file)
+	value, err := r.parse(texts)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.files[0], err)
 	}
-	a.text, a.pool = string(text), pool
+	r.texts, r.value = texts, value
 	return nil
 }
