@@ -132,7 +132,7 @@ PKG ?= ./test/...
 RUN ?= .
 
 .PHONY: one
-one: programs ## Run the tests RUN of the packages PKG: make one PKG=./test/e2e RUN=TestStoryLeaders
+one: programs ## Run the tests RUN of the packages PKG: make one PKG=./test/e2e/operator RUN=TestStoryLeaders
 	@$(TEST) -- $(TEST_FLAGS) -count=1 -run '$(RUN)' $(PKG)
 
 COUNT ?= 5

@@ -1,0 +1,188 @@
+package meshservice_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
+
+// Exit codes of commands.
+const (
+	done       = 0
+	failed     = 1
+	unfinished = 3
+)
+
+func (s *stage) migrate(t testing.TB, args ...string) {
+	t.Helper()
+	s.enter(t, done, "migrate", append(args, "--yes"))
+}
+
+// standing waits until the record of the mesh has these consumers in that state.
+func (s *stage) standing(t testing.TB, want map[string]kumav1alpha1.ConsumerState) *kumav1alpha1.MeshMigration {
+	t.Helper()
+	mesh := s.meshObject()
+	s.until(t, mesh, func() error {
+		if mesh.Status.Migration == nil {
+			return fmt.Errorf("Mesh %s has no record: %+v", s.mesh, mesh.Status.Conditions)
+		}
+		states := map[string]kumav1alpha1.ConsumerState{}
+		for _, c := range mesh.Status.Migration.Consumers {
+			states[c.Name] = c.State
+		}
+		for name, state := range want {
+			if got := states[s.consumer(name)]; got != state {
+				return fmt.Errorf("%s is %q, want %s: %+v", name, got, state, mesh.Status.Migration)
+			}
+		}
+		return nil
+	})
+	return mesh.Status.Migration
+}
+
+func (s *stage) concludes(t testing.TB, status metav1.ConditionStatus, reason string, fragments ...string) {
+	t.Helper()
+	mesh := s.meshObject()
+	s.until(t, mesh, func() error {
+		return saying(mesh.Status.Conditions, kumav1alpha1.ConditionConsumersSwitched, status, reason, fragments...)
+	})
+}
+
+func all(state kumav1alpha1.ConsumerState, names ...string) map[string]kumav1alpha1.ConsumerState {
+	states := map[string]kumav1alpha1.ConsumerState{}
+	for _, name := range names {
+		states[name] = state
+	}
+	return states
+}
+
+// TestMigrate switches consumers over with the commands, one by one, and back.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
+	tag, cluster := s.tag("backend"), s.cluster("backend")
+	s.cart.reaches(t, []string{tag}, []string{cluster})
+	s.checkout.reaches(t, []string{tag}, []string{cluster})
+	s.until(t, meshService("backend", nil), func() error { return nil })
+
+	// An hour after the first it would be the turn of the second.
+	s.migrate(t, "--batch-size", "1", "--delay", "1h")
+	s.standing(t, map[string]kumav1alpha1.ConsumerState{"backend": kumav1alpha1.ConsumerSwitched, "cart": kumav1alpha1.ConsumerWaiting})
+	s.enter(t, unfinished, "status", nil, s.consumer("cart"))
+	s.enter(t, done, "pause", nil)
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonPaused, "fairlead resume mesh")
+	// A new word replaces the old one, and waits as well.
+	s.migrate(t, "--batch-size", "1")
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonPaused)
+	s.cart.reaches(t, []string{tag}, []string{cluster})
+	s.enter(t, done, "resume", nil)
+	s.standing(t, all(kumav1alpha1.ConsumerSwitched, "backend", "cart", "checkout"))
+	s.concludes(t, metav1.ConditionTrue, kumav1alpha1.ReasonSwitched, "3 of 3")
+	s.enter(t, done, "status", nil, s.consumer("cart"))
+	s.cart.reaches(t, []string{tag, cluster}, nil)
+	s.checkout.reaches(t, []string{tag, cluster}, nil)
+
+	// No pod was replaced for that. One that is replaced now stays switched.
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: s.cart.id.Name}}
+	if err := s.read(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	successor := s.connect(t, s.play(t, "cart", s.address()))
+	successor.reaches(t, []string{tag, cluster}, nil)
+
+	s.migrate(t, "--revert")
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonReverted)
+	successor.reaches(t, []string{tag}, []string{cluster})
+	s.checkout.reaches(t, []string{tag}, []string{cluster})
+}
+
+// TestStoryRefusal: one proxy refuses what it is given. No consumer after it is switched, until it is mended.
+func TestStoryRefusal(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
+	tag, cluster := s.tag("backend"), s.cluster("backend")
+	later := s.connect(t, s.runs(t, deployment("later", 0)))
+	for _, p := range []*proxy{s.cart, s.checkout, later} {
+		p.reaches(t, []string{tag}, []string{cluster})
+	}
+	s.until(t, meshService("backend", nil), func() error { return nil })
+
+	s.checkout.refuse("no such field")
+	s.migrate(t, "--batch-size", "1")
+	s.standing(t, map[string]kumav1alpha1.ConsumerState{
+		"cart": kumav1alpha1.ConsumerSwitched, "checkout": kumav1alpha1.ConsumerFailed, "later": kumav1alpha1.ConsumerWaiting,
+	})
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonFailed, s.checkout.id.Name, "no such field")
+	s.enter(t, failed, "status", nil, s.consumer("checkout"), s.checkout.id.Name)
+	later.reaches(t, []string{tag}, []string{cluster})
+
+	// With the next change of its configuration it is sent again what it has refused.
+	s.checkout.hear(true)
+	s.create(t, service("more"))
+	s.connect(t, s.runs(t, deployment("more", 8080)))
+	s.checkout.reaches(t, []string{s.tag("more")}, nil)
+	s.enter(t, done, "retry", nil)
+	s.standing(t, all(kumav1alpha1.ConsumerSwitched, "cart", "checkout", "later"))
+	s.checkout.reaches(t, []string{tag, cluster}, nil)
+	later.reaches(t, []string{tag, cluster}, nil)
+}
+
+// TestSilentProxy: one proxy never acknowledges, and the operator gives it a second. That is too little for a proxy that
+// does, so that the consumers are switched by an operator that waits.
+func TestSilentProxy(t *testing.T) {
+	w := theWorld(t)
+	w.again(t, "--mesh-insecure", "--mesh-switch-timeout", "1s")
+	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
+	tag, cluster := s.tag("backend"), s.cluster("backend")
+	s.cart.reaches(t, []string{tag}, []string{cluster})
+	s.checkout.reaches(t, []string{tag}, []string{cluster})
+	s.until(t, meshService("backend", nil), func() error { return nil })
+
+	s.cart.hear(false)
+	s.migrate(t, "--batch-size", "1", "--consumers", s.consumer("cart")+","+s.consumer("checkout"))
+	s.standing(t, map[string]kumav1alpha1.ConsumerState{"cart": kumav1alpha1.ConsumerFailed, "checkout": kumav1alpha1.ConsumerWaiting})
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonFailed, s.cart.id.Name)
+
+	w.again(t, "--mesh-insecure")
+	s.connect(t, s.backend.id)
+	cart, checkout := s.connect(t, s.cart.id), s.connect(t, s.checkout.id)
+	s.enter(t, done, "retry", nil)
+	s.standing(t, all(kumav1alpha1.ConsumerSwitched, "cart", "checkout"))
+	cart.reaches(t, []string{tag, cluster}, nil)
+	checkout.reaches(t, []string{tag, cluster}, nil)
+}
+
+// TestStoryOperatorKilled: the operator dies while a batch is open, and its successor ends where it would have ended.
+func TestStoryOperatorKilled(t *testing.T) {
+	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
+	tag, cluster := s.tag("backend"), s.cluster("backend")
+	s.cart.reaches(t, []string{tag}, []string{cluster})
+	s.checkout.reaches(t, []string{tag}, []string{cluster})
+	s.until(t, meshService("backend", nil), func() error { return nil })
+
+	s.checkout.hear(false)
+	s.migrate(t, "--batch-size", "1")
+	before := s.standing(t, map[string]kumav1alpha1.ConsumerState{
+		"cart": kumav1alpha1.ConsumerSwitched, "checkout": kumav1alpha1.ConsumerSwitching,
+	})
+	s.again(t, "--mesh-insecure")
+
+	s.connect(t, s.backend.id)
+	cart, checkout := s.connect(t, s.cart.id), s.connect(t, s.checkout.id)
+	cart.reaches(t, []string{tag, cluster}, nil)
+	checkout.reaches(t, []string{tag, cluster}, nil)
+	after := s.standing(t, all(kumav1alpha1.ConsumerSwitched, "backend", "cart", "checkout"))
+	if after.Intent != before.Intent || after.Failed != 0 || after.Switched != 3 {
+		t.Errorf("it ended as %+v, after %+v", after, before)
+	}
+	s.concludes(t, metav1.ConditionTrue, kumav1alpha1.ReasonSwitched)
+	eventually(t, func(context.Context) error { return cart.end() })
+}

@@ -1,0 +1,167 @@
+package meshservice_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
+)
+
+// never is how long a proxy may take to acknowledge that it was switched: an operator must not give up on one that is only
+// slow.
+const never = "24h"
+
+// The zones: proxies are served in one, and see the other through its ingress.
+const (
+	east = "east"
+	west = "west"
+)
+
+// system is where what comes from other zones is.
+const system = "kuma-system"
+
+// world is a cluster with an operator.
+type world struct {
+	*cluster.Cluster
+	client.WithWatch
+	operator *launch.Process
+	// kubeconfig is that of the operator, with what the chart allows it.
+	kubeconfig, scratch string
+	stages              atomic.Int32
+}
+
+var shared struct {
+	once    sync.Once
+	world   *world
+	scratch string
+	err     error
+}
+
+// theWorld is the one that the tests share. What its operator logs in the test's time is shown if the test fails.
+func theWorld(t testing.TB) *world {
+	t.Helper()
+	c := cluster.Shared(t)
+	shared.once.Do(func() {
+		if shared.scratch, shared.err = os.MkdirTemp("", "meshservice-"); shared.err == nil {
+			shared.world, shared.err = begin(t.Context(), c, shared.scratch)
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	shared.world.operator.ShowTo(t)
+	return shared.world
+}
+
+func begin(ctx context.Context, c *cluster.Cluster, scratch string) (*world, error) {
+	w := &world{Cluster: c, scratch: scratch}
+	var err error
+	if w.WithWatch, err = launch.Administrator(c); err != nil {
+		return nil, err
+	}
+	if w.kubeconfig, err = launch.Permissions(ctx, c, w, scratch); err != nil {
+		return nil, err
+	}
+	if err := w.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); client.IgnoreAlreadyExists(err) != nil {
+		return nil, err
+	}
+	return w, w.operate(ctx, "--mesh-insecure")
+}
+
+// serving is what an operator says in its log when it serves proxies, which it does from the first Mesh on.
+var serving = regexp.MustCompile(`msg="serving proxies" .*\baddress=(\S+)`)
+
+// operate starts an operator; the flags say how proxies prove who they are, and count more than the usual ones.
+func (w *world) operate(ctx context.Context, flags ...string) error {
+	var err error
+	w.operator, err = launch.Operator(w.scratch, append([]string{
+		"--kubeconfig", w.kubeconfig, "--passages", "meshservice", "--leader-elect=false", "--log-format", "text",
+		"--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-switch-timeout", never,
+	}, flags...)...)
+	if err != nil {
+		return err
+	}
+	return wait.Try(ctx, func(context.Context) error {
+		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
+			return errors.Join(w.operator.Alive(), errors.New("the operator is not ready"))
+		}
+		return nil
+	})
+}
+
+// servesAt waits until the operator serves proxies, and says where.
+func (w *world) servesAt(t testing.TB) string {
+	t.Helper()
+	var found []string
+	eventually(t, func(context.Context) error {
+		if found = serving.FindStringSubmatch(w.operator.Log.Since(0)); found == nil {
+			return errors.Join(w.operator.Alive(), errors.New("the operator serves no proxies"))
+		}
+		return nil
+	})
+	return found[1]
+}
+
+// again ends the operator as a power cut would, and starts one with other flags.
+func (w *world) again(t testing.TB, flags ...string) {
+	t.Helper()
+	w.operator.Kill()
+	if err := w.operate(t.Context(), flags...); err != nil {
+		t.Fatal(err)
+	}
+	w.operator.ShowTo(t)
+}
+
+// stage is a mesh and a namespace of a test's own, and the addresses of its pods.
+type stage struct {
+	*world
+	mesh, namespace string
+	number          int32
+	addresses       atomic.Int32
+}
+
+// newStage has a Mesh of that mode, or, without one, a Mesh that says nothing of MeshServices.
+func newStage(t testing.TB, mode kumav1alpha1.Mode) *stage {
+	t.Helper()
+	w := theWorld(t)
+	namespace := w.Namespace(t)
+	s := &stage{world: w, mesh: namespace, namespace: namespace, number: w.stages.Add(1)}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q,%q:%q}}}`,
+		kumav1alpha1.LabelSidecarInjection, kumav1alpha1.InjectionEnabled, kumav1alpha1.LabelMesh, s.mesh)
+	if err := w.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
+	mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: s.mesh}}
+	if mode != "" {
+		mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode}
+	}
+	if err := w.Create(t.Context(), mesh); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if err := w.Delete(context.Background(), mesh); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// address is one of the loopback interface that no other pod has.
+func (s *stage) address() string {
+	return fmt.Sprintf("127.7.%d.%d", s.number, s.addresses.Add(1))
+}

@@ -1,0 +1,195 @@
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/history"
+	"github.com/fairlead/fairlead/test/wait"
+)
+
+// otherPassage is one whose operator does nothing to what the other tests of a cluster make.
+var otherPassage = []string{"--passages", "meshservice"}
+
+// lease is a flag: how long a leader that is killed keeps its lease. It grows with the machine, for a leader that does not
+// get to renew its lease in two thirds of it ends; but no machine is so slow that it needs more than a minute.
+func lease() string { return leaseOf(min(wait.Deadline()/9, time.Minute)) }
+
+// longLease is for an operator that is not replaced before the test ends the lease.
+func longLease() string { return leaseOf(wait.Deadline() / 3) }
+
+func leaseOf(d time.Duration) string {
+	return "--leader-election-lease-duration=" + d.Round(time.Second).String()
+}
+
+// TestStoryLeaders kills a leader, which another one replaces when the lease has run out, and ends the other, which releases
+// the lease.
+func TestStoryLeaders(t *testing.T) {
+	t.Parallel()
+	c := storyCluster(t)
+	admin := administrator(t, c.Config())
+	namespace := c.Namespace(t)
+	held := followLease(t, admin, namespace)
+	start := func() (*process, string) {
+		p := startOperator(t, c.Kubeconfig(), append(otherPassage, longLease(), "--leader-election-namespace", namespace)...)
+		p.ready(t)
+		identity, _ := p.logged(t, "taking part in leader election")["identity"].(string)
+		return p, identity
+	}
+	// acts shows that it is not only the lease that has been taken over.
+	acts := func() {
+		t.Helper()
+		mesh := create(t, admin, &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: uniqueName(t)}})
+		wait.Until(t, func(ctx context.Context) error {
+			if err := admin.Get(ctx, client.ObjectKeyFromObject(mesh), mesh); err != nil {
+				return err
+			}
+			if mesh.Status.ObservedGeneration != mesh.Generation {
+				return fmt.Errorf("no operator has reported on Mesh %s: %+v", mesh.Name, mesh.Status)
+			}
+			return nil
+		})
+	}
+
+	first, one := start()
+	first.leading(t)
+	second, two := start()
+	acts()
+	held.wereHeldBy(t, one)
+
+	first.kill()
+	held.end(t, namespace)
+	second.leading(t)
+	acts()
+	held.wereHeldBy(t, one, two)
+	if early := held.takenEarly(t, one, two); early > 0 {
+		t.Errorf("the lease was taken over %s before it had run out", early)
+	}
+
+	third, three := start()
+	if code := second.stop(t); code != 0 {
+		t.Errorf("asked to end, the leader ended with %d", code)
+	}
+	third.leading(t)
+	acts()
+	if code := third.stop(t); code != 0 {
+		t.Errorf("asked to end, the last one ended with %d", code)
+	}
+	held.wereHeldBy(t, one, two, "", three, "")
+}
+
+// leases is every state that the lease of a namespace has been in.
+type leases struct {
+	client client.Client
+	*history.History[*coordinationv1.Lease]
+}
+
+func followLease(t testing.TB, c client.WithWatch, namespace string) leases {
+	t.Helper()
+	return leases{c, history.Follow[*coordinationv1.Lease](t, c, &coordinationv1.LeaseList{}, client.InNamespace(namespace))}
+}
+
+// end shortens the lease of a leader that was killed, so that it expires at once.
+func (l leases) end(t testing.TB, namespace string) {
+	t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fairlead"}}
+	if err := l.client.Patch(t.Context(), lease, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":1}}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func holder(e history.Event[*coordinationv1.Lease]) string {
+	return ptr.Deref(e.Object.Spec.HolderIdentity, "")
+}
+
+// wereHeldBy checks that these have held the lease, one after the other and no others; an empty name is that it was free.
+func (l leases) wereHeldBy(t testing.TB, want ...string) {
+	t.Helper()
+	var holders []string
+	for _, event := range l.Events(t) {
+		holders = append(holders, holder(event))
+	}
+	if holders = slices.Compact(holders); !slices.Equal(holders, want) {
+		t.Errorf("the lease was held by %q, want %q", holders, want)
+	}
+}
+
+// takenEarly is how much of the lease was left when the next one took it, by what both wrote into it.
+func (l leases) takenEarly(t testing.TB, from, by string) time.Duration {
+	t.Helper()
+	events := l.Events(t)
+	for i := range events[1:] {
+		if holder(events[i]) != from || holder(events[i+1]) != by {
+			continue
+		}
+		last := events[i].Object.Spec
+		runsOut := last.RenewTime.Add(time.Duration(*last.LeaseDurationSeconds) * time.Second)
+		return runsOut.Sub(events[i+1].Object.Spec.AcquireTime.Time)
+	}
+	t.Fatalf("%s has not taken the lease from %s", by, from)
+	return 0
+}
+
+// TestServerGoesAway cuts a leader and one that stands by off from their API server, and gives it back to the latter.
+func TestServerGoesAway(t *testing.T) {
+	t.Parallel()
+	c := cluster.Shared(t)
+	namespace := c.Namespace(t)
+	start := func() (*process, *wire) {
+		wire := newWire(t, c)
+		wire.plugIn(t)
+		p := startOperator(t, elsewhere(t, c, wire.address), append(otherPassage, lease(), "--leader-election-namespace", namespace)...)
+		p.ready(t)
+		return p, wire
+	}
+	says := func(p *process, path string, want int, text string) {
+		t.Helper()
+		address := p.address(t, "health probes")
+		wait.Until(t, func(context.Context) error {
+			if code, body := probe(t, address, path); code != want || !strings.Contains(body, text) {
+				return fmt.Errorf("%s says %d: %s", path, code, body)
+			}
+			return nil
+		})
+	}
+
+	leader, first := start()
+	leader.leading(t)
+	other, second := start()
+	says(leader, "/readyz", http.StatusOK, "")
+	says(other, "/readyz", http.StatusOK, "")
+
+	first.setCut(true)
+	second.setCut(true)
+	if code := leader.exitCode(t); code != 1 {
+		t.Errorf("the leader ended with %d", code)
+	}
+	want := regexp.MustCompile(`(?m)^error: lost the lease ` + namespace + `/fairlead: the API server https://` + first.address +
+		` could not be reached for \S+; start the operator again \(a Deployment does\)$`)
+	if !want.MatchString(leader.lines.String()) {
+		t.Error("the leader did not say why it ended")
+	}
+	says(other, "/readyz", http.StatusServiceUnavailable, "the API server https://"+second.address+" has not answered for ")
+	says(other, "/healthz", http.StatusOK, "")
+
+	second.setCut(false)
+	other.leading(t)
+	says(other, "/readyz", http.StatusOK, "")
+	if code := other.stop(t); code != 0 {
+		t.Errorf("the other ended with %d", code)
+	}
+}

@@ -1,0 +1,31 @@
+// Package operator_test looks at Fairlead as its users do: the binary, the chart and the API of a real cluster.
+//
+// One cluster and one operator of the passage revision serve most tests. Operators that tests start beside that one run
+// another passage. Tests that need a cluster without an operator, or an operator that may do everything in it, share others.
+package operator_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	cluster.Parallel(6)
+	code := cluster.RunWith(m, cluster.Options{KeepNamespaces: true})
+	endSharedOperator()
+	os.Exit(code)
+}
+
+// storyCluster is that of the TestStory tests: a hub, where nothing runs, and at first without any CRD of Fairlead. The
+// tests that share it run operators of different passages.
+func storyCluster(t testing.TB) *cluster.Cluster {
+	t.Helper()
+	const name = "story"
+	return cluster.Several(t, map[string]cluster.Options{name: {Profile: "hub", KeepNamespaces: true}})[name]
+}

@@ -1,0 +1,11 @@
+package operator_test
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// dieWithParent ends the process when the test binary is killed and can no longer do it.
+func dieWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

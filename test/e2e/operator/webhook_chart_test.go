@@ -1,0 +1,122 @@
+package operator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestChartCertificates(t *testing.T) {
+	const mounted, dir = "webhook-certificate", "--webhook-certificate-dir=/etc/fairlead/webhook"
+	cases := map[string]struct {
+		values map[string]any
+		kinds  []string // that depend on it
+		args   []string
+		secret string // that is mounted
+	}{
+		"from cert-manager, unless somebody says otherwise": {
+			nil, []string{"Certificate", "Issuer"}, []string{"--webhook-certificate-source=cert-manager", dir}, "fairlead-webhook-certificate",
+		},
+		"from cert-manager, under another name": {
+			certificateFrom("cert-manager", "mine"), []string{"Certificate", "Issuer"},
+			[]string{"--webhook-certificate-source=cert-manager", dir}, "mine",
+		},
+		"supplied": {
+			certificateFrom("secret", "mine"), nil, []string{"--webhook-certificate-source=secret", dir}, "mine",
+		},
+		"self-signed": {
+			certificateFrom("self-signed", ""), []string{"Role"},
+			[]string{"--webhook-certificate-source=self-signed", "--webhook-certificate-secret=fairlead-webhook-certificate"}, "",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := rendered(t, c.values)
+			var kinds []string
+			for _, object := range r.Objects {
+				if slices.Contains([]string{"Certificate", "Issuer", "Role"}, object.GetKind()) && !strings.HasSuffix(object.GetName(), "-leader-election") {
+					kinds = append(kinds, object.GetKind())
+				}
+			}
+			slices.Sort(kinds)
+			if diff := cmp.Diff(c.kinds, kinds); diff != "" {
+				t.Errorf("objects: %s", diff)
+			}
+			var deployment appsv1.Deployment
+			r.find(t, "Deployment", "fairlead", &deployment)
+			pod := deployment.Spec.Template.Spec
+			for _, arg := range append(c.args, "--webhook-service=fairlead-system/fairlead-webhook:443", "--webhook-bind-address=:9443") {
+				if !slices.Contains(pod.Containers[0].Args, arg) {
+					t.Errorf("no %s in %v", arg, pod.Containers[0].Args)
+				}
+			}
+			i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mounted })
+			if (i >= 0) != (c.secret != "") || i >= 0 && pod.Volumes[i].Secret.SecretName != c.secret {
+				t.Errorf("volumes are %+v", pod.Volumes)
+			}
+		})
+	}
+}
+
+func TestChartAsksCertManager(t *testing.T) {
+	var certificate unstructured.Unstructured
+	for _, object := range rendered(t, nil).Objects {
+		if object.GetKind() == "Certificate" {
+			certificate = *object
+		}
+	}
+	want := map[string]any{
+		"commonName": "fairlead-webhook",
+		"dnsNames":   []any{"fairlead-webhook.fairlead-system.svc"},
+		"secretName": "fairlead-webhook-certificate",
+		"duration":   "2160h", "renewBefore": "720h",
+		"usages":     []any{"digital signature", "server auth"},
+		"privateKey": map[string]any{"algorithm": "Ed25519", "rotationPolicy": "Always"},
+		"issuerRef":  map[string]any{"group": "cert-manager.io", "kind": "Issuer", "name": "fairlead-webhook"},
+	}
+	if diff := cmp.Diff(want, certificate.Object["spec"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestChartServesWebhooks(t *testing.T) {
+	r := rendered(t, nil)
+	var service corev1.Service
+	r.find(t, "Service", "-webhook", &service)
+	var deployment appsv1.Deployment
+	r.find(t, "Deployment", "fairlead", &deployment)
+	port := service.Spec.Ports[0]
+	if !slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool {
+		return p.Name == port.TargetPort.StrVal && p.ContainerPort == 9443
+	}) || port.Port != 443 {
+		t.Errorf("the Service leads to %+v", port)
+	}
+	if diff := cmp.Diff(deployment.Spec.Selector.MatchLabels, service.Spec.Selector); diff != "" {
+		t.Errorf("the Service is for other pods: %s", diff)
+	}
+}
+
+func TestChartWithoutWebhooks(t *testing.T) {
+	r := rendered(t, map[string]any{"passages": []any{"revision"}})
+	for _, object := range r.Objects {
+		if strings.HasSuffix(object.GetName(), "-webhook") || object.GetKind() == "Certificate" {
+			t.Errorf("%s %s is for a passage that does not run", object.GetKind(), object.GetName())
+		}
+	}
+}
+
+func TestChartKeepsOneSecret(t *testing.T) {
+	var role rbacv1.Role
+	rendered(t, certificateFrom("self-signed", "mine")).find(t, "Role", "-certificate", &role)
+	for _, rule := range role.Rules {
+		if !slices.Equal(rule.Verbs, []string{"create"}) && !slices.Equal(rule.ResourceNames, []string{"mine"}) {
+			t.Errorf("%+v", rule)
+		}
+	}
+}

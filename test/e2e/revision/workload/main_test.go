@@ -1,0 +1,44 @@
+// Package workload_test looks at how workloads move to the active revision, as their owners and the owner of the mesh
+// see it: they apply YAML to a cluster where the operator works with the chart's permissions, and watch.
+//
+// Tests and subtests carry the words of the design's test plan. One cluster and one operator serve all tests but those
+// that disturb one of them. Each test has an Istio of its own, and namespaces that choose its revisions. A test that kills
+// the operator does not run in parallel with others.
+package workload_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+// unanswered are errors of an API server that is starved, or gone as it is at the end.
+var unanswered = regexp.MustCompile(`connection refused|connection reset|connection lost|EOF|timed out|timeout|deadline exceeded|time allotted`)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	cluster.Parallel(12)
+	code := cluster.Run(m)
+	if shared.scratch != "" {
+		_ = os.RemoveAll(shared.scratch)
+	}
+	// Nothing that the tests did was wrong, and the chart's permissions allow all that it took.
+	if w := shared.world; w != nil {
+		for _, operator := range w.operators {
+			for line := range strings.Lines(operator.Log.Since(0)) {
+				if strings.Contains(line, "level=ERROR") && !unanswered.MatchString(line) {
+					fmt.Fprint(os.Stderr, "the operator complained: ", line)
+					code = max(code, 1)
+				}
+			}
+		}
+	}
+	os.Exit(code)
+}

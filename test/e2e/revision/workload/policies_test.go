@@ -1,0 +1,67 @@
+package workload_test
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/chart"
+	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/wait"
+)
+
+// Policies of the API server itself: one plays the injector where no istiod runs, the others make pods sick or hold them.
+//
+//go:embed testdata/policies.yaml
+var policies string
+
+const (
+	// labelInjector on a namespace, with the value policy, has its pods injected by the policy.
+	labelInjector = "test.fairlead.dev/injector"
+	// labelSickOn on a pod names the revision on which it never becomes ready.
+	labelSickOn = "test.fairlead.dev/sick-on"
+	// labelHeldOn on a pod names the revision on which it becomes ready when the test releases it.
+	labelHeldOn = "test.fairlead.dev/held-on"
+	// labelHealed on a namespace keeps its pods from being sick.
+	labelHealed = "test.fairlead.dev/healed"
+)
+
+func (w *world) installPolicies(ctx context.Context) error {
+	objects, err := chart.Decode(policies)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := w.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test")); err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "policies-are-in-force", Labels: map[string]string{labelInjector: "policy", v1.LabelRevision: "some"},
+	}}
+	if err := w.Create(ctx, probe); client.IgnoreAlreadyExists(err) != nil {
+		return err
+	}
+	// The API server takes a moment to heed new policies.
+	return wait.Try(ctx, func(ctx context.Context) error {
+		for label, value := range map[string]string{labelSickOn: cluster.Never, labelHeldOn: cluster.Held} {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: probe.Name, Name: "probe", Labels: map[string]string{label: "some"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+			}
+			if err := w.Create(ctx, pod, client.DryRunAll); err != nil {
+				return err
+			}
+			if pod.Annotations[v1.AnnotationRevision] != "some" || pod.Annotations[cluster.ReadyAfter] != value {
+				return errors.New("policies are not in force yet")
+			}
+		}
+		return nil
+	})
+}

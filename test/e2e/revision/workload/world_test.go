@@ -1,0 +1,153 @@
+package workload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/wait"
+)
+
+// system is the namespace of all control planes.
+const system = "istio-system"
+
+// world is a cluster with an operator at work, as its administrator sees it.
+type world struct {
+	*cluster.Cluster
+	client.WithWatch
+	// operator is the one at work, and the last of operators.
+	operator  *launch.Process
+	operators []*launch.Process
+	// kubeconfig is that of the operator.
+	kubeconfig string
+}
+
+var shared struct {
+	once    sync.Once
+	world   *world
+	scratch string
+	err     error
+}
+
+// theWorld is the one that the tests share. The operator's log of the test's time is shown if the test fails.
+func theWorld(t testing.TB) *world {
+	t.Helper()
+	c, charts := cluster.Shared(t), cluster.Charts(t)
+	shared.once.Do(func() {
+		if shared.scratch, shared.err = os.MkdirTemp("", "workload-"); shared.err != nil {
+			return
+		}
+		if shared.world, shared.err = prepare(c, shared.scratch); shared.err == nil {
+			shared.err = errors.Join(shared.world.operate(charts, shared.scratch), shared.world.anchor())
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	shared.world.operator.ShowTo(t)
+	return shared.world
+}
+
+// restart kills the operator that the tests share, if it is still there, and starts it again.
+func (w *world) restart(t testing.TB) {
+	t.Helper()
+	w.operator.Kill()
+	if err := w.operate(cluster.Charts(t), shared.scratch); err != nil {
+		t.Fatal(err)
+	}
+	w.operator.ShowTo(t)
+}
+
+// ownWorld is a cluster of the test's own, with no istiod and, as yet, no operator.
+func ownWorld(t testing.TB) *world {
+	t.Helper()
+	w, err := prepare(cluster.Start(t, cluster.Options{}), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// start runs an operator for the test, in the place of one that was there before.
+func (w *world) start(t testing.TB) {
+	t.Helper()
+	if err := w.operate(cluster.Charts(t), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	w.operator.ShowTo(t)
+	t.Cleanup(w.operator.Kill)
+}
+
+// prepare gives a cluster what the operator may do, and sidecars.
+func prepare(c *cluster.Cluster, scratch string) (*world, error) {
+	ctx := context.Background()
+	w := &world{Cluster: c}
+	var err error
+	if w.WithWatch, err = launch.Administrator(c); err != nil {
+		return nil, err
+	}
+	if w.kubeconfig, err = launch.Permissions(ctx, c, w, scratch); err != nil {
+		return nil, err
+	}
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}
+	if err := w.Create(ctx, home); client.IgnoreAlreadyExists(err) != nil {
+		return nil, fmt.Errorf("create namespace %s: %w", system, err)
+	}
+	return w, w.installPolicies(ctx)
+}
+
+// operate starts an operator and waits until it is ready.
+func (w *world) operate(charts, scratch string) error {
+	var err error
+	w.operator, err = launch.Operator(scratch, "--kubeconfig", w.kubeconfig, "--chart-dir", charts,
+		"--passages=revision", "--leader-elect=false", "--log-format", "text")
+	if err != nil {
+		return err
+	}
+	w.operators = append(w.operators, w.operator)
+	return wait.Try(context.Background(), func(ctx context.Context) error {
+		var waiting error
+		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
+			waiting = errors.New("the operator is not ready")
+		}
+		return errors.Join(
+			w.operator.Alive(), waiting,
+			w.List(ctx, &v1.IstioList{}), w.List(ctx, &v1.IstioRevisionList{}), w.List(ctx, &v1.IstioRevisionTagList{}),
+		)
+	})
+}
+
+// anchor is a revision that stays, of the newest version there is. It looks after what all revisions share, so that no
+// other one has to wait for that, and there is not much of it: sidecars need none of Istio's CRDs, which are slow to come.
+func (w *world) anchor() error {
+	ctx := context.Background()
+	anchor := &v1.IstioRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "anchor"},
+		Spec:       v1.IstioRevisionSpec{Version: "v1.31.1", Namespace: system, Values: runsElsewhere()},
+	}
+	anchor.Spec.Values["base"] = map[string]any{"enableCRDTemplates": false}
+	if err := w.Create(ctx, anchor); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create the anchor: %w", err)
+	}
+	return wait.Try(ctx, func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKeyFromObject(anchor), anchor); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(anchor.Status.Conditions, string(v1.ConditionReady)) {
+			return fmt.Errorf("the anchor is not ready:%s", said(anchor.Status.Conditions))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,62 @@
+package conversion_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fairlead/fairlead/test/launch"
+)
+
+// life is that of an operator.
+type life struct {
+	log   *launch.Log
+	stop  context.CancelFunc
+	ended chan struct{}
+	err   error
+}
+
+func (w *world) begin() *life {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &life{log: &launch.Log{}, stop: stop, ended: make(chan struct{})}
+	go func() {
+		defer close(l.ended)
+		l.err = w.run(ctx, l.log)
+	}()
+	return l
+}
+
+// end gives way to another operator.
+func (l *life) end() {
+	l.stop()
+	<-l.ended
+}
+
+// alive is an error when the operator has ended.
+func (l *life) alive() error {
+	select {
+	case <-l.ended:
+		return fmt.Errorf("the operator ended: %w", l.err)
+	default:
+		return nil
+	}
+}
+
+func (l *life) says(text string) func(context.Context) error {
+	return func(context.Context) error {
+		if !strings.Contains(l.log.Since(0), text) {
+			return fmt.Errorf("its log does not say %s", text)
+		}
+		return l.alive()
+	}
+}
+
+func (l *life) showTo(t testing.TB) {
+	began := l.log.Len()
+	t.Cleanup(func() {
+		if t.Failed() {
+			launch.KeepLog(t, "operator", l.log.Since(began))
+		}
+	})
+}

@@ -1,0 +1,32 @@
+// Package conversion_test looks at environments of Materialize that are written in two versions of the API: those that
+// another operator has left behind, stored as v1alpha1, and those that came later. Tests and subtests carry the words of
+// the design.
+//
+// One cluster serves all tests, and another one the stories. What the other operator has left is there before Fairlead
+// comes, which converts, stores and looks after all of it at once. A test that disturbs the operator runs before those that only use it.
+package conversion_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead/fairlead/test/cluster"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	cluster.Parallel(12)
+	code := cluster.RunWith(m, options)
+	for _, s := range []*sharedWorld{&shared, &sharedByStories} {
+		if s.scratch != "" {
+			_ = os.RemoveAll(s.scratch)
+		}
+	}
+	os.Exit(code)
+}
+
+// options of the clusters.
+var options = cluster.Options{KeepNamespaces: true}
