@@ -39,7 +39,7 @@ ISTIO_GCFLAGS := $(call NO_DWARF,istio.io sigs.k8s.io/gateway-api github.com/env
 LOCALKUBE := bin/localkube localkube $(KUBE_GCFLAGS) -ldflags "$(KUBE_LDFLAGS)" . \
 	-- bin/localkube-istiod localkube/istiod $(ISTIO_GCFLAGS) -ldflags "-s -w" .
 
-# go vet is part of `make lint`. What keeps a test waiting for ever, test/wait ends long before the timeout does.
+# go vet is part of `make lint`. What keeps a test waiting for ever, test/harness/wait ends long before the timeout does.
 TEST := go run ./hack/test
 TEST_FLAGS := -vet=off -timeout 90m
 UNIT_FLAGS := -vet=off -timeout 15m

@@ -70,7 +70,7 @@ func TestImports(t *testing.T) {
 			to, internal := strings.CutPrefix(rest, "internal/")
 			to, _, _ = strings.Cut(to, "/")
 			switch {
-			case from == "faults" && rest == "test/wait": // both support tests
+			case from == "faults" && rest == "test/harness/wait": // both support tests
 			case strings.HasPrefix(rest, "api/"), internal && to == from, internal && slices.Contains(may, to):
 			case internal && slices.Contains(passages, from) && slices.Contains(passages, to):
 				t.Errorf("%s imports %s: passages never import each other", path, rest)

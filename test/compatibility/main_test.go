@@ -19,8 +19,8 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/api/sailoperator/v1alpha1"
 	"github.com/fairlead/fairlead/internal/crds"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const fieldOwner = client.FieldOwner("compatibility")

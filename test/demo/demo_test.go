@@ -11,8 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // storyVariable has the test binary be the demo: a story to tell.
@@ -43,7 +43,7 @@ func tell(t *testing.T, story string) string {
 	output, err := demo.CombinedOutput()
 	t.Cleanup(func() {
 		if t.Failed() {
-			launch.KeepLog(t, "demo", string(output))
+			harness.KeepLog(t, "demo", string(output))
 		}
 	})
 	if err != nil {

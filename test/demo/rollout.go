@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
 )
 
 // rollout takes an environment of Materialize from generation to generation.

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // Whatever is killed, status names it and up heals it, with nothing lost.

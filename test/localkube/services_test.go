@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 const callTimeout = 30 // seconds that the API server waits for a webhook: as many as it may

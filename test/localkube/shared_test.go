@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const playsAnother = "FAIRLEAD_TEST_PLAYS_ANOTHER"

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // What taking over may cost.
@@ -39,7 +39,7 @@ const (
 type fleet struct {
 	*site
 	members  []*site
-	operator *launch.Process
+	operator *harness.Operator
 	address  string
 }
 
@@ -55,7 +55,7 @@ func newSite(b *testing.B, name, profile string) *site {
 	b.Helper()
 	s := &site{name: name, cluster: cluster.Start(b, cluster.Options{Profile: profile})}
 	var err error
-	if s.WithWatch, err = launch.Administrator(s.cluster); err != nil {
+	if s.WithWatch, err = harness.NewAdminClient(s.cluster); err != nil {
 		b.Fatal(err)
 	}
 	if s.kube, err = kubernetes.NewForConfig(fast(s.cluster.Config())); err != nil {
@@ -73,11 +73,11 @@ func newFleet(b *testing.B, members int, profile string) *fleet {
 	f.start(b)
 	for i := range members {
 		m := newSite(b, fmt.Sprintf("member%d", i+1), profile)
-		if result := launch.Command(b, f.cluster, "join", m.name, "--member-kubeconfig", m.cluster.Kubeconfig()); result.Code != 0 {
+		if result := harness.RunCommand(b, f.cluster, "join", m.name, "--member-kubeconfig", m.cluster.Kubeconfig()); result.Code != 0 {
 			b.Fatal(result.Stderr)
 		}
 		if profile == "hub" {
-			if err := launch.Aggregate(b.Context(), m); err != nil {
+			if err := harness.AggregateMemberRole(b.Context(), m); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -89,16 +89,16 @@ func newFleet(b *testing.B, members int, profile string) *fleet {
 // start the operator, with no more than the chart allows it.
 func (f *fleet) start(b *testing.B) {
 	b.Helper()
-	kubeconfig, err := launch.Permissions(b.Context(), f.cluster, f.WithWatch, b.TempDir())
+	kubeconfig, err := harness.InstallPermissions(b.Context(), f.cluster, f.WithWatch, b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
 	// As many requests at a time are what counts here, for the bare client has no other limit either.
-	if f.operator, err = launch.Operator(b.TempDir(), "--kubeconfig", kubeconfig, "--passages", "adoption", "--leader-elect=false",
+	if f.operator, err = harness.StartOperator(b.TempDir(), "--kubeconfig", kubeconfig, "--passages", "adoption", "--leader-elect=false",
 		"--metrics-insecure-bind-address", f.address, "--member-qps=-1"); err != nil {
 		b.Fatal(err)
 	}
-	f.operator.ShowTo(b)
+	f.operator.KeepLogOnFailure(b)
 	b.Cleanup(f.operator.Kill)
 	err = wait.Try(b.Context(), func(ctx context.Context) error {
 		if err := f.operator.Alive(); err != nil {

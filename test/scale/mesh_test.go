@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/chart"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/chart"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // The versions between which workloads go to and fro.
@@ -124,10 +124,10 @@ func newMesh(b *testing.B, size extent) *mesh {
 	if m.kube, err = kubernetes.NewForConfig(m.cluster.Config()); err != nil {
 		b.Fatal(err)
 	}
-	if m.WithWatch, err = launch.Administrator(m.cluster); err != nil {
+	if m.WithWatch, err = harness.NewAdminClient(m.cluster); err != nil {
 		b.Fatal(err)
 	}
-	if m.kubeconfig, err = launch.Permissions(b.Context(), m.cluster, m, b.TempDir()); err != nil {
+	if m.kubeconfig, err = harness.InstallPermissions(b.Context(), m.cluster, m, b.TempDir()); err != nil {
 		b.Fatal(err)
 	}
 	m.start(b)

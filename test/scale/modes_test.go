@@ -14,9 +14,9 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const (
@@ -33,17 +33,17 @@ const (
 // services, have acknowledged what that means for them. The API server, the operator and the proxies share the machine.
 func BenchmarkModeChange(b *testing.B) {
 	c := cluster.Start(b, cluster.Options{Profile: "hub"})
-	admin, err := launch.Administrator(c)
+	admin, err := harness.NewAdminClient(c)
 	if err != nil {
 		b.Fatal(err)
 	}
 	address := freeAddress(b)
-	operator, err := launch.Operator(b.TempDir(), "--kubeconfig", c.Kubeconfig(), "--passages", "meshservice", "--leader-elect=false",
+	operator, err := harness.StartOperator(b.TempDir(), "--kubeconfig", c.Kubeconfig(), "--passages", "meshservice", "--leader-elect=false",
 		"--mesh-environment", desired.Universal, "--mesh-zone", "east", "--mesh-bind-address", address, "--mesh-insecure")
 	if err != nil {
 		b.Fatal(err)
 	}
-	operator.ShowTo(b)
+	operator.KeepLogOnFailure(b)
 	b.Cleanup(operator.Kill)
 	ids := fillMesh(b, admin)
 	try(b, func(ctx context.Context) error { return addressed(ctx, admin) })

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // hub is a cluster where nothing runs, for Materializes, and where an operator finds it.
@@ -36,7 +36,7 @@ func newHub(b *testing.B) *hub {
 	}
 	b.Cleanup(h.fleet.Close)
 	var err error
-	if h.WithWatch, err = launch.Administrator(h.cluster); err != nil {
+	if h.WithWatch, err = harness.NewAdminClient(h.cluster); err != nil {
 		b.Fatal(err)
 	}
 	if h.kube, err = kubernetes.NewForConfig(h.cluster.Config()); err != nil {
@@ -56,22 +56,22 @@ func freeAddress(b *testing.B) string {
 }
 
 // operator starts one that looks after rollouts alone, and ends with the benchmark at the latest.
-func (h *hub) operator(b *testing.B, flags ...string) *launch.Process {
+func (h *hub) operator(b *testing.B, flags ...string) *harness.Operator {
 	b.Helper()
-	p, err := launch.Operator(b.TempDir(), append([]string{
+	p, err := harness.StartOperator(b.TempDir(), append([]string{
 		"--kubeconfig", h.cluster.Kubeconfig(), "--passages", v1alpha2.PassageRollout, "--environmentd-url", h.fleet.URL(),
 		"--metrics-insecure-bind-address", h.metrics, "--webhook-bind-address", h.webhook,
 	}, flags...)...)
 	if err != nil {
 		b.Fatal(err)
 	}
-	p.ShowTo(b)
+	p.KeepLogOnFailure(b)
 	b.Cleanup(p.Kill)
 	return p
 }
 
 // served waits until Materializes can be listed.
-func (h *hub) served(b *testing.B, p *launch.Process) {
+func (h *hub) served(b *testing.B, p *harness.Operator) {
 	b.Helper()
 	err := wait.Try(b.Context(), func(ctx context.Context) error {
 		if err := p.Alive(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const (
@@ -132,7 +132,7 @@ func (h *hub) ready(ctx context.Context) error {
 }
 
 // looked waits until an operator has looked at all environments, and then for a while that nothing more comes.
-func (h *hub) looked(b *testing.B, p *launch.Process, began time.Time) (time.Duration, page) {
+func (h *hub) looked(b *testing.B, p *harness.Operator, began time.Time) (time.Duration, page) {
 	b.Helper()
 	rollout := map[string]string{"controller": "rollout"}
 	var took time.Duration

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
 )
 
 var second = Address{Name: "mz", Namespace: "shop", ResourceID: "a1b2c3d4e5", Generation: 2}

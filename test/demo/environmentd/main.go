@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
 )
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
-	"github.com/fairlead/fairlead/test/history"
+	"github.com/fairlead/fairlead/test/harness/history"
 )
 
 // has tells what a ConfigMap lacks.

@@ -20,16 +20,16 @@ import (
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // enter a command, in which NS stands for the namespace of the test, and which is to end with a code and to say some things.
-func (s *stage) enter(t *testing.T, code int, command string, says ...string) launch.Result {
+func (s *stage) enter(t *testing.T, code int, command string, says ...string) harness.CommandResult {
 	t.Helper()
 	here := strings.NewReplacer("NS", s.namespace, "FOREVER", wait.Deadline().String())
-	result := launch.Command(t, s.hub.Cluster, strings.Fields(here.Replace(command))...)
+	result := harness.RunCommand(t, s.hub.Cluster, strings.Fields(here.Replace(command))...)
 	said := strings.Join(strings.Fields(result.Stdout+" "+result.Stderr), " ")
 	if result.Code != code {
 		t.Errorf("%s ended with %d, want %d:\n%s%s", command, result.Code, code, result.Stdout, result.Stderr)

@@ -62,7 +62,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 	if err := s.operate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.operator.ShowTo(t)
+	s.operator.KeepLogOnFailure(t)
 	for _, m := range s.members {
 		now := configMap("last")
 		s.until(t, m, now, has(now, "a", "2"))

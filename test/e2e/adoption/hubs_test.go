@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead/fairlead/internal/crds"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // secondHub is a hub without an operator, which the first member of the other one has joined, too.
@@ -29,9 +29,9 @@ func secondHub(t testing.TB) *world {
 	if _, err := crds.Install(t.Context(), hub.Config(), crds.Options{Log: logr.Discard(), Timeout: wait.Deadline()}); err != nil {
 		t.Fatal(err)
 	}
-	r := launch.Command(t, hub, "clusters")
+	r := harness.RunCommand(t, hub, "clusters")
 	if r.Code == 0 && strings.Contains(r.Stdout, "No cluster has joined") {
-		r = launch.Command(t, hub, "join", member1, "--member-kubeconfig", first.members[member1].Kubeconfig())
+		r = harness.RunCommand(t, hub, "join", member1, "--member-kubeconfig", first.members[member1].Kubeconfig())
 	}
 	if r.Code != 0 {
 		t.Fatal(r.Stderr)
@@ -45,14 +45,14 @@ func TestTwoHubs(t *testing.T) {
 	first := newStage(t)
 	w := secondHub(t)
 	var err error
-	if w.kubeconfig, err = launch.Permissions(t.Context(), w.hub.Cluster, w.hub, w.scratch); err != nil {
+	if w.kubeconfig, err = harness.InstallPermissions(t.Context(), w.hub.Cluster, w.hub, w.scratch); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.operate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.operator.Kill)
-	w.operator.ShowTo(t)
+	w.operator.KeepLogOnFailure(t)
 	second := &stage{w, first.namespace}
 	if err := w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second.namespace}}); err != nil {
 		t.Fatal(err)

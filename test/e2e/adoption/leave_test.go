@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // join has a member join again that a test has let go.
 func (w *world) join(t testing.TB, name string) {
 	t.Helper()
-	if r := launch.Command(t, w.hub.Cluster, "join", name, "--member-kubeconfig", w.members[name].Kubeconfig()); r.Code != 0 {
+	if r := harness.RunCommand(t, w.hub.Cluster, "join", name, "--member-kubeconfig", w.members[name].Kubeconfig()); r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
 	w.becomes(t, name, metav1.ConditionTrue, "the API server responds")
@@ -62,7 +62,7 @@ func TestUnjoinAndJoin(t *testing.T) {
 	s.says(t, "cart-deployment", applied, "all 2 clusters")
 	s.says(t, "made-configmap", applied, "all 2 clusters")
 
-	r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--member-kubeconfig", east.Kubeconfig(), "--yes")
+	r := harness.RunCommand(t, s.hub.Cluster, "unjoin", member2, "--member-kubeconfig", east.Kubeconfig(), "--yes")
 	defer s.join(t, member2)
 	if r.Code != 0 {
 		t.Fatal(r.Stderr)
@@ -99,7 +99,7 @@ func TestUnjoinAndDelete(t *testing.T) {
 	s.create(t, east, configMap("own"))
 	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", everywhere))
 	s.says(t, "it-configmap", applied, "all 2 clusters")
-	r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--delete-resources", "--yes")
+	r := harness.RunCommand(t, s.hub.Cluster, "unjoin", member2, "--delete-resources", "--yes")
 	defer s.join(t, member2)
 	if r.Code != 0 {
 		t.Fatal(r.Stderr)
@@ -122,7 +122,7 @@ func TestUnjoinUnreachable(t *testing.T) {
 	heal := east.cut(t)
 	s.becomes(t, member2, metav1.ConditionFalse, "does not respond as expected")
 	defer func() { heal(); s.join(t, member2) }()
-	command := launch.Begin(t, s.hub.Cluster, "unjoin", member2, "--yes", "--timeout", wait.Deadline().String())
+	command := harness.StartCommand(t, s.hub.Cluster, "unjoin", member2, "--yes", "--timeout", wait.Deadline().String())
 	eventually(t, func(context.Context) error {
 		if said := command.Stderr.Since(0); !strings.Contains(said, "objects not yet released") {
 			return fmt.Errorf("it does not wait yet: %s", said)
@@ -134,7 +134,7 @@ func TestUnjoinUnreachable(t *testing.T) {
 	if r.Code != 1 || !strings.Contains(r.Stderr, "cannot be reached") || !strings.Contains(r.Stderr, "--force") {
 		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
 	}
-	if r := launch.Command(t, s.hub.Cluster, "unjoin", member2, "--yes", "--force"); r.Code != 0 {
+	if r := harness.RunCommand(t, s.hub.Cluster, "unjoin", member2, "--yes", "--force"); r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
 	s.left(t, member2)
@@ -211,11 +211,11 @@ func TestTokens(t *testing.T) {
 // A cluster joins once, under one name.
 func TestJoinTwice(t *testing.T) {
 	s := newStage(t)
-	r := launch.Command(t, s.hub.Cluster, "join", "another", "--member-kubeconfig", s.members[member1].Kubeconfig())
+	r := harness.RunCommand(t, s.hub.Cluster, "join", "another", "--member-kubeconfig", s.members[member1].Kubeconfig())
 	if r.Code != 1 || !strings.Contains(r.Stderr, "this cluster has joined as member1 already") {
 		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
 	}
-	r = launch.Command(t, s.hub.Cluster, "join", member1, "--member-kubeconfig", s.members[member2].Kubeconfig())
+	r = harness.RunCommand(t, s.hub.Cluster, "join", member1, "--member-kubeconfig", s.members[member2].Kubeconfig())
 	if r.Code != 1 || !strings.Contains(r.Stderr, "joined as member") {
 		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const aborted = "fairlead.dev/aborted"
@@ -64,7 +64,7 @@ func TestStoryAbort(t *testing.T) {
 		}
 	}
 
-	r := launch.Command(t, s.hub.Cluster, "abort", "pp", "everything", "-n", s.namespace, "--yes")
+	r := harness.RunCommand(t, s.hub.Cluster, "abort", "pp", "everything", "-n", s.namespace, "--yes")
 	if r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
@@ -73,7 +73,7 @@ func TestStoryAbort(t *testing.T) {
 			t.Errorf("nowhere is %q: %s", text, r.Stdout)
 		}
 	}
-	if r := launch.Command(t, s.hub.Cluster, "watch", "pp", "everything", "-n", s.namespace, "--wait", "--timeout", wait.Deadline().String()); r.Code != 0 {
+	if r := harness.RunCommand(t, s.hub.Cluster, "watch", "pp", "everything", "-n", s.namespace, "--wait", "--timeout", wait.Deadline().String()); r.Code != 0 {
 		t.Errorf("it is not followed until everything is put back: %s%s", r.Stdout, r.Stderr)
 	}
 	s.tells(t, "everything", "Aborted", "are released and their originals restored; remove annotation "+aborted+" to start again")
@@ -118,7 +118,7 @@ func TestPause(t *testing.T) {
 	s := newStage(t)
 	s.create(t, s.hub, configMap("it", "a", "1"), policy("v1", "ConfigMap"))
 	s.says(t, "it-configmap", applied)
-	if r := launch.Command(t, s.hub.Cluster, "pause", "pp", "everything", "-n", s.namespace); r.Code != 0 {
+	if r := harness.RunCommand(t, s.hub.Cluster, "pause", "pp", "everything", "-n", s.namespace); r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
 	s.says(t, "it-configmap", "DispatchingSuspended")
@@ -130,7 +130,7 @@ func TestPause(t *testing.T) {
 	if now.Data["a"] != "1" {
 		t.Errorf("it was written: %v", now.Data)
 	}
-	if r := launch.Command(t, s.hub.Cluster, "resume", "pp", "everything", "-n", s.namespace); r.Code != 0 {
+	if r := harness.RunCommand(t, s.hub.Cluster, "resume", "pp", "everything", "-n", s.namespace); r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
 	s.until(t, s.members[member1], now, has(now, "a", "2"))
@@ -150,7 +150,7 @@ func TestAnotherPolicyTakesIt(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *stage){
 		"when the first is aborted": func(t *testing.T, s *stage) {
-			if r := launch.Command(t, s.hub.Cluster, "abort", "pp", "first", "-n", s.namespace, "--yes"); r.Code != 0 {
+			if r := harness.RunCommand(t, s.hub.Cluster, "abort", "pp", "first", "-n", s.namespace, "--yes"); r.Code != 0 {
 				t.Fatal(r.Stderr)
 			}
 		},

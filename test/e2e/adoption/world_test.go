@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // The names of the members on the hub: one is that of the design's examples.
@@ -41,7 +41,7 @@ type site struct {
 type world struct {
 	hub      *site
 	members  map[string]*site
-	operator *launch.Process
+	operator *harness.Operator
 	// kubeconfig is that of the operator, with what the chart allows it.
 	kubeconfig, scratch string
 	asked               atomic.Int32
@@ -69,7 +69,7 @@ func theWorld(t testing.TB) *world {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	shared.world.operator.ShowTo(t)
+	shared.world.operator.KeepLogOnFailure(t)
 	return shared.world
 }
 
@@ -81,7 +81,7 @@ func begin(t testing.TB, hub *cluster.Cluster, members map[string]*cluster.Clust
 	if w.hub, err = newSite(hub); err != nil {
 		return nil, err
 	}
-	if w.kubeconfig, err = launch.Permissions(t.Context(), hub, w.hub, scratch); err != nil {
+	if w.kubeconfig, err = harness.InstallPermissions(t.Context(), hub, w.hub, scratch); err != nil {
 		return nil, err
 	}
 	if err := w.operate(t.Context()); err != nil {
@@ -91,7 +91,7 @@ func begin(t testing.TB, hub *cluster.Cluster, members map[string]*cluster.Clust
 		if w.members[name], err = newSite(c); err != nil {
 			return nil, err
 		}
-		if r := launch.Command(t, hub, "join", name, "--member-kubeconfig", c.Kubeconfig()); r.Code != 0 {
+		if r := harness.RunCommand(t, hub, "join", name, "--member-kubeconfig", c.Kubeconfig()); r.Code != 0 {
 			return nil, errors.New(r.Stderr)
 		}
 	}
@@ -104,14 +104,14 @@ func begin(t testing.TB, hub *cluster.Cluster, members map[string]*cluster.Clust
 }
 
 func newSite(c *cluster.Cluster) (*site, error) {
-	admin, err := launch.Administrator(c)
+	admin, err := harness.NewAdminClient(c)
 	return &site{c, admin}, err
 }
 
 // operate starts an operator.
 func (w *world) operate(ctx context.Context) error {
 	var err error
-	w.operator, err = launch.Operator(w.scratch, "--kubeconfig", w.kubeconfig, "--passages", "adoption", "--leader-elect=false", "--log-format", "text")
+	w.operator, err = harness.StartOperator(w.scratch, "--kubeconfig", w.kubeconfig, "--passages", "adoption", "--leader-elect=false", "--log-format", "text")
 	if err != nil {
 		return err
 	}

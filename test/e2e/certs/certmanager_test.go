@@ -20,9 +20,9 @@ import (
 	"github.com/fairlead/fairlead/internal/certs"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/operator"
-	"github.com/fairlead/fairlead/test/chart"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/chart"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // TestCertManager has cert-manager's own controllers issue and renew what the chart asks for.
@@ -135,7 +135,7 @@ func (w *world) installCertManager() {
 func (w *world) runCertManager(binary string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	output := &launch.Log{}
+	output := &harness.Log{}
 	process := exec.CommandContext(ctx, binary, "--kubeconfig", w.cluster.Kubeconfig())
 	process.Stdout, process.Stderr = output, output
 	if err := process.Start(); err != nil {
@@ -145,7 +145,7 @@ func (w *world) runCertManager(binary string) {
 		cancel()
 		_ = process.Wait()
 		if w.t.Failed() {
-			launch.KeepLog(w.t, "cert-manager", output.Since(0))
+			harness.KeepLog(w.t, "cert-manager", output.Since(0))
 		}
 	})
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const request = v1alpha2.UUID("5f1d1e6e-7b1c-4c70-9a0a-0d9b3ad52d6f")
@@ -102,7 +102,7 @@ func (w *world) eventually(what string, try func(context.Context) error) {
 
 // running is an operator.
 type running struct {
-	log  *launch.Log
+	log  *harness.Log
 	stop func()
 }
 
@@ -118,7 +118,7 @@ func (w *world) operator(change func(*operator.Options)) *running {
 	if err := options.Validate(); err != nil {
 		w.t.Fatal(err)
 	}
-	r := &running{log: &launch.Log{}}
+	r := &running{log: &harness.Log{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -134,7 +134,7 @@ func (w *world) operator(change func(*operator.Options)) *running {
 	w.t.Cleanup(func() {
 		r.stop()
 		if w.t.Failed() {
-			launch.KeepLog(w.t, "operator", r.log.Since(0))
+			harness.KeepLog(w.t, "operator", r.log.Since(0))
 		}
 	})
 	return r
@@ -312,11 +312,11 @@ func (w *world) withoutThePassage() {
 // installWithoutAWebhook: the commands do not install what could not be converted.
 func (w *world) installWithoutAWebhook() {
 	w.t.Helper()
-	refused := launch.Command(w.t, w.cluster, "crds", "install")
+	refused := harness.RunCommand(w.t, w.cluster, "crds", "install")
 	if refused.Code != 1 || !strings.Contains(refused.Stdout, "NeedsWebhook") || !strings.Contains(refused.Stderr, "start the operator") {
 		w.t.Errorf("an install that nobody could convert for: %+v", refused)
 	}
-	if none := launch.Command(w.t, w.cluster, "crds", "migrate"); none.Code != 0 || strings.Contains(none.Stdout, "Left behind") {
+	if none := harness.RunCommand(w.t, w.cluster, "crds", "migrate"); none.Code != 0 || strings.Contains(none.Stdout, "Left behind") {
 		w.t.Errorf("a migration with nothing to do: %+v", none)
 	}
 }
@@ -332,7 +332,7 @@ func (w *world) migrateByCommand() {
 	if err := w.Status().Patch(w.t.Context(), crd, forgetful); err != nil {
 		w.t.Fatal(err)
 	}
-	got := launch.Command(w.t, w.cluster, "crds", "migrate", crdName)
+	got := harness.RunCommand(w.t, w.cluster, "crds", "migrate", crdName)
 	want := `CRD                              FROM       TO         REWRITTEN   FAILED   OUTCOME
 materializes.materialize.cloud   v1alpha1   v1alpha2   2           0        Migrated
 `
@@ -340,7 +340,7 @@ materializes.materialize.cloud   v1alpha1   v1alpha2   2           0        Migr
 		w.t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	w.eventually("the command to have migrated all", w.migrated)
-	if installed := launch.Command(w.t, w.cluster, "crds", "install"); installed.Code != 0 || !strings.Contains(installed.Stdout, "Unchanged") {
+	if installed := harness.RunCommand(w.t, w.cluster, "crds", "install"); installed.Code != 0 || !strings.Contains(installed.Stdout, "Unchanged") {
 		w.t.Errorf("an install where the operator sees to the webhook: %+v", installed)
 	}
 }

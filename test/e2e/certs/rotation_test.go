@@ -26,8 +26,8 @@ import (
 	"github.com/fairlead/fairlead/internal/certs"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/rollout/conversion"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const crdName = "materializes.materialize.cloud"

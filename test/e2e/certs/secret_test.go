@@ -22,8 +22,8 @@ import (
 
 	"github.com/fairlead/fairlead/internal/certs"
 	"github.com/fairlead/fairlead/internal/faults"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const (

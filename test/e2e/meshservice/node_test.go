@@ -11,7 +11,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/faults"
-	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/harness/callers"
 )
 
 // TestTrafficOfNode is TestStoryTraffic, and that a converted timeout holds, for gRPC of Node, which is an implementation of its

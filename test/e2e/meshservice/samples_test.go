@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // TestStorySamples: the API takes every sample of the documentation as it is written, but for names and namespaces.

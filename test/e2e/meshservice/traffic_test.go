@@ -16,8 +16,8 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/test/callers"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/callers"
 )
 
 // rate is how many calls are made a second.
@@ -237,7 +237,7 @@ func (s *stage) convert(t testing.TB, p *kumav1alpha1.MeshTimeout) *kumav1alpha1
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	result := launch.Command(t, s.Cluster, "convert", "-f", file)
+	result := harness.RunCommand(t, s.Cluster, "convert", "-f", file)
 	if result.Code != done {
 		t.Fatalf("convert ended with %d:\n%s", result.Code, result.Stderr)
 	}

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 func eventually(t testing.TB, try func(context.Context) error) {
@@ -122,7 +122,7 @@ func saying(conditions []metav1.Condition, kind string, status metav1.ConditionS
 // enter a command about the test's mesh, which is to end with a code and to say some things.
 func (s *stage) enter(t testing.TB, code int, verb string, args []string, says ...string) string {
 	t.Helper()
-	result := launch.Command(t, s.Cluster, append([]string{verb, "mesh", s.mesh}, args...)...)
+	result := harness.RunCommand(t, s.Cluster, append([]string{verb, "mesh", s.mesh}, args...)...)
 	text := result.Stdout + result.Stderr
 	if result.Code != code {
 		t.Errorf("%s ended with %d, want %d:\n%s", verb, result.Code, code, text)

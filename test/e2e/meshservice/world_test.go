@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // never is how long a proxy may take to acknowledge that it was switched: an operator must not give up on one that is only
@@ -38,7 +38,7 @@ const system = "kuma-system"
 type world struct {
 	*cluster.Cluster
 	client.WithWatch
-	operator *launch.Process
+	operator *harness.Operator
 	// kubeconfig is that of the operator, with what the chart allows it.
 	kubeconfig, scratch string
 	stages              atomic.Int32
@@ -63,17 +63,17 @@ func theWorld(t testing.TB) *world {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	shared.world.operator.ShowTo(t)
+	shared.world.operator.KeepLogOnFailure(t)
 	return shared.world
 }
 
 func begin(ctx context.Context, c *cluster.Cluster, scratch string) (*world, error) {
 	w := &world{Cluster: c, scratch: scratch}
 	var err error
-	if w.WithWatch, err = launch.Administrator(c); err != nil {
+	if w.WithWatch, err = harness.NewAdminClient(c); err != nil {
 		return nil, err
 	}
-	if w.kubeconfig, err = launch.Permissions(ctx, c, w, scratch); err != nil {
+	if w.kubeconfig, err = harness.InstallPermissions(ctx, c, w, scratch); err != nil {
 		return nil, err
 	}
 	if err := w.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); client.IgnoreAlreadyExists(err) != nil {
@@ -88,7 +88,7 @@ var serving = regexp.MustCompile(`msg="serving proxies" .*\baddress=(\S+)`)
 // operate starts an operator; the flags say how proxies prove who they are, and count more than the usual ones.
 func (w *world) operate(ctx context.Context, flags ...string) error {
 	var err error
-	w.operator, err = launch.Operator(w.scratch, append([]string{
+	w.operator, err = harness.StartOperator(w.scratch, append([]string{
 		"--kubeconfig", w.kubeconfig, "--passages", "meshservice", "--leader-elect=false", "--log-format", "text",
 		"--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-switch-timeout", never,
 	}, flags...)...)
@@ -123,7 +123,7 @@ func (w *world) again(t testing.TB, flags ...string) {
 	if err := w.operate(t.Context(), flags...); err != nil {
 		t.Fatal(err)
 	}
-	w.operator.ShowTo(t)
+	w.operator.KeepLogOnFailure(t)
 }
 
 // stage is a mesh and a namespace of a test's own, and the addresses of its pods.

@@ -27,8 +27,8 @@ import (
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // onlyRevision is what an operator needs that is alone in its cluster.

@@ -19,9 +19,9 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice"
-	"github.com/fairlead/fairlead/test/callers"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/callers"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // meshInstallation is the chart with a mesh that is served, in a cluster whose pods run nothing: the test runs the operator of

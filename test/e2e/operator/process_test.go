@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 func binary(t testing.TB) string {
@@ -110,7 +110,7 @@ func (p *process) keepLogOf(t testing.TB) {
 	began := len(p.lines.String())
 	t.Cleanup(func() {
 		if t.Failed() {
-			launch.KeepLog(t, "operator", p.lines.String()[began:])
+			harness.KeepLog(t, "operator", p.lines.String()[began:])
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // shortName is one that no other test uses, with room for what is put behind it: names of revisions are bounded.

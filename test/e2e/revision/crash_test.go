@@ -14,7 +14,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // What needs an operator whose connection can be disturbed has it within the test, on a hub of its own, one after the

@@ -16,9 +16,9 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // hubNamespace is there for control planes on a hub.
@@ -33,7 +33,7 @@ func newHub(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	var err error
-	if w.WithWatch, err = launch.Administrator(w.Cluster); err != nil {
+	if w.WithWatch, err = harness.NewAdminClient(w.Cluster); err != nil {
 		t.Fatal(err)
 	}
 	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubNamespace}})
@@ -58,7 +58,7 @@ func (w *world) operate(t testing.TB, flags ...string) {
 		t.Fatal(err)
 	}
 	w.operator = started.operator
-	w.operator.ShowTo(t)
+	w.operator.KeepLogOnFailure(t)
 	t.Cleanup(started.operator.Kill)
 }
 

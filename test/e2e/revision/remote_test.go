@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/chart"
+	"github.com/fairlead/fairlead/test/harness/chart"
 )
 
 // remote are values for a control plane that runs elsewhere, at an address.

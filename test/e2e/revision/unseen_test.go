@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/history"
+	"github.com/fairlead/fairlead/test/harness/history"
 )
 
 // unseenPods: who may not see pods any more does not know who uses what, and must not act as if nobody did.

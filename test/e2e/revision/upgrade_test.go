@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/history"
+	"github.com/fairlead/fairlead/test/harness/history"
 )
 
 // TestStoryUpgrade is the story that all others are details of: two control planes side by side, tags that lead to them,

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // world is a cluster with an operator at work, as its administrator sees it.
@@ -55,7 +55,7 @@ func theWorld(t testing.TB) *world {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	shared.world.operator.ShowTo(t)
+	shared.world.operator.KeepLogOnFailure(t)
 	return shared.world
 }
 
@@ -103,12 +103,12 @@ func (w *world) install(namespace *corev1.Namespace, revision *v1.IstioRevision)
 // start brings the chart's permissions into the cluster and runs the operator with them.
 func start(c *cluster.Cluster, charts, scratch string, flags ...string) (*world, error) {
 	ctx := context.Background()
-	admin, err := launch.Administrator(c)
+	admin, err := harness.NewAdminClient(c)
 	if err != nil {
 		return nil, err
 	}
 	w := &world{Cluster: c, WithWatch: admin}
-	kubeconfig, err := launch.Permissions(ctx, c, admin, scratch)
+	kubeconfig, err := harness.InstallPermissions(ctx, c, admin, scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func start(c *cluster.Cluster, charts, scratch string, flags ...string) (*world,
 	if !given(flags, "--chart-dir") && !given(flags, "--chart-repository") {
 		args = append(args, "--chart-dir", charts)
 	}
-	running, err := launch.Operator(scratch, append(args, flags...)...)
+	running, err := harness.StartOperator(scratch, append(args, flags...)...)
 	if err != nil {
 		return nil, err
 	}

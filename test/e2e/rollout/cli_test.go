@@ -19,15 +19,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
 )
 
 // command is what the owner of the environment enters.
-func (e *environment) command(t testing.TB, verb string, args ...string) launch.Result {
+func (e *environment) command(t testing.TB, verb string, args ...string) harness.CommandResult {
 	t.Helper()
-	return launch.Command(t, e.Cluster, append([]string{verb, "mzs", e.resource, "-n", e.namespace}, args...)...)
+	return harness.RunCommand(t, e.Cluster, append([]string{verb, "mzs", e.resource, "-n", e.namespace}, args...)...)
 }
 
 // manifest is a file with the resource as its owner would write it.
@@ -139,7 +139,7 @@ func TestPlanOfManifest(t *testing.T) {
 	}
 	t.Run("one that does not exist yet", func(t *testing.T) {
 		path := manifest(t, strings.Replace(written("{environmentdImageRef: v1, backendSecretName: backend}"), "name: mz", "name: other", 1))
-		result := launch.Command(t, e.Cluster, "plan", "mzs", "other", "-n", e.namespace, "-f", path)
+		result := harness.RunCommand(t, e.Cluster, "plan", "mzs", "other", "-n", e.namespace, "-f", path)
 		if result.Code != 3 || !strings.HasPrefix(result.Stdout, "rollout: generation 1 is the first\n") {
 			t.Errorf("it ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
 		}
@@ -223,7 +223,7 @@ func TestNothingToGoBackTo(t *testing.T) {
 	}
 	for verb, want := range map[string]string{"status": "", "plan": "", "watch": "", "promote": "--yes", "abort": "--yes"} {
 		args := append([]string{verb, "mzs", "nobody", "-n", e.namespace}, strings.Fields(want)...)
-		result := launch.Command(t, e.Cluster, args...)
+		result := harness.RunCommand(t, e.Cluster, args...)
 		if want := fmt.Sprintf("error: materialize.materialize.cloud/nobody does not exist in namespace %s\n", e.namespace); result.Stderr != want {
 			t.Errorf("%s says %q", verb, result.Stderr)
 		}
@@ -253,7 +253,7 @@ func TestWhatMayNotBeSeen(t *testing.T) {
 		"nothing to watch":    {"stranger", []string{"watch"}, 1, `User "stranger" cannot list resource "configmaps"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := launch.Command(t, e.as(t, c.user), append(c.args, "mzs/mz", "-n", e.namespace)...)
+			result := harness.RunCommand(t, e.as(t, c.user), append(c.args, "mzs/mz", "-n", e.namespace)...)
 			if result.Code != c.code || !strings.Contains(result.Stdout+result.Stderr, c.want) {
 				t.Errorf("it ended with %d, want %d and %q:\n%s%s", result.Code, c.code, c.want, result.Stdout, result.Stderr)
 			}
@@ -278,7 +278,7 @@ func (e *environment) allow(t testing.TB, user string, verbs []string, resources
 			t.Fatal(err)
 		}
 	}
-	if err := launch.AwaitAuthorization(t.Context(), e.WithWatch, user, e.namespace, role.Rules[0]); err != nil {
+	if err := harness.AwaitAuthorization(t.Context(), e.WithWatch, user, e.namespace, role.Rules[0]); err != nil {
 		t.Fatal(err)
 	}
 }

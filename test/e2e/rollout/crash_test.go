@@ -20,9 +20,9 @@ import (
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/internal/rollout"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // TestInterruptedOperator runs operators whose requests to the API server can be logged and cut off, instead of the one
@@ -53,7 +53,7 @@ func (w *world) run(ctx context.Context, config *rest.Config, log logr.Logger) e
 func (w *world) begin(t testing.TB, config *rest.Config) (end func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	log, ended := &launch.Log{}, make(chan error, 1)
+	log, ended := &harness.Log{}, make(chan error, 1)
 	go func() { ended <- w.run(ctx, config, operator.NewLogger(log, "text", "info")) }()
 	end = sync.OnceFunc(func() {
 		stop()
@@ -64,7 +64,7 @@ func (w *world) begin(t testing.TB, config *rest.Config) (end func()) {
 	t.Cleanup(func() {
 		end()
 		if t.Failed() {
-			launch.KeepLog(t, "operator", log.Since(0))
+			harness.KeepLog(t, "operator", log.Since(0))
 		}
 	})
 	return end

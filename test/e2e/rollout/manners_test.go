@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/environmentd"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
 )
 
 // TestDifficultEnvironmentd: what serves is left alone as well when the next generation says what makes no sense, or

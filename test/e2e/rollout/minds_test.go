@@ -19,8 +19,8 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // catchingUp is an environment whose second generation, of the image v2, is there and does not get ready to take over.

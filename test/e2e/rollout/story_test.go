@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/chart"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/chart"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // sample is a copy of a file of docs/samples/rollout, for the namespace of the environment.
@@ -162,13 +162,13 @@ func TestStoryRollout(t *testing.T) {
 }
 
 // begin is a command of the owner of the environment that goes on for a while.
-func (e *environment) begin(t testing.TB, verb string, args ...string) *launch.Running {
+func (e *environment) begin(t testing.TB, verb string, args ...string) *harness.RunningCommand {
 	t.Helper()
-	return launch.Begin(t, e.Cluster, append([]string{verb, "mzs", e.resource, "-n", e.namespace}, args...)...)
+	return harness.StartCommand(t, e.Cluster, append([]string{verb, "mzs", e.resource, "-n", e.namespace}, args...)...)
 }
 
 // shows waits until a command has printed something.
-func shows(t testing.TB, command *launch.Running, text string) {
+func shows(t testing.TB, command *harness.RunningCommand, text string) {
 	t.Helper()
 	wait.Until(t, func(context.Context) error {
 		if got := command.Stdout.Since(0); !strings.Contains(got, text) {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // watcher looks at what serves from when it is begun: the public Service and the StatefulSet that it leads to must not be

@@ -11,10 +11,10 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/rollout"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // world is a cluster as its administrator sees it, its operator, and all environmentds in it.
@@ -24,7 +24,7 @@ type world struct {
 	fleet *environmentd.Fleet
 	// kubeconfig is that of the operator, and scratch its home.
 	kubeconfig, scratch string
-	operator            *launch.Process
+	operator            *harness.Operator
 }
 
 var shared struct {
@@ -47,7 +47,7 @@ func theWorld(t testing.TB) *world {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	shared.world.operator.ShowTo(t)
+	shared.world.operator.KeepLogOnFailure(t)
 	return shared.world
 }
 
@@ -58,10 +58,10 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	defer cancel()
 	w := &world{Cluster: c, fleet: environmentd.Start(), scratch: scratch}
 	var err error
-	if w.WithWatch, err = launch.Administrator(c); err != nil {
+	if w.WithWatch, err = harness.NewAdminClient(c); err != nil {
 		return nil, err
 	}
-	if w.kubeconfig, err = launch.Permissions(ctx, c, w, scratch); err != nil {
+	if w.kubeconfig, err = harness.InstallPermissions(ctx, c, w, scratch); err != nil {
 		return nil, err
 	}
 	return w, w.start(ctx)
@@ -70,7 +70,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 // start runs an operator as its users do: it installs the CRD, converts between its versions, and rolls out. It waits for
 // environmentds for as long as it takes, because tests hold their answers.
 func (w *world) start(ctx context.Context) (err error) {
-	w.operator, err = launch.Operator(w.scratch, "--kubeconfig", w.kubeconfig, "--log-format=text",
+	w.operator, err = harness.StartOperator(w.scratch, "--kubeconfig", w.kubeconfig, "--log-format=text",
 		"--passages", rollout.Name, "--leader-elect=false", "--leader-election-namespace=fairlead-system",
 		"--environmentd-url", w.fleet.URL(), "--environmentd-timeout=1h",
 		"--health-probe-bind-address=0", "--metrics-bind-address=0")
@@ -88,5 +88,5 @@ func (w *world) restart(t testing.TB) {
 	if err := w.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.operator.ShowTo(t)
+	w.operator.KeepLogOnFailure(t)
 }

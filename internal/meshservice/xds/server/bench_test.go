@@ -10,8 +10,8 @@ import (
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
-	"github.com/fairlead/fairlead/test/callers"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/callers"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // BenchmarkConnected changes the configurations of 1,000 connected proxies at once, with new clusters in each, until all

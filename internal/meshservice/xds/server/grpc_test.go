@@ -6,7 +6,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
-	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/harness/callers"
 )
 
 const target = "backend.mesh:80"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
-	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/harness/callers"
 )
 
 // client is one without a proxy that has taken a configuration with one target.

@@ -9,7 +9,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
-	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/harness/callers"
 )
 
 // config has the clusters of these names with endpoints, and listeners with routes that lead to each.

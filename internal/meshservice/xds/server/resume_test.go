@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
-	"github.com/fairlead/fairlead/test/callers"
+	"github.com/fairlead/fairlead/test/harness/callers"
 )
 
 // serving is a server that can be stopped, and be started again where it was. Its address is kept meanwhile, so that nobody

@@ -9,7 +9,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // Istio's charts come out of a directory as Helm itself would load them.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // planned is what `plan -o json` says about a workload or namespace.
@@ -34,7 +34,7 @@ func (p planned) String() string {
 // plan asks what would happen with another version.
 func (m *mesh) plan(t testing.TB, version string) (steps []planned, batches int) {
 	t.Helper()
-	result := launch.Command(t, m.Cluster, "plan", "istio", m.istio.Name, "--version", version, "--chart-dir", cluster.Charts(t), "-o", "json")
+	result := harness.RunCommand(t, m.Cluster, "plan", "istio", m.istio.Name, "--version", version, "--chart-dir", cluster.Charts(t), "-o", "json")
 	if result.Code != 3 {
 		t.Fatalf("plan ended with %d: %s", result.Code, result.Stderr)
 	}
@@ -105,7 +105,7 @@ func TestWatchAndRetry(t *testing.T) {
 	m.moves(t, cart, m.to)
 
 	t.Run("watch tells of the failure, and so does its exit code", func(t *testing.T) {
-		watch := launch.Begin(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", wait.Deadline().String())
+		watch := harness.StartCommand(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", wait.Deadline().String())
 		eventually(t, func(context.Context) error {
 			if line := "Deployment " + shop + "/cart: restart in batch 1"; !strings.Contains(watch.Stdout.Since(0), line) {
 				return fmt.Errorf("nowhere is %q:\n%s", line, watch.Stdout.Since(0))
@@ -129,25 +129,25 @@ func TestWatchAndRetry(t *testing.T) {
 	})
 	began := m.ends(t, m.to, v1.WorkloadMigrationStateFailed).StartTime
 	t.Run("what is in progress when the time is over is that", func(t *testing.T) {
-		pause := launch.Command(t, m.Cluster, "pause", "istio", m.istio.Name)
+		pause := harness.RunCommand(t, m.Cluster, "pause", "istio", m.istio.Name)
 		m.tryAgain(t, "istio.sailoperator.io/"+m.istio.Name+": 1 workload is tried again\n")
 		// However little of it there is to be seen in that time.
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "100ms")
+		result := harness.RunCommand(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", "100ms")
 		if pause.Code != 0 || result.Code != 3 {
 			t.Errorf("it ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
 		}
 		m.held(t, v1.ReasonPaused)
-		status := launch.Command(t, m.Cluster, "status", "istio", m.istio.Name)
+		status := harness.RunCommand(t, m.Cluster, "status", "istio", m.istio.Name)
 		if status.Code != 3 || !strings.Contains(status.Stdout, "Held: paused by the annotation") {
 			t.Errorf("status ended with %d: %s%s", status.Code, status.Stdout, status.Stderr)
 		}
 	})
 	t.Run("retry goes on with the same migration", func(t *testing.T) {
 		m.heal(t, shop, sick)
-		if result := launch.Command(t, m.Cluster, "resume", "istio", m.istio.Name); result.Code != 0 {
+		if result := harness.RunCommand(t, m.Cluster, "resume", "istio", m.istio.Name); result.Code != 0 {
 			t.Fatal(result.Stderr)
 		}
-		result := launch.Command(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", wait.Deadline().String())
+		result := harness.RunCommand(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", wait.Deadline().String())
 		if result.Code != 0 {
 			t.Errorf("it ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
 		}
@@ -161,7 +161,7 @@ func TestWatchAndRetry(t *testing.T) {
 
 func (m *mesh) tryAgain(t testing.TB, want string) {
 	t.Helper()
-	if result := launch.Command(t, m.Cluster, "retry", "istio", m.istio.Name); result.Code != 0 || result.Stdout != want {
+	if result := harness.RunCommand(t, m.Cluster, "retry", "istio", m.istio.Name); result.Code != 0 || result.Stdout != want {
 		t.Errorf("retry ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
 	}
 }

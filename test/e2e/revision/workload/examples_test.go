@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/chart"
+	"github.com/fairlead/fairlead/test/harness/chart"
 )
 
 // The examples of the design, as they are written there, do what they say. All of them are about the Istio called

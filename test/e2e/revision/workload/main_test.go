@@ -16,7 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // unanswered are errors of an API server that is starved, or gone as it is at the end.

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // convoy is a migration of four workloads, one by one, of which the first has arrived. The next would not start for a long
@@ -99,7 +99,7 @@ func (c *convoy) counts(t testing.TB) {
 
 func (c *convoy) fairlead(t testing.TB, args ...string) {
 	t.Helper()
-	if r := launch.Command(t, c.Cluster, args...); r.Code != 0 {
+	if r := harness.RunCommand(t, c.Cluster, args...); r.Code != 0 {
 		t.Fatalf("fairlead %s: %+v", strings.Join(args, " "), r)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/history"
+	"github.com/fairlead/fairlead/test/harness/history"
 )
 
 // istios records every version of an Istio.

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/cluster"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 // example reads one of the manifests that users already have.

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // system is the namespace of all control planes.
@@ -28,8 +28,8 @@ type world struct {
 	*cluster.Cluster
 	client.WithWatch
 	// operator is the one at work, and the last of operators.
-	operator  *launch.Process
-	operators []*launch.Process
+	operator  *harness.Operator
+	operators []*harness.Operator
 	// kubeconfig is that of the operator.
 	kubeconfig string
 }
@@ -56,7 +56,7 @@ func theWorld(t testing.TB) *world {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	shared.world.operator.ShowTo(t)
+	shared.world.operator.KeepLogOnFailure(t)
 	return shared.world
 }
 
@@ -67,7 +67,7 @@ func (w *world) restart(t testing.TB) {
 	if err := w.operate(cluster.Charts(t), shared.scratch); err != nil {
 		t.Fatal(err)
 	}
-	w.operator.ShowTo(t)
+	w.operator.KeepLogOnFailure(t)
 }
 
 // ownWorld is a cluster of the test's own, with no istiod and, as yet, no operator.
@@ -86,7 +86,7 @@ func (w *world) start(t testing.TB) {
 	if err := w.operate(cluster.Charts(t), t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	w.operator.ShowTo(t)
+	w.operator.KeepLogOnFailure(t)
 	t.Cleanup(w.operator.Kill)
 }
 
@@ -95,10 +95,10 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	ctx := context.Background()
 	w := &world{Cluster: c}
 	var err error
-	if w.WithWatch, err = launch.Administrator(c); err != nil {
+	if w.WithWatch, err = harness.NewAdminClient(c); err != nil {
 		return nil, err
 	}
-	if w.kubeconfig, err = launch.Permissions(ctx, c, w, scratch); err != nil {
+	if w.kubeconfig, err = harness.InstallPermissions(ctx, c, w, scratch); err != nil {
 		return nil, err
 	}
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}
@@ -111,7 +111,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 // operate starts an operator and waits until it is ready.
 func (w *world) operate(charts, scratch string) error {
 	var err error
-	w.operator, err = launch.Operator(scratch, "--kubeconfig", w.kubeconfig, "--chart-dir", charts,
+	w.operator, err = harness.StartOperator(scratch, "--kubeconfig", w.kubeconfig, "--chart-dir", charts,
 		"--passages=revision", "--leader-elect=false", "--log-format", "text")
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // TestNeverByAccident disturbs the operator, so it is not parallel to any other. Whatever happens, the same pods go on to
@@ -228,7 +228,7 @@ func migrateStorage(t *testing.T, w *world) {
 	if !slices.Contains(crd.Status.StoredVersions, older) {
 		t.Fatalf("the stored versions are %v", crd.Status.StoredVersions)
 	}
-	if result := launch.Command(t, w.Cluster, "crds", "migrate", crdName); result.Code != 0 {
+	if result := harness.RunCommand(t, w.Cluster, "crds", "migrate", crdName); result.Code != 0 {
 		t.Fatalf("crds migrate ended with %d: %s%s", result.Code, result.Stdout, result.Stderr)
 	}
 	if err := w.migrated(t.Context()); err != nil {

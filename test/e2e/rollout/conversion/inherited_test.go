@@ -20,8 +20,8 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha1"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // What people wrote into requestRollout to have a rollout, before Fairlead came.

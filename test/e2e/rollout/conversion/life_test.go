@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead/fairlead/test/launch"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 // life is that of an operator.
 type life struct {
-	log   *launch.Log
+	log   *harness.Log
 	stop  context.CancelFunc
 	ended chan struct{}
 	err   error
@@ -19,7 +19,7 @@ type life struct {
 
 func (w *world) begin() *life {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &life{log: &launch.Log{}, stop: stop, ended: make(chan struct{})}
+	l := &life{log: &harness.Log{}, stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(l.ended)
 		l.err = w.run(ctx, l.log)
@@ -56,7 +56,7 @@ func (l *life) showTo(t testing.TB) {
 	began := l.log.Len()
 	t.Cleanup(func() {
 		if t.Failed() {
-			launch.KeepLog(t, "operator", l.log.Since(began))
+			harness.KeepLog(t, "operator", l.log.Since(began))
 		}
 	})
 }

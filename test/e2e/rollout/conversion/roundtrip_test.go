@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // The environments with which the round trips begin.

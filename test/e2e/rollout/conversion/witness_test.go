@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // witness writes down all that happens to what serves, from before Fairlead comes.

@@ -20,10 +20,10 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/internal/rollout"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/environmentd"
-	"github.com/fairlead/fairlead/test/launch"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 const (
@@ -92,13 +92,13 @@ func prepare(c *cluster.Cluster, scratch string, all map[string]legacy) (*world,
 	defer cancel()
 	w := &world{Cluster: c, fleet: environmentd.Start(), inherited: map[string]*environment{}}
 	var err error
-	if w.WithWatch, err = launch.Administrator(c); err != nil {
+	if w.WithWatch, err = harness.NewAdminClient(c); err != nil {
 		return nil, err
 	}
 	if err := v1alpha1.AddToScheme(w.Scheme()); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := launch.Permissions(ctx, c, w, scratch)
+	kubeconfig, err := harness.InstallPermissions(ctx, c, w, scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (w *world) migrated(ctx context.Context) error {
 }
 
 // run is an operator, until the context ends.
-func (w *world) run(ctx context.Context, log *launch.Log) error {
+func (w *world) run(ctx context.Context, log *harness.Log) error {
 	options := operator.DefaultOptions()
 	options.Passages = []string{rollout.Name}
 	options.LeaderElectionNamespace, options.LeaderElectionLeaseDuration = "fairlead-system", wait.Deadline()/6

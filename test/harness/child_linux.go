@@ -1,4 +1,4 @@
-package launch
+package harness
 
 import (
 	"os/exec"

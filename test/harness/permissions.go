@@ -1,4 +1,4 @@
-package launch
+package harness
 
 import (
 	"context"
@@ -20,16 +20,16 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/operator"
-	"github.com/fairlead/fairlead/test/chart"
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/chart"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// home is the namespace of the operator.
-const home = "fairlead-system"
+// operatorNamespace is where the chart is installed.
+const operatorNamespace = "fairlead-system"
 
-// Administrator may do everything and knows all kinds.
-func Administrator(c *cluster.Cluster) (client.WithWatch, error) {
+// NewAdminClient may do everything in a cluster and knows all kinds.
+func NewAdminClient(c *cluster.Cluster) (client.WithWatch, error) {
 	scheme, err := operator.NewScheme()
 	if err != nil {
 		return nil, err
@@ -40,14 +40,14 @@ func Administrator(c *cluster.Cluster) (client.WithWatch, error) {
 	return client.NewWithWatch(c.Config(), client.Options{Scheme: scheme})
 }
 
-// Permissions brings into a cluster what the chart allows the operator, and leaves a kubeconfig of its ServiceAccount in
-// the directory.
-func Permissions(ctx context.Context, c *cluster.Cluster, admin client.Client, dir string) (string, error) {
-	err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}})
+// InstallPermissions applies the ServiceAccount and the RBAC of the chart to a cluster, and writes a kubeconfig of that
+// ServiceAccount into the directory.
+func InstallPermissions(ctx context.Context, c *cluster.Cluster, admin client.Client, dir string) (string, error) {
+	err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})
 	if client.IgnoreAlreadyExists(err) != nil {
-		return "", fmt.Errorf("create namespace %s: %w", home, err)
+		return "", fmt.Errorf("create namespace %s: %w", operatorNamespace, err)
 	}
-	release, err := chart.Render("fairlead", home, nil)
+	release, err := chart.Render("fairlead", operatorNamespace, nil)
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +66,7 @@ func Permissions(ctx context.Context, c *cluster.Cluster, admin client.Client, d
 		if at < 0 {
 			continue
 		}
-		if err := AwaitAuthorization(ctx, admin, "system:serviceaccount:"+home+":fairlead", home, role.Rules[at]); err != nil {
+		if err := AwaitAuthorization(ctx, admin, "system:serviceaccount:"+operatorNamespace+":fairlead", operatorNamespace, role.Rules[at]); err != nil {
 			return "", err
 		}
 	}
@@ -85,8 +85,8 @@ func Permissions(ctx context.Context, c *cluster.Cluster, admin client.Client, d
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// AwaitAuthorization waits until the API server, which takes a moment to hear of a role, allows a user what a rule of it
-// grants in a namespace.
+// AwaitAuthorization waits until the API server, which reads roles from a cache, allows a user what a rule grants in a
+// namespace.
 func AwaitAuthorization(ctx context.Context, admin client.Client, user, namespace string, rule rbacv1.PolicyRule) error {
 	asked := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0]}
 	asked.Resource, asked.Subresource, _ = strings.Cut(rule.Resources[0], "/")
@@ -105,8 +105,9 @@ func AwaitAuthorization(ctx context.Context, admin client.Client, user, namespac
 	})
 }
 
-// Aggregate does what nobody does in a cluster without controllers: it gives the hub there what its role is made up of.
-func Aggregate(ctx context.Context, member client.Client) error {
+// AggregateMemberRole stands in for the controller that aggregates ClusterRoles, which a cluster without controllers lacks:
+// it gives the role of the hub in a member the rules of the roles that it aggregates.
+func AggregateMemberRole(ctx context.Context, member client.Client) error {
 	var common, all rbacv1.ClusterRole
 	if err := member.Get(ctx, client.ObjectKey{Name: model.MemberRole + "-common"}, &common); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // Tally counts what became of calls.

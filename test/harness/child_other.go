@@ -1,6 +1,6 @@
 //go:build !linux
 
-package launch
+package harness
 
 import "os/exec"
 

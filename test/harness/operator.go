@@ -1,6 +1,8 @@
-// Package launch runs bin/fairlead for tests, as its users do: the operator with the permissions that its chart gives
-// it, and the commands of its administrator.
-package launch
+// Package harness gives tests of behaviour what they share: an operator that runs with the permissions of the chart, the
+// commands of its administrator, and objects that are created, changed and waited for.
+//
+// What needs no operator is in the packages below: cluster, chart, wait, history, and the doubles environmentd and callers.
+package harness
 
 import (
 	"bytes"
@@ -14,24 +16,24 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fairlead/fairlead/test/cluster"
-	"github.com/fairlead/fairlead/test/wait"
+	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// Process is a running operator.
-type Process struct {
+// Operator is a running operator.
+type Operator struct {
 	Log   *Log
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// Operator starts one, with a directory to call its home.
-func Operator(scratch string, flags ...string) (*Process, error) {
+// StartOperator runs bin/fairlead operator, with scratch as its home directory.
+func StartOperator(scratch string, flags ...string) (*Operator, error) {
 	binary, err := cluster.Binary("fairlead")
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.Command(binary, append([]string{"operator"}, flags...)...), Log: &Log{}, ended: make(chan struct{})}
+	p := &Operator{cmd: exec.Command(binary, append([]string{"operator"}, flags...)...), Log: &Log{}, ended: make(chan struct{})}
 	p.cmd.Env = environment(scratch)
 	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
 	dieWithParent(p.cmd)
@@ -63,7 +65,7 @@ func environment(home string) []string {
 const lastLines = 20
 
 // Alive is a permanent error with the end of the log when the operator has ended.
-func (p *Process) Alive() error {
+func (p *Operator) Alive() error {
 	select {
 	case <-p.ended:
 		lines := strings.Split(strings.TrimSpace(p.Log.Since(0)), "\n")
@@ -74,16 +76,16 @@ func (p *Process) Alive() error {
 }
 
 // Pid of the process.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
+func (p *Operator) Pid() int { return p.cmd.Process.Pid }
 
 // Kill ends the operator as a power cut would.
-func (p *Process) Kill() {
+func (p *Operator) Kill() {
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)
 	<-p.ended
 }
 
-// ShowTo keeps the log of the test's time if the test fails.
-func (p *Process) ShowTo(t testing.TB) {
+// KeepLogOnFailure keeps what the operator logs during a test that fails.
+func (p *Operator) KeepLogOnFailure(t testing.TB) {
 	began := p.Log.Len()
 	t.Cleanup(func() {
 		if t.Failed() {
