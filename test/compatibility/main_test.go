@@ -25,7 +25,7 @@ import (
 
 const fieldOwner = client.FieldOwner("compatibility")
 
-func TestMain(m *testing.M) { os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"})) }
+func TestMain(m *testing.M) { os.Exit(cluster.Run(m, cluster.Options{Profile: "hub"})) }
 
 var installed struct {
 	sync.Once

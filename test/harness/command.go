@@ -44,7 +44,7 @@ func StartCommand(t testing.TB, c *cluster.Cluster, args ...string) *RunningComm
 	ctx, end := context.WithCancel(t.Context())
 	r := &RunningCommand{Stdout: &Log{}, Stderr: &Log{}, t: t, end: end, ended: make(chan error, 1)}
 	r.cmd = exec.CommandContext(ctx, binary, append(args, "--kubeconfig", c.Kubeconfig())...)
-	r.cmd.Env = environment(t.TempDir())
+	r.cmd.Env = Environment(t.TempDir())
 	r.cmd.Stdout, r.cmd.Stderr = r.Stdout, r.Stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)

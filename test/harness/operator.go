@@ -6,6 +6,7 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -29,12 +34,17 @@ type Operator struct {
 
 // StartOperator runs bin/fairlead operator, with scratch as its home directory.
 func StartOperator(scratch string, flags ...string) (*Operator, error) {
+	return StartFairlead(Environment(scratch), append([]string{"operator"}, flags...)...)
+}
+
+// StartFairlead runs bin/fairlead with the arguments of an operator. At the latest, cluster.Run kills the operator.
+func StartFairlead(environment []string, args ...string) (*Operator, error) {
 	binary, err := cluster.Binary("fairlead")
 	if err != nil {
 		return nil, err
 	}
-	p := &Operator{cmd: exec.Command(binary, append([]string{"operator"}, flags...)...), Log: &Log{}, ended: make(chan struct{})}
-	p.cmd.Env = environment(scratch)
+	p := &Operator{cmd: exec.Command(binary, args...), Log: &Log{}, ended: make(chan struct{})}
+	p.cmd.Env = environment
 	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
 	dieWithParent(p.cmd)
 	if err := p.cmd.Start(); err != nil {
@@ -44,15 +54,30 @@ func StartOperator(scratch string, flags ...string) (*Operator, error) {
 		_ = p.cmd.Wait()
 		close(p.ended)
 	}()
+	cluster.AtEnd(p.Kill)
 	return p, nil
+}
+
+// InProcessOperator is an operator of one passage that runs within the test, so that faults can be injected into its
+// connection. The CRDs have to be there already.
+func InProcessOperator(t testing.TB, passage string) func(context.Context, *rest.Config) error {
+	t.Helper()
+	options := operator.DefaultOptions()
+	options.Passages = []string{passage}
+	options.InstallCRDs, options.LeaderElection = false, false
+	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
+	options.Charts.Dir = cluster.Charts(t)
+	return func(ctx context.Context, config *rest.Config) error {
+		return operator.Run(ctx, config, options, logr.Discard())
+	}
 }
 
 // passedOn are variables of the test that its programs get as well: how often to collect garbage, where to report races.
 var passedOn = []string{"PATH", "GOGC", "GORACE"}
 
-// environment is one into which nothing leaks that the machine has configured.
-func environment(home string) []string {
-	environment := []string{"HOME=" + home}
+// Environment is that of a user who has nothing but the binary: what the machine has configured does not leak in.
+func Environment(home string, extra ...string) []string {
+	environment := append([]string{"HOME=" + home}, extra...)
 	for _, name := range passedOn {
 		if value, set := os.LookupEnv(name); set {
 			environment = append(environment, name+"="+value)
@@ -75,12 +100,30 @@ func (p *Operator) Alive() error {
 	}
 }
 
+// Ready is an error while the log, in text, does not say that the operator is ready.
+func (p *Operator) Ready() error {
+	var notReady error
+	if !strings.Contains(p.Log.Since(0), "msg=ready") {
+		notReady = errors.New("the operator is not ready")
+	}
+	return errors.Join(p.Alive(), notReady)
+}
+
+// Ended is closed when the operator has ended.
+func (p *Operator) Ended() <-chan struct{} { return p.ended }
+
+// ExitCode of an operator that has ended.
+func (p *Operator) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
+
+// Signal sends a signal to the operator.
+func (p *Operator) Signal(signal syscall.Signal) error { return p.cmd.Process.Signal(signal) }
+
 // Pid of the process.
 func (p *Operator) Pid() int { return p.cmd.Process.Pid }
 
 // Kill ends the operator as a power cut would.
 func (p *Operator) Kill() {
-	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	_ = p.Signal(syscall.SIGKILL)
 	<-p.ended
 }
 

@@ -16,24 +16,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(3)
 	var options cluster.Options
 	if os.Getenv(playsAnother) != "" {
 		options.Profile = "hub" // which is up sooner
 	}
-	os.Exit(cluster.RunWith(m, options))
+	os.Exit(cluster.Run(m, options))
 }
 
 // result of a command.

@@ -25,5 +25,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv(wait.Variable) == "" {
 		os.Setenv(wait.Variable, "4") // what is measured here is large
 	}
-	os.Exit(cluster.Run(m))
+	os.Exit(cluster.Run(m, cluster.Options{}))
 }

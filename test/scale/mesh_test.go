@@ -164,7 +164,7 @@ func (m *mesh) config(b *testing.B) *rest.Config {
 func (m *mesh) start(b *testing.B) {
 	b.Helper()
 	m.operator = startOperator(b, m.kubeconfig)
-	until(b, time.Minute, func() bool { return strings.Contains(m.operator.log.String(), `"msg":"ready"`) })
+	until(b, time.Minute, func() bool { return strings.Contains(m.operator.Log.Since(0), `"msg":"ready"`) })
 }
 
 func (m *mesh) stop(b *testing.B) {

@@ -165,7 +165,7 @@ func (m *mesh) migrate(b *testing.B) trip {
 	}
 	defer events.Stop()
 	before := m.pages(b)
-	memory := watchMemory(b.Context(), m.operator.cmd.Process.Pid)
+	memory := watchMemory(b.Context(), m.operator.Pid())
 
 	began := time.Now()
 	m.change(b, `{"spec":{"updateStrategy":{"workloadMigration":{"strategy":"Batched"}}}}`)

@@ -69,7 +69,7 @@ func installRevisions(b *testing.B) *installed {
 		b.Fatal(err)
 	}
 	w.operator = startOperator(b, w.cluster.Kubeconfig())
-	until(b, time.Minute, func() bool { return strings.Contains(w.operator.log.String(), `"msg":"ready"`) })
+	until(b, time.Minute, func() bool { return strings.Contains(w.operator.Log.Since(0), `"msg":"ready"`) })
 	if w.Client, err = client.New(w.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
 		b.Fatal(err)
 	}
@@ -138,9 +138,9 @@ func (w *installed) restart(b *testing.B) (own requests) {
 func (w *installed) measure(b *testing.B, title string, occasion func(*testing.B) requests) looks {
 	b.Helper()
 	before, looksBefore := w.settled(b, 0)
-	pid := w.operator.cmd.Process.Pid
+	pid := w.operator.Pid()
 	own := occasion(b)
-	if w.operator.cmd.Process.Pid != pid {
+	if w.operator.Pid() != pid {
 		looksBefore = looks{}
 	}
 	after, looksAfter := w.settled(b, looksBefore.reconciles+revisions)

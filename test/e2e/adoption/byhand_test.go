@@ -10,6 +10,7 @@ import (
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // Whoever deletes what Fairlead keeps its books in loses nothing in the clusters: it is made again.
@@ -34,7 +35,7 @@ func TestDeletedByHand(t *testing.T) {
 	}
 	replaced := func(t *testing.T, object client.Object, uid types.UID) {
 		t.Helper()
-		eventually(t, func(ctx context.Context) error {
+		wait.Until(t, func(ctx context.Context) error {
 			if err := s.hub.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 				return err
 			}

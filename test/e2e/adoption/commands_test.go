@@ -194,7 +194,7 @@ func TestCommands(t *testing.T) {
 		s.create(t, s.hub, workload("last"), p)
 		s.enter(t, 1, "plan pp both -n NS", "in 2 clusters: 1 to take over, 1 unknown.", "cluster east cannot be reached at https://127.0.0.1:1",
 			"Held: nothing is written to clusters while spec.suspension.dispatching of the policy is true")
-		eventually(t, func(context.Context) error {
+		wait.Until(t, func(context.Context) error {
 			if out := strings.Join(strings.Fields(s.enter(t, 0, "clusters").Stdout), " "); !strings.Contains(out, "east False") || !strings.Contains(out, "ClusterNotReachable") {
 				return errors.New(out)
 			}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // While a member cannot be reached, its Works wait and the others go on. When it is back, it catches up.
@@ -14,7 +16,7 @@ func TestStoryMemberDownAndBack(t *testing.T) {
 	s.create(t, s.hub, configMap("it", "a", "1"), policy("v1", "ConfigMap", everywhere))
 	s.says(t, "it-configmap", applied)
 	heal := s.members[member2].cut(t)
-	eventually(t, s.ready(member2, metav1.ConditionFalse, s.members[member2].Config().Host+" does not respond as expected"))
+	wait.Until(t, s.ready(member2, metav1.ConditionFalse, s.members[member2].Config().Host+" does not respond as expected"))
 	template := configMap("it")
 	s.change(t, s.hub, template, func() { template.Data["a"] = "2" })
 	s.create(t, s.hub, configMap("later"))

@@ -34,7 +34,7 @@ func (w *world) join(t testing.TB, name string) {
 // left checks that nothing of a cluster is left on the hub.
 func (w *world) left(t testing.TB, name string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		for _, object := range []client.Object{
 			&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name}},
@@ -123,7 +123,7 @@ func TestUnjoinUnreachable(t *testing.T) {
 	s.becomes(t, member2, metav1.ConditionFalse, "does not respond as expected")
 	defer func() { heal(); s.join(t, member2) }()
 	command := harness.StartCommand(t, s.hub.Cluster, "unjoin", member2, "--yes", "--timeout", wait.Deadline().String())
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if said := command.Stderr.Since(0); !strings.Contains(said, "objects not yet released") {
 			return fmt.Errorf("it does not wait yet: %s", said)
 		}
@@ -156,7 +156,7 @@ func TestTokens(t *testing.T) {
 	}
 	token := string(secret.Data["token"])
 	edit := func(change func()) {
-		eventually(t, func(ctx context.Context) error {
+		wait.Until(t, func(ctx context.Context) error {
 			if err := s.hub.Get(ctx, key, secret); err != nil {
 				return err
 			}
@@ -170,7 +170,7 @@ func TestTokens(t *testing.T) {
 			secret.Annotations["fairlead.dev/issued"] = now.Add(-20 * time.Hour).Format(time.RFC3339)
 			secret.Annotations["fairlead.dev/expires"] = now.Add(9 * time.Hour).Format(time.RFC3339)
 		})
-		eventually(t, func(ctx context.Context) error {
+		wait.Until(t, func(ctx context.Context) error {
 			if err := s.hub.Get(ctx, key, secret); err != nil {
 				return err
 			}

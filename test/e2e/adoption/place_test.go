@@ -15,6 +15,7 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 func TestSuspendedDispatching(t *testing.T) {
@@ -115,14 +116,14 @@ func TestResourceInNoNamespace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var b workv1alpha2.ClusterResourceBinding
 		if err := w.hub.Get(ctx, client.ObjectKey{Name: name + "-namespace"}, &b); err != nil {
 			return err
 		}
 		return saying(b.Status.Conditions, workv1alpha2.ConditionFullyApplied, b.Generation, applied, []string{"applied in all 2 clusters"})
 	})
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := w.hub.Get(ctx, client.ObjectKeyFromObject(all), all); err != nil {
 			return err
 		}
@@ -144,7 +145,7 @@ func TestResourceInNoNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range w.members {
-		eventually(t, func(ctx context.Context) error {
+		wait.Until(t, func(ctx context.Context) error {
 			if err := m.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 				return errors.Join(errors.New("it is still there"), err)
 			}

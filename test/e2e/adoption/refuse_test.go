@@ -14,6 +14,7 @@ import (
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // One member does not know a kind, and the other does not let the hub at it. Each says so, and what to do; that done, both
@@ -37,7 +38,7 @@ spec:
 		s.kubectlApply(t, where, crd)
 	}
 	widget := parse(t, "{apiVersion: "+group+"/v1, kind: Widget, metadata: {name: it}, spec: {colour: blue}}")
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		w := widget.DeepCopy()
 		w.SetNamespace(s.namespace)
 		return client.IgnoreAlreadyExists(s.hub.Create(ctx, w))
@@ -136,7 +137,7 @@ func TestMemberRefusesByAdmission(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		probe := configMap("probe")
 		probe.Namespace = s.namespace
 		if err := m.Create(ctx, probe, client.DryRunAll); err == nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // at is what an object has at a path, as kubectl -o jsonpath prints it.
@@ -284,7 +285,7 @@ func (s *stage) kubectlApply(t testing.TB, where *site, text string, args ...str
 func (s *stage) settled(t testing.TB, where *site, text string, assigned []string) *unstructured.Unstructured {
 	t.Helper()
 	var object *unstructured.Unstructured
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		object = parse(t, text)
 		object.SetNamespace(s.namespace)
 		if err := client.IgnoreAlreadyExists(where.Create(ctx, object, client.FieldOwner("people"))); err != nil {

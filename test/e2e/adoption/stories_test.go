@@ -13,6 +13,7 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // kubectl is Kubernetes' own, in the test's namespace.
@@ -118,7 +119,7 @@ func TestResourceExceptsItselfFromAborting(t *testing.T) {
 		s.says(t, "usual-deployment", applied)
 	})
 	t.Run("and the clusters' own word on it is told", func(t *testing.T) {
-		eventually(t, func(context.Context) error {
+		wait.Until(t, func(context.Context) error {
 			b := s.says(t, "usual-deployment", applied)
 			if all := b.Status.AggregatedStatus; len(all) != 1 || !all[0].Applied || all[0].Health != "Healthy" || all[0].Status == nil {
 				return fmt.Errorf("it says %+v", all)

@@ -19,13 +19,9 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
-
-func eventually(t testing.TB, try func(context.Context) error) {
-	t.Helper()
-	wait.Until(t, try)
-}
 
 // create makes objects in a cluster, in the test's namespace.
 func (s *stage) create(t testing.TB, where *site, objects ...client.Object) {
@@ -50,7 +46,7 @@ func (s *stage) read(t testing.TB, where *site, object client.Object) {
 // change reads an object, changes it and writes it back, until nobody was faster.
 func (s *stage) change(t testing.TB, where *site, object client.Object, change func()) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := where.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: object.GetName()}, object); err != nil {
 			return err
 		}
@@ -76,7 +72,7 @@ func (s *stage) remove(t testing.TB, where *site, object client.Object) {
 // until reads an object until it is as it should be.
 func (s *stage) until(t testing.TB, where *site, object client.Object, is func() error) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := where.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: object.GetName()}, object); err != nil {
 			return err
 		}
@@ -87,7 +83,7 @@ func (s *stage) until(t testing.TB, where *site, object client.Object, is func()
 // gone waits until there is no such object.
 func (s *stage) gone(t testing.TB, where *site, object client.Object) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := where.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: object.GetName()}, object); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%T %s is still there: %w", object, object.GetName(), err)
 		}
@@ -99,7 +95,7 @@ func (s *stage) gone(t testing.TB, where *site, object client.Object) {
 func (s *stage) says(t testing.TB, binding string, reason string, fragments ...string) *workv1alpha2.ResourceBinding {
 	t.Helper()
 	var b workv1alpha2.ResourceBinding
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		b = workv1alpha2.ResourceBinding{}
 		if err := s.hub.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: binding}, &b); err != nil {
 			return err
@@ -123,12 +119,7 @@ func saying(conditions []metav1.Condition, kind string, generation int64, reason
 	if c == nil || c.Reason != reason || c.ObservedGeneration != generation || (c.Status == metav1.ConditionTrue) != good {
 		return fmt.Errorf("%s is %+v, and not %s", kind, c, reason)
 	}
-	for _, f := range fragments {
-		if !strings.Contains(c.Message, f) {
-			return fmt.Errorf("%s says %q, and not %q", kind, c.Message, f)
-		}
-	}
-	return nil
+	return harness.CheckMessage(c, fragments...)
 }
 
 // work is that of a binding for a member, nil if there is none.
@@ -148,7 +139,7 @@ func (s *stage) work(ctx context.Context, member, binding string) (*workv1alpha1
 // manifest waits for the Work of a binding for a member, until what it carries is as it should be.
 func (s *stage) manifest(t testing.TB, member, binding string, is func(*unstructured.Unstructured) error) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		w, err := s.work(ctx, member, binding)
 		if err != nil {
 			return err
@@ -164,7 +155,7 @@ func (s *stage) manifest(t testing.TB, member, binding string, is func(*unstruct
 // processed waits until the operator has dealt with a Work as it is now.
 func (s *stage) processed(t testing.TB, member, binding, reason string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		w, err := s.work(ctx, member, binding)
 		if err != nil {
 			return err
@@ -180,7 +171,7 @@ func (s *stage) trouble(t testing.TB, member, binding, policy, reason string, fr
 	if reason == failed {
 		ofWork = "AppliedFailed"
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		w, err := s.work(ctx, member, binding)
 		if err != nil {
 			return err

@@ -2,15 +2,12 @@ package adoption_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,12 +44,7 @@ type world struct {
 	asked               atomic.Int32
 }
 
-var shared struct {
-	once    sync.Once
-	world   *world
-	scratch string
-	err     error
-}
+var shared harness.Shared[*world]
 
 // theWorld is the one that the tests share. What its operator logs in the test's time is shown if the test fails.
 func theWorld(t testing.TB) *world {
@@ -60,17 +52,11 @@ func theWorld(t testing.TB) *world {
 	clusters := cluster.Several(t, map[string]cluster.Options{
 		"hub": {Profile: "hub", KeepNamespaces: true}, member1: {KeepNamespaces: true}, member2: {KeepNamespaces: true},
 	})
-	shared.once.Do(func() {
-		if shared.scratch, shared.err = os.MkdirTemp("", "adoption-"); shared.err != nil {
-			return
-		}
-		shared.world, shared.err = begin(t, clusters["hub"], map[string]*cluster.Cluster{member1: clusters[member1], member2: clusters[member2]}, shared.scratch)
+	w := shared.Get(t, func(scratch string) (*world, error) {
+		return begin(t, clusters["hub"], map[string]*cluster.Cluster{member1: clusters[member1], member2: clusters[member2]}, scratch)
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	shared.world.operator.KeepLogOnFailure(t)
-	return shared.world
+	w.operator.KeepLogOnFailure(t)
+	return w
 }
 
 // begin starts an operator on a hub, and has members join.
@@ -115,12 +101,7 @@ func (w *world) operate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return wait.Try(ctx, func(context.Context) error {
-		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
-			return errors.Join(w.operator.Alive(), errors.New("the operator is not ready"))
-		}
-		return nil
-	})
+	return wait.Try(ctx, func(context.Context) error { return w.operator.Ready() })
 }
 
 // ready looks at what the hub says of a member.
@@ -142,7 +123,7 @@ func (w *world) ready(name string, status metav1.ConditionStatus, says string) f
 func (w *world) becomes(t testing.TB, name string, status metav1.ConditionStatus, says string) {
 	t.Helper()
 	is := w.ready(name, status, says)
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := is(ctx); err != nil {
 			return errors.Join(err, w.ask(ctx, name))
 		}
@@ -177,28 +158,9 @@ func newStage(t testing.TB) *stage {
 // cut kills the API server of a cluster, and gives what brings it back.
 func (s *site) cut(t testing.TB) (heal func()) {
 	t.Helper()
-	output, err := cluster.Localkube("status", "--dir", s.Dir, "-o", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var status struct {
-		Components []struct {
-			Name string `json:"name"`
-			PID  int    `json:"pid"`
-		} `json:"components"`
-	}
-	if err := json.Unmarshal([]byte(output), &status); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	for _, c := range status.Components {
-		if c.Name == "kube-apiserver" {
-			if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	s.KillAPIServer(t)
 	// Until it is known to be dead, there is nothing to bring back.
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if _, err := cluster.Localkube("status", "--dir", s.Dir); err == nil {
 			return errors.New("its death has not been noticed")
 		}

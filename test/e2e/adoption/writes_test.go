@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // writes are the requests to write into one namespace, also those that change nothing: a webhook is asked about all.
@@ -58,7 +60,7 @@ func (s *stage) recordWrites(t testing.TB, where *site) *writes {
 			t.Error(err)
 		}
 	})
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		probe := configMap("probe")
 		probe.Namespace = s.namespace
 		if err := where.Create(ctx, probe, client.DryRunAll); err != nil {

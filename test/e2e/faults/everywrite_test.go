@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(6)
-	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
+	os.Exit(cluster.Run(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
 }
 
 func TestCrashAtEveryWrite(t *testing.T) {

@@ -30,6 +30,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // audience is that of the tokens that proxies show.
@@ -127,7 +128,7 @@ func (s *stage) knock(t testing.TB, claimed model.ProxyID, config *tls.Config, o
 	p := &proxy{id: claimed}
 	p.dial(t, s.world, append(options, grpc.WithTransportCredentials(credentials.NewTLS(config)))...)
 	var refusal error
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if refusal = p.end(); refusal == nil && len(p.config()) == 0 {
 			return fmt.Errorf("%s is neither served nor refused", claimed)
 		}
@@ -160,7 +161,7 @@ func TestIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		s.operator.Kill()
+		s.Operator.Kill()
 		if err := s.operate(context.Background(), "--mesh-insecure"); err != nil {
 			t.Error(err)
 		}

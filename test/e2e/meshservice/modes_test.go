@@ -20,6 +20,8 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // somewhere is an address at which nothing answers, for tests that do not call.
@@ -67,7 +69,7 @@ func (p *proxy) zones(cluster string) map[string]int {
 
 func (p *proxy) answeredFrom(t testing.TB, cluster string, want map[string]int) {
 	t.Helper()
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if got := p.zones(cluster); !maps.Equal(got, want) {
 			return fmt.Errorf("%s has %s in %v, want %v", p.id, cluster, got, want)
 		}
@@ -78,7 +80,7 @@ func (p *proxy) answeredFrom(t testing.TB, cluster string, want map[string]int) 
 // calledAt waits until the proxy calls a service by its tag at all names and addresses that it has, which come one by one.
 func (s *stage) calledAt(t testing.TB, p *proxy, service string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var record corev1.ConfigMap
 		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: desired.TagsConfigMap(s.mesh)}, &record); err != nil {
 			return err
@@ -184,7 +186,7 @@ func TestStoryModes(t *testing.T) {
 	s.create(t, named)
 	mesh := s.meshObject()
 	s.until(t, mesh, func() error {
-		return saying(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, metav1.ConditionFalse, kumav1alpha1.ReasonUnmanaged, s.namespace+"/mine")
+		return harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, metav1.ConditionFalse, kumav1alpha1.ReasonUnmanaged, s.namespace+"/mine")
 	})
 	if err := s.read(t.Context(), mine); err != nil || mine.Generation != 1 || mine.Labels[kumav1alpha1.LabelManagedBy] != "" {
 		t.Errorf("the one made by hand: %v, it became %+v", err, mine)
@@ -207,7 +209,7 @@ func TestStoryModes(t *testing.T) {
 	if err := s.read(t.Context(), mine); err != nil {
 		t.Errorf("the one made by hand: %v", err)
 	}
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if diff := cmp.Diff(before, s.cart.config()); diff != "" {
 			return fmt.Errorf("it is not as it was before:\n%s", diff)
 		}

@@ -12,6 +12,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/harness/callers"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // TestTrafficOfNode is TestStoryTraffic, and that a converted timeout holds, for gRPC of Node, which is an implementation of its
@@ -61,7 +62,7 @@ func TestTrafficOfNode(t *testing.T) {
 	converted.Spec.To = converted.Spec.To[1:]
 	s.create(t, converted)
 	t.Cleanup(local.Hold())
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if now := c.Tally().Since(tally); !strings.Contains(now.FirstError, "DEADLINE_EXCEEDED") {
 			return fmt.Errorf("the timeout does not hold: %s", now)
 		}

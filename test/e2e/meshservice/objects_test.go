@@ -17,6 +17,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // byHand is a scheduler that there is not: no node gets the pod, and so nobody but the test says how it is.
@@ -114,7 +115,7 @@ func (s *stage) runs(t testing.TB, d *appsv1.Deployment) model.ProxyID {
 func (s *stage) play(t testing.TB, app, address string) model.ProxyID {
 	t.Helper()
 	var name string
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := s.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": app}); err != nil {
 			return err
@@ -130,7 +131,7 @@ func (s *stage) play(t testing.TB, app, address string) model.ProxyID {
 		}
 		return fmt.Errorf("%s has no new pod", app)
 	})
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var dp kumav1alpha1.Dataplane
 		if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &dp); err != nil {
 			return err

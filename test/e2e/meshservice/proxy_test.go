@@ -23,6 +23,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // proxy asks for everything that it is given, as Envoy does, and acknowledges it, unless it is deaf.
@@ -63,7 +64,7 @@ func (p *proxy) dial(t testing.TB, w *world, options ...grpc.DialOption) {
 	})
 	client := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
 	// A pod may be quicker than its Dataplane, and a client than an operator that has just started: it comes again.
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if err := p.open(ctx, client); err != nil && strings.Contains(err.Error(), "does not exist in mesh") {
 			return err
 		}
@@ -283,7 +284,7 @@ func (p *proxy) ledTo(cluster string) bool {
 // reaches waits until the proxy has the clusters of these and none of those, with endpoints for the ones that it has.
 func (p *proxy) reaches(t testing.TB, these, those []string) {
 	t.Helper()
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if err := p.end(); err != nil {
 			return err
 		}

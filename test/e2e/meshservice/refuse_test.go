@@ -14,6 +14,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 func TestModesOfTheAPI(t *testing.T) {
@@ -65,7 +66,7 @@ func TestMalformedAnnotation(t *testing.T) {
 	}
 
 	s.annotate(t, s.cart.id, kumav1alpha1.AnnotationReachableBackends, "refs: [{kind: MeshServices, name: backend}]")
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var events corev1.EventList
 		if err := s.List(ctx, &events, client.InNamespace(s.namespace)); err != nil {
 			return err

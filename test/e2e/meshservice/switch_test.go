@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // Exit codes of commands.
@@ -49,7 +51,7 @@ func (s *stage) concludes(t testing.TB, status metav1.ConditionStatus, reason st
 	t.Helper()
 	mesh := s.meshObject()
 	s.until(t, mesh, func() error {
-		return saying(mesh.Status.Conditions, kumav1alpha1.ConditionConsumersSwitched, status, reason, fragments...)
+		return harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionConsumersSwitched, status, reason, fragments...)
 	})
 }
 
@@ -184,5 +186,5 @@ func TestStoryOperatorKilled(t *testing.T) {
 		t.Errorf("it ended as %+v, after %+v", after, before)
 	}
 	s.concludes(t, metav1.ConditionTrue, kumav1alpha1.ReasonSwitched)
-	eventually(t, func(context.Context) error { return cart.end() })
+	wait.Until(t, func(context.Context) error { return cart.end() })
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/callers"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // rate is how many calls are made a second.
@@ -55,7 +56,7 @@ func (s *stage) served(t testing.TB, consumer, target string) callers.Bootstrap 
 		t.Fatal(err)
 	}
 	defer func() { _ = first.Close() }()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		_, err := callers.Zone(ctx, first)
 		return err
 	})
@@ -78,7 +79,7 @@ func answeredBy(t testing.TB, c interface{ Tally() callers.Tally }, zones ...str
 	t.Helper()
 	const enough = rate
 	from := c.Tally()
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		tally := c.Tally()
 		now := tally.Since(from)
 		if now.Failed > 0 {
@@ -187,7 +188,7 @@ func TestConvertedTimeout(t *testing.T) {
 	// a timeout is no matter: a busy machine may be slow.
 	given := func(more, most time.Duration) {
 		t.Helper()
-		eventually(t, func(context.Context) error {
+		wait.Until(t, func(context.Context) error {
 			_, err := callers.Zone(t.Context(), connection)
 			ended := err == nil || status.Code(err) == codes.DeadlineExceeded
 			if got, limited := local.Timeout(); !ended || limited != (most > 0) || got < more || got > most {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,13 +14,6 @@ import (
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
-
-func eventually(t testing.TB, try func(context.Context) error) {
-	t.Helper()
-	if err := wait.Try(t.Context(), try); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // create makes objects, in the test's namespace unless they are in another, and in its mesh.
 func (s *stage) create(t testing.TB, objects ...client.Object) {
@@ -49,7 +41,7 @@ func (s *stage) place(o client.Object) {
 // change reads an object of the test, changes it and writes it back, until nobody was faster.
 func (s *stage) change(t testing.TB, object client.Object, change func()) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := s.read(ctx, object); err != nil {
 			return err
 		}
@@ -69,7 +61,7 @@ func (s *stage) read(ctx context.Context, object client.Object) error {
 // until reads an object until it is as it should be.
 func (s *stage) until(t testing.TB, object client.Object, is func() error) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := s.read(ctx, object); err != nil {
 			return err
 		}
@@ -80,7 +72,7 @@ func (s *stage) until(t testing.TB, object client.Object, is func() error) {
 // gone waits until there is no such object.
 func (s *stage) gone(t testing.TB, object client.Object) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := s.read(ctx, object); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%T %s is still there: %w", object, object.GetName(), err)
 		}
@@ -103,20 +95,6 @@ func (s *stage) setMode(t testing.TB, mode kumav1alpha1.Mode) {
 
 func (s *stage) meshObject() *kumav1alpha1.Mesh {
 	return &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: s.mesh}}
-}
-
-// saying checks a condition, and what its message has to contain.
-func saying(conditions []metav1.Condition, kind string, status metav1.ConditionStatus, reason string, fragments ...string) error {
-	c := meta.FindStatusCondition(conditions, kind)
-	if c == nil || c.Status != status || c.Reason != reason {
-		return fmt.Errorf("%s is %+v, and not %s, %s", kind, c, status, reason)
-	}
-	for _, f := range fragments {
-		if !strings.Contains(c.Message, f) {
-			return fmt.Errorf("%s says %q, and not %q", kind, c.Message, f)
-		}
-	}
-	return nil
 }
 
 // enter a command about the test's mesh, which is to end with a code and to say some things.

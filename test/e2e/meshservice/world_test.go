@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -36,44 +33,25 @@ const system = "kuma-system"
 
 // world is a cluster with an operator.
 type world struct {
-	*cluster.Cluster
-	client.WithWatch
-	operator *harness.Operator
-	// kubeconfig is that of the operator, with what the chart allows it.
-	kubeconfig, scratch string
-	stages              atomic.Int32
+	*harness.World
+	stages atomic.Int32
 }
 
-var shared struct {
-	once    sync.Once
-	world   *world
-	scratch string
-	err     error
-}
+var shared harness.Shared[*world]
 
 // theWorld is the one that the tests share. What its operator logs in the test's time is shown if the test fails.
 func theWorld(t testing.TB) *world {
 	t.Helper()
 	c := cluster.Shared(t)
-	shared.once.Do(func() {
-		if shared.scratch, shared.err = os.MkdirTemp("", "meshservice-"); shared.err == nil {
-			shared.world, shared.err = begin(t.Context(), c, shared.scratch)
-		}
-	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	shared.world.operator.KeepLogOnFailure(t)
-	return shared.world
+	w := shared.Get(t, func(scratch string) (*world, error) { return begin(t.Context(), c, scratch) })
+	w.Operator.KeepLogOnFailure(t)
+	return w
 }
 
 func begin(ctx context.Context, c *cluster.Cluster, scratch string) (*world, error) {
-	w := &world{Cluster: c, scratch: scratch}
+	w := &world{}
 	var err error
-	if w.WithWatch, err = harness.NewAdminClient(c); err != nil {
-		return nil, err
-	}
-	if w.kubeconfig, err = harness.InstallPermissions(ctx, c, w, scratch); err != nil {
+	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
 		return nil, err
 	}
 	if err := w.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); client.IgnoreAlreadyExists(err) != nil {
@@ -87,29 +65,22 @@ var serving = regexp.MustCompile(`msg="serving proxies" .*\baddress=(\S+)`)
 
 // operate starts an operator; the flags say how proxies prove who they are, and count more than the usual ones.
 func (w *world) operate(ctx context.Context, flags ...string) error {
-	var err error
-	w.operator, err = harness.StartOperator(w.scratch, append([]string{
-		"--kubeconfig", w.kubeconfig, "--passages", "meshservice", "--leader-elect=false", "--log-format", "text",
-		"--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-switch-timeout", never,
+	err := w.StartOperator(append([]string{
+		"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-switch-timeout", never,
 	}, flags...)...)
 	if err != nil {
 		return err
 	}
-	return wait.Try(ctx, func(context.Context) error {
-		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
-			return errors.Join(w.operator.Alive(), errors.New("the operator is not ready"))
-		}
-		return nil
-	})
+	return wait.Try(ctx, func(context.Context) error { return w.Operator.Ready() })
 }
 
 // servesAt waits until the operator serves proxies, and says where.
 func (w *world) servesAt(t testing.TB) string {
 	t.Helper()
 	var found []string
-	eventually(t, func(context.Context) error {
-		if found = serving.FindStringSubmatch(w.operator.Log.Since(0)); found == nil {
-			return errors.Join(w.operator.Alive(), errors.New("the operator serves no proxies"))
+	wait.Until(t, func(context.Context) error {
+		if found = serving.FindStringSubmatch(w.Operator.Log.Since(0)); found == nil {
+			return errors.Join(w.Operator.Alive(), errors.New("the operator serves no proxies"))
 		}
 		return nil
 	})
@@ -119,11 +90,11 @@ func (w *world) servesAt(t testing.TB) string {
 // again ends the operator as a power cut would, and starts one with other flags.
 func (w *world) again(t testing.TB, flags ...string) {
 	t.Helper()
-	w.operator.Kill()
+	w.Operator.Kill()
 	if err := w.operate(t.Context(), flags...); err != nil {
 		t.Fatal(err)
 	}
-	w.operator.KeepLogOnFailure(t)
+	w.Operator.KeepLogOnFailure(t)
 }
 
 // stage is a mesh and a namespace of a test's own, and the addresses of its pods.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,6 +22,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -64,39 +64,19 @@ type world struct {
 	operator *process
 }
 
-var shared struct {
-	once     sync.Once
-	operator *process
-	scratch  string
-	err      error
-}
+var shared harness.Shared[*process]
 
 // theWorld is the one that tests share, each with an Istio of its own.
 func theWorld(t testing.TB) world {
 	t.Helper()
-	c, charts, program := cluster.Shared(t), cluster.Charts(t), binary(t)
-	shared.once.Do(func() {
-		if shared.scratch, shared.err = os.MkdirTemp("", "operator-"); shared.err == nil {
-			shared.operator, shared.err = launchOperator(program, environment(shared.scratch), []string{
-				"operator", "--kubeconfig", c.Kubeconfig(), "--chart-dir", charts, "--passages", "revision", "--leader-elect=false",
-			})
-		}
+	c, charts := cluster.Shared(t), cluster.Charts(t)
+	operator := shared.Get(t, func(scratch string) (*process, error) {
+		o, err := harness.StartOperator(scratch, "--kubeconfig", c.Kubeconfig(), "--chart-dir", charts, "--passages", "revision", "--leader-elect=false")
+		return &process{o}, err
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	shared.operator.keepLogOf(t)
-	shared.operator.leading(t)
-	return world{Cluster: c, WithWatch: administrator(t, c.Config()), operator: shared.operator}
-}
-
-func endSharedOperator() {
-	if shared.operator != nil {
-		shared.operator.kill()
-	}
-	if shared.scratch != "" {
-		_ = os.RemoveAll(shared.scratch)
-	}
+	operator.KeepLogOnFailure(t)
+	operator.leading(t)
+	return world{Cluster: c, WithWatch: administrator(t, c.Config()), operator: operator}
 }
 
 // uniqueName leaves room for what is put behind it: the name of an Istio is bounded.

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,9 +23,9 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
-	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -278,19 +277,6 @@ func disturbedWrites(t *testing.T, c *cluster.Cluster) {
 	}, choose)
 }
 
-// runOperator is an operator within the test, so that faults can be put into its connection.
-func runOperator(t testing.TB) func(ctx context.Context, config *rest.Config) error {
-	t.Helper()
-	options := operator.DefaultOptions()
-	options.Passages = []string{revision.Name}
-	options.InstallCRDs, options.LeaderElection = false, false
-	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
-	options.Charts.Dir = cluster.Charts(t)
-	return func(ctx context.Context, config *rest.Config) error {
-		return operator.Run(ctx, config, options, logr.Discard())
-	}
-}
-
 func threeIstios(t testing.TB, admin client.Client, config *rest.Config) faults.World {
 	t.Helper()
 	name := uniqueName(t)
@@ -311,7 +297,7 @@ func threeIstios(t testing.TB, admin client.Client, config *rest.Config) faults.
 	write(makeIstio(helpless, "v1.25-latest"))
 
 	return faults.World{
-		Run: runOperator(t),
+		Run: harness.InProcessOperator(t, revision.Name),
 		Settled: func(ctx context.Context) error {
 			return errors.Join(
 				isReported(ctx, admin, fresh, "NamespaceNotFound", &v1.Istio{}),
@@ -357,7 +343,7 @@ func undisturbed(t testing.TB, config *rest.Config, until func(context.Context) 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	run := runOperator(t)
+	run := harness.InProcessOperator(t, revision.Name)
 	go func() { ended <- run(ctx, config) }()
 	wait.Until(t, until)
 	stop()

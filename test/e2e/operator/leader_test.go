@@ -71,7 +71,7 @@ func TestStoryLeaders(t *testing.T) {
 	acts()
 	held.wereHeldBy(t, one)
 
-	first.kill()
+	first.Kill()
 	held.end(t, namespace)
 	second.leading(t)
 	acts()
@@ -180,7 +180,7 @@ func TestServerGoesAway(t *testing.T) {
 	}
 	want := regexp.MustCompile(`(?m)^error: lost the lease ` + namespace + `/fairlead: the API server https://` + first.address +
 		` could not be reached for \S+; start the operator again \(a Deployment does\)$`)
-	if !want.MatchString(leader.lines.String()) {
+	if !want.MatchString(leader.Log.Since(0)) {
 		t.Error("the leader did not say why it ended")
 	}
 	says(other, "/readyz", http.StatusServiceUnavailable, "the API server https://"+second.address+" has not answered for ")

@@ -8,18 +8,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(6)
-	code := cluster.RunWith(m, cluster.Options{KeepNamespaces: true})
-	endSharedOperator()
-	os.Exit(code)
+	os.Exit(cluster.Run(m, cluster.Options{KeepNamespaces: true}))
 }
 
 // storyCluster is that of the TestStory tests: a hub, where nothing runs, and at first without any CRD of Fairlead. The

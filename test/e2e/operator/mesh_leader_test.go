@@ -19,6 +19,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/callers"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
@@ -61,7 +62,7 @@ func TestMeshFollowsTheLeader(t *testing.T) {
 	second.ready(t)
 	i.leadsTo(t, pods[0].Name)
 
-	first.kill()
+	first.Kill()
 	second.leading(t)
 	i.leadsTo(t, pods[1].Name)
 }
@@ -109,7 +110,7 @@ func (i *meshInstallation) start(t testing.TB, pod, files string) *process {
 		arg = strings.ReplaceAll(arg, "$(POD_NAME)", pod)
 		args = append(args, strings.ReplaceAll(arg, "/etc/fairlead/mesh", files))
 	}
-	return startOperatorWith(t, environment(t.TempDir()), append(args, "--kubeconfig", kubeconfig, lease(), "--chart-cache-dir="+t.TempDir(),
+	return startOperatorWith(t, harness.Environment(t.TempDir()), append(args, "--kubeconfig", kubeconfig, lease(), "--chart-cache-dir="+t.TempDir(),
 		"--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", "--mesh-bind-address=127.0.0.1:0"))
 }
 

@@ -33,6 +33,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/environmentd"
 	"github.com/fairlead/fairlead/test/harness/wait"
@@ -143,7 +144,7 @@ func (i *installation) start(t testing.TB, kubeconfig string, extra ...string) *
 	)
 	args = append(args, extra...)
 	// An API server that cannot stream lists makes the operator list, so that permission must be there too.
-	return startOperatorWith(t, environment(t.TempDir(), "KUBE_FEATURE_WatchListClient=false"), args)
+	return startOperatorWith(t, harness.Environment(t.TempDir(), "KUBE_FEATURE_WatchListClient=false"), args)
 }
 
 // forget takes the cluster back to before anyone used Fairlead. The CRDs stay, for an API server may take minutes over
@@ -338,7 +339,7 @@ func (s storyStep) take(t testing.TB, operator *process, line *recorder) error {
 	})
 	if no := line.made(refused); len(no) > 0 {
 		told := wait.Try(t.Context(), func(context.Context) error {
-			if !strings.Contains(operator.lines.String(), "forbidden") {
+			if !strings.Contains(operator.Log.Since(0), "forbidden") {
 				return errors.New("the operator's log does not tell")
 			}
 			return nil
@@ -346,7 +347,7 @@ func (s storyStep) take(t testing.TB, operator *process, line *recorder) error {
 		return errors.Join(fmt.Errorf("the operator was refused: %v", no[0]), told)
 	}
 	if ended {
-		return fmt.Errorf("the operator ended with %d", operator.cmd.ProcessState.ExitCode())
+		return fmt.Errorf("the operator ended with %d", operator.ExitCode())
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
@@ -72,5 +73,5 @@ func (w *world) namespace(t testing.TB, labels ...string) string {
 	for i := 0; i+1 < len(labels); i += 2 {
 		namespace.Labels[labels[i]] = labels[i+1]
 	}
-	return create(t, w, namespace).Name
+	return harness.Create(t, w, namespace).Name
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
@@ -29,16 +30,16 @@ func TestVersionsFollowTheCharts(t *testing.T) {
 	w := theWorld(t)
 	name, namespace := shortName(t), w.namespace(t)
 	// There are more of them when the test has run before.
-	patches, err := filepath.Glob(filepath.Join(shared.charts, "v1.31.*"))
+	patches, err := filepath.Glob(filepath.Join(w.charts, "v1.31.*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, after := fmt.Sprint("v1.31.", len(patches)-1), fmt.Sprint("v1.31.", len(patches))
 	called := func(version string) string { return name + "-" + strings.ReplaceAll(version, ".", "-") }
-	alias := create(t, w, revisionBased(name, namespace, "v1.31-latest", time.Hour))
-	tag := create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
-	newest := create(t, w, inPlace(name+"-newest", namespace, ""))
-	exact := create(t, w, inPlace(name+"-exact", namespace, "v1.31.0"))
+	alias := harness.Create(t, w, revisionBased(name, namespace, "v1.31-latest", time.Hour))
+	tag := harness.Create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
+	newest := harness.Create(t, w, inPlace(name+"-newest", namespace, ""))
+	exact := harness.Create(t, w, inPlace(name+"-exact", namespace, "v1.31.0"))
 	runs := func(istio *v1.Istio, revision, version string) {
 		t.Helper()
 		until(t, w, istio, func(istio *v1.Istio) error {
@@ -59,7 +60,7 @@ func TestVersionsFollowTheCharts(t *testing.T) {
 	old := ready(t, w, makeRevision(called(before), "", ""))
 
 	t.Log("a newer patch appears")
-	if err := os.Symlink(filepath.Join(cluster.Charts(t), "v1.31.1"), filepath.Join(shared.charts, after)); err != nil {
+	if err := os.Symlink(filepath.Join(cluster.Charts(t), "v1.31.1"), filepath.Join(w.charts, after)); err != nil {
 		t.Fatal(err)
 	}
 	runs(alias, called(after), after)

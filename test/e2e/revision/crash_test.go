@@ -14,6 +14,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -64,7 +65,7 @@ func operateWithin(t *testing.T, config *rest.Config) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	run := inProcess(t)
+	run := harness.InProcessOperator(t, v1.PassageRevision)
 	go func() { ended <- run(ctx, config) }()
 	t.Cleanup(func() {
 		stop()

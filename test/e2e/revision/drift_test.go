@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // installed is an object that belongs to a control plane or a tag.
@@ -51,7 +53,7 @@ func content(object *unstructured.Unstructured) map[string]any {
 // edit changes an object as somebody with kubectl would, until nobody was faster.
 func (i installed) edit(t testing.TB, change func(map[string]any)) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		live, err := i.get(ctx)
 		if err != nil {
 			return err
@@ -115,8 +117,8 @@ type controlPlane struct {
 func (w *world) controlPlane(t testing.TB, version string) controlPlane {
 	t.Helper()
 	c := controlPlane{world: w, namespace: w.namespace(t), name: shortName(t)}
-	c.istio = create(t, w, inPlace(c.name, c.namespace, version))
-	c.tag = create(t, w, makeTag(c.name+"-tag", v1.IstioKind, c.name))
+	c.istio = harness.Create(t, w, inPlace(c.name, c.namespace, version))
+	c.tag = harness.Create(t, w, makeTag(c.name+"-tag", v1.IstioKind, c.name))
 	ready(t, w, c.istio)
 	w.points(t, c.tag, c.name)
 	return c
@@ -195,7 +197,7 @@ func TestEditedAndDeletedObjectsAreRestored(t *testing.T) {
 // becomes waits until an object is what it was.
 func (i installed) becomes(t testing.TB, want map[string]any) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		live, err := i.get(ctx)
 		if err != nil {
 			return err
@@ -236,7 +238,7 @@ func (c controlPlane) losesWebhooksAndRecords(t *testing.T) {
 	for i := range records.Items {
 		w.delete(t, &records.Items[i])
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		after, err := w.releases(ctx, c.namespace)
 		delete(before, "fairlead-base")
 		delete(after, "fairlead-base")
@@ -314,10 +316,10 @@ func TestWhatOthersWriteStays(t *testing.T) {
 	}
 	stay("after something else was restored")
 
-	change(t, w, c.istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.31.1" })
+	harness.Change(t, w, c.istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.31.1" })
 	ready(t, w, c.istio)
 	w.points(t, c.tag, c.name)
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		releases, err := w.releases(ctx, c.namespace)
 		if releases[c.name+"-istiod"] != "deployed v1.31.1" || releases[c.tag.Name+"-revisiontag"] != "deployed v1.31.1" {
 			err = errors.Join(err, fmt.Errorf("the releases are %v", releases))

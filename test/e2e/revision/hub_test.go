@@ -6,16 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/crds"
-	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
@@ -27,7 +24,7 @@ const hubNamespace = "istio-system"
 // newHub is a cluster of the test's own in which nothing runs, and no operator yet.
 func newHub(t testing.TB) *world {
 	t.Helper()
-	w := &world{Cluster: cluster.Start(t, cluster.Options{Profile: "hub"})}
+	w := &world{World: &harness.World{Cluster: cluster.Start(t, cluster.Options{Profile: "hub"})}}
 	names := []string{"istios.sailoperator.io", "istiorevisions.sailoperator.io", "istiorevisiontags.sailoperator.io"}
 	if _, err := crds.Install(t.Context(), w.Config(), crds.Options{Names: names, Timeout: wait.Deadline()}); err != nil {
 		t.Fatal(err)
@@ -105,26 +102,13 @@ func (w *world) keepServing(t testing.TB) {
 	}()
 }
 
-// inProcess is an operator within the test, so that faults can be put into its connection.
-func inProcess(t testing.TB) func(context.Context, *rest.Config) error {
-	t.Helper()
-	options := operator.DefaultOptions()
-	options.Passages = []string{v1.PassageRevision}
-	options.InstallCRDs, options.LeaderElection = false, false
-	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
-	options.Charts.Dir = cluster.Charts(t)
-	return func(ctx context.Context, config *rest.Config) error {
-		return operator.Run(ctx, config, options, logr.Discard())
-	}
-}
-
 // undisturbed lets an operator work until something has come true.
 func (w *world) undisturbed(t testing.TB, until func(context.Context) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	run := inProcess(t)
+	run := harness.InProcessOperator(t, v1.PassageRevision)
 	go func() { ended <- run(ctx, w.Config()) }()
 	err := wait.Try(ctx, until)
 	stop()

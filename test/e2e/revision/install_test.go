@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // containing matches what has a name in its own name, or is in a namespace that has.
@@ -29,8 +31,8 @@ func TestLateNamespace(t *testing.T) {
 	w := theWorld(t)
 	name := shortName(t)
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name + "-home"}}
-	istio := create(t, w, revisionBased(name, home.Name, "v1.31.1", 0))
-	tag := create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
+	istio := harness.Create(t, w, revisionBased(name, home.Name, "v1.31.1", 0))
+	tag := harness.Create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
 	revision := makeRevision(name+"-v1-31-1", "", "")
 
 	waits := "namespace " + home.Name + " does not exist; create it, and the installation goes on"
@@ -69,7 +71,7 @@ func TestLateNamespace(t *testing.T) {
 	}
 
 	t.Log("the namespace appears")
-	create(t, w, home.DeepCopy())
+	harness.Create(t, w, home.DeepCopy())
 	serves()
 
 	t.Log("the namespace goes, and with it all but what is not in it")
@@ -79,7 +81,7 @@ func TestLateNamespace(t *testing.T) {
 	if want := fmt.Sprintf("namespace %s of IstioRevision %s does not exist; create it, and the tag goes on", home.Name, revision.Name); waiting.Message != want {
 		t.Errorf("the tag says %q, want %q", waiting.Message, want)
 	}
-	create(t, w, home.DeepCopy())
+	harness.Create(t, w, home.DeepCopy())
 	serves()
 
 	t.Log("the namespace goes for good, and the tag and the Istio after it")
@@ -97,7 +99,7 @@ func TestStoryInvalidValues(t *testing.T) {
 	name := shortName(t)
 	istio := inPlace(name, w.namespace(t), "v1.24.0")
 	istio.Spec.Profile = "nonsense"
-	create(t, w, istio)
+	harness.Create(t, w, istio)
 	revision := makeRevision(name, "", "")
 
 	got := says(t, w, revision, v1.ConditionReconciled, v1.ReasonTemplateError)
@@ -115,11 +117,11 @@ func TestStoryInvalidValues(t *testing.T) {
 		t.Errorf("there are %v: %v", there, err)
 	}
 
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Profile = "demo" })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Profile = "demo" })
 	ready(t, w, istio)
 
 	t.Log("broken again, what runs goes on to run")
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Values = v1.Values{"serviceAnnotations": int64(7)} })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Values = v1.Values{"serviceAnnotations": int64(7)} })
 	got = says(t, w, revision, v1.ConditionReconciled, v1.ReasonTemplateError)
 	if !strings.Contains(got.Message, "istiod/templates/service.yaml") {
 		t.Errorf("the revision says %s: %s", got.Status, got.Message)
@@ -133,8 +135,8 @@ func TestUnknownVersion(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	namespace, name := w.namespace(t), shortName(t)
-	istio := create(t, w, inPlace(name, namespace, "v1.25.3"))
-	revision := create(t, w, makeRevision(name+"-r", namespace, "v1.25.3"))
+	istio := harness.Create(t, w, inPlace(name, namespace, "v1.25.3"))
+	revision := harness.Create(t, w, makeRevision(name+"-r", namespace, "v1.25.3"))
 	const nearest = "of which the nearest are v1.26.0, v1.24.0"
 	for _, object := range []client.Object{istio, revision} {
 		got := says(t, w, object, v1.ConditionReconciled, v1.ReasonVersionNotFound)
@@ -142,7 +144,7 @@ func TestUnknownVersion(t *testing.T) {
 			t.Errorf("%T says %s: %s", object, got.Status, got.Message)
 		}
 	}
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
 	ready(t, w, istio)
 }
 
@@ -155,7 +157,7 @@ func TestOwnedByOthers(t *testing.T) {
 		"revision": name, "global": map[string]any{"istioNamespace": namespace},
 	})
 	before := w.writers(t, theirs)
-	revision := create(t, w, makeRevision(name, namespace, "v1.26.0"))
+	revision := harness.Create(t, w, makeRevision(name, namespace, "v1.26.0"))
 
 	got := says(t, w, revision, v1.ConditionReconciled, v1.ReasonOwnedByOthers)
 	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, " exists and belongs to Helm release "+namespace+"/theirs") {
@@ -175,7 +177,7 @@ func TestOwnedByOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func(ctx context.Context) error { return w.is(ctx, revision, v1.ConditionReady) })
+	wait.Until(t, func(ctx context.Context) error { return w.is(ctx, revision, v1.ConditionReady) })
 }
 
 // helmInstall brings a chart to the cluster as Helm itself would.
@@ -192,7 +194,7 @@ func (w *world) helmInstall(t testing.TB, release types.NamespacedName, version,
 		if err != nil {
 			t.Fatalf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
-		w.removeAfter(t, object)
+		harness.DeleteAfter(t, w, object)
 	}
 	return objects
 }

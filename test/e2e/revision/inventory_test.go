@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // inventory names all objects of the cluster that match, as "Kind namespace/name". It goes by what the API server
@@ -67,7 +69,7 @@ func (w *world) listable() ([]schema.GroupVersionKind, error) {
 // nothingLeft waits until no object matches any more.
 func (w *world) nothingLeft(t testing.TB, match func(kind string, object client.Object) bool) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		names, err := w.inventory(ctx, match)
 		if len(names) > 0 {
 			err = errors.Join(err, fmt.Errorf("left are %q", names))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 // What others keep says so, and says who: its control plane has gone all the same.
@@ -20,10 +21,10 @@ func TestKeptByOthers(t *testing.T) {
 	const backup = "example.com/backup"
 	revision := makeRevision(shortName(t), w.namespace(t), "v1.26.0")
 	revision.Finalizers = []string{backup}
-	ready(t, w, create(t, w, revision))
+	ready(t, w, harness.Create(t, w, revision))
 	tag := makeTag(shortName(t)+"-tag", v1.IstioRevisionKind, revision.Name)
 	tag.Finalizers = []string{backup}
-	w.points(t, create(t, w, tag), revision.Name)
+	w.points(t, harness.Create(t, w, tag), revision.Name)
 	letGo := func(object client.Object) {
 		t.Cleanup(func() {
 			_ = w.Patch(context.Background(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))

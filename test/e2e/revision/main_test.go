@@ -10,18 +10,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(8)
-	code := cluster.Run(m)
-	if shared.scratch != "" {
-		_ = os.RemoveAll(shared.scratch)
-	}
-	os.Exit(code)
+	os.Exit(cluster.Run(m, cluster.Options{}))
 }

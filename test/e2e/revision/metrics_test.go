@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // scrapable is the flag of an operator that tells its metrics to whoever is on this machine.
@@ -77,7 +79,7 @@ func (p *process) helmOperations(t testing.TB) map[string]float64 {
 func (p *process) rest(t testing.TB) {
 	t.Helper()
 	var before map[string]float64
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		all, err := p.metrics(ctx)
 		if err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // Values that the charts put where the API server will not have them. That is said in the log, and said once, however often
@@ -39,7 +41,7 @@ func TestRefusedValues(t *testing.T) {
 			began := w.operator.Log.Len()
 			revision := makeRevision(shortName(t), w.namespace(t), "v1.26.0")
 			revision.Spec.Values = c.values
-			create(t, w, revision)
+			harness.Create(t, w, revision)
 			got := says(t, w, revision, v1.ConditionReconciled, v1.ReasonRefused)
 			if start := "apply Deployment " + revision.Spec.Namespace + "/istiod-" + revision.Name + ": "; got.Status != metav1.ConditionFalse ||
 				!strings.HasPrefix(got.Message, start) || !strings.Contains(got.Message, c.want) ||
@@ -50,9 +52,9 @@ func TestRefusedValues(t *testing.T) {
 			t.Log("another reason to look at it")
 			pod := makePod(w.namespace(t), "user")
 			pod.Annotations = map[string]string{v1.AnnotationRevision: revision.Name}
-			create(t, w, pod)
+			harness.Create(t, w, pod)
 			says(t, w, revision, v1.ConditionInUse, v1.ReasonReferencedByWorkloads)
-			eventually(t, func(context.Context) error {
+			wait.Until(t, func(context.Context) error {
 				var lines []string
 				for line := range strings.Lines(w.operator.Log.Since(began)) {
 					if strings.Contains(line, "resource=istiorevision/"+revision.Name) && strings.Contains(line, "reason="+string(v1.ReasonRefused)) {
@@ -64,7 +66,7 @@ func TestRefusedValues(t *testing.T) {
 				}
 				return nil
 			})
-			change(t, w, revision, func(r *v1.IstioRevision) { r.Spec.Values = nil })
+			harness.Change(t, w, revision, func(r *v1.IstioRevision) { r.Spec.Values = nil })
 			ready(t, w, revision)
 		})
 	}

@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/chart"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // remote are values for a control plane that runs elsewhere, at an address.
@@ -99,7 +101,7 @@ func TestRemoteControlPlane(t *testing.T) {
 			began := w.operator.Log.Len()
 			revision := makeRevision(shortName(t), w.namespace(t), version)
 			revision.Spec.Values = remote("192.0.2.7")
-			ready(t, w, create(t, w, revision))
+			ready(t, w, harness.Create(t, w, revision))
 			leads := installed{w, c.kind, client.ObjectKey{Namespace: revision.Spec.Namespace, Name: "istiod-" + revision.Name}}
 			live, err := leads.get(t.Context())
 			if err != nil {
@@ -125,7 +127,7 @@ func TestRemoteControlPlane(t *testing.T) {
 			}
 
 			w.delete(t, revision)
-			eventually(t, func(ctx context.Context) error {
+			wait.Until(t, func(ctx context.Context) error {
 				if _, err := leads.get(ctx); err == nil {
 					return errors.New("it is still there")
 				} else {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // states are revisions and tags, each in a state of its own, on a hub with an operator whose charts come from a Helm
@@ -111,7 +112,7 @@ func (s *states) deleteRefused(t *testing.T) {
 			return false
 		}
 		s.delete(t, one.object)
-		eventually(t, func(ctx context.Context) error { return s.isGone(ctx, one.object) })
+		wait.Until(t, func(ctx context.Context) error { return s.isGone(ctx, one.object) })
 		return true
 	})
 }
@@ -137,7 +138,7 @@ func (s *states) useNeverRunsHelm(t *testing.T) {
 		pod := makePod("pods", fmt.Sprint("pod-", i))
 		// Injected earlier: here, no istiod answers a webhook.
 		pod.Annotations = map[string]string{v1.AnnotationRevision: name}
-		eventually(t, func(ctx context.Context) error { return client.IgnoreAlreadyExists(s.Create(ctx, pod)) })
+		wait.Until(t, func(ctx context.Context) error { return client.IgnoreAlreadyExists(s.Create(ctx, pod)) })
 		if i%5 == 0 {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("team-", i)}}
 			s.world.make(t, namespace)
@@ -243,9 +244,9 @@ func (s *states) leavesNothing(t *testing.T, before []string) {
 		}
 	}
 	for _, one := range s.all {
-		eventually(t, func(ctx context.Context) error { return s.isGone(ctx, one.object) })
+		wait.Until(t, func(ctx context.Context) error { return s.isGone(ctx, one.object) })
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		releases, err := s.releases(ctx, hubNamespace)
 		if len(releases) > 0 {
 			err = errors.Join(err, fmt.Errorf("left are the releases %v", slices.Sorted(maps.Keys(releases))))

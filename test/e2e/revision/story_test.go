@@ -21,6 +21,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
@@ -67,7 +68,7 @@ func (w *world) newStory(t testing.TB, version string) *story {
 
 func (s *story) play(t testing.TB) faults.World {
 	return faults.World{
-		Run:      inProcess(t),
+		Run:      harness.InProcessOperator(t, v1.PassageRevision),
 		Settled:  s.goOn,
 		Snapshot: s.snapshot,
 		Teardown: func() { s.remove(t) },

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/history"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -83,14 +84,14 @@ func TestDefaultBecomesATag(t *testing.T) {
 	system, shop := w.istioSystem(t), w.namespace(t, v1.LabelInjection, v1.InjectionEnabled)
 	istio := inPlace("default", system, "v1.24.0")
 	istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = ptr.To[int64](0)
-	create(t, w, istio)
+	harness.Create(t, w, istio)
 	ready(t, w, istio)
 	w.istiod(t, system, "default")
 	cart := w.injected(t, shop, "cart", "default")
 	w.validates(t, system+"/istiod")
 
 	t.Log("a tag wants the name")
-	tag := create(t, w, makeTag("default", v1.IstioKind, "default"))
+	tag := harness.Create(t, w, makeTag("default", v1.IstioKind, "default"))
 	waits := func() {
 		t.Helper()
 		want := fmt.Sprintf("the name is already used by IstioRevision default (in use by 1 namespace and 1 pod: Namespace %s, Pod %s/cart); "+
@@ -106,7 +107,7 @@ func TestDefaultBecomesATag(t *testing.T) {
 	waits()
 
 	t.Log("the Istio becomes RevisionBased, and the old revision holds the name while it is used")
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.Type = v1.UpdateStrategyRevisionBased })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.Type = v1.UpdateStrategyRevisionBased })
 	until(t, w, istio, func(istio *v1.Istio) error {
 		if istio.Status.ActiveRevisionName != "default-v1-24-0" || condition(istio, v1.ConditionReady).Status != metav1.ConditionTrue {
 			return fmt.Errorf("%s is not ready", istio.Status.ActiveRevisionName)
@@ -145,7 +146,7 @@ func TestDefaultBecomesATag(t *testing.T) {
 // label of a namespace; nil takes it away.
 func (w *world) label(t testing.TB, namespace, label string, value *string) {
 	t.Helper()
-	change(t, w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, func(ns *corev1.Namespace) {
+	harness.Change(t, w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, func(ns *corev1.Namespace) {
 		delete(ns.Labels, label)
 		if value != nil {
 			ns.Labels[label] = *value
@@ -160,26 +161,26 @@ func TestDefaultValidates(t *testing.T) {
 	t.Parallel()
 	w := ofDefault(t)
 	name, system := shortName(t), w.namespace(t)
-	istio := create(t, w, revisionBased(name, system, "v1.24.0", 0))
+	istio := harness.Create(t, w, revisionBased(name, system, "v1.24.0", 0))
 	ready(t, w, istio)
 	w.validates(t, "")
 
 	validators := history.Follow[*admissionv1.ValidatingWebhookConfiguration](t, w, &admissionv1.ValidatingWebhookConfigurationList{})
 
 	t.Log("with the tag")
-	tag := create(t, w, makeTag("default", v1.IstioKind, name))
+	tag := harness.Create(t, w, makeTag("default", v1.IstioKind, name))
 	w.points(t, tag, name+"-v1-24-0")
 	w.validates(t, system+"/istiod-"+name+"-v1-24-0")
 
 	t.Log("it moves with the tag")
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
 	w.points(t, tag, name+"-v1-26-0")
 	w.validates(t, system+"/istiod-"+name+"-v1-26-0")
 
 	t.Log("it moves with the tag across namespaces")
 	elsewhere := w.namespace(t)
-	ready(t, w, create(t, w, makeRevision(name+"-elsewhere", elsewhere, "v1.26.0")))
-	change(t, w, tag, func(tag *v1.IstioRevisionTag) {
+	ready(t, w, harness.Create(t, w, makeRevision(name+"-elsewhere", elsewhere, "v1.26.0")))
+	harness.Change(t, w, tag, func(tag *v1.IstioRevisionTag) {
 		tag.Spec.TargetRef = v1.TargetReference{Kind: v1.IstioRevisionKind, Name: name + "-elsewhere"}
 	})
 	w.validates(t, elsewhere+"/istiod-"+name+"-elsewhere")
@@ -204,7 +205,7 @@ func TestDefaultValidates(t *testing.T) {
 // validates waits until the webhook of configuration that names no revision leads to a Service, or is not there.
 func (w *world) validates(t testing.TB, service string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var validator admissionv1.ValidatingWebhookConfiguration
 		err := w.Get(ctx, client.ObjectKey{Name: defaultValidator}, &validator)
 		if apierrors.IsNotFound(err) && service == "" {

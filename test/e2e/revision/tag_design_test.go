@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 // The tag of the design, as it is written there and with what its comments offer, has the status that the design shows.
@@ -20,7 +21,7 @@ func TestStoryTagOfTheDesign(t *testing.T) {
 	w := ofDefault(t)
 	system := w.istioSystem(t)
 	w.namespace(t, v1.LabelInjection, v1.InjectionEnabled)
-	create(t, w, revisionBased("default", system, "v1.24.0", 0))
+	harness.Create(t, w, revisionBased("default", system, "v1.24.0", 0))
 	files, err := filepath.Glob("../../compatibility/testdata/accepted/tag-*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no YAML of the design: %v", err)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 // Of a tag and a revision of the same name, the one that came first has it until it is gone.
@@ -18,13 +19,13 @@ func TestTagAndRevisionOfTheSameName(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name, system := shortName(t), w.namespace(t)
-	holder := create(t, w, makeRevision(name, system, "v1.24.0"))
-	target := create(t, w, makeRevision(name+"-target", system, "v1.26.0"))
+	holder := harness.Create(t, w, makeRevision(name, system, "v1.24.0"))
+	target := harness.Create(t, w, makeRevision(name+"-target", system, "v1.26.0"))
 	ready(t, w, holder)
 	ready(t, w, target)
 
 	t.Log("a tag wants the name of a revision")
-	tag := create(t, w, makeTag(name, v1.IstioRevisionKind, target.Name))
+	tag := harness.Create(t, w, makeTag(name, v1.IstioRevisionKind, target.Name))
 	got := says(t, w, tag, v1.ConditionReconciled, v1.ReasonNameAlreadyExists)
 	want := fmt.Sprintf("the name is already used by IstioRevision %s; the tag takes it when that is gone, or give the tag another name", name)
 	if got.Status != metav1.ConditionFalse || got.Message != want {
@@ -42,7 +43,7 @@ func TestTagAndRevisionOfTheSameName(t *testing.T) {
 	w.injects(t, name, system+"/istiod-"+target.Name)
 
 	t.Log("a revision wants the name of the tag")
-	istio := create(t, w, inPlace(name, system, "v1.24.0"))
+	istio := harness.Create(t, w, inPlace(name, system, "v1.24.0"))
 	revision := makeRevision(name, "", "")
 	got = says(t, w, revision, v1.ConditionReconciled, v1.ReasonNameAlreadyExists)
 	want = fmt.Sprintf("the name is already used by IstioRevisionTag %s; delete the tag, or give the Istio or IstioRevision another name", name)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
@@ -18,8 +19,8 @@ func TestPausedTag(t *testing.T) {
 	w := theWorld(t)
 	name, system := shortName(t), w.namespace(t)
 	first, second, tagName := name+"-v1-24-0", name+"-v1-26-0", name+"-tag"
-	istio := create(t, w, revisionBased(name, system, "v1.24.0", time.Hour))
-	tag := create(t, w, makeTag(tagName, v1.IstioKind, name))
+	istio := harness.Create(t, w, revisionBased(name, system, "v1.24.0", time.Hour))
+	tag := harness.Create(t, w, makeTag(tagName, v1.IstioKind, name))
 	w.points(t, tag, first)
 
 	asks := func(command string, code int, wants ...string) {
@@ -43,7 +44,7 @@ func TestPausedTag(t *testing.T) {
 	asks(upgrade, 3, ": 1 change.", move+" Running paused", resume)
 	asks("status istiorevisiontag "+tagName, 0, " to "+first+": Completed", resume)
 
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
 	ready(t, w, istio)
 	until(t, w, tag, func(tag *v1.IstioRevisionTag) error {
 		if c := condition(tag, v1.ConditionReconciled); c.Reason != string(v1.ReasonPaused) || c.Status != metav1.ConditionFalse {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 // What a tag refers to may come later, be unready for a while, go, and come back.
@@ -16,8 +17,8 @@ func TestTagReference(t *testing.T) {
 	name, system := shortName(t), w.namespace(t)
 	revision := name + "-v1-26-0"
 	tags := map[string]*v1.IstioRevisionTag{
-		"Istio " + name:             create(t, w, makeTag(name+"-floats", v1.IstioKind, name)),
-		"IstioRevision " + revision: create(t, w, makeTag(name+"-stays", v1.IstioRevisionKind, revision)),
+		"Istio " + name:             harness.Create(t, w, makeTag(name+"-floats", v1.IstioKind, name)),
+		"IstioRevision " + revision: harness.Create(t, w, makeTag(name+"-stays", v1.IstioRevisionKind, revision)),
 	}
 	all := func(reason v1.Reason, message func(target string) string, webhook string) {
 		t.Helper()
@@ -55,13 +56,13 @@ func TestTagReference(t *testing.T) {
 	t.Log("it comes, but is not ready")
 	istio := revisionBased(name, system, "v1.26.0", 0)
 	istio.Spec.Values = unready()
-	create(t, w, istio)
+	harness.Create(t, w, istio)
 	all(v1.ReasonIstiodNotReady, func(string) string {
 		return "IstioRevision " + revision + " is not ready; until then the tag points nowhere"
 	}, "")
 
 	t.Log("it becomes ready")
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Values = nil })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Values = nil })
 	pointAll()
 
 	t.Log("it is deleted under the tags")
@@ -71,6 +72,6 @@ func TestTagReference(t *testing.T) {
 		system+"/istiod-"+revision)
 
 	t.Log("it comes back")
-	create(t, w, revisionBased(name, system, "v1.26.0", 0))
+	harness.Create(t, w, revisionBased(name, system, "v1.26.0", 0))
 	pointAll()
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/history"
 )
 
@@ -27,12 +28,12 @@ func TestRetarget(t *testing.T) {
 		makeRevision(name+"-c", blue, "v1.31.1"),
 		makeRevision(name+"-d", green, "v1.31.1"),
 	} {
-		revisions[r.Name] = create(t, w, r)
+		revisions[r.Name] = harness.Create(t, w, r)
 	}
 	for _, r := range revisions {
 		ready(t, w, r)
 	}
-	tag := create(t, w, makeTag(name, v1.IstioRevisionKind, name+"-a"))
+	tag := harness.Create(t, w, makeTag(name, v1.IstioRevisionKind, name+"-a"))
 	webhooks := history.Follow[*admissionv1.MutatingWebhookConfiguration](t, w, &admissionv1.MutatingWebhookConfigurationList{}, ofTag(name))
 
 	// webhook, record and, of newer charts, Service.
@@ -58,7 +59,7 @@ func TestRetarget(t *testing.T) {
 		{"and back, to charts that make no Service", name + "-a", blue, installed(blue, false)},
 	} {
 		t.Log(step.why)
-		change(t, w, tag, func(tag *v1.IstioRevisionTag) { tag.Spec.TargetRef.Name = step.target })
+		harness.Change(t, w, tag, func(tag *v1.IstioRevisionTag) { tag.Spec.TargetRef.Name = step.target })
 		w.points(t, tag, step.target)
 		if tag.Status.IstiodNamespace != step.namespace {
 			t.Errorf("%s: the tag points into namespace %s", step.why, tag.Status.IstiodNamespace)
@@ -76,7 +77,7 @@ func TestRetarget(t *testing.T) {
 	}
 
 	t.Log("to what does not exist")
-	change(t, w, tag, func(tag *v1.IstioRevisionTag) { tag.Spec.TargetRef.Name = name + "-lost" })
+	harness.Change(t, w, tag, func(tag *v1.IstioRevisionTag) { tag.Spec.TargetRef.Name = name + "-lost" })
 	held := says(t, w, tag, v1.ConditionReconciled, v1.ReasonRefNotFound)
 	if want := "until then the tag still points to IstioRevision " + name + "-a"; !strings.HasSuffix(held.Message, want) {
 		t.Errorf("the tag says %q, want %q", held.Message, want)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 const nobody = "nothing refers to this name"
@@ -67,13 +68,13 @@ func TestUse(t *testing.T) {
 				return out
 			}
 			// Who uses a revision is known whether or not it can be installed.
-			revision := create(t, w, makeRevision(name, "nowhere", "v1.24.0"))
+			revision := harness.Create(t, w, makeRevision(name, "nowhere", "v1.24.0"))
 			u := &user{t: t, w: w, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shortName(t), Labels: named(c.namespace)}}}
-			create(t, w, u.namespace)
+			harness.Create(t, w, u.namespace)
 			if c.pod != nil {
 				u.pod = makePod(u.namespace.Name, "app")
 				u.pod.Labels, u.pod.Annotations = named(c.pod), named(c.annotations)
-				create(t, w, u.pod)
+				harness.Create(t, w, u.pod)
 			}
 			inUse(t, w, revision, strings.ReplaceAll(c.used, "SHOP", u.namespace.Name))
 			c.then(u)
@@ -84,8 +85,8 @@ func TestUse(t *testing.T) {
 	t.Run("a tag uses its target, and is not used with it", func(t *testing.T) {
 		t.Parallel()
 		name := shortName(t)
-		revision := create(t, w, makeRevision(name, "nowhere", "v1.24.0"))
-		tag := create(t, w, makeTag(name+"-tag", v1.IstioRevisionKind, name))
+		revision := harness.Create(t, w, makeRevision(name, "nowhere", "v1.24.0"))
+		tag := harness.Create(t, w, makeTag(name+"-tag", v1.IstioRevisionKind, name))
 		inUse(t, w, revision, "1 tag: IstioRevisionTag "+tag.Name)
 		if got := condition(revision, v1.ConditionInUse).Reason; got != string(v1.ReasonReferencedByTag) {
 			t.Errorf("the reason is %s", got)
@@ -94,13 +95,13 @@ func TestUse(t *testing.T) {
 		shop := w.namespace(t)
 		pod := makePod(shop, "injected")
 		pod.Annotations = labels{v1.AnnotationRevision: name}
-		create(t, w, pod)
+		harness.Create(t, w, pod)
 		inUse(t, w, revision, "1 tag and 1 pod: IstioRevisionTag "+tag.Name+", Pod "+shop+"/injected")
 		inUse(t, w, tag, nobody)
 
 		labelled := makePod(shop, "labelled")
 		labelled.Labels = labels{v1.LabelRevision: tag.Name}
-		create(t, w, labelled)
+		harness.Create(t, w, labelled)
 		inUse(t, w, tag, "1 pod: Pod "+shop+"/labelled")
 		w.delete(t, tag)
 		inUse(t, w, revision, "1 pod: Pod "+shop+"/injected")
@@ -137,7 +138,7 @@ func (u *user) labelNamespace(label, value string) {
 
 func (u *user) labelPod(label, value string) {
 	u.t.Helper()
-	change(u.t, u.w, u.pod, func(pod *corev1.Pod) { pod.Labels[label] = value })
+	harness.Change(u.t, u.w, u.pod, func(pod *corev1.Pod) { pod.Labels[label] = value })
 }
 
 func (u *user) phase(phase corev1.PodPhase) {

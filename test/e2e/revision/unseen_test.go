@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/history"
 )
 
@@ -39,7 +40,7 @@ func (w *world) unseenPods(t *testing.T) {
 
 	t.Log("upgrades go on, but nothing is pruned")
 	revisions := history.Follow[*v1.IstioRevision](t, w, &v1.IstioRevisionList{})
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
 	w.points(t, tag, "mesh-v1-26-0")
 	says(t, w, makeRevision("mesh-v1-26-0", "", ""), v1.ConditionInUse, v1.ReasonUsageCheckFailed)
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {

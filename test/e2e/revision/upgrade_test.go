@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/history"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // TestStoryUpgrade is the story that all others are details of: two control planes side by side, tags that lead to them,
@@ -31,9 +33,9 @@ func TestStoryUpgrade(t *testing.T) {
 	revisions := history.Follow[*v1.IstioRevision](t, w, &v1.IstioRevisionList{})
 
 	t.Log("a control plane, a tag that floats and one that is fixed")
-	istio := create(t, w, revisionBased(name, system, "v1.24.0", grace))
-	live := create(t, w, makeTag(name+"-live", v1.IstioKind, name))
-	pinned := create(t, w, makeTag(name+"-pinned", v1.IstioRevisionKind, first))
+	istio := harness.Create(t, w, revisionBased(name, system, "v1.24.0", grace))
+	live := harness.Create(t, w, makeTag(name+"-live", v1.IstioKind, name))
+	pinned := harness.Create(t, w, makeTag(name+"-pinned", v1.IstioRevisionKind, first))
 	moves := history.Follow[*admissionv1.MutatingWebhookConfiguration](t, w, &admissionv1.MutatingWebhookConfigurationList{}, ofTag(live.Name))
 	ready(t, w, istio)
 	w.points(t, live, first)
@@ -47,7 +49,7 @@ func TestStoryUpgrade(t *testing.T) {
 	}
 
 	t.Log("the next version is asked for, and does not become ready")
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version, istio.Spec.Values = "v1.26.0", unready() })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version, istio.Spec.Values = "v1.26.0", unready() })
 	held := says(t, w, live, v1.ConditionReconciled, v1.ReasonIstiodNotReady)
 	want := fmt.Sprintf("IstioRevision %s is not ready; until then the tag still points to IstioRevision %s", second, first)
 	if held.Message != want || live.Status.IstioRevision != first {
@@ -61,7 +63,7 @@ func TestStoryUpgrade(t *testing.T) {
 	w.injectedNow(t, shop, "meanwhile", first)
 
 	t.Log("it becomes ready, and the floating tag moves")
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Values = nil })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Values = nil })
 	ready(t, w, istio)
 	w.points(t, live, second)
 	w.points(t, pinned, first)
@@ -177,10 +179,10 @@ func TestNothingIsPrunedBeforeItsSuccessorIsReady(t *testing.T) {
 	name, system := shortName(t), w.namespace(t)
 	first, second := name+"-v1-24-0", name+"-v1-26-0"
 	revisions := history.Follow[*v1.IstioRevision](t, w, &v1.IstioRevisionList{})
-	istio := create(t, w, revisionBased(name, system, "v1.24.0", 0))
+	istio := harness.Create(t, w, revisionBased(name, system, "v1.24.0", 0))
 	ready(t, w, istio)
 
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version, istio.Spec.Values = "v1.26.0", unready() })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version, istio.Spec.Values = "v1.26.0", unready() })
 	says(t, w, istio, v1.ConditionReady, v1.ReasonIstiodNotReady)
 	old := makeRevision(first, "", "")
 	says(t, w, old, v1.ConditionInUse, v1.ReasonNotReferencedByAnything)
@@ -195,7 +197,7 @@ func TestNothingIsPrunedBeforeItsSuccessorIsReady(t *testing.T) {
 		t.Errorf("status does not tell %q: %+v", want, got)
 	}
 
-	change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Values = nil })
+	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Values = nil })
 	gone := revisions.First(t, "the deletion of "+first, func(h history.Event[*v1.IstioRevision]) bool {
 		return h.Object.Name == first && !h.Object.DeletionTimestamp.IsZero()
 	})
@@ -205,12 +207,12 @@ func TestNothingIsPrunedBeforeItsSuccessorIsReady(t *testing.T) {
 	if history.Order(t, gone.Object) < history.Order(t, isReady.Object) {
 		t.Error("the old revision was deleted before the new one was ready")
 	}
-	eventually(t, func(ctx context.Context) error { return w.isGone(ctx, old) })
+	wait.Until(t, func(ctx context.Context) error { return w.isGone(ctx, old) })
 
 	t.Log("back to the old version: what nothing has ever used is kept for the grace period, too")
 	const grace = 2 * time.Second
 	asked := time.Now()
-	change(t, w, istio, func(istio *v1.Istio) {
+	harness.Change(t, w, istio, func(istio *v1.Istio) {
 		istio.Spec.Version = "v1.24.0"
 		istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = ptr.To(int64(grace.Seconds()))
 	})
@@ -229,8 +231,8 @@ func TestStrategySwitch(t *testing.T) {
 	name, system := shortName(t), w.namespace(t)
 	istio := inPlace(name, system, "v1.24.0")
 	istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = ptr.To[int64](0)
-	create(t, w, istio)
-	tag := create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
+	harness.Create(t, w, istio)
+	tag := harness.Create(t, w, makeTag(name+"-tag", v1.IstioKind, name))
 	for i, step := range []struct {
 		strategy     v1.UpdateStrategyType
 		active, gone string
@@ -240,7 +242,7 @@ func TestStrategySwitch(t *testing.T) {
 		{v1.UpdateStrategyInPlace, name, name + "-v1-24-0"},
 	} {
 		t.Logf("%d. %s", i+1, step.strategy)
-		change(t, w, istio, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.Type = step.strategy })
+		harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.Type = step.strategy })
 		until(t, w, istio, func(istio *v1.Istio) error {
 			if istio.Status.ActiveRevisionName != step.active || condition(istio, v1.ConditionReady).Status != metav1.ConditionTrue {
 				return fmt.Errorf("%s is not ready", step.active)

@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 // The profile comes first, then what the user says, then what Fairlead has to decide. That an Istio hands its profile on is
@@ -113,7 +114,7 @@ func TestRevisionByHand(t *testing.T) {
 		"profile": "ambient", "revision": name,
 		"global": map[string]any{"istioNamespace": namespace},
 	}
-	create(t, w, revision)
+	harness.Create(t, w, revision)
 	ready(t, w, revision)
 	var d appsv1.Deployment
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "istiod-" + name}, &d); err != nil {
@@ -121,7 +122,7 @@ func TestRevisionByHand(t *testing.T) {
 	}
 	runsWith(t, &d, name, map[string]string{"REVISION": name, "PILOT_ENABLE_AMBIENT": "true"})
 
-	change(t, w, revision, func(r *v1.IstioRevision) { r.Spec.Version = "v1.31.0" })
+	harness.Change(t, w, revision, func(r *v1.IstioRevision) { r.Spec.Version = "v1.31.0" })
 	ready(t, w, revision)
 	if releases, err := w.releases(t.Context(), namespace); err != nil || releases[name+"-istiod"] != "deployed v1.31.0" {
 		t.Errorf("the releases are %v: %v", releases, err)

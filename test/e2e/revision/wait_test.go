@@ -3,7 +3,6 @@ package revision_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,27 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/chart"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
-
-// eventually tries until it works, and fails the test with the last error if it never does.
-func eventually(t testing.TB, try func(context.Context) error) {
-	t.Helper()
-	wait.Until(t, try)
-}
-
-// create makes an object. It is removed when the test ends if the cluster does not end with the tests: to remove it takes
-// longer than many tests take.
-func create[T client.Object](t testing.TB, w *world, object T) T {
-	t.Helper()
-	if err := w.Create(t.Context(), object); err != nil {
-		t.Fatalf("create %T %s: %v", object, object.GetName(), err)
-	}
-	w.removeAfter(t, object)
-	return object
-}
 
 // apply writes YAML as `kubectl apply --server-side` does.
 func (w *world) apply(t testing.TB, manifests string) []*unstructured.Unstructured {
@@ -47,21 +30,9 @@ func (w *world) apply(t testing.TB, manifests string) []*unstructured.Unstructur
 		if err != nil {
 			t.Fatalf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
-		w.removeAfter(t, object)
+		harness.DeleteAfter(t, w, object)
 	}
 	return objects
-}
-
-func (w *world) removeAfter(t testing.TB, object client.Object) {
-	if os.Getenv(cluster.DirVariable) == "" {
-		return
-	}
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		if err := client.IgnoreNotFound(w.Delete(context.Background(), object, client.GracePeriodSeconds(0))); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // delete removes an object and waits until it is gone.
@@ -70,7 +41,7 @@ func (w *world) delete(t testing.TB, object client.Object) {
 	if err := w.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(ctx context.Context) error { return w.isGone(ctx, object) })
+	wait.Until(t, func(ctx context.Context) error { return w.isGone(ctx, object) })
 }
 
 // isGone takes another one of the same name for nothing. An Istio is gone when its revisions are.
@@ -105,16 +76,12 @@ func (w *world) withoutRevisions(ctx context.Context, istio client.Object) error
 // until reads an object until it is as it should be, and returns it.
 func until[T client.Object](t testing.TB, w *world, object T, is func(T) error) T {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
+	return harness.WaitFor(t, w, object, func(object T) error {
 		if err := is(object); err != nil {
-			return fmt.Errorf("%T %s: %w; it says %s", object, object.GetName(), err, said(object))
+			return fmt.Errorf("%w; its conditions are:%s", err, said(object))
 		}
 		return nil
 	})
-	return object
 }
 
 // asWanted is an error if there is a difference.
@@ -123,18 +90,6 @@ func asWanted(diff string) error {
 		return nil
 	}
 	return fmt.Errorf("(-want +got)\n%s", diff)
-}
-
-// change reads an object, changes it and writes it back, until nobody was faster.
-func change[T client.Object](t testing.TB, w *world, object T, change func(T)) {
-	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
-		change(object)
-		return w.Update(ctx, object)
-	})
 }
 
 // condition of an Istio, IstioRevision or IstioRevisionTag, as far as it speaks of the latest spec.
@@ -158,14 +113,7 @@ func conditions(object client.Object) []metav1.Condition {
 }
 
 // said are the conditions in short.
-func said(object client.Object) []string {
-	var said []string
-	for _, c := range conditions(object) {
-		said = append(said, fmt.Sprintf("%s=%s %s (generation %d of %d): %s",
-			c.Type, c.Status, c.Reason, c.ObservedGeneration, object.GetGeneration(), c.Message))
-	}
-	return said
-}
+func said(object client.Object) string { return harness.DescribeConditions(conditions(object)) }
 
 // says waits for a condition with a reason, and returns it.
 func says[T client.Object](t testing.TB, w *world, object T, kind v1.ConditionType, reason v1.Reason) metav1.Condition {

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // ofTag selects what the charts install for a tag.
@@ -62,7 +64,7 @@ func (w *world) injects(t testing.TB, tag, service string) {
 func (w *world) injected(t testing.TB, namespace, name, revision string) *corev1.Pod {
 	t.Helper()
 	// The API server takes a moment to know of a webhook, and istiod to sign it.
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		pod := makePod(namespace, name)
 		if err := w.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
@@ -76,11 +78,11 @@ func (w *world) injected(t testing.TB, namespace, name, revision string) *corev1
 func (w *world) injectedNow(t testing.TB, namespace, name, revision string) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		pod = makePod(namespace, name)
 		return w.Create(ctx, pod)
 	})
-	w.removeAfter(t, pod)
+	harness.DeleteAfter(t, w, pod)
 	if err := hasSidecar(pod, revision); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,43 +19,33 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// world is a cluster with an operator at work, as its administrator sees it.
+// world is a cluster with an operator at work.
 type world struct {
-	*cluster.Cluster
-	client.WithWatch
+	*harness.World
 	operator *process
-}
-
-var shared struct {
-	once    sync.Once
-	world   *world
-	scratch string
 	// charts is the directory of the operator's charts, to which tests add.
 	charts string
-	err    error
 }
+
+var shared harness.Shared[*world]
 
 // theWorld is the one that the tests share. The operator's log of the test's time is shown if the test fails.
 func theWorld(t testing.TB) *world {
 	t.Helper()
 	c, charts := cluster.Shared(t), cluster.Charts(t)
-	shared.once.Do(func() {
-		if shared.scratch, shared.err = os.MkdirTemp("", "revision-"); shared.err != nil {
-			return
+	w := shared.Get(t, func(scratch string) (*world, error) {
+		links := filepath.Join(scratch, "charts")
+		if err := linkCharts(charts, links); err != nil {
+			return nil, err
 		}
-		shared.charts = filepath.Join(shared.scratch, "charts")
-		if shared.err = linkCharts(charts, shared.charts); shared.err != nil {
-			return
+		w, err := start(c, links, scratch)
+		if err != nil {
+			return nil, err
 		}
-		if shared.world, shared.err = start(c, shared.charts, shared.scratch); shared.err == nil {
-			shared.err = shared.world.install(makeAnchor())
-		}
+		return w, w.install(makeAnchor())
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	shared.world.operator.KeepLogOnFailure(t)
-	return shared.world
+	w.operator.KeepLogOnFailure(t)
+	return w
 }
 
 // linkCharts makes a directory with links to all charts of another.
@@ -103,24 +92,19 @@ func (w *world) install(namespace *corev1.Namespace, revision *v1.IstioRevision)
 // start brings the chart's permissions into the cluster and runs the operator with them.
 func start(c *cluster.Cluster, charts, scratch string, flags ...string) (*world, error) {
 	ctx := context.Background()
-	admin, err := harness.NewAdminClient(c)
-	if err != nil {
+	w := &world{charts: charts}
+	var err error
+	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
 		return nil, err
 	}
-	w := &world{Cluster: c, WithWatch: admin}
-	kubeconfig, err := harness.InstallPermissions(ctx, c, admin, scratch)
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"--kubeconfig", kubeconfig, "--passages=revision", "--leader-elect=false", "--log-format", "text"}
+	args := []string{"--passages=revision"}
 	if !given(flags, "--chart-dir") && !given(flags, "--chart-repository") {
 		args = append(args, "--chart-dir", charts)
 	}
-	running, err := harness.StartOperator(scratch, append(args, flags...)...)
-	if err != nil {
+	if err := w.StartOperator(append(args, flags...)...); err != nil {
 		return nil, err
 	}
-	w.operator = &process{running}
+	w.operator = &process{w.Operator}
 	return w, wait.Try(ctx, func(ctx context.Context) error {
 		return errors.Join(
 			w.operator.Alive(),

@@ -29,11 +29,11 @@ import (
 // that all tests share, so it is not parallel to them.
 func TestInterruptedOperator(t *testing.T) {
 	w := theWorld(t)
-	config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", w.OperatorKubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.operator.Kill()
+	w.Operator.Kill()
 	defer w.restart(t)
 	t.Run("started again with nothing to do", func(t *testing.T) { nothingToDo(t, w, config) })
 	t.Run("killed at its writes", func(t *testing.T) { crash(t, w, config) })

@@ -229,7 +229,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 	unheard.meets(t, holds(2, "promote", 1), tells(v1alpha2.ReasonPromoting, ""))
 	late.meets(t, tells(v1alpha2.ReasonApplying, "environmentd has not caught up yet"))
 
-	w.operator.Kill()
+	w.Operator.Kill()
 	unasked.meets(t, holds(2, "promote", 0))
 	unheard.meets(t, holds(2, "promote", 0))
 	if asked := unasked.daemon(2).Asked(); len(asked) > 0 {

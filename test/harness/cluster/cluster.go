@@ -1,7 +1,7 @@
 // Package cluster gives tests a real Kubernetes, through bin/localkube.
 //
-// A test binary shares one cluster between its tests: its TestMain calls Run, or
-// RunWith, and each test calls Shared and keeps to a Namespace, or a Name, of its
+// A test binary shares one cluster between its tests: its TestMain calls Run,
+// and each test calls Shared and keeps to a Namespace, or a Name, of its
 // own.
 // With LOCALKUBE_DIR set to the directory of a running cluster, that one is
 // used and left running.
@@ -9,6 +9,7 @@ package cluster
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,14 +17,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -62,16 +67,17 @@ type oneStart struct {
 	dir     string // set when it was started here, and is to be stopped
 }
 
-// Run runs a test binary's tests and then stops what Shared and Several started.
-func Run(m *testing.M) int { return RunWith(m, Options{}) }
-
-// RunWith is Run with options of the shared cluster, which are not those of one
-// that is reused.
-func RunWith(m *testing.M, options Options) int {
+// Run runs a test binary's tests, calls the functions that were given to AtEnd,
+// and stops what Shared and Several started. The options are those of the shared
+// cluster, unless that is one that is reused.
+func Run(m *testing.M, options Options) int {
+	ctrl.SetLogger(logr.Discard())
 	started.options = options
 	code := m.Run()
-	if charts.dir != "" {
-		_ = os.RemoveAll(charts.dir)
+	ending.mu.Lock()
+	defer ending.mu.Unlock()
+	for _, end := range slices.Backward(ending.all) {
+		end()
 	}
 	for _, s := range started.all {
 		if s.dir == "" {
@@ -84,6 +90,29 @@ func RunWith(m *testing.M, options Options) int {
 		_ = os.RemoveAll(s.dir)
 	}
 	return code
+}
+
+// ending are the functions that Run calls when the tests have ended.
+var ending struct {
+	mu  sync.Mutex
+	all []func()
+}
+
+// AtEnd has Run call a function when the tests have ended and before it stops
+// the clusters, the last one first.
+func AtEnd(end func()) {
+	ending.mu.Lock()
+	defer ending.mu.Unlock()
+	ending.all = append(ending.all, end)
+}
+
+// TempDir is a directory that Run removes.
+func TempDir(prefix string) (string, error) {
+	dir, err := os.MkdirTemp("", prefix+"-")
+	if err == nil {
+		AtEnd(func() { _ = os.RemoveAll(dir) })
+	}
+	return dir, err
 }
 
 // Parallel lets n tests run side by side, for a TestMain whose tests wait for the
@@ -182,6 +211,33 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig is the path of the administrator's.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
+
+// KillAPIServer ends the API server as a power cut would. `localkube up` starts it again.
+func (c *Cluster) KillAPIServer(t testing.TB) {
+	t.Helper()
+	output, err := Localkube("status", "--dir", c.Dir, "--output", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status struct {
+		Components []struct {
+			Name string
+			PID  int
+		}
+	}
+	if err := json.Unmarshal([]byte(output), &status); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	for _, component := range status.Components {
+		if component.Name == "kube-apiserver" {
+			if err := syscall.Kill(component.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("there is no API server: %s", output)
+}
 
 func up(dir string, options Options) (*Cluster, error) {
 	// Tied to this process, so that a test binary that is killed leaves nothing behind.
@@ -328,7 +384,7 @@ func ensurePatch(dir string) error {
 func Charts(t testing.TB) string {
 	t.Helper()
 	charts.once.Do(func() {
-		if charts.dir, charts.err = os.MkdirTemp("", "charts-"); charts.err == nil {
+		if charts.dir, charts.err = TempDir("charts"); charts.err == nil {
 			_, charts.err = Localkube("charts", "--dir", charts.dir)
 		}
 		if charts.err == nil {

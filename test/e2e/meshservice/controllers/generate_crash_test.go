@@ -21,6 +21,8 @@ import (
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // TestCrashOnKubernetes kills the generate controllers at the writes that make a mesh of two Services and their pods.
@@ -38,7 +40,7 @@ func TestCrashOnKubernetes(t *testing.T) {
 			headless := w.kubeService("each")
 			headless.Spec.ClusterIP, headless.Spec.Selector = corev1.ClusterIPNone, map[string]string{"app": "cart"}
 			w.create(t, set, w.kubeService("cart"), headless)
-			eventually(t, func(ctx context.Context) error {
+			wait.Until(t, func(ctx context.Context) error {
 				if err := w.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil || set.Status.ReadyReplicas != 2 {
 					return fmt.Errorf("it is %+v, %w", set.Status, err)
 				}
@@ -154,8 +156,8 @@ func (w *world) settled(ctx context.Context, namespace string, want map[string]k
 		return fmt.Errorf("there are %d MeshServices, and the mesh says %+v", len(list.Items), mesh.Status)
 	}
 	return errors.Join(
-		says(mesh.Status.Conditions, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonAllocated),
-		says(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, kumav1alpha1.ReasonGenerated),
+		harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionVIPs, "", kumav1alpha1.ReasonAllocated),
+		harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, "", kumav1alpha1.ReasonGenerated),
 	)
 }
 

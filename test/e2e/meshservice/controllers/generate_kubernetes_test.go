@@ -18,6 +18,8 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 func template(app string) corev1.PodTemplateSpec {
@@ -52,7 +54,7 @@ func (w *world) kubeService(app string) *corev1.Service {
 func (w *world) dataplanes(t testing.TB, app string, n int, is func(*kumav1alpha1.Dataplane) error) []kumav1alpha1.Dataplane {
 	t.Helper()
 	var list kumav1alpha1.DataplaneList
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := w.List(ctx, &list, client.InNamespace(w.namespace), client.MatchingLabels{"app": app}); err != nil {
 			return err
 		}
@@ -218,7 +220,7 @@ func TestChanges(t *testing.T) {
 	if err := w.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		err := w.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &kumav1alpha1.Dataplane{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Dataplane of a pod that is gone is still there: %w", err)
@@ -240,11 +242,11 @@ func TestPolicies(t *testing.T) {
 	w.create(t, timeout)
 	resolved := func(reason, text string) {
 		t.Helper()
-		eventually(t, func(ctx context.Context) error {
+		wait.Until(t, func(ctx context.Context) error {
 			if err := w.Get(ctx, client.ObjectKeyFromObject(timeout), timeout); err != nil {
 				return err
 			}
-			if err := says(timeout.Status.Conditions, kumav1alpha1.ConditionResolved, reason); err != nil {
+			if err := harness.CheckCondition(timeout.Status.Conditions, kumav1alpha1.ConditionResolved, "", reason); err != nil {
 				return err
 			}
 			if !slices.ContainsFunc(timeout.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, text) }) {

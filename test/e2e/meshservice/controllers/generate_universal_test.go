@@ -17,7 +17,9 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 func (w *world) dataplane(name, service string, port int32) *kumav1alpha1.Dataplane {
@@ -54,7 +56,7 @@ func TestUniversal(t *testing.T) {
 	w.start(t)
 	w.create(t, w.dataplane("backend-2", "backend", 9090))
 	s := w.service(t, system, "backend", func(s *kumav1alpha1.MeshService) error {
-		return says(s.Status.Conditions, kumav1alpha1.ConditionPortsAgree, kumav1alpha1.ReasonPortConflict)
+		return harness.CheckCondition(s.Status.Conditions, kumav1alpha1.ConditionPortsAgree, "", kumav1alpha1.ReasonPortConflict)
 	})
 	if s.Status.VIPs[0].IP != before || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Port != 8080 {
 		t.Errorf("it had %s, and is %+v %+v", before, s.Spec, s.Status)
@@ -69,7 +71,7 @@ func TestUniversal(t *testing.T) {
 		if s.Spec.Ports[0].Port != 9090 {
 			return fmt.Errorf("its ports are %+v", s.Spec.Ports)
 		}
-		return says(s.Status.Conditions, kumav1alpha1.ConditionPortsAgree, kumav1alpha1.ReasonPortsAgree)
+		return harness.CheckCondition(s.Status.Conditions, kumav1alpha1.ConditionPortsAgree, "", kumav1alpha1.ReasonPortsAgree)
 	})
 	if err := w.Delete(t.Context(), w.dataplane("backend-2", "backend", 9090)); err != nil {
 		t.Fatal(err)
@@ -95,7 +97,7 @@ func TestUniversal(t *testing.T) {
 func (w *world) tags(t *testing.T, want ...string) map[string]string {
 	t.Helper()
 	var record corev1.ConfigMap
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		record = corev1.ConfigMap{}
 		if err := w.Get(ctx, client.ObjectKey{Namespace: w.options.SystemNamespace, Name: desired.TagsConfigMap(w.mesh)}, &record); err != nil {
 			return err
@@ -148,7 +150,7 @@ func TestExhausted(t *testing.T) {
 	w.service(t, system, "b", vip)
 	w.create(t, w.dataplane("c", "c", 80))
 	w.service(t, system, "c", func(s *kumav1alpha1.MeshService) error {
-		return says(s.Status.Conditions, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonRangeExhausted,
+		return harness.CheckCondition(s.Status.Conditions, kumav1alpha1.ConditionVIPs, "", kumav1alpha1.ReasonRangeExhausted,
 			"241.0.0.0/30 has no free address", "--mesh-service-cidr", "mesh.serviceCIDR")
 	})
 	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, kumav1alpha1.ReasonRangeExhausted,
@@ -194,7 +196,7 @@ func TestHostnames(t *testing.T) {
 		if len(s.Status.Addresses) != 0 {
 			return fmt.Errorf("its hostnames are %+v", s.Status.Addresses)
 		}
-		return says(s.Status.Conditions, kumav1alpha1.ConditionAddressed, kumav1alpha1.ReasonHostnameCollision)
+		return harness.CheckCondition(s.Status.Conditions, kumav1alpha1.ConditionAddressed, "", kumav1alpha1.ReasonHostnameCollision)
 	})
 	w.told(t, w.namespace, "HostnameGenerator", "all", generate.ReasonIgnored)
 	if err := w.Delete(t.Context(), older); err != nil {
@@ -208,7 +210,7 @@ func TestHostnames(t *testing.T) {
 	w.edit(t, generator, func(o client.Object) { o.(*kumav1alpha1.HostnameGenerator).Spec.Template = "{{ .Zone" })
 	w.told(t, system, "HostnameGenerator", "all", kumav1alpha1.ReasonBadTemplate)
 	w.service(t, system, "b-cart", func(s *kumav1alpha1.MeshService) error {
-		return says(s.Status.Conditions, kumav1alpha1.ConditionAddressed, kumav1alpha1.ReasonBadTemplate)
+		return harness.CheckCondition(s.Status.Conditions, kumav1alpha1.ConditionAddressed, "", kumav1alpha1.ReasonBadTemplate)
 	})
 }
 
@@ -225,7 +227,7 @@ func TestMultiZone(t *testing.T) {
 	}
 	w.create(t, multi, w.dataplane("backend-1", "backend", 80))
 	other := w.service(t, system, "backend", vip).Status.VIPs[0].IP
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := w.Get(ctx, client.ObjectKeyFromObject(multi), multi); err != nil {
 			return err
 		}

@@ -8,13 +8,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(cluster.RunWith(m, cluster.Options{KeepNamespaces: true}))
+	os.Exit(cluster.Run(m, cluster.Options{KeepNamespaces: true}))
 }

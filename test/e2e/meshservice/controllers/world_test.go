@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -30,6 +28,7 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -175,7 +174,7 @@ func (w *world) label(t testing.TB, labels map[string]string) {
 // edit an object.
 func (w *world) edit(t testing.TB, object client.Object, how func(client.Object)) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
@@ -190,13 +189,6 @@ func (w *world) turn(t testing.TB, mode kumav1alpha1.Mode) {
 	w.edit(t, &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: w.mesh}}, func(o client.Object) {
 		o.(*kumav1alpha1.Mesh).Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode}
 	})
-}
-
-func eventually(t testing.TB, try func(context.Context) error) {
-	t.Helper()
-	if err := wait.Try(t.Context(), try); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // services are the names of the MeshServices in a namespace.
@@ -216,7 +208,7 @@ func (w *world) services(ctx context.Context, namespace string) ([]string, error
 // become waits until there are exactly these MeshServices.
 func (w *world) become(t testing.TB, namespace string, want ...string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		names, err := w.services(ctx, namespace)
 		if err == nil && !slices.Equal(names, want) {
 			err = fmt.Errorf("there are %v, want %v", names, want)
@@ -229,7 +221,7 @@ func (w *world) become(t testing.TB, namespace string, want ...string) {
 func (w *world) service(t testing.TB, namespace, name string, is func(*kumav1alpha1.MeshService) error) *kumav1alpha1.MeshService {
 	t.Helper()
 	var service kumav1alpha1.MeshService
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		service = kumav1alpha1.MeshService{}
 		if err := w.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &service); err != nil {
 			return err
@@ -239,24 +231,10 @@ func (w *world) service(t testing.TB, namespace, name string, is func(*kumav1alp
 	return &service
 }
 
-// says looks for a condition, and for what its message has to contain.
-func says(conditions []metav1.Condition, kind, reason string, fragments ...string) error {
-	condition := meta.FindStatusCondition(conditions, kind)
-	if condition == nil || condition.Reason != reason {
-		return fmt.Errorf("%s is %+v, want %s", kind, condition, reason)
-	}
-	for _, f := range fragments {
-		if !strings.Contains(condition.Message, f) {
-			return fmt.Errorf("%s says %q, and not %q", kind, condition.Message, f)
-		}
-	}
-	return nil
-}
-
 // meshSays waits until the mesh says something.
 func (w *world) meshSays(t testing.TB, mode kumav1alpha1.Mode, kind, reason string, fragments ...string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var mesh kumav1alpha1.Mesh
 		if err := w.Get(ctx, client.ObjectKey{Name: w.mesh}, &mesh); err != nil {
 			return err
@@ -264,7 +242,7 @@ func (w *world) meshSays(t testing.TB, mode kumav1alpha1.Mode, kind, reason stri
 		if mesh.Status.Mode != mode || mesh.Status.ObservedGeneration != mesh.Generation {
 			return fmt.Errorf("its status is %+v", mesh.Status)
 		}
-		return says(mesh.Status.Conditions, kind, reason, fragments...)
+		return harness.CheckCondition(mesh.Status.Conditions, kind, "", reason, fragments...)
 	})
 }
 
@@ -272,7 +250,7 @@ func (w *world) meshSays(t testing.TB, mode kumav1alpha1.Mode, kind, reason stri
 func (w *world) told(t testing.TB, namespace, kind, name, reason string) string {
 	t.Helper()
 	note := ""
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var list eventsv1.EventList
 		if err := w.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return err

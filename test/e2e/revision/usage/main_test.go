@@ -8,13 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -28,8 +26,7 @@ import (
 
 // Nothing runs in a hub, so pods stay in the phase that a test gives them.
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(cluster.RunWith(m, cluster.Options{Profile: "hub"}))
+	os.Exit(cluster.Run(m, cluster.Options{Profile: "hub"}))
 }
 
 // world is a tracker on the shared cluster.

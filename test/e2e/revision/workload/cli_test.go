@@ -106,7 +106,7 @@ func TestWatchAndRetry(t *testing.T) {
 
 	t.Run("watch tells of the failure, and so does its exit code", func(t *testing.T) {
 		watch := harness.StartCommand(t, m.Cluster, "watch", "istio", m.istio.Name, "--wait", "--timeout", wait.Deadline().String())
-		eventually(t, func(context.Context) error {
+		wait.Until(t, func(context.Context) error {
 			if line := "Deployment " + shop + "/cart: restart in batch 1"; !strings.Contains(watch.Stdout.Since(0), line) {
 				return fmt.Errorf("nowhere is %q:\n%s", line, watch.Stdout.Since(0))
 			}

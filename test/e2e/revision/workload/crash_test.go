@@ -8,21 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/faults"
-	"github.com/fairlead/fairlead/internal/operator"
-	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -30,7 +27,7 @@ import (
 // its writes, or every one in full, which takes minutes and is for `make e2e-full`.
 func disturbedWrites(t *testing.T, w *world) {
 	s := w.newShuttle(t)
-	config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", w.OperatorKubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +74,7 @@ const shuttleSize = 4
 func (w *world) newShuttle(t *testing.T) *shuttle {
 	t.Helper()
 	w.start(t)
-	defer w.operator.Kill()
+	defer w.Operator.Kill()
 	if err := w.anchor(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,19 +86,6 @@ func (w *world) newShuttle(t *testing.T) *shuttle {
 		s.namespaces = append(s.namespaces, m.namespace(t))
 	}
 	return s
-}
-
-// operatorWithin is one whose connection faults can be put into.
-func operatorWithin(t testing.TB) func(context.Context, *rest.Config) error {
-	t.Helper()
-	options := operator.DefaultOptions()
-	options.Passages = []string{v1.PassageRevision}
-	options.InstallCRDs, options.LeaderElection = false, false
-	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
-	options.Charts.Dir = cluster.Charts(t)
-	return func(ctx context.Context, config *rest.Config) error {
-		return operator.Run(ctx, config, options, logr.Discard())
-	}
 }
 
 // play begins with ten workloads on the revision that the last ones went to, and asks for the other one.
@@ -124,7 +108,7 @@ func (s *shuttle) play(t testing.TB) faults.World {
 	s.seen = s.watch(t)
 	s.set(t, version(s.version))
 	return faults.World{
-		Run:      operatorWithin(t),
+		Run:      harness.InProcessOperator(t, v1.PassageRevision),
 		Settled:  s.settled,
 		Snapshot: func(ctx context.Context) (map[string]string, error) { return s.snapshot(ctx, t) },
 		Teardown: func() { s.clear(t) },
@@ -138,7 +122,7 @@ func (s *shuttle) settled(ctx context.Context) error {
 	}
 	status := istio.Status.WorkloadMigration
 	if status == nil || condition(istio, v1.ConditionWorkloadsMigrated).Reason != string(v1.ReasonMigrationFailed) {
-		return fmt.Errorf("it has not ended: %+v%s", status, said(istio.Status.Conditions))
+		return fmt.Errorf("it has not ended: %+v%s", status, harness.DescribeConditions(istio.Status.Conditions))
 	}
 	want := &v1.WorkloadMigrationStatus{
 		State: v1.WorkloadMigrationStateFailed, TargetRevision: s.to,

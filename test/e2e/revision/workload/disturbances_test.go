@@ -2,16 +2,15 @@ package workload_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"syscall"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // What would disturb other tests has a cluster of its own. A restart of the controller is told in TestStoryOperatorKilled.
@@ -34,8 +33,8 @@ func restartOfTheServer(t *testing.T, w *world) {
 	m.deploy(t, m.from, all...)
 	m.set(t, version(newVersion))
 	m.moves(t, all[0], m.to)
-	w.killServer(t)
-	eventually(t, func(ctx context.Context) error {
+	w.KillAPIServer(t)
+	wait.Until(t, func(ctx context.Context) error {
 		_, err := cluster.Localkube("up", "--dir", w.Dir)
 		return errors.Join(err, w.Get(ctx, client.ObjectKeyFromObject(m.istio), m.istio))
 	})
@@ -48,31 +47,5 @@ func restartOfTheServer(t *testing.T, w *world) {
 		m.runs(t, b, m.to)
 	}
 	m.restartedOnce(t, all...)
-	w.operator.Kill()
-}
-
-func (w *world) killServer(t testing.TB) {
-	t.Helper()
-	output, err := cluster.Localkube("status", "--dir", w.Dir, "--output", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var status struct {
-		Components []struct {
-			Name string
-			PID  int
-		}
-	}
-	if err := json.Unmarshal([]byte(output), &status); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	for _, c := range status.Components {
-		if c.Name == "kube-apiserver" {
-			if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-	}
-	t.Fatalf("there is no API server: %s", output)
+	w.Operator.Kill()
 }

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // What happens to workloads in the middle of a migration is in TestChangesMidway, and a restart of the controller in
@@ -37,7 +39,7 @@ func TestEdgeCases(t *testing.T) {
 		})
 		t.Run("All namespaces already on target revision, no-op", func(t *testing.T) {
 			m.set(t, func(istio *v1.Istio) { istio.Spec.UpdateStrategy.WorkloadMigration = nil })
-			until(t, m.world, m.istio, func(istio *v1.Istio) error {
+			harness.WaitFor(t, m.world, m.istio, func(istio *v1.Istio) error {
 				if istio.Status.WorkloadMigration != nil || condition(istio, v1.ConditionReconciled).Status != metav1.ConditionTrue {
 					return fmt.Errorf("it is switched off, and says %+v", istio.Status.WorkloadMigration)
 				}
@@ -67,14 +69,14 @@ func TestEdgeCases(t *testing.T) {
 		if err := c.Delete(t.Context(), c.istio, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 			t.Fatal(err)
 		}
-		gone(t, c.world, c.istio)
+		harness.WaitForDeletion(t, c.world, c.istio)
 		c.pruned(t, c.from)
 		c.pruned(t, c.to)
 		if diff := cmp.Diff([]string{c.all[0].d.Name}, c.started(t)); diff != "" {
 			t.Errorf("restarts: (-want +got)\n%s", diff)
 		}
 		for _, b := range c.all {
-			eventually(t, func(ctx context.Context) error {
+			wait.Until(t, func(ctx context.Context) error {
 				if err := c.Get(ctx, client.ObjectKeyFromObject(b.d), b.d); err != nil {
 					return err
 				}
@@ -123,9 +125,9 @@ func TestWhoMoves(t *testing.T) {
 	m.deploy(t, m.from, append([]builder{asleep, skipped, halted}, move...)...)
 	m.deploy(t, "", outside, plain)
 	m.deploy(t, foreign.from, others)
-	change(t, m.world, halted.d, func(d *appsv1.Deployment) { d.Spec.Paused = true })
-	set := create(t, m.world, statefulSet(shop, "set"))
-	until(t, m.world, set, func(s *appsv1.StatefulSet) error {
+	harness.Change(t, m.world, halted.d, func(d *appsv1.Deployment) { d.Spec.Paused = true })
+	set := harness.Create(t, m.world, statefulSet(shop, "set"))
+	harness.WaitFor(t, m.world, set, func(s *appsv1.StatefulSet) error {
 		if s.Status.ReadyReplicas != 1 {
 			return fmt.Errorf("it is %+v", s.Status)
 		}
@@ -164,13 +166,13 @@ func TestWhoMoves(t *testing.T) {
 	}
 
 	t.Log("those that stay keep the old revision, and move when they are restarted")
-	until(t, m.world, &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: m.from}}, func(r *v1.IstioRevision) error {
-		if inUse := said(r.Status.Conditions); !strings.Contains(inUse, "InUse=True") {
+	harness.WaitFor(t, m.world, &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: m.from}}, func(r *v1.IstioRevision) error {
+		if inUse := harness.DescribeConditions(r.Status.Conditions); !strings.Contains(inUse, "InUse=True") {
 			return fmt.Errorf("it is not in use:%s", inUse)
 		}
 		return nil
 	})
-	change(t, m.world, skipped.d, func(d *appsv1.Deployment) {
+	harness.Change(t, m.world, skipped.d, func(d *appsv1.Deployment) {
 		d.Spec.Template.Annotations = map[string]string{v1.AnnotationRestartedAt: "now"}
 	})
 	m.runs(t, skipped, m.to)

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/chart"
 )
 
@@ -20,7 +21,7 @@ func TestStoryExamples(t *testing.T) {
 	for _, version := range []string{oldVersion, newVersion} {
 		w.applyExample(t, "istio-basic-automatic-migration", version)
 		// Nothing uses them between the examples, and they have to stay.
-		create(t, w, makeTag("keeps-"+m.revision(version), v1.IstioRevisionKind, m.revision(version)))
+		harness.Create(t, w, makeTag("keeps-"+m.revision(version), v1.IstioRevisionKind, m.revision(version)))
 		m.istiod(t, m.revision(version))
 	}
 	for name, example := range map[string]struct {
@@ -84,7 +85,7 @@ func TestStoryExamples(t *testing.T) {
 				}
 			}
 			for _, b := range all {
-				gone(t, w, b.d)
+				harness.WaitForDeletion(t, w, b.d)
 			}
 		})
 	}

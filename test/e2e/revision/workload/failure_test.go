@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 // Readiness and what is reported of it: five workloads one by one, of which the third and the fourth never become ready.
@@ -178,7 +179,7 @@ func (m *mesh) heal(t testing.TB, namespace string, sick ...builder) {
 	t.Helper()
 	m.label(t, namespace, labelHealed, "true")
 	for _, b := range sick {
-		change(t, m.world, b.d, func(d *appsv1.Deployment) {
+		harness.Change(t, m.world, b.d, func(d *appsv1.Deployment) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1.AnnotationReadinessTimeout, never.String())
 			d.Spec.ProgressDeadlineSeconds = ptr.To(int32(never / time.Second))
 		})

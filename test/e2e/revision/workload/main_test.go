@@ -13,9 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
@@ -23,14 +20,10 @@ import (
 var unanswered = regexp.MustCompile(`connection refused|connection reset|connection lost|EOF|timed out|timeout|deadline exceeded|time allotted`)
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(12)
-	code := cluster.Run(m)
-	if shared.scratch != "" {
-		_ = os.RemoveAll(shared.scratch)
-	}
+	code := cluster.Run(m, cluster.Options{})
 	// Nothing that the tests did was wrong, and the chart's permissions allow all that it took.
-	if w := shared.world; w != nil {
+	if w := shared.Value(); w != nil {
 		for _, operator := range w.operators {
 			for line := range strings.Lines(operator.Log.Since(0)) {
 				if strings.Contains(line, "level=ERROR") && !unanswered.MatchString(line) {

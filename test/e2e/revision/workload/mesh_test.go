@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -82,7 +83,7 @@ func (w *world) createMesh(t testing.TB, name string, how ...func(*v1.Istio)) *m
 	for _, change := range how {
 		change(istio)
 	}
-	m := &mesh{world: w, istio: create(t, w, istio)}
+	m := &mesh{world: w, istio: harness.Create(t, w, istio)}
 	m.from, m.to = m.revision(oldVersion), m.revision(newVersion)
 	return m
 }
@@ -106,7 +107,7 @@ func (m *mesh) istiod(t testing.TB, revision string) {
 	if _, err := cluster.Localkube("istiod", "--dir", m.Dir, "--revision", revision, "--wait", wait.Deadline().String()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var hooks admissionv1.MutatingWebhookConfigurationList
 		if err := m.List(ctx, &hooks, client.MatchingLabels{v1.LabelRevision: revision}); err != nil {
 			return err
@@ -129,9 +130,9 @@ func (m *mesh) istiod(t testing.TB, revision string) {
 // serves waits until the control plane of the spec is there.
 func (m *mesh) serves(t testing.TB) {
 	t.Helper()
-	until(t, m.world, m.istio, func(istio *v1.Istio) error {
+	harness.WaitFor(t, m.world, m.istio, func(istio *v1.Istio) error {
 		if condition(istio, v1.ConditionReady).Status != metav1.ConditionTrue {
-			return fmt.Errorf("it is not ready: %s", said(istio.Status.Conditions))
+			return fmt.Errorf("it is not ready: %s", harness.DescribeConditions(istio.Status.Conditions))
 		}
 		return nil
 	})
@@ -175,7 +176,7 @@ func version(version string) func(*v1.Istio) {
 // set changes the Istio.
 func (m *mesh) set(t testing.TB, how ...func(*v1.Istio)) {
 	t.Helper()
-	change(t, m.world, m.istio, func(istio *v1.Istio) {
+	harness.Change(t, m.world, m.istio, func(istio *v1.Istio) {
 		for _, change := range how {
 			change(istio)
 		}
@@ -192,13 +193,13 @@ func (m *mesh) namespace(t testing.TB, labels ...string) string {
 	for i := 0; i+1 < len(labels); i += 2 {
 		namespace.Labels[labels[i]] = labels[i+1]
 	}
-	return create(t, m.world, namespace).Name
+	return harness.Create(t, m.world, namespace).Name
 }
 
 // label puts a label on a namespace.
 func (m *mesh) label(t testing.TB, namespace, key, value string) {
 	t.Helper()
-	change(t, m.world, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, func(n *corev1.Namespace) { n.Labels[key] = value })
+	harness.Change(t, m.world, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, func(n *corev1.Namespace) { n.Labels[key] = value })
 }
 
 // labels of a namespace that say something about revisions.
@@ -220,16 +221,16 @@ func (m *mesh) labels(t testing.TB, namespace string) map[string]string {
 // moving waits until the Istio says of its workloads what it should, about the latest spec.
 func (m *mesh) moving(t testing.TB, is func(*v1.WorkloadMigrationStatus) error) *v1.WorkloadMigrationStatus {
 	t.Helper()
-	until(t, m.world, m.istio, func(istio *v1.Istio) error {
+	harness.WaitFor(t, m.world, m.istio, func(istio *v1.Istio) error {
 		status := istio.Status.WorkloadMigration
 		if status == nil {
 			status = &v1.WorkloadMigrationStatus{}
 		}
 		if condition(istio, v1.ConditionWorkloadsMigrated).Status == metav1.ConditionUnknown {
-			return fmt.Errorf("it has not looked at the latest spec:%s", said(istio.Status.Conditions))
+			return fmt.Errorf("it has not looked at the latest spec:%s", harness.DescribeConditions(istio.Status.Conditions))
 		}
 		if err := is(status); err != nil {
-			return fmt.Errorf("%w; it says %+v%s", err, *status, said(istio.Status.Conditions))
+			return fmt.Errorf("%w; it says %+v%s", err, *status, harness.DescribeConditions(istio.Status.Conditions))
 		}
 		return nil
 	})
@@ -261,9 +262,9 @@ func (m *mesh) inBatch(t testing.TB, number int32) *v1.WorkloadMigrationStatus {
 // held waits until the workloads stay where they are for a reason, and returns what is said about it.
 func (m *mesh) held(t testing.TB, reason v1.Reason) string {
 	t.Helper()
-	until(t, m.world, m.istio, func(istio *v1.Istio) error {
+	harness.WaitFor(t, m.world, m.istio, func(istio *v1.Istio) error {
 		if got := condition(istio, v1.ConditionWorkloadsMigrated); got.Reason != string(reason) || got.Status != metav1.ConditionFalse {
-			return fmt.Errorf("it is not held for reason %s:%s", reason, said(istio.Status.Conditions))
+			return fmt.Errorf("it is not held for reason %s:%s", reason, harness.DescribeConditions(istio.Status.Conditions))
 		}
 		return nil
 	})
@@ -273,8 +274,8 @@ func (m *mesh) held(t testing.TB, reason v1.Reason) string {
 // pruned waits until a revision is gone, with its control plane.
 func (m *mesh) pruned(t testing.TB, revision string) {
 	t.Helper()
-	gone(t, m.world, &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: revision}})
-	eventually(t, func(ctx context.Context) error {
+	harness.WaitForDeletion(t, m.world, &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: revision}})
+	wait.Until(t, func(ctx context.Context) error {
 		err := m.Get(ctx, client.ObjectKey{Namespace: system, Name: "istiod-" + revision}, &corev1.Service{})
 		if err == nil {
 			return errors.New("Service istiod-" + revision + " is still there")

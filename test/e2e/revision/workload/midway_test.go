@@ -145,7 +145,7 @@ func TestChangesMidway(t *testing.T) {
 			istio.Spec.UpdateStrategy.WorkloadMigration = nil
 		})
 		c.held(t, v1.ReasonMigrationDisabled)
-		until(t, c.world, c.istio, func(istio *v1.Istio) error {
+		harness.WaitFor(t, c.world, c.istio, func(istio *v1.Istio) error {
 			if status := istio.Status.WorkloadMigration; status != nil {
 				return fmt.Errorf("it is switched off and what had begun is seen through, and still the status says %+v", status)
 			}

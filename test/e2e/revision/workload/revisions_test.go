@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/history"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -44,7 +45,7 @@ func (w *world) clearDefault(ctx context.Context) error {
 	}
 	for i := range revisions.Items {
 		if owner := metav1.GetControllerOf(&revisions.Items[i]); owner != nil && owner.Name == v1.DefaultRevision {
-			left = append(left, fmt.Errorf("IstioRevision %s is still there:%s", revisions.Items[i].Name, said(revisions.Items[i].Status.Conditions)))
+			left = append(left, fmt.Errorf("IstioRevision %s is still there:%s", revisions.Items[i].Name, harness.DescribeConditions(revisions.Items[i].Status.Conditions)))
 		}
 	}
 	for i := range namespaces.Items {
@@ -127,8 +128,8 @@ func TestMultipleRevisions(t *testing.T) {
 func TestIstioRevisionTagSupport(t *testing.T) {
 	t.Parallel()
 	m := theWorld(t).newRealMesh(t, inBatches(2, 0))
-	live := create(t, m.world, makeTag(m.istio.Name+"-live", v1.IstioKind, m.istio.Name))
-	fixed := create(t, m.world, makeTag(m.istio.Name+"-fixed", v1.IstioRevisionKind, m.from))
+	live := harness.Create(t, m.world, makeTag(m.istio.Name+"-live", v1.IstioKind, m.istio.Name))
+	fixed := harness.Create(t, m.world, makeTag(m.istio.Name+"-fixed", v1.IstioRevisionKind, m.from))
 	m.points(t, live, m.from)
 	m.points(t, fixed, m.from)
 	shop, bank, free := m.namespace(t, v1.LabelRevision, live.Name), m.namespace(t, v1.LabelRevision, fixed.Name), m.namespace(t)
@@ -207,9 +208,9 @@ func makeTag(name, kind, target string) *v1.IstioRevisionTag {
 // points waits until a tag has been led to a revision.
 func (m *mesh) points(t testing.TB, tag *v1.IstioRevisionTag, revision string) {
 	t.Helper()
-	until(t, m.world, tag, func(tag *v1.IstioRevisionTag) error {
-		if tag.Status.IstioRevision != revision || !strings.Contains(said(tag.Status.Conditions), "Reconciled=True") {
-			return fmt.Errorf("it points to %q, not to %s:%s", tag.Status.IstioRevision, revision, said(tag.Status.Conditions))
+	harness.WaitFor(t, m.world, tag, func(tag *v1.IstioRevisionTag) error {
+		if tag.Status.IstioRevision != revision || !strings.Contains(harness.DescribeConditions(tag.Status.Conditions), "Reconciled=True") {
+			return fmt.Errorf("it points to %q, not to %s:%s", tag.Status.IstioRevision, revision, harness.DescribeConditions(tag.Status.Conditions))
 		}
 		return nil
 	})

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // Two stories of the design in one upgrade. There are charts of 1.26.0 where it has 1.25.0. Without containers there is no
@@ -35,7 +37,7 @@ func TestStoryMigration(t *testing.T) {
 		}
 	})
 
-	tag := create(t, m.world, makeTag(m.istio.Name+"-prod", v1.IstioKind, m.istio.Name))
+	tag := harness.Create(t, m.world, makeTag(m.istio.Name+"-prod", v1.IstioKind, m.istio.Name))
 	m.points(t, tag, m.from)
 	var all []builder
 	balancers, full, allowed := map[string]endpoints{}, map[string]map[string]int{}, map[string]map[string]int{}
@@ -47,7 +49,7 @@ func TestStoryMigration(t *testing.T) {
 		}
 		full[namespace][name], allowed[namespace][name] = int(*b.d.Spec.Replicas), atLeast
 		all = append(all, b)
-		create(t, m.world, service(namespace, name))
+		harness.Create(t, m.world, service(namespace, name))
 	}
 	for _, revision := range []string{m.from, tag.Name} {
 		namespace := m.namespace(t, v1.LabelRevision, revision)
@@ -100,7 +102,7 @@ func TestStoryMigration(t *testing.T) {
 	})
 	t.Run(basic+"Verify workloads remain healthy and traffic flows correctly", func(t *testing.T) {
 		for namespace, balancer := range balancers {
-			eventually(t, func(context.Context) error {
+			wait.Until(t, func(context.Context) error {
 				_, different := balancer.served(t, full[namespace])
 				for service, replicas := range full[namespace] {
 					if different[service] != 2*replicas {
@@ -134,9 +136,9 @@ func TestStoryMigration(t *testing.T) {
 	t.Run(zeroDowntime+"Verify gradual rollout maintains availability", func(t *testing.T) { seen.proves(t, size) })
 	t.Run(basic+"Verify old control plane can be cleaned up", func(t *testing.T) {
 		m.pruned(t, m.from)
-		gone(t, m.world, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "istiod-" + m.from}})
-		gone(t, m.world, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "istio-sidecar-injector-" + m.from}})
-		until(t, m.world, m.istio, func(istio *v1.Istio) error {
+		harness.WaitForDeletion(t, m.world, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "istiod-" + m.from}})
+		harness.WaitForDeletion(t, m.world, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "istio-sidecar-injector-" + m.from}})
+		harness.WaitFor(t, m.world, m.istio, func(istio *v1.Istio) error {
 			if diff := cmp.Diff(&v1.RevisionSummary{Total: 1, Ready: 1, InUse: 1}, istio.Status.Revisions); diff != "" {
 				return fmt.Errorf("(-want +got)\n%s", diff)
 			}
@@ -188,7 +190,7 @@ func TestStoryFailureRecovery(t *testing.T) {
 	var status *v1.WorkloadMigrationStatus
 
 	for _, b := range []builder{sick, protected} {
-		create(t, m.world, &policyv1.PodDisruptionBudget{
+		harness.Create(t, m.world, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: b.d.Name},
 			Spec: policyv1.PodDisruptionBudgetSpec{
 				Selector: b.d.Spec.Selector, MaxUnavailable: &intstr.IntOrString{IntVal: 0},
@@ -264,7 +266,7 @@ func TestStoryFailureRecovery(t *testing.T) {
 // refusesEviction checks that a disruption budget is in force.
 func (m *mesh) refusesEviction(t testing.TB, b builder) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := m.List(ctx, &pods, client.InNamespace(b.d.Namespace), client.MatchingLabels(b.d.Spec.Selector.MatchLabels)); err != nil {
 			return err
@@ -296,7 +298,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 	m.set(t, version(newVersion))
 	m.moves(t, sick, m.to)
 	m.moves(t, first, m.to)
-	w.operator.Kill()
+	w.Operator.Kill()
 	m.release(t, first)
 	m.runs(t, first, m.to)
 	// The time that a workload has to become ready goes by, whether the operator runs or not.
@@ -307,7 +309,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 	for _, b := range rest[:2] {
 		m.moves(t, b, m.to)
 	}
-	w.operator.Kill()
+	w.Operator.Kill()
 	m.untouched(t, rest[2:]...)
 	m.release(t, rest...)
 	w.restart(t)
@@ -336,7 +338,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 func (m *mesh) begunEarlier(t testing.TB, b builder, earlier time.Duration) time.Time {
 	t.Helper()
 	var began time.Time
-	change(t, m.world, b.d, func(d *appsv1.Deployment) {
+	harness.Change(t, m.world, b.d, func(d *appsv1.Deployment) {
 		var mark map[string]any
 		if err := json.Unmarshal([]byte(d.Annotations[v1.AnnotationMigration]), &mark); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness/history"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // istios records every version of an Istio.
@@ -49,7 +50,7 @@ func (h istios) states(t testing.TB) []v1.WorkloadMigrationState {
 func (m *mesh) told(t testing.TB, about client.Object, reason, note string) eventsv1.Event {
 	t.Helper()
 	var found eventsv1.Event
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		namespace := about.GetNamespace()
 		if namespace == "" {
 			namespace = "default"

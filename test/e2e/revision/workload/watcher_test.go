@@ -19,6 +19,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness/history"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // watcher records every version of every Deployment of a mesh.
@@ -143,7 +144,7 @@ func (m *mesh) watchEndpoints(t testing.TB, namespace string) endpoints {
 // serves waits until all Services have as many ready endpoints as they should.
 func (e endpoints) serves(t testing.TB, full map[string]int) {
 	t.Helper()
-	eventually(t, func(context.Context) error {
+	wait.Until(t, func(context.Context) error {
 		if least, _ := e.served(t, full); !maps.Equal(least, full) {
 			return fmt.Errorf("there are %v ready endpoints, not %v", least, full)
 		}

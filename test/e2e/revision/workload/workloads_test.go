@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // labelMesh is on the workloads of a mesh and on their namespaces, with the name of its Istio.
@@ -105,7 +107,7 @@ func (m *mesh) release(t testing.TB, builders ...builder) {
 // moves waits until a workload is being moved to a revision, or has been.
 func (m *mesh) moves(t testing.TB, b builder, revision string) {
 	t.Helper()
-	until(t, m.world, b.d, func(d *appsv1.Deployment) error {
+	harness.WaitFor(t, m.world, b.d, func(d *appsv1.Deployment) error {
 		if markOf(t, d).Target != revision {
 			return fmt.Errorf("it is not being moved to %s", revision)
 		}
@@ -116,7 +118,7 @@ func (m *mesh) moves(t testing.TB, b builder, revision string) {
 // runs waits until all pods of a workload, and no others, are ready and were injected by a revision.
 func (m *mesh) runs(t testing.TB, b builder, revision string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	wait.Until(t, func(ctx context.Context) error {
 		if err := m.Get(ctx, client.ObjectKeyFromObject(b.d), b.d); err != nil {
 			return err
 		}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,51 +20,38 @@ import (
 // system is the namespace of all control planes.
 const system = "istio-system"
 
-// world is a cluster with an operator at work, as its administrator sees it.
+// world is a cluster with an operator at work.
 type world struct {
-	*cluster.Cluster
-	client.WithWatch
-	// operator is the one at work, and the last of operators.
-	operator  *harness.Operator
+	*harness.World
+	// operators are all that were started here.
 	operators []*harness.Operator
-	// kubeconfig is that of the operator.
-	kubeconfig string
 }
 
-var shared struct {
-	once    sync.Once
-	world   *world
-	scratch string
-	err     error
-}
+var shared harness.Shared[*world]
 
 // theWorld is the one that the tests share. The operator's log of the test's time is shown if the test fails.
 func theWorld(t testing.TB) *world {
 	t.Helper()
 	c, charts := cluster.Shared(t), cluster.Charts(t)
-	shared.once.Do(func() {
-		if shared.scratch, shared.err = os.MkdirTemp("", "workload-"); shared.err != nil {
-			return
+	w := shared.Get(t, func(scratch string) (*world, error) {
+		w, err := prepare(c, scratch)
+		if err != nil {
+			return nil, err
 		}
-		if shared.world, shared.err = prepare(c, shared.scratch); shared.err == nil {
-			shared.err = errors.Join(shared.world.operate(charts, shared.scratch), shared.world.anchor())
-		}
+		return w, errors.Join(w.operate(charts), w.anchor())
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	shared.world.operator.KeepLogOnFailure(t)
-	return shared.world
+	w.Operator.KeepLogOnFailure(t)
+	return w
 }
 
 // restart kills the operator that the tests share, if it is still there, and starts it again.
 func (w *world) restart(t testing.TB) {
 	t.Helper()
-	w.operator.Kill()
-	if err := w.operate(cluster.Charts(t), shared.scratch); err != nil {
+	w.Operator.Kill()
+	if err := w.operate(cluster.Charts(t)); err != nil {
 		t.Fatal(err)
 	}
-	w.operator.KeepLogOnFailure(t)
+	w.Operator.KeepLogOnFailure(t)
 }
 
 // ownWorld is a cluster of the test's own, with no istiod and, as yet, no operator.
@@ -83,22 +67,19 @@ func ownWorld(t testing.TB) *world {
 // start runs an operator for the test, in the place of one that was there before.
 func (w *world) start(t testing.TB) {
 	t.Helper()
-	if err := w.operate(cluster.Charts(t), t.TempDir()); err != nil {
+	if err := w.operate(cluster.Charts(t)); err != nil {
 		t.Fatal(err)
 	}
-	w.operator.KeepLogOnFailure(t)
-	t.Cleanup(w.operator.Kill)
+	w.Operator.KeepLogOnFailure(t)
+	t.Cleanup(w.Operator.Kill)
 }
 
 // prepare gives a cluster what the operator may do, and sidecars.
 func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	ctx := context.Background()
-	w := &world{Cluster: c}
+	w := &world{}
 	var err error
-	if w.WithWatch, err = harness.NewAdminClient(c); err != nil {
-		return nil, err
-	}
-	if w.kubeconfig, err = harness.InstallPermissions(ctx, c, w, scratch); err != nil {
+	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
 		return nil, err
 	}
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}
@@ -109,21 +90,14 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 }
 
 // operate starts an operator and waits until it is ready.
-func (w *world) operate(charts, scratch string) error {
-	var err error
-	w.operator, err = harness.StartOperator(scratch, "--kubeconfig", w.kubeconfig, "--chart-dir", charts,
-		"--passages=revision", "--leader-elect=false", "--log-format", "text")
-	if err != nil {
+func (w *world) operate(charts string) error {
+	if err := w.StartOperator("--chart-dir", charts, "--passages=revision"); err != nil {
 		return err
 	}
-	w.operators = append(w.operators, w.operator)
+	w.operators = append(w.operators, w.Operator)
 	return wait.Try(context.Background(), func(ctx context.Context) error {
-		var waiting error
-		if !strings.Contains(w.operator.Log.Since(0), "msg=ready") {
-			waiting = errors.New("the operator is not ready")
-		}
 		return errors.Join(
-			w.operator.Alive(), waiting,
+			w.Operator.Ready(),
 			w.List(ctx, &v1.IstioList{}), w.List(ctx, &v1.IstioRevisionList{}), w.List(ctx, &v1.IstioRevisionTagList{}),
 		)
 	})
@@ -146,7 +120,7 @@ func (w *world) anchor() error {
 			return err
 		}
 		if !meta.IsStatusConditionTrue(anchor.Status.Conditions, string(v1.ConditionReady)) {
-			return fmt.Errorf("the anchor is not ready:%s", said(anchor.Status.Conditions))
+			return fmt.Errorf("the anchor is not ready:%s", harness.DescribeConditions(anchor.Status.Conditions))
 		}
 		return nil
 	})

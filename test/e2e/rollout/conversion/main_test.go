@@ -10,22 +10,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(12)
-	code := cluster.RunWith(m, options)
-	for _, s := range []*sharedWorld{&shared, &sharedByStories} {
-		if s.scratch != "" {
-			_ = os.RemoveAll(s.scratch)
-		}
-	}
-	os.Exit(code)
+	os.Exit(cluster.Run(m, options))
 }
 
 // options of the clusters.

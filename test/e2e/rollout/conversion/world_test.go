@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,10 +30,9 @@ const (
 	newer   = "v1alpha2"
 )
 
-// world is a cluster as its administrator sees it, and all environmentds in it.
+// world is a cluster and all environmentds in it. Its operator runs within the test.
 type world struct {
-	*cluster.Cluster
-	client.WithWatch
+	*harness.World
 	fleet   *environmentd.Fleet
 	witness *witness
 	// config is that of the operator.
@@ -45,22 +42,14 @@ type world struct {
 	inherited map[string]*environment
 }
 
-// sharedWorld is one that tests share.
-type sharedWorld struct {
-	once    sync.Once
-	world   *world
-	scratch string
-	err     error
-}
-
 // One world is for the stories, and one for all other tests.
-var shared, sharedByStories sharedWorld
+var shared, sharedByStories harness.Shared[*world]
 
 // theWorld is the one that the tests share, with an operator at work. What that logs in the test's time is kept if the
 // test fails.
 func theWorld(t testing.TB) *world {
 	t.Helper()
-	return shared.enter(t, cluster.Shared(t), legacies())
+	return enter(t, &shared, cluster.Shared(t), legacies())
 }
 
 // storyWorld is the same for the stories, which need fewer environments.
@@ -68,21 +57,14 @@ func storyWorld(t testing.TB) *world {
 	t.Helper()
 	const name = "stories"
 	c := cluster.Several(t, map[string]cluster.Options{name: options})[name]
-	return sharedByStories.enter(t, c, roundTripLegacies())
+	return enter(t, &sharedByStories, c, roundTripLegacies())
 }
 
-func (s *sharedWorld) enter(t testing.TB, c *cluster.Cluster, all map[string]legacy) *world {
+func enter(t testing.TB, s *harness.Shared[*world], c *cluster.Cluster, all map[string]legacy) *world {
 	t.Helper()
-	s.once.Do(func() {
-		if s.scratch, s.err = os.MkdirTemp("", "conversion-"); s.err == nil {
-			s.world, s.err = prepare(c, s.scratch, all)
-		}
-	})
-	if s.err != nil {
-		t.Fatal(s.err)
-	}
-	s.world.operator.showTo(t)
-	return s.world
+	w := s.Get(t, func(scratch string) (*world, error) { return prepare(c, scratch, all) })
+	w.operator.showTo(t)
+	return w
 }
 
 // prepare tells the story up to where the tests begin: another operator works with v1alpha1, leaves, and Fairlead comes.
@@ -90,19 +72,15 @@ func prepare(c *cluster.Cluster, scratch string, all map[string]legacy) (*world,
 	// Each of its steps has a deadline of its own.
 	ctx, cancel := context.WithTimeout(context.Background(), 4*wait.Deadline())
 	defer cancel()
-	w := &world{Cluster: c, fleet: environmentd.Start(), inherited: map[string]*environment{}}
+	w := &world{fleet: environmentd.Start(), inherited: map[string]*environment{}}
 	var err error
-	if w.WithWatch, err = harness.NewAdminClient(c); err != nil {
+	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
 		return nil, err
 	}
 	if err := v1alpha1.AddToScheme(w.Scheme()); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := harness.InstallPermissions(ctx, c, w, scratch)
-	if err != nil {
-		return nil, err
-	}
-	if w.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+	if w.config, err = clientcmd.BuildConfigFromFlags("", w.OperatorKubeconfig); err != nil {
 		return nil, err
 	}
 	if err := w.installOlder(ctx); err != nil {

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package scale_test
-
-import "os/exec"
-
-// dieWithParent does nothing here: only Linux ties a process to its parent.
-func dieWithParent(*exec.Cmd) {}
