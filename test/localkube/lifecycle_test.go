@@ -19,7 +19,7 @@ import (
 )
 
 // One directory through its life. A hub will do, and is up sooner.
-func TestLife(t *testing.T) {
+func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	config := func() string {

@@ -75,7 +75,7 @@ func TestServiceReachesALocalProcess(t *testing.T) {
 	})
 }
 
-func TestServiceThatNobodyPlays(t *testing.T) {
+func TestServiceWithoutProcess(t *testing.T) {
 	t.Parallel()
 	c := cluster.Shared(t)
 	client, namespace := clientOf(t, c.Config()), c.Namespace(t)

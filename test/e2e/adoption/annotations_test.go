@@ -47,7 +47,7 @@ data: {a: b}
 }
 
 // A label that somebody has copied does not make an object Fairlead's.
-func TestCopiedLabelIsNoOwnership(t *testing.T) {
+func TestCopiedLabelGrantsNoOwnership(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	copied := configMap("it")

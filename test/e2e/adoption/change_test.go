@@ -125,7 +125,7 @@ func TestBlockerRemoved(t *testing.T) {
 	s.says(t, "it-configmap", applied)
 }
 
-func TestPolicyChangesItsMind(t *testing.T) {
+func TestPolicyChanged(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.create(t, s.members[member1], deployment("it"))

@@ -50,7 +50,7 @@ func at(t testing.TB, object *unstructured.Unstructured, path string) string {
 
 // What a cluster has assigned, and what others keep on an object, is there after it was taken over; what the template says
 // holds, and what a user could have said and has not is gone.
-func TestOverwriteKeeps(t *testing.T) {
+func TestOverwriteRetainsFields(t *testing.T) {
 	t.Parallel()
 	const pod = `spec: {containers: [{name: a, image: a}]}`
 	for name, c := range map[string]struct {
@@ -180,7 +180,7 @@ func bindingOf(template *unstructured.Unstructured) string {
 	return template.GetName() + "-" + strings.ToLower(template.GetKind())
 }
 
-func TestOverwriteKeepsTheOwnersOfAnObject(t *testing.T) {
+func TestOverwriteRetainsOwnerReferences(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	owner, owned := configMap("owner"), configMap("it", "a", "b")
@@ -196,8 +196,8 @@ func TestOverwriteKeepsTheOwnersOfAnObject(t *testing.T) {
 	}
 }
 
-// Whoever set it, and however.
-func TestOverwriteRemovesWhatTheTemplateDoesNotSay(t *testing.T) {
+// Whoever set a field, and by whichever way.
+func TestOverwriteRemovesFieldsNotInTemplate(t *testing.T) {
 	t.Parallel()
 	const plain = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: it}, spec: {replicas: 1, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: a}]}}}}"
 	extra := strings.Replace(plain, "image: a}", "image: a, env: [{name: EXTRA, value: x}]}", 1)
@@ -235,7 +235,7 @@ func TestOverwriteRemovesWhatTheTemplateDoesNotSay(t *testing.T) {
 }
 
 // What the hub's own API server has assigned to a template is not what its user has set.
-func TestWhatTheHubAssignsStaysOnTheHub(t *testing.T) {
+func TestFieldsAssignedByHubAreNotPropagated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		template string

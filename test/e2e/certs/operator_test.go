@@ -400,7 +400,7 @@ func isFree(address string) bool {
 }
 
 // A Service calls only who is ready, and what is stored as v1alpha1 can be read only by calling.
-func TestReadyBeforeItIsCalled(t *testing.T) {
+func TestReadyBeforeConversionIsCalled(t *testing.T) {
 	w := newWorld(t, "shop")
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "fairlead-webhook", Namespace: w.namespace}}
 	service.Spec.Ports = []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}

@@ -157,7 +157,7 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 	}
 }
 
-func TestDeletedSecretIsPutBack(t *testing.T) {
+func TestDeletedSecretIsRecreated(t *testing.T) {
 	v := newSharedSecret(t)
 	s := v.replica(v.config)
 	v.load(s)
@@ -184,7 +184,7 @@ func TestOperatorsOfDifferentNamesAgree(t *testing.T) {
 	}
 }
 
-func TestSecretOfSomebodyElse(t *testing.T) {
+func TestForeignSecret(t *testing.T) {
 	v := newSharedSecret(t)
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{"password": []byte("x")}}
 	if _, err := v.secrets.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
@@ -199,7 +199,7 @@ func TestSecretOfSomebodyElse(t *testing.T) {
 	}
 }
 
-func TestSecretThatOthersKeep(t *testing.T) {
+func TestSecretManagedByUser(t *testing.T) {
 	v := newSharedSecret(t)
 	s, err := certs.New(v.config, certs.Options{
 		Kind: certs.Secret, Namespace: v.in, Name: secretName, Names: []string{"127.0.0.1"}, Log: logr.Discard(),

@@ -80,7 +80,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-func TestNeverStepsBack(t *testing.T) {
+func TestNoDowngrade(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	boats := h.fresh("boats")
@@ -137,7 +137,7 @@ func TestForeignCRD(t *testing.T) {
 	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{}).is(crds.Unchanged, "")
 }
 
-func TestForeignCRDDoesNotHoldUpOthers(t *testing.T) {
+func TestForeignCRDDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	boats, crews := h.fresh("boats"), h.fresh("crews")
@@ -191,7 +191,7 @@ func TestConversionOfAnotherOwnerSurvives(t *testing.T) {
 	}
 }
 
-func TestInstallersAtOnce(t *testing.T) {
+func TestConcurrentInstallers(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	boats := h.fresh("boats")

@@ -144,8 +144,8 @@ func (l leases) takenEarly(t testing.TB, from, by string) time.Duration {
 	return 0
 }
 
-// TestServerGoesAway cuts a leader and one that stands by off from their API server, and gives it back to the latter.
-func TestServerGoesAway(t *testing.T) {
+// TestLeaderLosesAPIServer cuts a leader and one that stands by off from their API server, and gives it back to the latter.
+func TestLeaderLosesAPIServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Shared(t)
 	namespace := c.Namespace(t)

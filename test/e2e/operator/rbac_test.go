@@ -248,9 +248,9 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			return client.IgnoreAlreadyExists(i.Create(ctx, tag))
 		}},
 		{"see where it points", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-0") }},
-		{"install control planes that run elsewhere", i.installElsewhere},
-		{"upgrade one of them", i.upgradeElsewhere},
-		{"remove them", i.removeElsewhere},
+		{"install control planes that run elsewhere", i.installRemoteRevisions},
+		{"upgrade one of them", i.upgradeRemoteRevision},
+		{"remove them", i.removeRemoteRevisions},
 		{"use it", func(ctx context.Context) error {
 			_, err := controllerutil.CreateOrPatch(ctx, i.Client, user, func() error {
 				user.Labels = map[string]string{v1.LabelRevision: "default-v1-31-0"}

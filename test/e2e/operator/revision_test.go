@@ -129,7 +129,7 @@ func TestInPlace(t *testing.T) {
 	})
 }
 
-func TestVersionThatCannotBeResolved(t *testing.T) {
+func TestUnresolvableVersion(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name := uniqueName(t)
@@ -150,7 +150,7 @@ func TestVersionThatCannotBeResolved(t *testing.T) {
 	}
 }
 
-func TestNameThatIsTaken(t *testing.T) {
+func TestNameConflict(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name := uniqueName(t)

@@ -19,7 +19,7 @@ import (
 )
 
 // What needs an operator whose connection can be disturbed has it within the test, on a hub of its own, one after the
-// other. Package release has the writes of each release alone.
+// other. Package test/e2e/revision/helm has the writes of each release alone.
 func TestDisturbances(t *testing.T) {
 	t.Parallel()
 	w := newHub(t)
@@ -27,7 +27,7 @@ func TestDisturbances(t *testing.T) {
 	t.Run("killed while installing", w.killedWhileInstalling)
 	t.Run("killed while upgrading", w.killedWhileUpgrading)
 	t.Run("a status is not inherited", w.statusIsNotInherited)
-	t.Run("pods that cannot be seen", w.unseenPods)
+	t.Run("pods that cannot be seen", w.forbiddenPods)
 }
 
 // killedWhileInstalling kills the operator at its writes while it brings a control plane and a tag from nothing.

@@ -256,7 +256,7 @@ func (c controlPlane) losesWebhooksAndRecords(t *testing.T) {
 
 // What others must write stays as they write it: the certificates of webhooks, what happens when they fail, and the
 // replicas that an autoscaler decides on.
-func TestWhatOthersWriteStays(t *testing.T) {
+func TestFieldsOfOtherWritersAreKept(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	c := w.controlPlane(t, "v1.24.0")

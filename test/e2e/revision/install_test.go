@@ -26,7 +26,7 @@ func containing(name string) func(kind string, object client.Object) bool {
 }
 
 // The namespace of a control plane and of the tag that leads to it may come late, go, come back, and go for good.
-func TestLateNamespace(t *testing.T) {
+func TestNamespaceCreatedLater(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name := shortName(t)
@@ -149,7 +149,7 @@ func TestUnknownVersion(t *testing.T) {
 }
 
 // Objects of the same names that another Helm release has installed.
-func TestOwnedByOthers(t *testing.T) {
+func TestObjectsOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	namespace, name := w.namespace(t), shortName(t)

@@ -16,9 +16,9 @@ import (
 
 const nobody = "nothing refers to this name"
 
-// TestUse begins to use a revision or tag and ends it, in a few of the ways that package usage has a table of. NAME
+// TestUsage begins to use a revision or tag and ends it, in a few of the ways that package usage has a table of. NAME
 // stands for the revision or tag, and SHOP for the namespace of the pod.
-func TestUse(t *testing.T) {
+func TestUsage(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	type labels = map[string]string

@@ -104,8 +104,8 @@ func runsWith(t testing.TB, d *appsv1.Deployment, revision string, want map[stri
 	}
 }
 
-// A revision that no Istio asks for, made by hand.
-func TestRevisionByHand(t *testing.T) {
+// A revision that a user creates, and no Istio owns.
+func TestRevisionWithoutIstio(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	namespace, name := w.namespace(t), shortName(t)

@@ -208,7 +208,7 @@ func TestAbortCommand(t *testing.T) {
 	}
 }
 
-func TestNothingToGoBackTo(t *testing.T) {
+func TestAbortOfFirstRollout(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	e := w.namespaced(t, "mz")
@@ -230,8 +230,8 @@ func TestNothingToGoBackTo(t *testing.T) {
 	}
 }
 
-// Who may see a part of an environment is told of that part, and what is missing.
-func TestWhatMayNotBeSeen(t *testing.T) {
+// A user who may read a part of an environment is shown that part, and which kinds are left out.
+func TestCommandsWithoutPermissions(t *testing.T) {
 	t.Parallel()
 	e := theWorld(t).deployed(t)
 	// Certificates are a kind of the cluster only once another test has installed it.

@@ -128,8 +128,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Somebody else's MeshService is never overwritten, and its Service is told.
-func TestUnmanaged(t *testing.T) {
+// A MeshService that Fairlead does not manage is never overwritten; an event on its Service reports it.
+func TestForeignMeshService(t *testing.T) {
 	w := prepare(t, desired.Kubernetes, kumav1alpha1.ModeEverywhere)
 	theirs := &kumav1alpha1.MeshService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cart", Labels: map[string]string{kumav1alpha1.LabelMesh: w.mesh}},
@@ -260,8 +260,8 @@ func TestPolicies(t *testing.T) {
 	resolved(kumav1alpha1.ReasonResolved, "all references are resolved")
 }
 
-// A tenant's labels make nobody else's service of theirs, and what was synced is left as it is.
-func TestTenant(t *testing.T) {
+// Labels that a tenant sets do not give the tenant a service of another namespace, and synced objects are left as they are.
+func TestTenantLabels(t *testing.T) {
 	w := begin(t, desired.Kubernetes, kumav1alpha1.ModeEverywhere)
 	labels := map[string]string{
 		kumav1alpha1.LabelMesh: w.mesh, kumav1alpha1.LabelDisplayName: "cart", kumav1alpha1.LabelNamespace: "shop", kumav1alpha1.LabelZone: "west",

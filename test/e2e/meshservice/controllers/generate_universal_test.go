@@ -139,7 +139,7 @@ func TestTwoMeshes(t *testing.T) {
 }
 
 // A range that is exhausted is told to those without an address, until one is free.
-func TestExhausted(t *testing.T) {
+func TestVIPRangeExhausted(t *testing.T) {
 	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere, func(o *generate.Options) {
 		o.Grace = 0
 		o.Ranges = desired.Ranges{Tags: netip.MustParsePrefix("240.0.0.0/30"), Services: netip.MustParsePrefix("241.0.0.0/30")}
@@ -239,8 +239,8 @@ func TestMultiZone(t *testing.T) {
 	})
 }
 
-// An address that two have stays with the older.
-func TestTwoOwners(t *testing.T) {
+// An address that two MeshServices have stays with the older one.
+func TestVIPConflict(t *testing.T) {
 	w := prepare(t, desired.Universal, kumav1alpha1.ModeEverywhere)
 	system := w.options.SystemNamespace
 	for _, name := range []string{"a", "b"} {
@@ -294,8 +294,8 @@ func (c *connections) set(id model.ProxyID, connected bool) {
 	}
 }
 
-// Proxies that connect and leave are counted.
-func TestConnected(t *testing.T) {
+// Connected proxies are counted.
+func TestConnectedProxies(t *testing.T) {
 	c := &connections{connected: map[model.ProxyID]bool{}}
 	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere, func(o *generate.Options) { o.Connections = c })
 	w.create(t, w.dataplane("backend-1", "backend", 80), w.dataplane("backend-2", "backend", 80))
@@ -317,7 +317,7 @@ func TestConnected(t *testing.T) {
 }
 
 // Without a namespace to record addresses in, the mesh says what to do; with it, all goes on.
-func TestNoNamespace(t *testing.T) {
+func TestNoSystemNamespace(t *testing.T) {
 	missing := cluster.Name(t)
 	w := begin(t, desired.Universal, kumav1alpha1.ModeEverywhere, func(o *generate.Options) { o.SystemNamespace = missing })
 	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionVIPs, generate.ReasonNoNamespace)

@@ -164,7 +164,7 @@ func TestInstallOverAnInterruptedUninstall(t *testing.T) {
 }
 
 // A release that fails over and over again leaves no pile of records.
-func TestFailuresDoNotPileUp(t *testing.T) {
+func TestFailedRecordsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")

@@ -25,7 +25,7 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-func TestRecordsTellTheStateByTheirLabels(t *testing.T) {
+func TestStateFromRecordLabels(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
@@ -134,7 +134,7 @@ func operations(t *testing.T) map[string]float64 {
 	return counts
 }
 
-func TestForbiddenComesThrough(t *testing.T) {
+func TestForbiddenErrorIsReturned(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
@@ -185,7 +185,7 @@ func TestForbiddenComesThrough(t *testing.T) {
 	h.is("once it is permitted", spec)
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidObjects(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	tests := map[string]struct {
@@ -218,7 +218,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestNothingGoesOnWhenTheContextEnds(t *testing.T) {
+func TestContextCancelled(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	// What Helm writes itself, and what is written for it.
@@ -270,7 +270,7 @@ func TestNothingGoesOnWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentInstalls(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
@@ -325,7 +325,7 @@ func TestMissingNamespace(t *testing.T) {
 }
 
 // The records of a release go with its namespace, before or while it is uninstalled, but not all of its objects do.
-func TestUninstallWhereTheNamespaceGoes(t *testing.T) {
+func TestUninstallInTerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"with it": false, "after it": true} {
 		t.Run(name, func(t *testing.T) {

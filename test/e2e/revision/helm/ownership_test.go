@@ -87,7 +87,7 @@ func (h *hub) boat(namespace, name string, annotations map[string]string, owner 
 	}
 }
 
-func TestLostStampsAreNoConflict(t *testing.T) {
+func TestLostOwnershipIsNoConflict(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
@@ -102,7 +102,7 @@ func TestLostStampsAreNoConflict(t *testing.T) {
 }
 
 // Two leaders that hand a shared release over to each other may each stamp its objects last.
-func TestARestoreTakesWhatItsOwnReleaseLeftElsewhere(t *testing.T) {
+func TestRestoreTakesOverObjectsOfTheSameRelease(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod")
@@ -125,7 +125,7 @@ func TestARestoreTakesWhatItsOwnReleaseLeftElsewhere(t *testing.T) {
 	}
 }
 
-func TestWhatOthersHaveTakenIsLeft(t *testing.T) {
+func TestObjectsTakenByOthersAreKept(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab", "pequod", "rachel")

@@ -111,7 +111,7 @@ func TestNothingIsRestoredOfAReleaseThatIsGone(t *testing.T) {
 	h.has(objects, false)
 }
 
-func TestWhatOthersAddIsTheirs(t *testing.T) {
+func TestFieldsOfOtherWritersAreKept(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.istiod("v1.24.0")
@@ -131,7 +131,7 @@ func TestWhatOthersAddIsTheirs(t *testing.T) {
 }
 
 // What istiod writes into its webhooks, and when, is its own affair.
-func TestWebhooksStayAsTheirServerWants(t *testing.T) {
+func TestWebhookFieldsOfIstiodAreKept(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab")
@@ -206,7 +206,7 @@ func ofFirstWebhook(configuration *unstructured.Unstructured, field ...string) s
 }
 
 // The server of a webhook may write between our look and our apply.
-func TestWebhookWrittenMeanwhile(t *testing.T) {
+func TestWebhookWrittenConcurrently(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	spec := h.harbour("ahab")

@@ -138,7 +138,7 @@ func TestCacheHoldsOnlyWhatIsRead(t *testing.T) {
 }
 
 // A controller hears of names that come into use or out of it, and reads from the tracker who uses them.
-func TestControllerIsTold(t *testing.T) {
+func TestControllerIsEnqueued(t *testing.T) {
 	s := newWorld(t)
 	told := make(chan reconcile.Request, 100)
 	mgr, err := ctrl.NewManager(s.Config(), ctrl.Options{

@@ -33,11 +33,11 @@ const (
 // world is a cluster and all environmentds in it. Its operator runs within the test.
 type world struct {
 	*harness.World
-	fleet   *environmentd.Fleet
-	witness *witness
+	fleet    *environmentd.Fleet
+	recorder *recorder
 	// config is that of the operator.
 	config   *rest.Config
-	operator *life
+	operator *inProcessOperator
 	// inherited are the environments that another operator has left behind, by what is told of them.
 	inherited map[string]*environment
 }
@@ -63,7 +63,7 @@ func storyWorld(t testing.TB) *world {
 func enter(t testing.TB, s *harness.Shared[*world], c *cluster.Cluster, all map[string]legacy) *world {
 	t.Helper()
 	w := s.Get(t, func(scratch string) (*world, error) { return prepare(c, scratch, all) })
-	w.operator.showTo(t)
+	w.operator.keepLogOnFailure(t)
 	return w
 }
 
@@ -89,7 +89,7 @@ func prepare(c *cluster.Cluster, scratch string, all map[string]legacy) (*world,
 	if err := w.inherit(ctx, all); err != nil {
 		return nil, err
 	}
-	if w.witness, err = attend(ctx, w); err != nil {
+	if w.recorder, err = startRecorder(ctx, w); err != nil {
 		return nil, err
 	}
 	if _, err := crds.Install(ctx, c.Config(), crds.Options{Names: []string{crdName}, TakeOver: true, Timeout: wait.Deadline()}); err != nil {

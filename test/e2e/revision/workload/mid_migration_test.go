@@ -105,8 +105,8 @@ func (c *convoy) fairlead(t testing.TB, args ...string) {
 }
 
 // Whatever changes in the middle of a migration, nothing is restarted twice, and nothing while it must not be. The golden
-// files of package migration tell of each change alone.
-func TestChangesMidway(t *testing.T) {
+// files of internal/revision/workload tell of each change alone.
+func TestChangesDuringMigration(t *testing.T) {
 	t.Parallel()
 	c := theWorld(t).setOut(t, maxVersion(newVersion))
 	t.Run("Paused and resumed", func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestChangesMidway(t *testing.T) {
 }
 
 // What is on its way arrives, and then everybody goes back.
-func TestNewTargetMidway(t *testing.T) {
+func TestNewTargetDuringMigration(t *testing.T) {
 	t.Parallel()
 	m := theWorld(t).newMesh(t, inBatches(1, 0))
 	namespace := m.namespace(t, v1.LabelRevision, m.from)

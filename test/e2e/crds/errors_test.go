@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-func TestNotPermitted(t *testing.T) {
+func TestForbidden(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	boats := h.fresh("boats")
@@ -76,7 +76,7 @@ func TestNotPermitted(t *testing.T) {
 	})
 }
 
-func TestCRDOnItsWayOut(t *testing.T) {
+func TestTerminatingCRD(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	boats := h.fresh("boats")
@@ -116,7 +116,7 @@ func TestCRDOnItsWayOut(t *testing.T) {
 	}
 }
 
-func TestNamesTaken(t *testing.T) {
+func TestNameConflict(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	boats, crews := h.fresh("boats"), h.fresh("crews")

@@ -33,8 +33,8 @@ import (
 // onlyRevision is what an operator needs that is alone in its cluster.
 var onlyRevision = []string{"--passages", revision.Name, "--leader-elect=false"}
 
-// TestFreshCluster are tests that each need a cluster without an operator, one after the other.
-func TestFreshCluster(t *testing.T) {
+// TestEmptyCluster are tests that each need a cluster without an operator, one after the other.
+func TestEmptyCluster(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Profile: "hub", KeepNamespaces: true})
 	for _, test := range []struct {

@@ -17,8 +17,9 @@ import (
 	"github.com/fairlead/fairlead/test/harness/history"
 )
 
-// unseenPods: who may not see pods any more does not know who uses what, and must not act as if nobody did.
-func (w *world) unseenPods(t *testing.T) {
+// forbiddenPods: an operator that may no longer list pods does not know which revisions are in use, and must not take them
+// for unused.
+func (w *world) forbiddenPods(t *testing.T) {
 	w.keepServing(t)
 	config, eyes := rest.CopyConfig(w.Config()), &blindfold{}
 	config.Wrap(eyes.over)

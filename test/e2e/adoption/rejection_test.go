@@ -19,7 +19,7 @@ import (
 
 // One member does not know a kind, and the other does not let the hub at it. Each says so, and what to do; that done, both
 // take it.
-func TestKindThatMembersDoNotTake(t *testing.T) {
+func TestKindUnknownOrForbiddenInMembers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	group := s.namespace + ".example.com"
@@ -169,8 +169,8 @@ func TestTemplateTooLarge(t *testing.T) {
 	s.tells(t, "everything", "Applied")
 }
 
-// A policy that selects by labels that cannot be says so.
-func TestSelectorThatCannotBe(t *testing.T) {
+// A policy with an invalid label selector reports that.
+func TestInvalidSelector(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap", func(p *policyv1alpha1.PropagationSpec) {

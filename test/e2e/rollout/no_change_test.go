@@ -13,9 +13,9 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-// TestNotByAccident: what says the same in another way, or is said by another field manager, rolls nothing out. The
+// TestNoRolloutWithoutChange: what says the same in another way, or is said by another field manager, rolls nothing out. The
 // annotation does.
-func TestNotByAccident(t *testing.T) {
+func TestNoRolloutWithoutChange(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	e := w.deployed(t)

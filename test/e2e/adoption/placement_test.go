@@ -79,7 +79,7 @@ func (s *stage) divided(t *testing.T, first, second int32) {
 }
 
 // A namespace that the member lacks is made; one that it has is no conflict.
-func TestNamespaceThatTheMemberLacks(t *testing.T) {
+func TestNamespaceMissingInMember(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	s := &stage{w, w.hub.Namespace(t)}
@@ -100,7 +100,7 @@ func TestNamespaceThatTheMemberLacks(t *testing.T) {
 }
 
 // What is in no namespace is taken by policies of the cluster.
-func TestResourceInNoNamespace(t *testing.T) {
+func TestClusterScopedResource(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	name := cluster.Name(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// What happens to workloads in the middle of a migration is in TestChangesMidway, and a restart of the controller in
+// What happens to workloads in the middle of a migration is in TestChangesDuringMigration, and a restart of the controller in
 // TestStoryOperatorKilled.
 func TestEdgeCases(t *testing.T) {
 	t.Parallel()
@@ -100,8 +100,8 @@ func (m *mesh) ofFirstVersion(t testing.TB) *v1.WorkloadMigrationStatus {
 	})
 }
 
-// Who moves, in which order, and who does not.
-func TestWhoMoves(t *testing.T) {
+// Which workloads move, in which order, and which do not.
+func TestWorkloadSelection(t *testing.T) {
 	t.Parallel()
 	m := theWorld(t).newMesh(t, inBatches(3, 0))
 	foreign := theWorld(t).newMesh(t)

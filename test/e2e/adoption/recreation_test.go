@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// Whoever deletes what Fairlead keeps its books in loses nothing in the clusters: it is made again.
-func TestDeletedByHand(t *testing.T) {
+// Bindings and Works that a user deletes are recreated, and nothing in the members is deleted.
+func TestDeletedRecordsAreRecreated(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	west := s.members[member1]
@@ -89,8 +89,8 @@ func TestDeletedByHand(t *testing.T) {
 	})
 }
 
-// Marks that were copied to another object make it nobody's property.
-func TestCopiedMarks(t *testing.T) {
+// Labels of ownership that were copied to another object do not make Fairlead its owner.
+func TestCopiedOwnershipLabels(t *testing.T) {
 	t.Parallel()
 	s, other := newStage(t), newStage(t)
 	s.create(t, s.hub, configMap("it", "a", "1"), policy("v1", "ConfigMap"))

@@ -56,7 +56,7 @@ func beyond(held, wanted []grant) []string {
 	return slices.Sorted(maps.Keys(uncovered))
 }
 
-func TestBeyond(t *testing.T) {
+func TestUncoveredGrants(t *testing.T) {
 	pods := grant{"", "pods", "get", ""}
 	cases := map[string]struct {
 		held   grant

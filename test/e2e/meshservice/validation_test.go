@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-func TestModesOfTheAPI(t *testing.T) {
+func TestModeValidation(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	for name, c := range map[string]struct {

@@ -146,7 +146,7 @@ func hasData(a string) func(*unstructured.Unstructured) error {
 }
 
 // Where another policy takes what the aborted or deleted one had, nothing that runs is deleted for it.
-func TestAnotherPolicyTakesIt(t *testing.T) {
+func TestTakeoverByAnotherPolicy(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *stage){
 		"when the first is aborted": func(t *testing.T, s *stage) {

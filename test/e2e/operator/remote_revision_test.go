@@ -14,9 +14,9 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// elsewhere are revisions whose istiod runs in another cluster. Of that, charts write down the address, older ones in
+// remoteRevisions are revisions whose istiod runs in another cluster. Of that, charts write down the address, older ones in
 // another kind than newer ones.
-func (i *installation) elsewhere() []*v1.IstioRevision {
+func (i *installation) remoteRevisions() []*v1.IstioRevision {
 	var revisions []*v1.IstioRevision
 	for name, version := range map[string]string{"older": "v1.26.0", "newer": "v1.31.1"} {
 		revisions = append(revisions, &v1.IstioRevision{
@@ -29,9 +29,9 @@ func (i *installation) elsewhere() []*v1.IstioRevision {
 	return revisions
 }
 
-func (i *installation) installElsewhere(ctx context.Context) error {
+func (i *installation) installRemoteRevisions(ctx context.Context) error {
 	var left []error
-	for _, revision := range i.elsewhere() {
+	for _, revision := range i.remoteRevisions() {
 		left = append(left, client.IgnoreAlreadyExists(i.Create(ctx, revision)))
 		var found v1.IstioRevision
 		left = append(left, i.Get(ctx, client.ObjectKeyFromObject(revision), &found))
@@ -42,8 +42,8 @@ func (i *installation) installElsewhere(ctx context.Context) error {
 	return errors.Join(left...)
 }
 
-// upgradeElsewhere moves the older one to a version whose charts write the address down in the newer kind.
-func (i *installation) upgradeElsewhere(ctx context.Context) error {
+// upgradeRemoteRevision moves the older one to a version whose charts write the address down in the newer kind.
+func (i *installation) upgradeRemoteRevision(ctx context.Context) error {
 	older := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "older"}}
 	upgrade := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"version":"v1.31.1"}}`))
 	if err := i.Patch(ctx, older, upgrade); err != nil {
@@ -54,9 +54,9 @@ func (i *installation) upgradeElsewhere(ctx context.Context) error {
 	return isGone(ctx, i, address)
 }
 
-func (i *installation) removeElsewhere(ctx context.Context) error {
+func (i *installation) removeRemoteRevisions(ctx context.Context) error {
 	var left []error
-	for _, revision := range i.elsewhere() {
+	for _, revision := range i.remoteRevisions() {
 		left = append(left, client.IgnoreNotFound(i.Delete(ctx, revision)), isGone(ctx, i, revision))
 	}
 	return errors.Join(left...)

@@ -26,8 +26,8 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// witness writes down all that happens to what serves, from before Fairlead comes.
-type witness struct {
+// recorder records every change of the objects that serve, from before Fairlead is installed.
+type recorder struct {
 	mu sync.Mutex
 	// seen is by namespace.
 	seen map[string][]event
@@ -41,8 +41,8 @@ type event struct {
 	text     string
 }
 
-func attend(ctx context.Context, c client.WithWatch) (*witness, error) {
-	w := &witness{seen: map[string][]event{}, known: map[types.UID]string{}}
+func startRecorder(ctx context.Context, c client.WithWatch) (*recorder, error) {
+	w := &recorder{seen: map[string][]event{}, known: map[types.UID]string{}}
 	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}, &corev1.ServiceList{}} {
 		if err := c.List(ctx, list); err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func after(name, part string) (string, bool) {
 	return rest, found
 }
 
-func (w *witness) see(e watch.Event) {
+func (w *recorder) see(e watch.Event) {
 	object, ok := e.Object.(client.Object)
 	if !ok {
 		return
@@ -129,9 +129,9 @@ func (w *witness) see(e watch.Event) {
 
 // history of an environment since Fairlead came, or since it was made.
 func (e *environment) history() []string {
-	e.witness.mu.Lock()
-	defer e.witness.mu.Unlock()
-	all := slices.Clone(e.witness.seen[e.namespace])
+	e.recorder.mu.Lock()
+	defer e.recorder.mu.Unlock()
+	all := slices.Clone(e.recorder.seen[e.namespace])
 	slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.revision, b.revision) })
 	told := []string{}
 	for _, one := range all {

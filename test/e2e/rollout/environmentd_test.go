@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead/fairlead/test/harness/environmentd"
 )
 
-// TestDifficultEnvironmentd: what serves is left alone as well when the next generation says what makes no sense, or
-// forgets what it was asked, before and after the point of no return.
+// TestDifficultEnvironmentd: the active generation is left alone when the next one sends invalid responses, or forgets
+// requests, before and after the point of no return.
 func TestDifficultEnvironmentd(t *testing.T) {
 	t.Parallel()
 	e := theWorld(t).deployed(t)

@@ -49,8 +49,8 @@ func uids(all map[string]*unstructured.Unstructured) map[string]types.UID {
 	return found
 }
 
-// TestUpkeep: nothing that somebody does to what belongs to an environment rolls anything out.
-func TestUpkeep(t *testing.T) {
+// TestDriftDoesNotRollOut: no change of the objects of an environment starts a rollout.
+func TestDriftDoesNotRollOut(t *testing.T) {
 	t.Parallel()
 	e := theWorld(t).deployed(t)
 	t.Run("what somebody deletes comes back as it was", e.deleted)

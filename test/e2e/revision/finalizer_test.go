@@ -14,8 +14,9 @@ import (
 	"github.com/fairlead/fairlead/test/harness"
 )
 
-// What others keep says so, and says who: its control plane has gone all the same.
-func TestKeptByOthers(t *testing.T) {
+// A resource with a finalizer of another controller names that finalizer in its status. Its control plane is uninstalled
+// all the same.
+func TestForeignFinalizer(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	const backup = "example.com/backup"

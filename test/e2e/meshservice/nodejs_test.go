@@ -15,9 +15,9 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// TestTrafficOfNode is TestStoryTraffic, and that a converted timeout holds, for gRPC of Node, which is an implementation of its
+// TestTrafficOfNodeJS is TestStoryTraffic, and that a converted timeout holds, for gRPC of Node, which is an implementation of its
 // own.
-func TestTrafficOfNode(t *testing.T) {
+func TestTrafficOfNodeJS(t *testing.T) {
 	if !faults.Full() {
 		t.Skip("FAIRLEAD_TESTS=full calls from Node, whose libraries npm has to fetch")
 	}

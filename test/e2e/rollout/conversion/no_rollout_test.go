@@ -19,9 +19,9 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// TestNeverByAccident disturbs the operator, so it is not parallel to any other. Whatever happens, the same pods go on to
+// TestNoUnrequestedRollout disturbs the operator, so it is not parallel to any other. Whatever happens, the same pods go on to
 // run, and nobody asks for a rollout.
-func TestNeverByAccident(t *testing.T) {
+func TestNoUnrequestedRollout(t *testing.T) {
 	w := theWorld(t)
 	all := map[string]*calm{}
 	for name, apply := range ways {
@@ -156,11 +156,11 @@ func (c *calm) reapply(t *testing.T) {
 }
 
 // relieve waits until another operator than before leads and converts.
-func (w *world) relieve(t *testing.T, by *life) {
+func (w *world) relieve(t *testing.T, by *inProcessOperator) {
 	t.Helper()
 	w.operator.end()
 	w.operator = by
-	by.showTo(t)
+	by.keepLogOnFailure(t)
 	wait.Until(t, by.says("leading"))
 	wait.Until(t, func(ctx context.Context) error { return errors.Join(w.served(ctx), w.migrated(ctx)) })
 }

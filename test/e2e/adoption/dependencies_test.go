@@ -12,17 +12,18 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 )
 
-func alongWithNeeds(p *policyv1alpha1.PropagationSpec) { p.PropagateDeps = true }
+func propagateDependencies(p *policyv1alpha1.PropagationSpec) { p.PropagateDeps = true }
 
-// What a workload needs goes where it goes, and stays there when it is no longer needed.
-func TestNeedsGoAlong(t *testing.T) {
+// The dependencies of a workload are propagated with the workload, and stay in the members when the workload no longer
+// refers to them.
+func TestPropagateDependencies(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	cart := deployment("cart")
 	cart.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
 	}}}
-	s.create(t, s.hub, configMap("settings", "a", "1"), configMap("other"), cart, policy("apps/v1", "Deployment", alongWithNeeds))
+	s.create(t, s.hub, configMap("settings", "a", "1"), configMap("other"), cart, policy("apps/v1", "Deployment", propagateDependencies))
 	s.says(t, "cart-deployment", applied)
 	s.says(t, "settings-configmap", applied)
 	s.tells(t, "everything", "Applied", "all 2 resources are applied")
@@ -81,7 +82,7 @@ func TestAutoscaledReplicas(t *testing.T) {
 }
 
 // A kind that the hub does not have is told on the policy, and taken as soon as it has it.
-func TestKindTheHubDoesNotHave(t *testing.T) {
+func TestKindUnknownToHub(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.create(t, s.hub, policy("boats.example/v1", "Boat"))

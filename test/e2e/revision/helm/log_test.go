@@ -31,7 +31,7 @@ spec:
         properties:
           flag: {type: string, format: binary}`})
 
-func TestRemarksOnChartsAreForDebugging(t *testing.T) {
+func TestChartWarningsAreLoggedAtDebug(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
 	for plural, verbosity := range map[string]int{"sloops": 0, "ketches": 1} {

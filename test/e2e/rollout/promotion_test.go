@@ -153,7 +153,7 @@ func (e *environment) recorded(t testing.TB, all ...string) {
 	})
 }
 
-func TestForcedEarly(t *testing.T) {
+func TestForcePromote(t *testing.T) {
 	t.Parallel()
 	e := theWorld(t).catchingUp(t)
 	watched := e.watch(t)
@@ -215,8 +215,8 @@ func TestNoTimeoutWhilePromoting(t *testing.T) {
 	e.serves(t, 2, "v2")
 }
 
-// TestImmediately: what serves is gone before the next generation starts.
-func TestImmediately(t *testing.T) {
+// TestImmediatelyPromote: what serves is gone before the next generation starts.
+func TestImmediatelyPromote(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	e := w.deployed(t, strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
@@ -247,8 +247,8 @@ func TestImmediately(t *testing.T) {
 	}
 }
 
-// TestImmediatelyChangedBack: what was ended to make room comes back.
-func TestImmediatelyChangedBack(t *testing.T) {
+// TestImmediatelyPromoteReverted: what was ended to make room comes back.
+func TestImmediatelyPromoteReverted(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	e := w.deployed(t, strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
@@ -265,8 +265,8 @@ func TestImmediatelyChangedBack(t *testing.T) {
 	}
 }
 
-// TestRefused: what the API server does not accept is said, with the object and the reason.
-func TestRefused(t *testing.T) {
+// TestRejectedByAPIServer: what the API server does not accept is said, with the object and the reason.
+func TestRejectedByAPIServer(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t)
 	e := w.environment(t, func(m *v1alpha2.Materialize) { m.Spec.PodLabels = map[string]string{"not a label": "x"} })

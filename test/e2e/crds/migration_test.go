@@ -106,7 +106,7 @@ func TestMigrate(t *testing.T) {
 }
 
 // What is stored right already is not written again: an interrupted migration can start from the beginning.
-func TestMigrateWritesOnlyWhatIsLeftBehind(t *testing.T) {
+func TestMigrateWritesOnlyOldVersions(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	boats := h.fresh("boats")

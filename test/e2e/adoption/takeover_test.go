@@ -98,8 +98,8 @@ func (s *stage) counts(t testing.TB, name string, want policyv1alpha1.Propagatio
 	})
 }
 
-// Most are left alone, and one asks to be taken over.
-func TestResourceExceptsItselfFromAborting(t *testing.T) {
+// The annotation of a resource overrides the conflict resolution Abort of the policy.
+func TestConflictResolutionOfResource(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.create(t, s.members[member1], deployment("usual"), deployment("special"))

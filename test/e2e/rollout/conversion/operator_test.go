@@ -9,17 +9,17 @@ import (
 	"github.com/fairlead/fairlead/test/harness"
 )
 
-// life is that of an operator.
-type life struct {
+// inProcessOperator is an operator that runs within the test.
+type inProcessOperator struct {
 	log   *harness.Log
 	stop  context.CancelFunc
 	ended chan struct{}
 	err   error
 }
 
-func (w *world) begin() *life {
+func (w *world) begin() *inProcessOperator {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &life{log: &harness.Log{}, stop: stop, ended: make(chan struct{})}
+	l := &inProcessOperator{log: &harness.Log{}, stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(l.ended)
 		l.err = w.run(ctx, l.log)
@@ -28,13 +28,13 @@ func (w *world) begin() *life {
 }
 
 // end gives way to another operator.
-func (l *life) end() {
+func (l *inProcessOperator) end() {
 	l.stop()
 	<-l.ended
 }
 
 // alive is an error when the operator has ended.
-func (l *life) alive() error {
+func (l *inProcessOperator) alive() error {
 	select {
 	case <-l.ended:
 		return fmt.Errorf("the operator ended: %w", l.err)
@@ -43,7 +43,7 @@ func (l *life) alive() error {
 	}
 }
 
-func (l *life) says(text string) func(context.Context) error {
+func (l *inProcessOperator) says(text string) func(context.Context) error {
 	return func(context.Context) error {
 		if !strings.Contains(l.log.Since(0), text) {
 			return fmt.Errorf("its log does not say %s", text)
@@ -52,7 +52,7 @@ func (l *life) says(text string) func(context.Context) error {
 	}
 }
 
-func (l *life) showTo(t testing.TB) {
+func (l *inProcessOperator) keepLogOnFailure(t testing.TB) {
 	began := l.log.Len()
 	t.Cleanup(func() {
 		if t.Failed() {
