@@ -41,21 +41,21 @@ func (w *World) StartOperator(flags ...string) error {
 	return err
 }
 
-// Shared is what all tests of a package use, made by the first test that asks for it.
+// Shared is what all tests of a package use, started by the first test that asks for it.
 type Shared[T any] struct {
 	once  sync.Once
 	value T
 	err   error
 }
 
-// Get makes what the tests share, unless an earlier test has made it. The directory is removed when all tests have ended.
-func (s *Shared[T]) Get(t testing.TB, make func(scratch string) (T, error)) T {
+// Get starts what the tests share, unless an earlier test has started it. The directory is removed when all tests have ended.
+func (s *Shared[T]) Get(t testing.TB, start func(scratch string) (T, error)) T {
 	t.Helper()
 	s.once.Do(func() {
 		s.err = errors.New("an earlier test failed to set up what the tests share")
 		scratch, err := cluster.TempDir("fairlead-test")
 		if err == nil {
-			s.value, err = make(scratch)
+			s.value, err = start(scratch)
 		}
 		s.err = err
 	})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/test/harness/cluster"
@@ -20,7 +19,6 @@ import (
 func TestMain(m *testing.M) {
 	// Processes that are cut off complain a lot.
 	klog.SetLogger(logr.Discard())
-	ctrl.SetLogger(logr.Discard())
 	cluster.Parallel(6)
 	os.Exit(cluster.Run(m, cluster.Options{Profile: "hub", KeepNamespaces: true}))
 }

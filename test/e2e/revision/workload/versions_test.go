@@ -42,7 +42,7 @@ func maxVersion(version string) func(*v1.Istio) {
 }
 
 // The fragments of the common usage patterns are how workloads move here, one after the other. How versions compare is a
-// table of package migration.
+// table of internal/revision/workload.
 func TestVersionBoundaries(t *testing.T) {
 	t.Parallel()
 	m := theWorld(t).newMesh(t, as(t, "istio-fragment-patch-only"))
