@@ -59,6 +59,13 @@ func (b istioBuilder) active(revision string) istioBuilder {
 	return b
 }
 
+// reconciled is what the operator has reported for a generation.
+func (b istioBuilder) reconciled(status metav1.ConditionStatus, reason v1.Reason, generation int64) istioBuilder {
+	b.Status.ObservedGeneration = generation
+	b.Status.Conditions = []metav1.Condition{{Type: string(v1.ConditionReconciled), Status: status, Reason: string(reason), Message: "reported"}}
+	return b
+}
+
 type revisionBuilder struct{ Revision }
 
 // makeRevision is a revision as this passage writes it.
@@ -152,6 +159,13 @@ func (o Observed) noCharts() Observed {
 	return o
 }
 
+// unreadableCharts are charts that only the operator can read.
+func (o Observed) unreadableCharts() Observed {
+	o = o.noCharts()
+	o.Charts.UseReportedError = true
+	return o
+}
+
 func (o Observed) used(names ...string) Observed {
 	for _, name := range names {
 		o = o.usedBy(name, usage.Usage{Pods: 1, Names: []string{"Pod shop/cart"}})
@@ -169,6 +183,18 @@ func (o Observed) tagged(name, current string) Observed {
 	tag.Spec.TargetRef = v1.TargetReference{Kind: v1.IstioKind, Name: o.Istio.Name}
 	tag.Status.IstioRevision = current
 	o.Tags = append(o.Tags, tag)
+	return o
+}
+
+// refusedTag is a tag that is not reconciled for a reason.
+func (o Observed) refusedTag(name string, reason v1.Reason) Observed {
+	for i := range o.Tags {
+		if o.Tags[i].Name == name {
+			o.Tags[i].Status.Conditions = []metav1.Condition{{
+				Type: string(v1.ConditionReconciled), Status: metav1.ConditionFalse, Reason: string(reason), Message: "taken",
+			}}
+		}
+	}
 	return o
 }
 

@@ -88,14 +88,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	plan := Plan(observed, r.now())
-	decision := passage.Next(plan, passage.Batching{}, r.now())
-	applyErr := r.apply(ctx, observed, decision.Start)
+	start := startable(plan, r.now())
+	applyErr := r.apply(ctx, observed, start)
 	if apierrors.IsConflict(applyErr) {
 		// Another client was faster: its write leads to a new plan, and is no error.
 		ctrl.LoggerFrom(ctx).V(1).Info("conflict: an object has changed since it was read", "why", applyErr.Error())
 		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	}
-	if len(decision.Start) > 0 && applyErr == nil {
+	if len(start) > 0 && applyErr == nil {
 		if observed, err = r.observe(ctx, request.Name); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}

@@ -30,6 +30,8 @@ type Observed struct {
 type Charts struct {
 	Versions []string
 	Err      error
+	// UseReportedError takes a chart error from the status of the Istio: commands cannot read the operator's charts.
+	UseReportedError bool
 }
 
 // Users tells who uses a revision.

@@ -2,6 +2,7 @@ package istio
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,11 @@ func Plan(o Observed, now time.Time) passage.Plan {
 	return plan
 }
 
+// startable are the steps to apply now. The controller of tags moves tags.
+func startable(plan passage.Plan, now time.Time) []passage.Step {
+	return slices.DeleteFunc(passage.Next(plan, passage.Batching{}, now).Start, func(s passage.Step) bool { return s.Action == ActionMove })
+}
+
 func whileBeingDeleted(o Observed) *passage.Reason {
 	if !o.beingDeleted() {
 		return nil
@@ -86,6 +92,9 @@ func whilePaused(o Observed) *passage.Reason {
 
 // resolve finds the exact version that spec.version requests, or why there is none.
 func resolve(o Observed) (string, *passage.Reason) {
+	if reported := reportedChartError(o.Istio); reported != nil && o.Charts.UseReportedError {
+		return "", reported
+	}
 	asked := o.Istio.Spec.Version
 	if runs := o.satisfiedVersion(asked); runs != "" && o.Charts.Err != nil {
 		// Without a list of versions, the running one is kept.
@@ -110,6 +119,19 @@ func resolve(o Observed) (string, *passage.Reason) {
 		return runs, nil
 	}
 	return version, nil
+}
+
+// reportedChartError is the error that the operator has reported about the charts of the current spec, or nil.
+func reportedChartError(istio *v1.Istio) *passage.Reason {
+	condition := meta.FindStatusCondition(istio.Status.Conditions, string(v1.ConditionReconciled))
+	if condition == nil || condition.Status != metav1.ConditionFalse || istio.Status.ObservedGeneration != istio.Generation {
+		return nil
+	}
+	switch v1.Reason(condition.Reason) {
+	case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable:
+		return passage.Hold(condition.Reason, "%s", condition.Message)
+	}
+	return nil
 }
 
 // isExactVersion tells a version from an alias, which has no patch number.

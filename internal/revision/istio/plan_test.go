@@ -138,6 +138,26 @@ func TestPlan(t *testing.T) {
 			observed(makeIstio("default").version("v1.24-latest")).noCharts(),
 			[]string{`Failed resolve Istio default "v1.24-latest"->"" ChartsUnavailable`},
 		},
+		"only the operator can read charts, and it has reported that it cannot": {
+			observed(makeIstio("default").reconciled("False", v1.ReasonChartsUnavailable, 1)).unreadableCharts(),
+			[]string{`Failed resolve Istio default "v1.24.0"->"" ChartsUnavailable`},
+		},
+		"only the operator can read charts, and it has reported that there are none of the version": {
+			observed(makeIstio("default").reconciled("False", v1.ReasonVersionNotFound, 1)).unreadableCharts(),
+			[]string{`Failed resolve Istio default "v1.24.0"->"" VersionNotFound`},
+		},
+		"only the operator can read charts, and its report is about another error": {
+			observed(makeIstio("default").reconciled("False", v1.ReasonReconcileError, 1)).unreadableCharts(),
+			[]string{`Pending create IstioRevision default ""->"v1.24.0" RevisionMissing`},
+		},
+		"only the operator can read charts, and its report is about another spec": {
+			observed(makeIstio("default").reconciled("False", v1.ReasonVersionNotFound, 0)).unreadableCharts(),
+			[]string{`Pending create IstioRevision default ""->"v1.24.0" RevisionMissing`},
+		},
+		"the operator ignores what it has reported": {
+			observed(makeIstio("default").reconciled("False", v1.ReasonVersionNotFound, 1)),
+			[]string{`Pending create IstioRevision default ""->"v1.24.0" RevisionMissing`},
+		},
 		"an exact version that happens to end in latest": {
 			observed(makeIstio("default").version("v1.24.0-latest")),
 			[]string{`Pending create IstioRevision default ""->"v1.24.0-latest" RevisionMissing`},

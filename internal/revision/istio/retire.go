@@ -13,7 +13,8 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// tagSteps are the tags that follow the Istio and have not moved yet. The controller of tags moves them.
+// tagSteps are the tags that follow the Istio and have not moved yet. The controller of tags moves them once the target is
+// the active revision; until then, the move is a change to come.
 func tagSteps(o Observed, target string) []passage.Step {
 	var steps []passage.Step
 	for _, tag := range o.Tags {
@@ -22,18 +23,21 @@ func tagSteps(o Observed, target string) []passage.Step {
 		}
 		why := passage.Because(v1.ReasonFollowsIstio, "follows Istio %s; moves when IstioRevision %s is ready",
 			o.Istio.Name, target)
+		state := passage.Running
 		reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled))
 		if hold := installer.WhilePaused(v1.IstioRevisionTagKind, &tag); hold != nil {
 			why = *hold
 		} else if reconciled != nil && reconciled.Reason == string(v1.ReasonNameAlreadyExists) {
 			why = passage.Because(reconciled.Reason, "%s", reconciled.Message)
+		} else if target != o.Istio.Status.ActiveRevisionName {
+			state = passage.Pending
 		}
 		steps = append(steps, passage.Step{
 			Object: object(v1.IstioRevisionTagKind, tag.Name),
 			Action: ActionMove,
 			From:   tag.Status.IstioRevision,
 			To:     target,
-			State:  passage.Running,
+			State:  state,
 			Reason: why,
 		})
 	}

@@ -120,6 +120,19 @@ func TestRetirement(t *testing.T) {
 				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
 			},
 		},
+		"a tag that follows to a revision that is not active yet": {
+			in: observed(istio().active(old), before()).used(old).tagged("prod", old).tagged("new", "").tagged("paused", old).pausedTag("paused").
+				tagged("taken", "").refusedTag("taken", v1.ReasonNameAlreadyExists),
+			at: at(5),
+			want: []string{
+				`Pending create IstioRevision default-v1-26-0 ""->"v1.26.0" RevisionMissing`,
+				`Pending move IstioRevisionTag prod "default-v1-24-0"->"default-v1-26-0" FollowsIstio`,
+				`Pending move IstioRevisionTag new ""->"default-v1-26-0" FollowsIstio`,
+				`Running move IstioRevisionTag paused "default-v1-24-0"->"default-v1-26-0" Paused`,
+				`Running move IstioRevisionTag taken ""->"default-v1-26-0" NameAlreadyExists`,
+				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
+			},
+		},
 		"a tag that moves keeps nothing": {
 			in: observed(istio(), before().inactive(epoch), after()).tagged("prod", old).usedBy(old, usage.Usage{Tags: 1}),
 			at: at(5),
@@ -162,6 +175,11 @@ func TestRetirement(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
+			}
+			for _, s := range startable(plan, c.at) {
+				if s.Action == ActionMove {
+					t.Errorf("the controller of Istios would move %s", s.Object)
+				}
 			}
 			if next, _ := nextPruneTime(c.in, plan, c.at); !next.Equal(c.next) {
 				t.Errorf("looks again at %v, want %v", next, c.next)

@@ -87,6 +87,15 @@ func (o Observed) TargetOf(revision *v1.IstioRevision) Target {
 	return target
 }
 
+// FutureTarget is a revision that is not the active one yet as the target. It may not exist.
+func (o Observed) FutureTarget(name, version string) Target {
+	if revision := o.revision(name); revision != nil {
+		return o.TargetOf(revision)
+	}
+	return Target{Name: name, Version: version, Hold: passage.Hold(v1.ReasonRevisionNotReady,
+		"they move when IstioRevision %s, which does not exist yet, is ready", name)}
+}
+
 func (o Observed) revision(name string) *v1.IstioRevision {
 	for i := range o.Revisions {
 		if o.Revisions[i].Name == name {

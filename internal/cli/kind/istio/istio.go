@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,52 +63,21 @@ func (k *Kind) observeFrom(ctx context.Context, reader client.Reader, name strin
 		input.Istio.Spec.Version = k.version
 	}
 	o := observed{istio: input.Istio, plan: istio.Plan(input, time.Now())}
-	if !k.hasCharts() && !k.hasVersion() {
-		useReportedChartError(&o.plan, input.Istio)
-	}
 	moving, err := workload.Observe(ctx, reader, name, snapshot)
 	if err != nil {
 		return observed{}, err
 	}
 	o.workloads = planWorkloads(moving, o.plan, time.Now())
-	markTagMoves(o.plan, input.Istio.Status.ActiveRevisionName)
 	if known.Err != nil && k.hasVersion() && o.plan.Target != "" {
 		o.note = fmt.Sprintf("Whether there are charts of %s was not checked: give --chart-dir or --chart-repository as the operator has it.", k.version)
 	}
 	return o, nil
 }
 
-// useReportedChartError fails a plan for which the operator has reported that it has no charts, which only the operator knows.
-func useReportedChartError(plan *passage.Plan, subject *v1.Istio) {
-	condition := meta.FindStatusCondition(subject.Status.Conditions, string(v1.ConditionReconciled))
-	if condition == nil || condition.Status != metav1.ConditionFalse || subject.Status.ObservedGeneration != subject.Generation {
-		return
-	}
-	switch v1.Reason(condition.Reason) {
-	case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable:
-		plan.Target = ""
-		plan.Steps = []passage.Step{{
-			Object: plan.Subject, Action: istio.ActionResolve, From: subject.Spec.Version, State: passage.Failed,
-			Reason: passage.Because(condition.Reason, "%s", condition.Message),
-		}}
-	}
-}
-
-// markTagMoves counts a tag that will follow to another revision among the changes. The operator does not: the controller of
-// tags moves it, from when the target is the active revision.
-func markTagMoves(plan passage.Plan, active string) {
-	for i := range plan.Steps {
-		step := &plan.Steps[i]
-		if step.Action == istio.ActionMove && step.Reason.Code == passage.Code(v1.ReasonFollowsIstio) && step.To != active {
-			step.State = passage.Pending
-		}
-	}
-}
-
 // versions that the operator can install, which is not known without its charts.
 func (k *Kind) versions(ctx context.Context) istio.Charts {
 	if !k.hasCharts() {
-		return istio.Charts{Err: errors.New(
+		return istio.Charts{UseReportedError: !k.hasVersion(), Err: errors.New(
 			"which versions there are is not known here; give --chart-dir or --chart-repository as the operator has it")}
 	}
 	source, err := charts.New(k.charts)

@@ -28,26 +28,19 @@ func planWorkloads(o workload.Observed, own passage.Plan, now time.Time) *worklo
 		return nil
 	}
 	if own.Target != "" && own.Target != o.Target.Name {
-		o = o.WithTarget(futureTarget(o, own))
+		o = o.WithTarget(o.FutureTarget(own.Target, targetVersion(own)))
 	}
 	return &workloads{plan: workload.Plan(o, now), batching: o.Batching()}
 }
 
-// futureTarget is a revision that is not the active one yet.
-func futureTarget(o workload.Observed, own passage.Plan) workload.Target {
-	for i := range o.Revisions {
-		if o.Revisions[i].Name == own.Target {
-			return o.TargetOf(&o.Revisions[i])
-		}
-	}
-	target := workload.Target{Name: own.Target, Hold: passage.Hold(v1.ReasonRevisionNotReady,
-		"they move when IstioRevision %s, which does not exist yet, is ready", own.Target)}
+// targetVersion is the version of a revision that the plan of an Istio creates; empty if the plan creates none.
+func targetVersion(own passage.Plan) string {
 	for _, step := range own.Steps {
 		if step.Action == istio.ActionCreate && step.Object.Name == own.Target {
-			target.Version = step.To
+			return step.To
 		}
 	}
-	return target
+	return ""
 }
 
 func (plan *workloadsPlan) print(w io.Writer, format render.Format) {
