@@ -35,6 +35,10 @@ type Observed struct {
 	Leader Answer
 	// UnknownHash is why the hashes in the status cannot be compared.
 	UnknownHash error
+	// Unlisted are kinds whose objects could not be listed, and are not planned.
+	Unlisted []schema.GroupVersionKind
+	// NoCertManager holds for an API server that does not serve Certificates.
+	NoCertManager bool
 }
 
 // Answer is the status of an environmentd, or why it is unknown. The zero Answer was not asked for.

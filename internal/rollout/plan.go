@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -77,7 +78,30 @@ type decision struct {
 }
 
 // Plan is all that is left to do until the spec is rolled out, in order: no step starts before those above it have settled.
-func Plan(o Observed, now time.Time) passage.Plan { return decide(o, now).Plan }
+// If nothing is left, its only step is done.
+func Plan(o Observed, now time.Time) passage.Plan {
+	plan := decide(o, now).Plan
+	noCertificates := o.NoCertManager && objects.WithoutCertManager(o.Materialize.Spec) != nil
+	steps := plan.Steps
+	plan.Steps = []passage.Step{}
+	for _, step := range steps {
+		kind := schema.FromAPIVersionAndKind(step.Object.APIVersion, step.Object.Kind)
+		if slices.Contains(o.Unlisted, kind) {
+			continue
+		}
+		if noCertificates && kind == objects.KindCertificate && step.Action == ActionKeep && step.State == passage.Pending {
+			step.State, step.Reason = passage.Failed, passage.Because(v1alpha2.ReasonFailedDeploy, "cert-manager is not installed")
+		}
+		plan.Steps = append(plan.Steps, step)
+	}
+	if len(plan.Steps) == 0 && o.Hash == o.completed() {
+		plan.Steps = append(plan.Steps, passage.Step{
+			Object: plan.Subject, Action: ActionComplete, To: plan.Target, State: passage.Done,
+			Reason: passage.Because(v1alpha2.ReasonApplied, "the active generation serves the current spec"),
+		})
+	}
+	return plan
+}
 
 func decide(o Observed, now time.Time) decision {
 	m := o.Materialize

@@ -113,6 +113,3 @@ func WithoutCertManager(spec v1alpha2.MaterializeSpec) error {
 	}
 	return fmt.Errorf("cert-manager is not installed, and the spec requires a Certificate in %s: install cert-manager, or remove those fields", strings.Join(fields, ", "))
 }
-
-// IsCertificate holds for cert-manager's kind.
-func IsCertificate(kind schema.GroupVersionKind) bool { return kind == KindCertificate }

@@ -33,7 +33,7 @@ func TestFailCertificates(t *testing.T) {
 			if c.proposed != nil {
 				c.proposed.Status = e.Materialize.Status
 			}
-			e.noCertManager = true
+			e.NoCertManager = true
 			result, err := e.newPlan(c.proposed, now)
 			if err != nil {
 				t.Fatal(err)

@@ -9,9 +9,10 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/cli/render"
+	"github.com/fairlead/fairlead/internal/rollout"
 )
 
-func TestRolloutDecision(t *testing.T) {
+func TestPrintForecast(t *testing.T) {
 	v1, v2, v3 := spec("v1"), spec("v2"), spec("v3")
 	moreLabels := func(m *v1alpha2.Materialize) {
 		m.Spec.PodLabels = map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}
@@ -233,7 +234,7 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 				proposed.Status = e.Materialize.Status
 			}
 			var out bytes.Buffer
-			printDecision(&out, render.Text, decideRollout(e.Observed, proposed, now))
+			printForecast(&out, render.Text, rollout.NewForecast(e.Observed, proposed, now))
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}

@@ -30,7 +30,7 @@ func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource)
 	if err != nil {
 		return nil, err
 	}
-	return e.newStatus(time.Now())
+	return e.newStatus(time.Now()), nil
 }
 
 // RetryHint is how to roll out again.

@@ -23,10 +23,6 @@ type environment struct {
 	rollout.Observed
 	// pods of the generation that is to serve, or else of the one that does.
 	pods []corev1.Pod
-	// forbidden are the kinds that the user may not list.
-	forbidden []schema.GroupVersionKind
-	// noCertManager means that Certificates cannot be made.
-	noCertManager bool
 }
 
 // getEnvironment reads a Materialize and all that belongs to it.
@@ -42,7 +38,7 @@ func getEnvironment(ctx context.Context, reader client.Reader, key client.Object
 func observeEnvironment(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize) (environment, error) {
 	lenient := &forbiddenTolerantReader{Reader: reader}
 	e, err := observeKinds(ctx, lenient, m, nil)
-	e.forbidden = lenient.forbidden
+	e.Unlisted = lenient.forbidden
 	return e, err
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/cli/connect"
@@ -20,59 +20,41 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/conversion"
+	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
 // plan is what the operator does about a Materialize.
 type plan struct {
 	render.PlanReport
 	// Rollout is whether the Materialize rolls out, and why.
-	Rollout *rolloutDecision `json:"rollout,omitempty"`
+	Rollout *rollout.Forecast `json:"rollout,omitempty"`
 }
 
-// newPlan plans for the environment as it is, or with another spec.
+// newPlan plans for the environment as it is, or with a proposed spec.
 func (e environment) newPlan(proposed *v1alpha2.Materialize, now time.Time) (*plan, error) {
-	steps, err := e.plan(proposed, now)
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{PlanReport: render.PlanReport{Plan: steps, Note: e.note()}, Rollout: decideRollout(e.Observed, proposed, now)}
-	if e.noCertManager {
-		p.failCertificates(e.Materialize, proposed)
-	}
-	return p, nil
-}
-
-func (e environment) plan(proposed *v1alpha2.Materialize, now time.Time) (passage.Plan, error) {
 	after := e.Observed
 	if proposed != nil {
 		var err error
 		if after, err = e.WithSpec(proposed); err != nil {
-			return passage.Plan{}, err
+			return nil, err
 		}
 	}
-	p := rollout.Plan(after, now)
-	p.Steps = slices.DeleteFunc(p.Steps, func(s passage.Step) bool {
-		return slices.Contains(e.forbidden, schema.FromAPIVersionAndKind(s.Object.APIVersion, s.Object.Kind))
-	})
-	if len(p.Steps) == 0 && after.Hash == after.Summary(now).Completed {
-		p.Steps = []passage.Step{{
-			Object: p.Subject, Action: rollout.ActionComplete, To: p.Target, State: passage.Done,
-			Reason: passage.Because(v1alpha2.ReasonApplied, "the active generation serves the current spec"),
-		}}
-	}
-	return p, nil
+	return &plan{
+		PlanReport: render.PlanReport{Plan: rollout.Plan(after, now), Note: e.note()},
+		Rollout:    rollout.NewForecast(e.Observed, proposed, now),
+	}, nil
 }
 
 // note names the kinds that were left out.
 func (e environment) note() string {
-	if len(e.forbidden) == 0 {
+	if len(e.Unlisted) == 0 {
 		return ""
 	}
-	return "Left out, because you may not list them: " + kindNames(e.forbidden) + "."
+	return "Left out, because you may not list them: " + kindNames(e.Unlisted) + "."
 }
 
 func (p *plan) Print(w io.Writer, format render.Format) {
-	printDecision(w, format, p.Rollout)
+	printForecast(w, format, p.Rollout)
 	printPlan(w, format, p.Plan)
 	render.Note(w, p.Note)
 }
@@ -81,10 +63,38 @@ func (p *plan) ExitError() error {
 	switch err := p.PlanReport.ExitError(); {
 	case p.Rollout.Obstacle != "":
 		return console.ExitError{Code: console.ExitFailed}
-	case err == nil && p.Rollout.hasChanges():
+	case err == nil && p.Rollout.HasChanges():
 		return console.ExitError{Code: console.ExitUnfinished}
 	default:
 		return err
+	}
+}
+
+func printForecast(w io.Writer, format render.Format, f *rollout.Forecast) {
+	line := f.Verdict
+	if width := format.Width(); width > 0 {
+		line = strings.Join(render.Wrap(line, width), "\n")
+	}
+	fmt.Fprintln(w, line)
+	render.Note(w, f.Obstacle)
+	printChanges(w, format, f.Changes)
+	fmt.Fprintln(w)
+}
+
+// printChanges shows the fields that roll out apart from the others.
+func printChanges(w io.Writer, format render.Format, changes []rollout.FieldChange) {
+	for _, rollsOut := range []bool{true, false} {
+		var rows [][]string
+		for _, c := range changes {
+			if c.RollsOut == rollsOut {
+				rows = append(rows, []string{c.Field, render.OrDash(c.From), render.OrDash(c.To)})
+			}
+		}
+		if len(rows) > 0 {
+			fmt.Fprintln(w)
+			title := map[bool]string{true: "ROLLS OUT", false: "APPLIED AT ONCE"}[rollsOut]
+			render.Table(w, format.Width(), []string{title, "FROM", "TO"}, rows)
+		}
 	}
 }
 
@@ -129,7 +139,7 @@ func (k *Kind) Plan(ctx context.Context, c *connect.Cluster, r connect.Resource)
 	if err != nil {
 		return nil, r.NotFoundOr(err)
 	}
-	e.noCertManager = !hasCertManager(c)
+	e.NoCertManager = !hasCertManager(c)
 	return e.newPlan(nil, time.Now())
 }
 
@@ -151,8 +161,14 @@ func (k *Kind) PlanManifest(ctx context.Context, c *connect.Cluster, r connect.R
 	if err != nil {
 		return nil, err
 	}
-	e.noCertManager = !hasCertManager(c)
+	e.NoCertManager = !hasCertManager(c)
 	return e.newPlan(proposed, time.Now())
+}
+
+// hasCertManager tells whether the API server serves Certificates, and holds if that is unknown.
+func hasCertManager(c *connect.Cluster) bool {
+	_, err := c.Mapper.RESTMapping(objects.KindCertificate.GroupKind(), objects.KindCertificate.Version)
+	return !meta.IsNoMatchError(err)
 }
 
 // materializeOf reads what the API server made of a manifest, in whichever version.

@@ -95,7 +95,7 @@ func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time
 	}
 	line := pods + "; " + state + "."
 	render.Paragraph(w, line)
-	printChanges(w, render.Text, decideRollout(e.Observed, nil, now).Changes)
+	printChanges(w, render.Text, rollout.NewForecast(e.Observed, nil, now).Changes)
 	if hold := rollout.Plan(e.Observed, now).Hold; hold != nil {
 		fmt.Fprintf(w, "\nNot before it goes on: %s.\n", hold.Message)
 	}

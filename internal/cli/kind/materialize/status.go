@@ -163,12 +163,8 @@ type status struct {
 	note    string
 }
 
-func (e environment) newStatus(now time.Time) (*status, error) {
-	plan, err := e.plan(nil, now)
-	if err != nil {
-		return nil, err
-	}
-	return newStatus(e, plan, now), nil
+func (e environment) newStatus(now time.Time) *status {
+	return newStatus(e, rollout.Plan(e.Observed, now), now)
 }
 
 func newStatus(e environment, plan passage.Plan, now time.Time) *status {
@@ -179,13 +175,13 @@ func newStatus(e environment, plan passage.Plan, now time.Time) *status {
 		note:         e.note(),
 	}
 	s.Deleting = s.Rollout.Deleting
-	s.setHeadline(decideRollout(e.Observed, nil, now))
+	s.setHeadline(rollout.NewForecast(e.Observed, nil, now))
 	return s
 }
 
 // setHeadline takes what the operator reports, or what it will make of the spec, and not how many steps are left, which are
 // very unlike each other.
-func (s *status) setHeadline(decision *rolloutDecision) {
+func (s *status) setHeadline(forecast *rollout.Forecast) {
 	condition := meta.FindStatusCondition(s.Conditions, v1alpha2.ConditionUpToDate)
 	switch {
 	case s.Deleting:
@@ -196,7 +192,7 @@ func (s *status) setHeadline(decision *rolloutDecision) {
 		reason := passage.Because(condition.Reason, "%s", refreshPodCount(condition.Message, s.Rollout.progress, s.Rollout.Pods))
 		s.Reason, s.Headline = &reason, reason.String()
 	default:
-		s.Headline = decision.Verdict
+		s.Headline = forecast.Verdict
 	}
 }
 

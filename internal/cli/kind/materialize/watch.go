@@ -34,7 +34,7 @@ func (*Kind) Watch(ctx context.Context, c *connect.Cluster, r connect.Resource) 
 	if err != nil {
 		return kind.Watch{}, err
 	}
-	kinds, except := []client.Object{&v1alpha2.Materialize{}}, slices.Clone(before.forbidden)
+	kinds, except := []client.Object{&v1alpha2.Materialize{}}, slices.Clone(before.Unlisted)
 	for _, kind := range append(rollout.OwnedKinds(), podKind) {
 		if _, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
 			except = append(except, kind)
@@ -62,8 +62,8 @@ func (*Kind) Watch(ctx context.Context, c *connect.Cluster, r connect.Resource) 
 		if err != nil {
 			return nil, err
 		}
-		e.forbidden = before.forbidden
-		return e.newStatus(time.Now())
+		e.Unlisted = before.Unlisted
+		return e.newStatus(time.Now()), nil
 	}), nil
 }
 
