@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/kind"
+	"github.com/fairlead/fairlead/internal/cli/kind/revision"
+	"github.com/fairlead/fairlead/internal/cli/kind/tag"
 	"github.com/fairlead/fairlead/internal/version"
 )
 
@@ -164,6 +167,19 @@ func TestCRDsPrint(t *testing.T) {
 	for _, name := range []string{"istios.sailoperator.io", "istiorevisions.sailoperator.io", "istiorevisiontags.sailoperator.io"} {
 		if !strings.Contains(got.out, "name: "+name+"\n") {
 			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestNoPlanError(t *testing.T) {
+	for want, k := range map[string]kind.Kind{
+		"there is no plan to show for IstioRevision: the plan of an IstioRevision follows from the Istio that owns it: " +
+			"`fairlead plan istio NAME`; `fairlead status istiorevision x` shows its progress": &revision.Kind{},
+		"there is no plan to show for IstioRevisionTag: the plan of an IstioRevisionTag follows from the Istio in its spec.targetRef: " +
+			"`fairlead plan istio NAME`; `fairlead status istiorevisiontag x` shows its progress": &tag.Kind{},
+	} {
+		if got := noPlanError(k, k.GroupKinds()[0].Kind, "x"); got.Error() != want || console.ExitCode(got, true) != console.ExitUsage {
+			t.Errorf("%v, want %s", got, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 			name := r.Kind().Kind
 			planner, ok := k.(kind.Planner)
 			if !ok {
-				return console.UsageErrorf("there is no plan to show for %s: `fairlead status %s %s` tells how far it is", name, strings.ToLower(name), r.Key.Name)
+				return noPlanError(k, name, r.Key.Name)
 			}
 			if err := flags.checkKind(k, name); err != nil {
 				return err
@@ -86,6 +87,15 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: who applies it on the server's side (default: who did so last)")
 	flags.add(cmd.Flags(), kinds)
 	return cmd
+}
+
+// noPlanError is the error for a kind that has no plan of its own.
+func noPlanError(k kind.Kind, kindName, name string) error {
+	text := fmt.Sprintf("there is no plan to show for %s: ", kindName)
+	if h, ok := k.(kind.PlanHinter); ok {
+		text += h.PlanHint() + "; "
+	}
+	return console.UsageErrorf("%s`fairlead status %s %s` shows its progress", text, strings.ToLower(kindName), name)
 }
 
 // planFlags are the flags of each kind.

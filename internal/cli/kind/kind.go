@@ -35,6 +35,12 @@ type Planner interface {
 	Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error)
 }
 
+// PlanHinter is a Kind whose plan is part of the plan of another kind.
+type PlanHinter interface {
+	// PlanHint says which plan, and which command shows it.
+	PlanHint() string
+}
+
 // ManifestPlanner is a Kind that can be planned as if a manifest were applied by a field manager.
 type ManifestPlanner interface {
 	PlanManifest(ctx context.Context, c *connect.Cluster, r connect.Resource, m manifest.Manifest, manager string) (render.Plan, error)

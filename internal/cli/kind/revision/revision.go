@@ -22,6 +22,11 @@ func (*Kind) GroupKinds() []schema.GroupKind {
 	return []schema.GroupKind{v1.GroupVersion.WithKind(v1.IstioRevisionKind).GroupKind()}
 }
 
+// PlanHint names the Istio.
+func (*Kind) PlanHint() string {
+	return "the plan of an IstioRevision follows from the Istio that owns it: `fairlead plan istio NAME`"
+}
+
 func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
 	var revision v1.IstioRevision
 	if err := c.Client.Get(ctx, r.Key, &revision); err != nil {

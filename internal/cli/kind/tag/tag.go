@@ -24,6 +24,11 @@ func (*Kind) GroupKinds() []schema.GroupKind {
 	return []schema.GroupKind{v1.GroupVersion.WithKind(v1.IstioRevisionTagKind).GroupKind()}
 }
 
+// PlanHint names the Istio.
+func (*Kind) PlanHint() string {
+	return "the plan of an IstioRevisionTag follows from the Istio in its spec.targetRef: `fairlead plan istio NAME`"
+}
+
 func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
 	var tag v1.IstioRevisionTag
 	if err := c.Client.Get(ctx, r.Key, &tag); err != nil {
