@@ -13,16 +13,16 @@ func newAbortCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	kinds := newKinds()
 	cmd := &cobra.Command{
 		Use:   "abort TYPE NAME",
-		Short: "Take back a rollout that has not taken over yet, what a policy has taken over, or the switch of a mesh",
-		Long: `Take back a rollout that has not taken over yet: the spec goes back to the one of the generation that serves.
-It shows which fields that changes, and asks.
+		Short: "Abort a rollout, release what a policy has taken over, or switch the consumers of a mesh back",
+		Long: `Abort what the operator does about a resource. The command shows what changes, and asks.
 
-Fields that roll nothing out stay as they are, but for forcePromote: nobody means that for a rollout to come.
+Materialize: restore the spec of the active generation. Only the fields that cause the rollout are restored, and
+spec.forcePromote is removed. A promotion that has started cannot be aborted.
 
-Of a PropagationPolicy, let go of all that it has taken over in clusters, and put back what that was before. What Fairlead
-has made itself stays, and so do the resources on the hub.
+PropagationPolicy, ClusterPropagationPolicy: release the objects that the policy has taken over in clusters, and restore
+their originals. Objects that Fairlead has created stay, and so do the resources on the hub.
 
-Of a Mesh, let all consumers go back that were switched over, in batches of the same size: ` + "`fairlead migrate mesh NAME --revert`" + `.`,
+Mesh: switch all consumers back, in batches of the same size, as ` + "`fairlead migrate mesh NAME --revert`" + ` does.`,
 		Example: "  fairlead abort mzs production -n shop\n  fairlead abort mzs production -n shop --yes\n  fairlead abort pp deployments-pp -n shop\n  fairlead abort mesh default",
 		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {

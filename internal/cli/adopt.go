@@ -22,18 +22,19 @@ func newAdoptCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	a := takeover.Takeover{KindNamed: connect.MappingFor, Kinds: takeover.DefaultKinds()}
 	cmd := &cobra.Command{
 		Use:   "adopt --cluster NAME -n NAMESPACE",
-		Short: "Bring what runs in a cluster under the management of the hub",
-		Long: `Bring what runs in a namespace of a cluster under the management of the hub.
+		Short: "Bring existing resources of a cluster under the management of the hub",
+		Long: `Bring the resources in a namespace of a cluster under the management of the hub.
 
-It copies the resources to the same namespace of the hub, without what the cluster has set, and writes one
-PropagationPolicy that takes them over where they run: its conflictResolution is Overwrite, which is what the
-command is for. Nothing restarts by that. Nothing in the cluster is touched before the policy is written, which is last.
+The command copies the resources to the same namespace of the hub, without the fields that the cluster has set. Last, it
+writes one PropagationPolicy with conflictResolution Overwrite, which takes the resources over in the cluster. No pod
+restarts, and nothing in the cluster changes before the policy is written.
 
-What the hub has already stays as it is, so that the command can be interrupted and run again. What another hub manages, or
-something in the cluster controls, is left out. On the hub the copies must not run pods, so it should be one without
-controllers for them.
+Resources that the hub has already are not changed, so the command can be interrupted and run again. Resources that another
+hub manages, or that have a controller in the cluster, are left out. The copies must not start pods on the hub: use a hub
+without controllers for workloads.
 
-With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` tells what that does.`,
+With -o yaml the command prints the resources and the policy instead of writing them; ` + "`fairlead plan pp NAME`" + ` shows what
+the policy does.`,
 		Example: `  fairlead adopt --cluster west -n shop
   fairlead adopt --cluster west -n shop --kind deployments,services -l app=cart --with-dependencies --yes
   fairlead adopt --cluster west -n shop -o yaml`,
@@ -70,11 +71,11 @@ With -o yaml it prints what it would write; ` + "`fairlead plan pp NAME`" + ` te
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&a.Cluster, "cluster", "", "cluster that runs them, as it has joined")
-	flags.StringSliceVar(&a.Kinds, "kind", a.Kinds, "kinds to adopt, as kubectl would take them")
-	flags.StringVarP(&selector, "selector", "l", "", "labels of what to adopt, as kubectl would take them")
+	flags.StringVar(&a.Cluster, "cluster", "", "name of the cluster on the hub")
+	flags.StringSliceVar(&a.Kinds, "kind", a.Kinds, "kinds to adopt, as kubectl takes them")
+	flags.StringVarP(&selector, "selector", "l", "", "label selector of the resources to adopt, as kubectl takes it")
 	flags.BoolVar(&a.WithDependencies, "with-dependencies", false,
-		"also adopt the ConfigMaps, Secrets, PersistentVolumeClaims and ServiceAccounts that their pods name")
+		"also adopt the ConfigMaps, Secrets, PersistentVolumeClaims and ServiceAccounts that pods refer to")
 	flags.StringVar(&a.Policy, "policy", "", "name of the PropagationPolicy (default adopted-CLUSTER)")
 	format.AddFlag(cmd, render.YAML)
 	confirm.AddFlag(cmd)
@@ -106,7 +107,7 @@ func adoptNamespace(c *connect.Cluster, cmd *cobra.Command, streams Streams, con
 		return err
 	}
 	fmt.Fprintf(streams.Out, "%s: %s written, %d on the hub before\n", policy, render.Count(copied.Written, "template"), len(draft.Present)+copied.Overtaken)
-	fmt.Fprintf(streams.Out, "To see how far it is: fairlead status pp %s -n %s\n", a.Policy, a.Namespace)
+	fmt.Fprintf(streams.Out, "To see the progress: fairlead status pp %s -n %s\n", a.Policy, a.Namespace)
 	if n := len(copied.Refused); n > 0 {
 		return fmt.Errorf("the hub did not accept %s: correct them and run it again", render.Count(n, "template"))
 	}

@@ -61,7 +61,7 @@ func TestUsageErrors(t *testing.T) {
 		"a mode that is none":      {"plan mesh default --mode Sometimes", "--mode Sometimes is none of Disabled, Everywhere, ReachableBackendRefs and Exclusive"},
 		"all consumers and one":    {"plan mesh default --switched --consumer a/b/c", "leave out --consumer, or --switched"},
 		"no such environment":      {"plan mesh default --mesh-environment moon", "--mesh-environment moon is neither kubernetes nor universal"},
-		"where, for no reason":     {"status mesh default --mesh-zone east", "where a mesh is goes with --policies"},
+		"where, for no reason":     {"status mesh default --mesh-zone east", "--mesh-zone is only for --policies"},
 		"version takes none":       {"version now", `unknown command "now" for "fairlead version"`},
 		"unknown passage":          {"operator --passages=flight", `unknown passage "flight": the known ones are revision`},
 		"open plain metrics":       {"operator --metrics-insecure-bind-address=:8080", "is not a loopback address"},

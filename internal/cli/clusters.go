@@ -18,7 +18,7 @@ func newClustersCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clusters",
 		Short:   "List the clusters that have joined the hub",
-		Long:    "List the clusters that have joined the hub, how many of the Works for each are applied, and what is wrong with those that are not ready.",
+		Long:    "List the clusters that have joined the hub, how many Works of each are applied, and why a cluster is not ready.",
 		Example: "  fairlead clusters\n  fairlead clusters -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -22,17 +22,18 @@ func newConvertCommand(streams Streams) *cobra.Command {
 	c := converter{}
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE|DIR|-",
-		Short: "Add to the policies of a mesh what says the same of MeshServices",
-		Long: `Add to the policies of a mesh what says the same of MeshServices.
+		Short: "Add entries for MeshServices to the policies of a mesh",
+		Long: `Add entries for MeshServices to the policies of a mesh.
 
-After each entry of spec.to for a kuma.io/service such as demo-app_kuma-demo_svc_5000 it adds one for the MeshService that
-stands for it, by its labels and the section "5000". The old one stays, for proxies that are not switched yet. Lines are only
-ever added: comments, order and other documents stay as they are, and what was converted is not converted again.
+For each entry of spec.to that targets a kuma.io/service such as demo-app_kuma-demo_svc_5000, the command adds an entry for
+the MeshService of that service, selected by labels, with sectionName "5000". The old entry stays, for consumers that are not
+switched yet. Lines are only added: comments, order and other documents stay the same, and a converted entry is not converted
+again.
 
-Routes are for a person to look at, since what they do depends on which zones have instances; they are listed with their
-lines. So are names that do not tell a port, as those of universal, unless --port does.
+Routes are listed with their lines and not converted, because their effect depends on the zones that have instances. Names
+without a port, such as those of universal, are listed as well, unless --port is given.
 
-It prints what the file should be, and on the standard error what was done. It needs no cluster.`,
+The converted file is printed to standard output, and the findings to standard error. The command needs no cluster.`,
 		Example: `  fairlead convert -f policies.yaml
   fairlead convert -f policies/ -w
   fairlead convert -f policies/ --check`,
@@ -49,10 +50,10 @@ It prints what the file should be, and on the standard error what was done. It n
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&c.from, "filename", "f", nil, "file or directory with policies in YAML or JSON; - is the standard input")
+	flags.StringArrayVarP(&c.from, "filename", "f", nil, "file or directory with policies in YAML or JSON (-: standard input)")
 	flags.BoolVarP(&c.write, "write", "w", false, "write the files instead of printing them")
-	flags.BoolVar(&c.check, "check", false, "only tell what there is to add, and exit with 3 if there is anything")
-	flags.Uint16Var(&c.options.Port, "port", 0, "port of services whose kuma.io/service does not tell it")
+	flags.BoolVar(&c.check, "check", false, "only show the entries to add, and exit with 3 if there are any")
+	flags.Uint16Var(&c.options.Port, "port", 0, "port of services whose kuma.io/service has no port")
 	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
 	_ = cmd.MarkFlagRequired("filename")
 	return cmd

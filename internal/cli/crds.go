@@ -18,7 +18,7 @@ import (
 func newCRDsCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	cmd := commandGroup(&cobra.Command{
 		Use:   "crds",
-		Short: "Show or install Fairlead's custom resource definitions, or migrate what is stored",
+		Short: "Print or install Fairlead's CRDs, or migrate stored objects",
 	})
 	cmd.AddCommand(newCRDsPrintCommand(streams), newCRDsInstallCommand(c, streams), newCRDsMigrateCommand(c, streams))
 	return cmd
@@ -53,12 +53,12 @@ func newCRDsInstallCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install [NAME...]",
 		Short: "Install or upgrade the CRDs, and wait until they are served",
-		Long: `Install or upgrade the CRDs, all of them or those that are named, and wait until they are served.
+		Long: `Install or upgrade all CRDs, or the named ones, and wait until they are served.
 
-A cluster that has a newer schema keeps it. CRDs that somebody else installed are left alone.
+A newer schema in the cluster is kept. CRDs that Fairlead has not installed are not changed, unless --take-over is given.
 
-` + versionsHelp + ` One that
-has a webhook already keeps it, and one with objects that only a webhook can convert is left alone.`,
+` + versionsHelp + ` A CRD
+that has a webhook keeps it, and a CRD with objects that only a webhook can convert is not changed.`,
 		Example: "  fairlead crds install\n  fairlead crds install materializes.materialize.cloud --take-over",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if _, err := crds.Named(names...); err != nil {
@@ -87,7 +87,7 @@ has a webhook already keeps it, and one with objects that only a webhook can con
 			return installErr
 		},
 	}
-	cmd.Flags().BoolVar(&options.TakeOver, "take-over", options.TakeOver, "adopt CRDs that somebody else installed")
+	cmd.Flags().BoolVar(&options.TakeOver, "take-over", options.TakeOver, "take over CRDs that Fairlead has not installed")
 	cmd.Flags().DurationVar(&options.Timeout, "timeout", options.Timeout, "how long to wait for all of them")
 	webhook.addFlags(cmd)
 	format.AddFlag(cmd, render.JSON, render.YAML)
@@ -109,8 +109,8 @@ func printCRDResults(w io.Writer, results []crdResult) {
 }
 
 const versionsHelp = `A CRD whose versions differ needs the operator's webhook, which converts between them. An operator that
-installs the CRDs itself sees to that. Without one, and without --webhook-service, such a CRD serves only
-the version that it stores.`
+installs the CRDs configures the webhook itself. Without such an operator, and without --webhook-service, the
+CRD serves only its storage version.`
 
 // crdWebhook says where the operator's webhook is, for those who do not let the operator write CRDs.
 type crdWebhook struct{ service, authority string }
@@ -118,7 +118,7 @@ type crdWebhook struct{ service, authority string }
 func (w *crdWebhook) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&w.service, "webhook-service", "",
 		"Service NAMESPACE/NAME:PORT of the operator's webhook, which converts between versions")
-	cmd.Flags().StringVar(&w.authority, "webhook-ca-file", "", "file with the authority of its certificate, in PEM")
+	cmd.Flags().StringVar(&w.authority, "webhook-ca-file", "", "file with the CA of the webhook's certificate, in PEM")
 }
 
 // read is nil when nothing was said.

@@ -19,12 +19,12 @@ func newCRDsMigrateCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	options := crds.MigrateOptions{Rate: 50}
 	cmd := &cobra.Command{
 		Use:   "migrate [NAME...]",
-		Short: "Store all objects in the version that their CRD stores now",
-		Long: `Store all objects in the version that their CRD stores now, for all CRDs or those that are named.
+		Short: "Rewrite stored objects in the storage version of their CRD",
+		Long: `Rewrite all stored objects in the storage version of their CRD, for all CRDs or the named ones.
 
-No object changes. Once none is left behind, the CRD forgets the older versions, so that a later Fairlead may
-stop to serve them. The operator does the same when it starts. A migration that was interrupted is simply run
-again.`,
+The content of objects does not change. When all objects are rewritten, the older versions are removed from
+status.storedVersions of the CRD, so that a later Fairlead can stop serving them. The operator does the same when it
+starts. An interrupted migration can be run again.`,
 		Example: "  fairlead crds migrate materializes.materialize.cloud",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if _, err := crds.Named(names...); err != nil {
@@ -55,7 +55,7 @@ again.`,
 			return migrateErr
 		},
 	}
-	cmd.Flags().Float32Var(&options.Rate, "rate", options.Rate, "how many objects are rewritten in a second at most")
+	cmd.Flags().Float32Var(&options.Rate, "rate", options.Rate, "how many objects to rewrite in a second at most")
 	format.AddFlag(cmd, render.JSON, render.YAML)
 	return cmd
 }

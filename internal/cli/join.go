@@ -19,9 +19,9 @@ func newJoinCommand(c *connect.Flags, streams Streams) *cobra.Command {
 		Short: "Make a cluster a member of the hub",
 		Long: `Make a cluster a member of the hub, under a name.
 
-In the cluster it makes a ServiceAccount for the hub and the ClusterRole ` + model.MemberRole + `, which covers the common kinds.
-To let the hub manage others, label a ClusterRole of your own with ` + model.LabelMemberRole + `=true.
-It can be run again, which renews the token.`,
+In the cluster, the command creates a ServiceAccount for the hub and the ClusterRole ` + model.MemberRole + `, which covers the common kinds.
+To let the hub manage other kinds, label a ClusterRole of your own with ` + model.LabelMemberRole + `=true.
+Run the command again to renew the token.`,
 		Example: "  fairlead join west --member-kubeconfig west.kubeconfig",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,7 +54,7 @@ type memberAccess struct{ kubeconfig, context string }
 
 func (a *memberAccess) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.kubeconfig, "member-kubeconfig", "", "kubeconfig of the cluster")
-	cmd.Flags().StringVar(&a.context, "member-context", "", "context in that kubeconfig (default its current one)")
+	cmd.Flags().StringVar(&a.context, "member-context", "", "context in that kubeconfig (default: the current one)")
 }
 
 func (a *memberAccess) config() (*rest.Config, error) {

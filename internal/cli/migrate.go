@@ -15,13 +15,14 @@ func newMigrateCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate TYPE NAME",
 		Short: "Switch the consumers of a Mesh over to MeshServices, batch by batch, or back",
-		Long: `Switch the consumers of a Mesh over to MeshServices, batch by batch, or back. It shows the batches, and asks.
+		Long: `Switch the consumers of a Mesh over to MeshServices, batch by batch, or back. The command shows the batches, and asks.
 
-It records what is wanted on the Mesh; the operator does it. A batch is done when all proxies that were connected when it
-opened have acknowledged what they were given. A refusal, or a proxy that is lost, stops it. No pod restarts, and a consumer
-that was switched stays so when its pods are replaced. Without --consumers it is about all of them, those to come included.
+The command records the request in an annotation of the Mesh, and the operator executes it. A batch is complete when all
+proxies that were connected at its start have acknowledged their configuration. A proxy that rejects its configuration or
+disconnects stops the migration. No pod restarts, and a switched consumer stays switched when its pods are replaced. Without
+--consumers, all consumers are switched, including future ones.
 
-What was asked for before is replaced by it: what is switched stays so, what waited waits for its turn anew.`,
+A new request replaces the previous one: switched consumers stay switched, and waiting consumers get new batches.`,
 		Example: `  fairlead migrate mesh default --batch-size 10 --delay 30s
   fairlead migrate mesh default --consumers shop/Deployment/cart,shop/Deployment/pay
   fairlead migrate mesh default --batch-size 10 --dry-run
@@ -56,7 +57,7 @@ What was asked for before is replaced by it: what is switched stays so, what wai
 			m.AddMigrateFlags(cmd.Flags())
 		}
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the batches, and ask for nothing")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the batches, and record no request")
 	confirm.AddFlag(cmd)
 	return cmd
 }

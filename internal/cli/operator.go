@@ -24,9 +24,9 @@ func newOperatorCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "operator",
 		Short: "Run the operator in the foreground",
-		Long: `Run the operator in the foreground, inside a cluster or outside of one.
+		Long: `Run the operator in the foreground, inside or outside of a cluster.
 
-Everything it serves is bound to free ports of 127.0.0.1 unless a flag says otherwise; the log tells which.`,
+Its servers listen on free ports of 127.0.0.1, unless a flag sets another address; the log has the ports.`,
 		Example: "  fairlead operator --kubeconfig ~/.kube/config --log-format text",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -15,8 +15,8 @@ import (
 func newPauseCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "pause TYPE NAME",
-		Short:   "Let the operator start nothing more for a resource",
-		Long:    "Let the operator start nothing more for a resource. What has been started is seen through.",
+		Short:   "Pause a resource: the operator starts nothing more for it",
+		Long:    "Pause a resource: the operator starts no further steps for it. Steps that have started are completed.",
 		Example: "  fairlead pause istio default\n  fairlead pause mzs production -n shop\n  fairlead pause mesh default",
 		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {

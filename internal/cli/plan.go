@@ -23,16 +23,19 @@ func newPlanCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan TYPE NAME",
 		Short: "Show what the operator does about a resource, without doing it",
-		Long: `Show what the operator does about a resource, without doing it.
+		Long: `Show what the operator does about a resource, without doing it. The operator makes the same plan from the same state of
+the cluster.
 
-It is the same plan that the operator makes from the same state of the cluster. For a Materialize it says
-whether there is a rollout and which fields make it so. For a PropagationPolicy it says what becomes of every
-object in every cluster, what changes in it, and whether its pods restart: the clusters try each write without
-doing it. With -f both are planned for as if that manifest were applied, with the resources beside a policy.
-For a Mesh it says what another --mode changes for each consumer: what it calls, from which zones that is answered
-and which policies apply to it.
+Istio: the revisions, tags and workloads that change. --version plans for another version.
+Materialize: whether there is a rollout, and which fields cause it.
+PropagationPolicy, ClusterPropagationPolicy: for each object in each cluster, the action, the fields that change, and whether
+pods restart. The clusters dry-run each write.
+Mesh: what --mode changes for each consumer: its destinations, the zones that answer, and the policies that apply.
 
-Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.`,
+With -f, a Materialize or a policy is planned as if that manifest were applied, a policy together with the resources in the
+same file.
+
+Exit codes: 0 nothing to do, 3 there are changes, 1 the plan has failures.`,
 		Example: `  fairlead plan istio default
   fairlead plan istio default --version v1.26.0
   fairlead plan mzs production -n shop -f production.yaml
@@ -83,8 +86,8 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 something stands in the way.
 		},
 	}
 	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
-	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of the Materialize, or of the policy, were applied (-: standard input)")
-	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: who applies it on the server's side (default: who did so last)")
+	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of a Materialize or a policy were applied (-: standard input)")
+	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: field manager of the server-side apply (default: the last one)")
 	flags.add(cmd.Flags(), kinds)
 	return cmd
 }

@@ -13,12 +13,12 @@ func newPromoteCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	kinds := newKinds()
 	cmd := &cobra.Command{
 		Use:   "promote TYPE NAME",
-		Short: "Let the generation take over that a rollout has made",
-		Long: `Let the generation take over that a rollout has made: one that waits to be promoted, or one that has yet to
-catch up, which is then not waited for. It shows what would be promoted, and asks.
+		Short: "Promote the next generation of a rollout",
+		Long: `Promote the next generation of a rollout. The command shows the generation, and asks. A generation that has not caught up
+yet is promoted as soon as its pods are ready.
 
-It sets spec.forcePromote to the hash of that very rollout. If the spec changes meanwhile, nothing is promoted.
-One that was there before the rollout does not count: it is removed first.`,
+The command sets spec.forcePromote to the hash of the rollout: if the spec changes meanwhile, nothing is promoted. A
+spec.forcePromote from before the rollout has no effect, and is removed first.`,
 		Example: "  fairlead promote mzs production -n shop\n  fairlead promote mzs production -n shop --yes",
 		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {

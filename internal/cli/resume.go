@@ -9,7 +9,7 @@ import (
 func newResumeCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume TYPE NAME",
-		Short:   "Let the operator go on with a resource that was paused",
+		Short:   "Resume a paused resource",
 		Example: "  fairlead resume istio default\n  fairlead resume mzs production -n shop\n  fairlead resume mesh default",
 		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -12,8 +12,8 @@ func newRetryCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	kinds := newKinds()
 	return &cobra.Command{
 		Use:     "retry TYPE NAME",
-		Short:   "Let the operator try again what has failed",
-		Long:    "Let the operator try again what has failed. What has not failed is left alone.",
+		Short:   "Retry the steps of a resource that have failed",
+		Long:    "Let the operator retry the steps of a resource that have failed. Other steps are not affected.",
 		Example: "  fairlead retry istio default\n  fairlead retry mesh default",
 		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,10 +20,10 @@ func newStatusCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd := &cobra.Command{
 		Use:   "status TYPE NAME",
-		Short: "Show how far the operator is with a resource",
-		Long: `Show how far the operator is with a resource.
+		Short: "Show the progress of a resource",
+		Long: `Show the progress of a resource.
 
-With --policies, for a Dataplane: which policies apply to what it calls, and why the others do not.
+With --policies, for a Dataplane: which policies apply to its destinations, and why others do not.
 
 Exit codes: 0 done, 1 failed, 3 still in progress.`,
 		Example: "  fairlead status istio default\n  fairlead status mzs production -n shop\n  fairlead status pp deployments-pp -n shop\n  fairlead status mesh default\n  fairlead status dataplane cart-1 -n shop --policies\n  fairlead status istio default -o json",
@@ -32,8 +32,8 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 			if policies {
 				return explainPolicies(cmd.Context(), c, kinds, args, streams.Out, format)
 			}
-			if firstFlag(flags, isChanged) != "" {
-				return console.UsageErrorf("where a mesh is goes with --policies")
+			if given := firstFlag(flags, isChanged); given != "" {
+				return console.UsageErrorf("--%s is only for --policies", given)
 			}
 			cluster, r, k, err := resolve(c, kinds, args)
 			if err != nil {
@@ -52,7 +52,7 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 		},
 	}
 	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
-	cmd.Flags().BoolVar(&policies, "policies", false, "of a Dataplane: tell which policies apply to what it calls, and why")
+	cmd.Flags().BoolVar(&policies, "policies", false, "for a Dataplane: show which policies apply to its destinations, and why")
 	for _, k := range kinds {
 		if e, ok := k.(kind.PolicyExplainer); ok {
 			e.AddExplainFlags(flags)

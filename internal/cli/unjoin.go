@@ -23,12 +23,12 @@ func newUnjoinCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
-		Short: "End that a cluster is a member of the hub",
-		Long: `End that a cluster is a member of the hub. What runs there goes on running, and every mark of Fairlead is removed from it;
-with --delete-resources it is deleted instead.
+		Short: "Remove a cluster from the hub",
+		Long: `Remove a cluster from the hub. Its objects keep running, and the labels and annotations of Fairlead are removed from them;
+with --delete-resources, the objects are deleted instead.
 
-With --member-kubeconfig, the roles of the hub in the cluster are removed too. A cluster that cannot be reached leaves
-when it is back; --force has it leave at once, as it is.`,
+With --member-kubeconfig, the roles of the hub in the cluster are deleted as well. A cluster that cannot be reached leaves
+when it can be reached again; with --force it leaves immediately and unchanged.`,
 		Example: "  fairlead unjoin west --member-kubeconfig west.kubeconfig\n  fairlead unjoin west --delete-resources",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,9 +42,9 @@ when it is back; --force has it leave at once, as it is.`,
 			if how.Member, err = access.optional(); err != nil {
 				return err
 			}
-			question := fmt.Sprintf("Let cluster %s go? What runs there goes on running.", args[0])
+			question := fmt.Sprintf("Remove cluster %s from the hub? Its objects keep running.", args[0])
 			if how.DeleteResources {
-				question = fmt.Sprintf("Let cluster %s go, and DELETE everything there that this hub manages?", args[0])
+				question = fmt.Sprintf("Remove cluster %s from the hub, and DELETE all objects there that this hub manages?", args[0])
 			}
 			if err := confirm.Ask(cmd.Context(), streams, question); err != nil {
 				return err
@@ -74,8 +74,8 @@ when it is back; --force has it leave at once, as it is.`,
 		},
 	}
 	access.addFlags(cmd)
-	cmd.Flags().BoolVar(&how.DeleteResources, "delete-resources", false, "delete what Fairlead manages in the cluster")
-	cmd.Flags().BoolVar(&how.Abandon, "force", false, "leave the cluster as it is, marks and all, because it cannot be reached")
+	cmd.Flags().BoolVar(&how.DeleteResources, "delete-resources", false, "delete the objects that Fairlead manages in the cluster")
+	cmd.Flags().BoolVar(&how.Abandon, "force", false, "for a cluster that cannot be reached: leave immediately, and do not change its objects")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the operator")
 	cmd.MarkFlagsMutuallyExclusive("delete-resources", "force")
 	confirm.AddFlag(cmd)

@@ -19,14 +19,13 @@ func newWatchCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	kinds := newKinds()
 	cmd := &cobra.Command{
 		Use:   "watch TYPE NAME",
-		Short: "Follow what the operator does about a resource",
-		Long: `Follow what the operator does about a resource: on a terminal as a picture that is kept up to
-date, otherwise line by line. To stop watching stops nothing else.
+		Short: "Follow the progress of a resource",
+		Long: `Follow the progress of a resource: as a live view on a terminal, otherwise line by line. Ctrl-C ends only the watch.
 
-With --wait it ends when all is where it should be; that a control plane which nothing uses any
-more is deleted after its grace period is not waited for. A rollout that waits to be promoted is.
+With --wait the watch ends when nothing is left to do. It does not wait for the grace period of unused control planes, and
+it does wait for a rollout that has to be promoted.
 
-Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout was over.`,
+Exit codes with --wait: 0 done, 1 failed, 3 still in progress at the timeout.`,
 		Example: "  fairlead watch istio default\n  fairlead watch mzs production -n shop --wait --timeout 30m\n  fairlead watch pp deployments-pp -n shop --wait\n  fairlead watch mesh default --wait",
 		Args:    connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,7 +53,7 @@ Exit codes with --wait: 0 done, 1 failed, 3 still in progress when the timeout w
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "end when there is nothing left to do, with an exit code that tells how it went")
+	cmd.Flags().BoolVar(&wait, "wait", false, "end when nothing is left to do; the exit code is the result")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "end after this long (0: never)")
 	return cmd
 }
@@ -104,7 +103,7 @@ func explainTimeout(err error, status render.Status) error {
 	return err
 }
 
-// watchError is how a watch ends that was result to, or ran out of time.
+// watchError is the error of a watch that was interrupted, or timed out.
 func watchError(ctx context.Context, err error, wait bool) error {
 	switch {
 	case wait && errors.Is(ctx.Err(), context.DeadlineExceeded):

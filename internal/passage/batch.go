@@ -58,8 +58,8 @@ type Decision struct {
 	// Batch is the last one that was opened, zero before the first; Batches is
 	// how many there are with those to come.
 	Batch, Batches int
-	// LookAgain is when the passage of time changes the decision; zero if only events can.
-	LookAgain time.Time
+	// RequeueAt is when the decision changes without an event; zero if only events can change it.
+	RequeueAt time.Time
 	// Reason says why nothing starts, and is nil exactly when something does.
 	Reason *Reason
 }
@@ -115,7 +115,7 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 		d.finish(r)
 
 	case batching.FailFast && len(r.failed) > 0 && r.waiting() > 0:
-		d.nothing(Stopped, CodeStepFailed, "%s failed: nothing more starts until that is retried, %d left",
+		d.startNothing(Stopped, CodeStepFailed, "%s failed: nothing more starts until that is retried, %d left",
 			r.describeSteps(r.failed), r.waiting())
 
 	case plan.Hold != nil:
@@ -125,20 +125,20 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 		d.Outcome, d.Start = InProgress, r.pick(r.prepare)
 
 	case len(r.preparing) > 0:
-		d.nothing(InProgress, CodePreparing, "waiting for %s to settle before anything is disturbed",
+		d.startNothing(InProgress, CodePreparing, "waiting for %s to settle before anything is disturbed",
 			r.describeSteps(r.preparing))
 
 	case len(r.running) > size && len(r.queue) > 0:
-		d.nothing(InProgress, CodeBatchRunning, "waiting for %s to settle: %d run, more than the batch size of %d",
+		d.startNothing(InProgress, CodeBatchRunning, "waiting for %s to settle: %d run, more than the batch size of %d",
 			r.describeSteps(r.running), len(r.running), size)
 
 	case len(r.running) > 0 && (r.startsNewBatch() || len(r.running) == size):
-		d.nothing(InProgress, CodeBatchRunning, "waiting for %s to settle", r.describeSteps(r.running))
+		d.startNothing(InProgress, CodeBatchRunning, "waiting for %s to settle", r.describeSteps(r.running))
 
 	case len(r.running) == 0 && now.Before(goesOn):
-		d.nothing(Delaying, CodeBatchDelay, "%s follows at %s, %s after the last step settled",
+		d.startNothing(Delaying, CodeBatchDelay, "%s follows at %s, %s after the last step settled",
 			r.describeNext(), goesOn.UTC().Format(time.RFC3339), batching.Delay)
-		d.LookAgain = goesOn
+		d.RequeueAt = goesOn
 
 	default:
 		d.Outcome, d.Batch = InProgress, r.nextBatch()
@@ -157,7 +157,7 @@ func latestCredible(batching Batching, now time.Time) time.Time {
 // heldUnplanned holds for a plan that may be empty because it could not be made.
 func (p Plan) heldUnplanned() bool { return p.Hold != nil && len(p.Steps) == 0 }
 
-func (d *Decision) nothing(outcome Outcome, code Code, format string, args ...any) {
+func (d *Decision) startNothing(outcome Outcome, code Code, format string, args ...any) {
 	reason := Because(code, format, args...)
 	d.Outcome, d.Reason = outcome, &reason
 }
@@ -165,10 +165,10 @@ func (d *Decision) nothing(outcome Outcome, code Code, format string, args ...an
 func (d *Decision) finish(r batchState) {
 	switch {
 	case len(r.failed) > 0:
-		d.nothing(CompletedWithFailures, CodeStepFailed, "%s failed, all others have settled", r.describeSteps(r.failed))
+		d.startNothing(CompletedWithFailures, CodeStepFailed, "%s failed, all others have settled", r.describeSteps(r.failed))
 	case r.done == 0:
-		d.nothing(Completed, CodeNothingLeft, "nothing to do")
+		d.startNothing(Completed, CodeNothingLeft, "nothing to do")
 	default:
-		d.nothing(Completed, CodeNothingLeft, "all done")
+		d.startNothing(Completed, CodeNothingLeft, "all done")
 	}
 }

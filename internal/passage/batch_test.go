@@ -372,8 +372,8 @@ func TestNext(t *testing.T) {
 				forecast: inShort(later),
 				batches:  fmt.Sprintf("%d/%d", got.Batch, got.Batches),
 			}
-			if !got.LookAgain.IsZero() {
-				short.look = int(got.LookAgain.Sub(epoch).Seconds())
+			if !got.RequeueAt.IsZero() {
+				short.look = int(got.RequeueAt.Sub(epoch).Seconds())
 			}
 			if got.Reason != nil {
 				short.code = got.Reason.Code

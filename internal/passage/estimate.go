@@ -29,7 +29,7 @@ func EstimateOf(plan Plan, batching Batching, now time.Time) Estimate {
 	if !next.fillsUp() {
 		gaps--
 	}
-	left := next.LookAgain.Sub(now)
+	left := next.RequeueAt.Sub(now)
 	return Estimate{next.Batches, left + min(times(gaps, batching.Delay), math.MaxInt64-left)}
 }
 

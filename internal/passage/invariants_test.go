@@ -124,8 +124,8 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 	switch {
 	case len(d.Start) > 0 || len(d.Wait) > 0 || d.Outcome == Held:
 	case d.Outcome == Delaying:
-		if !d.LookAgain.After(now) || d.LookAgain.After(now.Add(delay).Add(delay)) {
-			violated("nothing runs and the next look is at %s, the delay is %s", d.LookAgain, delay)
+		if !d.RequeueAt.After(now) || d.RequeueAt.After(now.Add(delay).Add(delay)) {
+			violated("nothing runs and the next look is at %s, the delay is %s", d.RequeueAt, delay)
 		}
 	case !d.Settled():
 		violated("nothing runs, nothing starts and it is not over but %s", d.Outcome)

@@ -73,8 +73,8 @@ type Plan struct {
 	Steps []Step  `json:"steps"`
 }
 
-// Changes reports whether anything is left to do, now or once the hold is lifted.
-func (p Plan) Changes() bool {
+// HasChanges tells whether anything is left to do, now or once the hold is lifted.
+func (p Plan) HasChanges() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !s.State.Settled() })
 }
 

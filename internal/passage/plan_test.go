@@ -39,7 +39,7 @@ func TestChanges(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.plan.Changes(); got != tc.want {
+			if got := tc.plan.HasChanges(); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

@@ -147,11 +147,11 @@ func randomWorld(t *testing.T, random *rand.Rand, story *strings.Builder) {
 			failures := len(w.plan.Failures())
 			switch d.Outcome {
 			case Completed:
-				if w.plan.Changes() || failures > 0 {
+				if w.plan.HasChanges() || failures > 0 {
 					t.Fatalf("completed with changes left, or %d failures", failures)
 				}
 			case CompletedWithFailures:
-				if w.plan.Changes() || failures == 0 {
+				if w.plan.HasChanges() || failures == 0 {
 					t.Fatalf("completed with changes left, or without the failures it tells of")
 				}
 			case Stopped:

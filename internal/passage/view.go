@@ -28,8 +28,8 @@ type View struct {
 	Failures []Step `json:"failures"`
 	// At is the time of the view, so that renderers need no clock.
 	At time.Time `json:"at"`
-	// NextLook is when the passage of time changes the view.
-	NextLook time.Time `json:"nextLook,omitzero"`
+	// RequeueAt is when the view changes without an event.
+	RequeueAt time.Time `json:"nextLook,omitzero"`
 }
 
 // NewView shows a decision as it was made at the time now.
@@ -45,10 +45,10 @@ func NewView(d Decision, now time.Time) View {
 		Batches:  d.Batches,
 		Reason:   d.Reason,
 		// Scripts iterate over these, so none is ever null.
-		Steps:    append([]Step{}, d.Plan.Steps...),
-		Failures: append([]Step{}, d.Plan.Failures()...),
-		At:       now,
-		NextLook: d.LookAgain,
+		Steps:     append([]Step{}, d.Plan.Steps...),
+		Failures:  append([]Step{}, d.Plan.Failures()...),
+		At:        now,
+		RequeueAt: d.RequeueAt,
 	}
 	v.Headline = v.headline()
 	return v

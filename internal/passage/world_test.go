@@ -166,8 +166,8 @@ func (w *world) wake(d Decision) time.Time {
 			next = t
 		}
 	}
-	if !d.LookAgain.IsZero() {
-		soonest(d.LookAgain.Add(-w.skew))
+	if !d.RequeueAt.IsZero() {
+		soonest(d.RequeueAt.Add(-w.skew))
 	}
 	for _, step := range w.plan.Steps {
 		if step.State == Running {

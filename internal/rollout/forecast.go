@@ -71,7 +71,7 @@ func NewForecast(o Observed, proposed *v1alpha2.Materialize, now time.Time) *For
 	if s.Refused != nil && f.RollsOut {
 		f.RollsOut, f.Verdict = false, "no rollout: "+s.Refused.Error()
 		if s.Promoting {
-			f.Verdict = fmt.Sprintf("no rollout after that of generation %d: %v", s.Next.Number, s.Refused)
+			f.Verdict = fmt.Sprintf("no rollout after the one of generation %d: %v", s.Next.Number, s.Refused)
 		}
 		return f
 	}
@@ -108,23 +108,23 @@ func (f *Forecast) verdict(from, to Observed, s Summary) string {
 	case s.Promoting && f.RollsOut:
 		return fmt.Sprintf("rollout: generation %d follows when the promotion of generation %d is complete, because %s", next+1, next, f.rolloutCause(next))
 	case s.Promoting:
-		return fmt.Sprintf("no further rollout: generation %d is being promoted, and nothing stops that any more", next) + f.otherChanges()
+		return fmt.Sprintf("no further rollout: generation %d is being promoted, which cannot be aborted", next) + f.otherChanges()
 	case s.Expired:
-		return fmt.Sprintf("no rollout: that of generation %d took too long, and was cancelled", next)
+		return fmt.Sprintf("no rollout: the rollout of generation %d timed out and was cancelled", next)
 	case s.Active == nil && (!f.proposed || !underway || from.Hash == to.Hash):
 		return "rollout: generation 1 is the first"
 	case f.RollsOut && f.proposed && from.Hash == to.Hash:
-		return fmt.Sprintf("rollout: that of generation %d goes on as it is%s", next, f.otherChanges())
+		return fmt.Sprintf("rollout: the rollout of generation %d continues unchanged%s", next, f.otherChanges())
 	case s.Active == nil:
-		return "rollout: generation 1, which is the first, is made anew, because " + f.rolloutCause(1)
+		return "rollout: generation 1, which is the first, is created again, because " + f.rolloutCause(1)
 	case f.RollsOut && f.proposed && underway && made:
-		return fmt.Sprintf("rollout: a clean generation %d takes the place of the one that is there, because %s", next, f.rolloutCause(s.Active.Number))
+		return fmt.Sprintf("rollout: a new generation %d replaces the existing one, because %s", next, f.rolloutCause(s.Active.Number))
 	case f.RollsOut:
 		return fmt.Sprintf("rollout: generation %d follows generation %d, because %s", next, s.Active.Number, f.rolloutCause(s.Active.Number))
 	case f.proposed && underway && !made:
-		return fmt.Sprintf("no rollout: this is what generation %d serves", s.Active.Number)
+		return fmt.Sprintf("no rollout: generation %d serves this spec", s.Active.Number)
 	case f.proposed && underway:
-		return fmt.Sprintf("no rollout: this is what generation %d serves, and generation %d is taken back", s.Active.Number, next)
+		return fmt.Sprintf("no rollout: generation %d serves this spec, and generation %d is removed", s.Active.Number, next)
 	case f.proposed && len(f.Changes) > 0:
 		return "no rollout: only " + joinChanged(f.Changes)
 	case f.proposed:
@@ -142,7 +142,7 @@ func (f *Forecast) rolloutCause(serves int64) string {
 		}
 	}
 	if len(rolls) == 0 {
-		return fmt.Sprintf("the spec is another one than that of generation %d, of which no record is left", serves)
+		return fmt.Sprintf("the spec differs from that of generation %d, which has no record", serves)
 	}
 	return joinChanged(rolls)
 }

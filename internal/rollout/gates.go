@@ -35,5 +35,5 @@ func whilePaused(o Observed) *passage.Reason {
 	if m.Annotations[fairlead.AnnotationPaused] != "true" || o.promoting() {
 		return nil
 	}
-	return passage.Hold(CodePaused, "paused by the annotation %s; go on with `fairlead resume mzs %s -n %s`", fairlead.AnnotationPaused, m.Name, m.Namespace)
+	return passage.Hold(CodePaused, "paused by annotation %s; resume with `fairlead resume mzs %s -n %s`", fairlead.AnnotationPaused, m.Name, m.Namespace)
 }

@@ -37,11 +37,11 @@ func TestCondition(t *testing.T) {
 		},
 		"serving, and paused": {
 			scene: seeing(t, v1().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
-			want:  "True Applied: generation 1 serves the current spec; paused by the annotation fairlead.dev/paused; go on with `fairlead resume mzs mz -n shop`",
+			want:  "True Applied: generation 1 serves the current spec; paused by annotation fairlead.dev/paused; resume with `fairlead resume mzs mz -n shop`",
 		},
 		"changed, and paused": {
 			scene: seeing(t, v2().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
-			want:  "Unknown Applying: generation 2 is on hold: paused by the annotation fairlead.dev/paused; go on with `fairlead resume mzs mz -n shop`",
+			want:  "Unknown Applying: generation 2 is on hold: paused by annotation fairlead.dev/paused; resume with `fairlead resume mzs mz -n shop`",
 		},
 		"pods are not ready": {
 			scene: seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).unready(2).complete(),
@@ -117,7 +117,7 @@ func TestCondition(t *testing.T) {
 			scene: seeing(t, second(v2().timeout("1s")).annotate(fairlead.AnnotationPaused, "true").told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x: 0 of 1 pods ready")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; " +
-				"paused by the annotation fairlead.dev/paused; go on with `fairlead resume mzs mz -n shop`; last state: StatefulSet shop/x: 0 of 1 pods ready",
+				"paused by annotation fairlead.dev/paused; resume with `fairlead resume mzs mz -n shop`; last state: StatefulSet shop/x: 0 of 1 pods ready",
 		},
 		"too late, because nobody promoted it": {
 			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonReadyToPromote).waiting("ready, and not promoted")).generation(1, v1()).complete(),

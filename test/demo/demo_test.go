@@ -85,7 +85,7 @@ func TestDemoRollout(t *testing.T) {
 		"no rollout: only balancerdReplicas changed",
 		"rollout: generation 2 follows generation 1, because environmentdImageRef changed",
 		"Applied: generation 2 serves the current spec",
-		"generation 3 is to serve in place of generation 2",
+		"generation 3 becomes active in place of generation 2",
 		"Applied: generation 3 serves the current spec",
 		"goes back to the spec of generation 3, which serves. Generation 4 is removed.",
 		"no rollout: generation 1 serves the current spec",
@@ -104,7 +104,7 @@ func TestDemoAdoption(t *testing.T) {
 		"Deployment shop/cart exists in cluster west already, and is left alone",
 		"- spec.template.spec.containers[cart].env[DEBUG]: 1",
 		"3 pods of 1 workload restart",
-		"1 of them changed by being taken over; that is put back, which may restart pods.",
+		"1 of them changed when they were taken over; their originals are restored, which may restart pods.",
 		"cluster.cluster.karmada.io/west left",
 		"No cluster has joined",
 	)

@@ -17,7 +17,7 @@ type Confirmation struct{ yes bool }
 
 // AddFlag adds --yes.
 func (c *Confirmation) AddFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do it without asking")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask for confirmation")
 }
 
 // RequireTerminal fails, before anything is done, if nobody can answer.

@@ -45,7 +45,7 @@ func (r *PlanReport) ExitError() error {
 func PrintPlan(w io.Writer, format Format, plan passage.Plan) {
 	if len(plan.Failures()) > 0 {
 		PrintHold(w, plan)
-		fmt.Fprintf(w, "%s cannot go on.\n", plan.Subject)
+		fmt.Fprintf(w, "%s cannot continue.\n", plan.Subject)
 	} else {
 		PrintChanges(w, plan)
 	}
@@ -61,7 +61,7 @@ func PrintChanges(w io.Writer, plan passage.Plan) {
 	switch changes := len(Pending(plan)); {
 	case changes > 0:
 		fmt.Fprintf(w, "%s to %s: %s.\n", plan.Subject, plan.Target, Count(changes, "change"))
-	case plan.Changes():
+	case plan.HasChanges():
 		fmt.Fprintf(w, "Nothing to do for %s but to wait.\n", plan.Subject)
 	default:
 		fmt.Fprintf(w, "Nothing to do for %s.\n", plan.Subject)

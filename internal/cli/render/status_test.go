@@ -82,7 +82,7 @@ create   IstioRevision default-v1-24-0   -      v1.24.0   Pending   once upon a 
 		},
 		"something stands in the way": {
 			planOf(nil, step("create", "r", passage.Failed, "the name is taken")),
-			`Istio default cannot go on.
+			`Istio default cannot continue.
 
 ACTION   OBJECT            FROM   TO        STATE    WHY
 create   IstioRevision r   -      v1.24.0   Failed   the name is taken

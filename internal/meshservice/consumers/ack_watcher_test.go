@@ -51,11 +51,11 @@ func TestAfter(t *testing.T) {
 		want     time.Duration
 	}{
 		"nothing":               {Decision{}, resyncInterval},
-		"sent soon":             {Decision{Unsent: true, LookAgain: now.Add(time.Hour)}, publishRequeueDelay},
-		"answered soon":         {Decision{Watched: watched, LookAgain: now.Add(time.Hour)}, ackResyncInterval},
-		"time is up in a bit":   {Decision{Watched: watched, LookAgain: now.Add(time.Second)}, time.Second},
-		"time was up":           {Decision{LookAgain: now.Add(-time.Second)}, time.Millisecond},
-		"a delay of many hours": {Decision{LookAgain: now.Add(time.Hour)}, resyncInterval},
+		"sent soon":             {Decision{Unsent: true, RequeueAt: now.Add(time.Hour)}, publishRequeueDelay},
+		"answered soon":         {Decision{Watched: watched, RequeueAt: now.Add(time.Hour)}, ackResyncInterval},
+		"time is up in a bit":   {Decision{Watched: watched, RequeueAt: now.Add(time.Second)}, time.Second},
+		"time was up":           {Decision{RequeueAt: now.Add(-time.Second)}, time.Millisecond},
+		"a delay of many hours": {Decision{RequeueAt: now.Add(time.Hour)}, resyncInterval},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

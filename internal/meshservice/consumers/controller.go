@@ -155,8 +155,8 @@ func requeueAfter(d Decision, now time.Time) time.Duration {
 	case len(d.Watched) > 0:
 		wait = ackResyncInterval
 	}
-	if !d.LookAgain.IsZero() {
-		wait = min(wait, max(d.LookAgain.Sub(now), time.Millisecond))
+	if !d.RequeueAt.IsZero() {
+		wait = min(wait, max(d.RequeueAt.Sub(now), time.Millisecond))
 	}
 	return wait
 }

@@ -40,7 +40,7 @@ func holdPaused(p *planner) *passage.Reason {
 	if p.Mesh.Annotations[fairlead.AnnotationPaused] != "true" {
 		return nil
 	}
-	return passage.Hold(kumav1alpha1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume mesh %s`",
+	return passage.Hold(kumav1alpha1.ReasonPaused, "paused by annotation %s; resume with `fairlead resume mesh %s`",
 		fairlead.AnnotationPaused, p.Mesh.Name)
 }
 

@@ -22,7 +22,7 @@ const (
 // Passage is the name of this passage.
 const Passage = "meshservice"
 
-// Decision is what to write and report, and when to look again.
+// Decision is what to write and report, and when to requeue.
 type Decision struct {
 	// Record is the desired record in the status; nil for none.
 	Record *kumav1alpha1.MeshMigration
@@ -31,8 +31,8 @@ type Decision struct {
 	Events    []Event
 	// Watched are the proxies whose connections are awaited.
 	Watched map[model.ProxyID]bool
-	// LookAgain is when only time changes the decision; zero if only events do.
-	LookAgain time.Time
+	// RequeueAt is when the decision changes without an event; zero if only events can change it.
+	RequeueAt time.Time
 	// Unsent says that an earlier decision is not published yet.
 	Unsent bool
 }
@@ -68,7 +68,7 @@ func Decide(o Observed, now time.Time) Decision {
 	}
 	d := passage.Next(plan, batchingOf(p.record), now)
 	if rested := p.delayEnd(); len(d.Start) > 0 && now.Before(rested) {
-		d.Start, d.Outcome, d.LookAgain = nil, passage.Held, rested
+		d.Start, d.Outcome, d.RequeueAt = nil, passage.Held, rested
 		d.Reason = passage.Hold(passage.CodeBatchDelay, "batch 1 follows at %s, %s after the last consumer was switched",
 			rested.UTC().Format(time.RFC3339), batchingOf(p.record).Delay)
 	}
@@ -76,7 +76,7 @@ func Decide(o Observed, now time.Time) Decision {
 		d.Start = nil
 		d.Reason = passage.Hold(codeReconnecting, "waiting for %s to reconnect until %s",
 			firstAndCount(absent), p.reconnectDeadline().UTC().Format(time.RFC3339))
-		d.LookAgain = p.reconnectDeadline()
+		d.RequeueAt = p.reconnectDeadline()
 	}
 	if len(d.Start) > 0 {
 		p.startBatch(d.Start)

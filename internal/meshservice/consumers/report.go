@@ -31,7 +31,7 @@ func (p *planner) decision(d passage.Decision) Decision {
 	p.record.Batch, p.record.Batches, p.record.Phase = int32(d.Batch), int32(d.Batches), string(d.Outcome)
 	countConsumers(p.record)
 	decided := Decision{
-		Condition: p.condition(d, counts), Events: p.eventsFor(d), Watched: p.watched, LookAgain: earlier(d.LookAgain, p.deadline),
+		Condition: p.condition(d, counts), Events: p.eventsFor(d), Watched: p.watched, RequeueAt: earlier(d.RequeueAt, p.deadline),
 		Unsent: p.unsent,
 	}
 	if d.Outcome == passage.Completed && p.record.Revert {

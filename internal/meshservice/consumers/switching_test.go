@@ -210,7 +210,7 @@ func TestJudgement(t *testing.T) {
 			if !got.Switched {
 				t.Error("its proxies would be sent back by that")
 			}
-			if got.State == kumav1alpha1.ConsumerSwitching && !c.unsent && d.LookAgain.IsZero() {
+			if got.State == kumav1alpha1.ConsumerSwitching && !c.unsent && d.RequeueAt.IsZero() {
 				t.Error("nobody would look again")
 			}
 		})

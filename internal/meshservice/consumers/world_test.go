@@ -227,7 +227,7 @@ func (w *world) look() time.Time {
 		}
 		w.send()
 	}
-	return d.LookAgain
+	return d.RequeueAt
 }
 
 // send is the feed: a moment later all proxies have what the record says.

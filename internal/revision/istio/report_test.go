@@ -103,7 +103,7 @@ func TestStatus(t *testing.T) {
 		"paused before anything was written": {
 			in:    observed(makeIstio("default").paused("true")),
 			state: "Paused",
-			reconciled: "False Paused: paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio default`; " +
+			reconciled: "False Paused: paused by annotation fairlead.dev/paused; resume with `fairlead resume istio default`; " +
 				"pending: create IstioRevision default: Istio default asks for v1.24.0",
 			ready: "False ActiveRevisionNotFound: no IstioRevision has been written for this Istio; " +
 				"the condition Reconciled says why",
@@ -113,8 +113,8 @@ func TestStatus(t *testing.T) {
 			state:     v1.StateHealthy,
 			active:    "default",
 			revisions: v1.RevisionSummary{Total: 1, Ready: 1},
-			reconciled: "True Paused: paused by the annotation fairlead.dev/paused; " +
-				"go on with `fairlead resume istio default`",
+			reconciled: "True Paused: paused by annotation fairlead.dev/paused; " +
+				"resume with `fairlead resume istio default`",
 			ready: "True IstiodReady: the control plane of IstioRevision default serves",
 		},
 		"refused: the API server is quoted": {

@@ -31,7 +31,7 @@ func TestCondition(t *testing.T) {
 		},
 		"to be moved": {[]part{shop, behind}, "False Migrating: Deployments are being moved to default-v1-26-0"},
 		"underway":    {[]part{shop, migrating, deploy("shop/cart", halfway, moved(0, 1))}, "False Migrating: Deployments are being moved to default-v1-26-0"},
-		"held":        {[]part{shop, behind, pausedIstio}, "False Paused: paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio default`"},
+		"held":        {[]part{shop, behind, pausedIstio}, "False Paused: paused by annotation fairlead.dev/paused; resume with `fairlead resume istio default`"},
 		"held, and one is underway": {
 			[]part{shop, migrating, deploy("shop/cart", halfway, moved(0, 1)), maxVersion("1.25.0")},
 			"False MaxVersionExceeded: v1.26.0 is above batched.maxVersion 1.25.0; raise it, and workloads move to default-v1-26-0",

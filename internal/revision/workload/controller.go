@@ -234,7 +234,7 @@ func (r *reconciler) forget(istio string) {
 // requeueAfter is when the passage of time may change the plan, or the status is due.
 func (r *reconciler) requeueAfter(o Observed, d decision, status time.Duration) time.Duration {
 	now := r.now()
-	next := d.LookAgain
+	next := d.RequeueAt
 	if status > 0 {
 		next = earliest(next, now.Add(status))
 	}

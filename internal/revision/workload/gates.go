@@ -63,7 +63,7 @@ func whilePaused(p planner) *passage.Reason {
 	if p.Istio.Annotations[fairlead.AnnotationPaused] != "true" {
 		return nil
 	}
-	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume istio %s`",
+	return passage.Hold(v1.ReasonPaused, "paused by annotation %s; resume with `fairlead resume istio %s`",
 		fairlead.AnnotationPaused, p.Istio.Name)
 }
 

@@ -65,7 +65,7 @@ func TestGates(t *testing.T) {
 		},
 		{
 			"paused", pausedIstio, v1.ReasonPaused,
-			"paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio default`",
+			"paused by annotation fairlead.dev/paused; resume with `fairlead resume istio default`",
 		},
 		{
 			"the version is above the bound", maxVersion("1.25.999"), v1.ReasonMaxVersionExceeded,

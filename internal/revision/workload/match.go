@@ -126,7 +126,7 @@ func (o Observed) follows(tag *v1.IstioRevisionTag) bool {
 // tagHold is why a tag does not move by itself, or nil.
 func tagHold(tag *v1.IstioRevisionTag) *string {
 	if tag.Annotations[fairlead.AnnotationPaused] == "true" {
-		why := fmt.Sprintf("is paused; go on with `fairlead resume istiorevisiontag %s`", tag.Name)
+		why := fmt.Sprintf("is paused; resume with `fairlead resume istiorevisiontag %s`", tag.Name)
 		return &why
 	}
 	if isNameTaken(tag.Status.Conditions) {

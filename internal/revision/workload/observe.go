@@ -93,7 +93,7 @@ func (o Observed) FutureTarget(name, version string) Target {
 		return o.TargetOf(revision)
 	}
 	return Target{Name: name, Version: version, Hold: passage.Hold(v1.ReasonRevisionNotReady,
-		"they move when IstioRevision %s, which does not exist yet, is ready", name)}
+		"workloads move when IstioRevision %s exists and is ready", name)}
 }
 
 func (o Observed) revision(name string) *v1.IstioRevision {

@@ -106,7 +106,7 @@ func startedStatus(o Observed, now time.Time) *v1.WorkloadMigrationStatus {
 func migratedConditionOf(o Observed, d passage.Decision) *metav1.Condition {
 	counts, hold := d.Plan.Counts(), d.Plan.Hold
 	left := counts.Pending + counts.Running + counts.Failed
-	if d.Plan.Changes() {
+	if d.Plan.HasChanges() {
 		// The label of a namespace may be all that is left.
 		left = max(left, 1)
 	}

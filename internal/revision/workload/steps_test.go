@@ -214,7 +214,7 @@ func TestWhoMoves(t *testing.T) {
 		},
 		"a tag that follows this Istio and is paused": {
 			[]part{tag("prod", "Istio/default", old, pausedTag), namespace("shop", rev("prod")), deploy("shop/cart", runs(old, 2))},
-			[]string{"Skipped stay Deployment shop/cart from \"default-v1-24-0\", TagNotMoved: uses IstioRevisionTag prod, which is paused; go on with `fairlead resume istiorevisiontag prod`"},
+			[]string{"Skipped stay Deployment shop/cart from \"default-v1-24-0\", TagNotMoved: uses IstioRevisionTag prod, which is paused; resume with `fairlead resume istiorevisiontag prod`"},
 		},
 		"a tag that follows this Istio and is being deleted": {
 			[]part{tag("prod", "Istio/default", old, deletedTag), namespace("shop", rev("prod")), deploy("shop/cart", runs(old, 2))},

@@ -245,7 +245,7 @@ func TestPauseAndResume(t *testing.T) {
 
 	istio = reported(t, w, name, "Paused")
 	says(t, istio, v1.ConditionReconciled, "False", "Paused",
-		"paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio "+name+"`; "+
+		"paused by annotation fairlead.dev/paused; resume with `fairlead resume istio "+name+"`; "+
 			"pending: create IstioRevision "+name+": Istio "+name+" asks for v1.24.0")
 	if err := w.Get(t.Context(), client.ObjectKey{Name: name}, &v1.IstioRevision{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a paused Istio has a revision: %v", err)

@@ -40,7 +40,7 @@ func TestPausedTag(t *testing.T) {
 
 	w.fairlead(t, "pause", "istiorevisiontag", tagName)
 	says(t, w, tag, v1.ConditionReconciled, v1.ReasonPaused)
-	resume := "go on with `fairlead resume istiorevisiontag " + tagName + "`"
+	resume := "resume with `fairlead resume istiorevisiontag " + tagName + "`"
 	asks(upgrade, 3, ": 1 change.", move+" Running paused", resume)
 	asks("status istiorevisiontag "+tagName, 0, " to "+first+": Completed", resume)
 

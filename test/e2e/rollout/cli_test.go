@@ -218,7 +218,7 @@ func TestAbortOfFirstRollout(t *testing.T) {
 	}
 	e.says(t, v1alpha2.ReasonApplying)
 	result := e.command(t, "abort", "--yes")
-	if want := "there is nothing to go back to"; result.Code != 1 || !strings.Contains(result.Stderr, want) {
+	if want := "there is no spec to restore"; result.Code != 1 || !strings.Contains(result.Stderr, want) {
 		t.Errorf("it ended with %d, want %q: %s%s", result.Code, want, result.Stdout, result.Stderr)
 	}
 	for verb, want := range map[string]string{"status": "", "plan": "", "watch": "", "promote": "--yes", "abort": "--yes"} {

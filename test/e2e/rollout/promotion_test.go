@@ -189,7 +189,7 @@ func TestTimeout(t *testing.T) {
 	e.edit(t, func(m *v1alpha2.Materialize) {
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, fairlead.AnnotationPaused, "true")
 	})
-	e.meets(t, tells(v1alpha2.ReasonRolloutTimeout, "paused by the annotation"))
+	e.meets(t, tells(v1alpha2.ReasonRolloutTimeout, "paused by annotation"))
 	if result := e.command(t, "status"); result.Code != 1 {
 		t.Errorf("paused, status ends with %d: %s", result.Code, result.Stdout)
 	}

@@ -154,7 +154,7 @@ func TestStoryRollout(t *testing.T) {
 	expect(3, "approve", "plan")
 	expect(2, "there is no terminal to ask at: give --yes", "promote")
 	untouched.check(t)
-	expect(0, "generation 3 is to serve in place of generation 2", "promote", "--yes")
+	expect(0, "generation 3 becomes active in place of generation 2", "promote", "--yes")
 	expect(0, "Applied: generation 3 serves the current spec", "watch", "--wait")
 	e.serves(t, 3, "v26.3.0")
 	untouched.check(t)

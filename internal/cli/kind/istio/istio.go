@@ -69,7 +69,7 @@ func (k *Kind) observeFrom(ctx context.Context, reader client.Reader, name strin
 	}
 	o.workloads = planWorkloads(moving, o.plan, time.Now())
 	if known.Err != nil && k.hasVersion() && o.plan.Target != "" {
-		o.note = fmt.Sprintf("Whether there are charts of %s was not checked: give --chart-dir or --chart-repository as the operator has it.", k.version)
+		o.note = fmt.Sprintf("The charts of %s were not checked: give the --chart-dir or --chart-repository of the operator.", k.version)
 	}
 	return o, nil
 }
@@ -78,7 +78,7 @@ func (k *Kind) observeFrom(ctx context.Context, reader client.Reader, name strin
 func (k *Kind) versions(ctx context.Context) istio.Charts {
 	if !k.hasCharts() {
 		return istio.Charts{UseReportedError: !k.hasVersion(), Err: errors.New(
-			"which versions there are is not known here; give --chart-dir or --chart-repository as the operator has it")}
+			"the versions of the operator's charts are unknown; give the --chart-dir or --chart-repository of the operator")}
 	}
 	source, err := charts.New(k.charts)
 	if err != nil {
@@ -90,7 +90,7 @@ func (k *Kind) versions(ctx context.Context) istio.Charts {
 
 func (k *Kind) AddPlanFlags(flags *pflag.FlagSet) {
 	k.flags = flags
-	flags.StringVar(&k.version, "version", "", "plan as if spec.version of the Istio were this")
+	flags.StringVar(&k.version, "version", "", "plan as if spec.version of the Istio had this value")
 	k.charts.AddFlags(flags)
 }
 

@@ -26,9 +26,9 @@ func planAbort(e environment, now time.Time) (edit, error) {
 	rolls, _ := hash.Changes(e.Materialize, completed)
 	return edit{
 		show:     func(w io.Writer) { printAbort(w, e, s, rolls) },
-		question: "Write that spec back?",
+		question: "Restore that spec?",
 		change:   func(m *v1alpha2.Materialize) error { return restoreSpec(m, completed, rolls) },
-		message:  fmt.Sprintf("the spec is again the one of generation %d", active),
+		message:  fmt.Sprintf("the spec of generation %d is restored", active),
 	}, nil
 }
 
@@ -36,16 +36,16 @@ func planAbort(e environment, now time.Time) (edit, error) {
 func checkAbort(o rollout.Observed, s rollout.Summary) (done string, err error) {
 	switch active := s.Active; {
 	case s.Promoting:
-		return "", fmt.Errorf("generation %d takes over already, and nothing stops that any more: "+
-			"change the spec, and it is rolled out as generation %d after that", s.Next.Number, s.Next.Number+1)
+		return "", fmt.Errorf("generation %d is being promoted, which cannot be aborted: "+
+			"change the spec to roll out generation %d afterwards", s.Next.Number, s.Next.Number+1)
 	case active == nil:
-		return "", errors.New("nothing has been rolled out completely, so there is nothing to go back to: change the spec, or delete the resource")
+		return "", errors.New("no rollout has been completed, so there is no spec to restore: change the spec, or delete the resource")
 	case o.Hash == s.Completed:
 		return fmt.Sprintf("no rollout is in progress: generation %d serves the current spec", active.Number), nil
 	case o.UnknownHash != nil:
 		return "", fmt.Errorf("cannot determine what to abort: %w", o.UnknownHash)
 	case active.Record == nil:
-		return "", fmt.Errorf("no record is left of what generation %d was made from: change the spec back yourself", active.Number)
+		return "", fmt.Errorf("generation %d has no record of its spec: change the spec back yourself", active.Number)
 	}
 	return "", nil
 }
@@ -70,7 +70,7 @@ func printAbort(w io.Writer, e environment, s rollout.Summary, rolls []hash.Chan
 		rows = append(rows, []string{"forcePromote", shortHash(said), render.OrDash("")})
 	}
 	render.Table(w, render.Columns, []string{"FIELD", "FROM", "BACK TO"}, rows)
-	fmt.Fprintln(w, "\nWhoever applies the newer manifest again rolls it out again.")
+	fmt.Fprintln(w, "\nApplying the newer manifest again starts the rollout again.")
 }
 
 // maxHashLength is how much of a hash a table has room for.

@@ -132,7 +132,7 @@ func patchMaterialize(ctx context.Context, c *connect.Cluster, shown *v1alpha2.M
 			err = still(now)
 		}
 		if err != nil {
-			return fmt.Errorf("nothing was changed, because %w; look again", err)
+			return fmt.Errorf("nothing was changed, because %w; run the command again", err)
 		}
 		before := now.DeepCopy()
 		if err := change(now); err != nil {
@@ -161,7 +161,7 @@ func checkUnchanged(shown, now *v1alpha2.Materialize) error {
 	condition := meta.FindStatusCondition(now.Status.Conditions, v1alpha2.ConditionUpToDate)
 	switch {
 	case now.UID != shown.UID:
-		return errors.New("it was deleted and made anew meanwhile")
+		return errors.New("it was deleted and created again meanwhile")
 	case was != is:
 		return errors.New("its spec was changed meanwhile")
 	case condition != nil && condition.Reason == string(v1alpha2.ReasonPromoting):

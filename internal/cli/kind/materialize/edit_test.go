@@ -42,25 +42,25 @@ func TestPlanPromotion(t *testing.T) {
 				m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonReadyToPromote, leader: v1alpha2.LeaderReadyToPromote,
 				pods: []corev1.Pod{makePod("a", true, "")},
 			},
-			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
-1 of 1 pod ready; it has caught up, and waits to be promoted.
+			`Materialize shop/mz: generation 2 becomes active in place of generation 1.
+1 of 1 pod ready; environmentd has caught up, and waits for the promotion.
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
-Once it takes over, there is no way back.
+A promotion cannot be undone.
 Promote generation 2?
 `,
 		},
 		"has not caught up": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying, leader: v1alpha2.LeaderInitializing, pods: []corev1.Pod{makePod("a", true, "")}},
-			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
-1 of 1 pod ready; it has not caught up yet, and would be promoted all the same.
+			`Materialize shop/mz: generation 2 becomes active in place of generation 1.
+1 of 1 pod ready; environmentd has not caught up yet, and is promoted in any case.
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
-Once it takes over, there is no way back.
+A promotion cannot be undone.
 Promote generation 2?
 `,
 		},
@@ -68,13 +68,12 @@ Promote generation 2?
 			scene{
 				m: spec("v1", annotated(fairlead.AnnotationPaused, "true")), requested: v1, phase: v1alpha2.ReasonApplying,
 			},
-			`Materialize shop/mz: generation 1 is to serve.
-It has no pods yet; it has not said yet whether it has caught up, and would be promoted whether or
-not it has.
+			`Materialize shop/mz: generation 1 becomes active.
+No pods yet; environmentd has not reported whether it has caught up, and is promoted in any case.
 
-Not before it goes on: paused by the annotation fairlead.dev/paused; go on with ` + "`fairlead resume mzs mz -n shop`" + `.
+On hold: paused by annotation fairlead.dev/paused; resume with ` + "`fairlead resume mzs mz -n shop`" + `.
 
-Once it takes over, there is no way back.
+A promotion cannot be undone.
 Promote generation 1?
 `,
 		},
@@ -83,30 +82,30 @@ Promote generation 1?
 		"up to date":        {scene{m: v1, serves: v1}, "there is nothing to promote: generation 1 serves the current spec\n"},
 		"asked for already": {
 			scene{m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, phase: v1alpha2.ReasonApplying},
-			"generation 2 is promoted as soon as its pods are ready: that was asked for already\n",
+			"generation 2 is promoted as soon as its pods are ready: spec.forcePromote is set already\n",
 		},
 		"asked for before the rollout was": {
 			scene{
 				m: spec("v2", promoted(t, v2)), serves: v1, requested: v2, ignored: v2, phase: v1alpha2.ReasonReadyToPromote, leader: v1alpha2.LeaderReadyToPromote,
 				pods: []corev1.Pod{makePod("a", true, "")},
 			},
-			`Materialize shop/mz: generation 2 is to serve in place of generation 1.
-1 of 1 pod ready; it has caught up, and waits to be promoted.
+			`Materialize shop/mz: generation 2 becomes active in place of generation 1.
+1 of 1 pod ready; environmentd has caught up, and waits for the promotion.
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 
-Once it takes over, there is no way back.
+A promotion cannot be undone.
 Promote generation 2?
 `,
 		},
 		"the operator has not seen it": {
 			scene{m: v2, serves: v1},
-			"error: the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?\n",
+			"error: the operator has not requested the rollout of this spec yet: check that the operator runs, and that the Materialize is not paused\n",
 		},
 		"the operator has seen another one": {
 			scene{m: spec("v3"), serves: v1, requested: v2, phase: v1alpha2.ReasonReadyToPromote, leader: v1alpha2.LeaderReadyToPromote},
-			"error: the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?\n",
+			"error: the operator has not requested the rollout of this spec yet: check that the operator runs, and that the Materialize is not paused\n",
 		},
 		"refused": {
 			scene{m: spec("v2", digestAlone), serves: v1, phase: v1alpha2.ReasonFailedDeploy},
@@ -115,7 +114,7 @@ Promote generation 2?
 		},
 		"cancelled": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, after: 2 * time.Hour},
-			"error: the rollout of generation 2 took too long and was cancelled: change the spec, or set spec.forceRollout to a new UUID\n",
+			"error: the rollout of generation 2 timed out and was cancelled: change the spec, or set spec.forceRollout to a new UUID\n",
 		},
 	}
 	for name, c := range cases {
@@ -150,8 +149,8 @@ environmentdImageRef   materialize/environmentd:v2         materialize/environme
 rolloutStrategy        ImmediatelyPromoteCausingDowntime   WaitUntilReady
 forcePromote           0123456789ab...                     -
 
-Whoever applies the newer manifest again rolls it out again.
-Write that spec back?
+Applying the newer manifest again starts the rollout again.
+Restore that spec?
 `,
 		},
 		"another image, and more balancerds": {
@@ -161,8 +160,8 @@ Write that spec back?
 FIELD                  FROM                          BACK TO
 environmentdImageRef   materialize/environmentd:v2   materialize/environmentd:v1
 
-Whoever applies the newer manifest again rolls it out again.
-Write that spec back?
+Applying the newer manifest again starts the rollout again.
+Restore that spec?
 `,
 		},
 		"promoted too early": {
@@ -173,8 +172,8 @@ FIELD                  FROM                          BACK TO
 environmentdImageRef   materialize/environmentd:v2   materialize/environmentd:v1
 forcePromote           0123                          -
 
-Whoever applies the newer manifest again rolls it out again.
-Write that spec back?
+Applying the newer manifest again starts the rollout again.
+Restore that spec?
 `,
 		},
 		"the operator has not seen it": {
@@ -184,22 +183,22 @@ Write that spec back?
 FIELD                                                   FROM     BACK TO
 metadata.annotations[materialize.cloud/force-rollout]   monday   -
 
-Whoever applies the newer manifest again rolls it out again.
-Write that spec back?
+Applying the newer manifest again starts the rollout again.
+Restore that spec?
 `,
 		},
 		"up to date": {scene{m: v1, serves: v1}, "no rollout is in progress: generation 1 serves the current spec\n"},
 		"promoting": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting},
-			"error: generation 2 takes over already, and nothing stops that any more: change the spec, and it is rolled out as generation 3 after that\n",
+			"error: generation 2 is being promoted, which cannot be aborted: change the spec to roll out generation 3 afterwards\n",
 		},
 		"the first": {
 			scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying},
-			"error: nothing has been rolled out completely, so there is nothing to go back to: change the spec, or delete the resource\n",
+			"error: no rollout has been completed, so there is no spec to restore: change the spec, or delete the resource\n",
 		},
 		"no record": {
 			scene{m: v2, serves: v1, requested: v2, unrecorded: true, phase: v1alpha2.ReasonApplying},
-			"error: no record is left of what generation 1 was made from: change the spec back yourself\n",
+			"error: generation 1 has no record of its spec: change the spec back yourself\n",
 		},
 	}
 	for name, c := range cases {
@@ -264,7 +263,7 @@ func TestCheckUnchanged(t *testing.T) {
 		"the same":     {shown, ""},
 		"another size": {scene{m: spec("v2", balancerds(4)), serves: spec("v1"), requested: spec("v2"), phase: v1alpha2.ReasonApplying}, ""},
 		"another spec": {scene{m: spec("v3"), serves: spec("v1"), requested: spec("v2"), phase: v1alpha2.ReasonApplying}, "its spec was changed meanwhile"},
-		"another one":  {scene{m: spec("v2", uid("u2"))}, "it was deleted and made anew meanwhile"},
+		"another one":  {scene{m: spec("v2", uid("u2"))}, "it was deleted and created again meanwhile"},
 		"promoting":    {scene{m: spec("v2"), serves: spec("v1"), requested: spec("v2"), phase: v1alpha2.ReasonPromoting}, "it is being promoted meanwhile"},
 		"completed":    {scene{m: spec("v2")}, "its rollout was completed meanwhile"},
 	}

@@ -77,7 +77,7 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd@sh
 		},
 		"an image that cannot be rolled out, while another one is promoted": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, spec("v1", digestAlone),
-			`no rollout after that of generation 2: spec.environmentdImageRef
+			`no rollout after the one of generation 2: spec.environmentdImageRef
 materialize/environmentd@sha256:0123 has a digest and no tag, and the image of balancerd is the one
 with the same tag: write it as NAME:TAG@DIGEST
 
@@ -118,7 +118,7 @@ metadata.annotations[materialize.cloud/force-rollout]   -      monday
 		},
 		"the rollout that is underway": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, spec("v2"),
-			`rollout: that of generation 2 goes on as it is
+			`rollout: the rollout of generation 2 continues unchanged
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
@@ -127,8 +127,7 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 		},
 		"another one than the one that is underway": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, v3,
-			`rollout: a clean generation 2 takes the place of the one that is there, because environmentdImageRef
-changed
+			`rollout: a new generation 2 replaces the existing one, because environmentdImageRef changed
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v3
@@ -137,7 +136,7 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v3
 		},
 		"one that took too long": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, after: 2 * time.Hour}, nil,
-			`no rollout: that of generation 2 took too long, and was cancelled
+			`no rollout: the rollout of generation 2 timed out and was cancelled
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
@@ -155,15 +154,15 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v3
 		},
 		"back to what serves": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonApplying}, v1,
-			"no rollout: this is what generation 1 serves, and generation 2 is taken back\n\n",
+			"no rollout: generation 1 serves this spec, and generation 2 is removed\n\n",
 		},
 		"back to what serves, after it took too long": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, after: 2 * time.Hour}, v1,
-			"no rollout: this is what generation 1 serves\n\n",
+			"no rollout: generation 1 serves this spec\n\n",
 		},
 		"while promoting": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, nil,
-			"no further rollout: generation 2 is being promoted, and nothing stops that any more\n\n",
+			"no further rollout: generation 2 is being promoted, which cannot be aborted\n\n",
 		},
 		"another one while promoting": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, v3,
@@ -187,7 +186,7 @@ environmentdImageRef   materialize/environmentd:v2   materialize/environmentd:v1
 		},
 		"replicas while promoting": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonPromoting}, spec("v2", balancerds(1)),
-			`no further rollout: generation 2 is being promoted, and nothing stops that any more, and only
+			`no further rollout: generation 2 is being promoted, which cannot be aborted, and only
 balancerdReplicas changed
 
 APPLIED AT ONCE     FROM   TO
@@ -199,7 +198,7 @@ balancerdReplicas   2      1
 		"the first, which is underway": {scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, nil, "rollout: generation 1 is the first\n\n"},
 		"another one before the first": {
 			scene{m: v1, requested: v1, phase: v1alpha2.ReasonApplying}, v2,
-			`rollout: generation 1, which is the first, is made anew, because environmentdImageRef changed
+			`rollout: generation 1, which is the first, is created again, because environmentdImageRef changed
 
 ROLLS OUT              FROM                          TO
 environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
@@ -219,8 +218,8 @@ environmentdImageRef   materialize/environmentd:v1   materialize/environmentd:v2
 		},
 		"no record": {
 			scene{m: v2, serves: v1, requested: v2, unrecorded: true, phase: v1alpha2.ReasonApplying}, nil,
-			`rollout: generation 2 follows generation 1, because the spec is another one than that of generation
-1, of which no record is left
+			`rollout: generation 2 follows generation 1, because the spec differs from that of generation 1,
+which has no record
 
 `,
 		},

@@ -110,7 +110,7 @@ func printPlan(w io.Writer, format render.Format, p passage.Plan) {
 		fmt.Fprintf(w, "%s to %s: %s, and %d that cannot be made.\n", p.Subject, p.Target, render.Count(changes, "change"), failures)
 	case failures > 0:
 		render.PrintHold(w, p)
-		fmt.Fprintf(w, "%s cannot go on.\n", p.Subject)
+		fmt.Fprintf(w, "%s cannot continue.\n", p.Subject)
 	default:
 		render.PrintChanges(w, p)
 	}

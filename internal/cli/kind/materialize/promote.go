@@ -65,11 +65,11 @@ func checkPromotion(o rollout.Observed, s rollout.Summary) (done string, err err
 	case s.Refused != nil:
 		return "", fmt.Errorf("there is no rollout to promote: %w", s.Refused)
 	case !s.Underway:
-		return "", errors.New("the operator has not asked for the rollout of this spec yet: is it running, and is this not paused?")
+		return "", errors.New("the operator has not requested the rollout of this spec yet: check that the operator runs, and that the Materialize is not paused")
 	case s.Expired:
-		return "", fmt.Errorf("the rollout of generation %d took too long and was cancelled: change the spec, or set spec.forceRollout to a new UUID", next)
+		return "", fmt.Errorf("the rollout of generation %d timed out and was cancelled: change the spec, or set spec.forceRollout to a new UUID", next)
 	case s.Forced:
-		return fmt.Sprintf("generation %d is promoted as soon as its pods are ready: that was asked for already", next), nil
+		return fmt.Sprintf("generation %d is promoted as soon as its pods are ready: spec.forcePromote is set already", next), nil
 	}
 	return "", nil
 }
@@ -80,24 +80,24 @@ func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time
 	if s.Active != nil {
 		inPlace = fmt.Sprintf(" in place of generation %d", s.Active.Number)
 	}
-	fmt.Fprintf(w, "Materialize %s/%s: generation %d is to serve%s.\n", m.Namespace, m.Name, next, inPlace)
+	fmt.Fprintf(w, "Materialize %s/%s: generation %d becomes active%s.\n", m.Namespace, m.Name, next, inPlace)
 	status := e.status(now)
-	state := "it has not said yet whether it has caught up, and would be promoted whether or not it has"
+	state := "environmentd has not reported whether it has caught up, and is promoted in any case"
 	switch v1alpha2.LeaderStatus(status.Leader) {
 	case v1alpha2.LeaderReadyToPromote:
-		state = "it has caught up, and waits to be promoted"
+		state = "environmentd has caught up, and waits for the promotion"
 	case v1alpha2.LeaderInitializing:
-		state = "it has not caught up yet, and would be promoted all the same"
+		state = "environmentd has not caught up yet, and is promoted in any case"
 	}
 	pods := fmt.Sprintf("%d of %s ready", countReady(status.Pods), render.Count(len(status.Pods), "pod"))
 	if len(status.Pods) == 0 {
-		pods = "It has no pods yet"
+		pods = "No pods yet"
 	}
 	line := pods + "; " + state + "."
 	render.Paragraph(w, line)
 	printChanges(w, render.Text, rollout.NewForecast(e.Observed, nil, now).Changes)
 	if hold := rollout.Plan(e.Observed, now).Hold; hold != nil {
-		fmt.Fprintf(w, "\nNot before it goes on: %s.\n", hold.Message)
+		fmt.Fprintf(w, "\nOn hold: %s.\n", hold.Message)
 	}
-	fmt.Fprintln(w, "\nOnce it takes over, there is no way back.")
+	fmt.Fprintln(w, "\nA promotion cannot be undone.")
 }

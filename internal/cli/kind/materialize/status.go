@@ -97,7 +97,7 @@ func (e environment) advice(r *rolloutStatus, s rollout.Summary) []string {
 	case !e.Materialize.DeletionTimestamp.IsZero() || r.Next == 0:
 		return nil
 	case s.Promoting:
-		return []string{"It takes over, and nothing stops that any more."}
+		return []string{"The promotion has started and cannot be aborted."}
 	}
 	var parts []string
 	// One that causes downtime is promoted as soon as its pods are ready anyway.
@@ -127,9 +127,9 @@ func (r *rolloutStatus) needsUser() bool {
 // downText says so, and why.
 func (r *rolloutStatus) downText() string {
 	if r.Next > 0 && r.Strategy == v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
-		return fmt.Sprintf("nothing, for generation %d was ended to make room for generation %d", r.Active, r.Next)
+		return fmt.Sprintf("no generation: generation %d was stopped to make room for generation %d", r.Active, r.Next)
 	}
-	return fmt.Sprintf("nothing, for generation %d has no pod that is ready", r.Active)
+	return fmt.Sprintf("no generation: generation %d has no ready pod", r.Active)
 }
 
 func podStatusOf(pod corev1.Pod) podStatus {

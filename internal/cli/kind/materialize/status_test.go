@@ -161,7 +161,7 @@ Leader:     Promoting
 Requested:  120m ago
 To come:    promote, switch, remove, complete
 
-It takes over, and nothing stops that any more.
+The promotion has started and cannot be aborted.
 `, console.ExitUnfinished,
 		},
 		"took too long": {
@@ -265,7 +265,7 @@ Applying: creating generation 2: StatefulSet shop/x: 1 of 1 pods ready
 Phase:      Applying
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
-Serves:     nothing, for generation 1 was ended to make room for generation 2
+Serves:     no generation: generation 1 was stopped to make room for generation 2
 Strategy:   ImmediatelyPromoteCausingDowntime
 Leader:     -
 Requested:  60s ago
@@ -446,7 +446,7 @@ func TestLineWriterOfRollout(t *testing.T) {
 12:00:03  environmentd of generation 2: Initializing
 12:00:04  Promoting: promoting generation 2
 12:00:04  environmentd of generation 2: Promoting
-12:00:04  It takes over, and nothing stops that any more.
+12:00:04  The promotion has started and cannot be aborted.
 12:00:05  Materialize shop/mz to generation 2: Completed
 12:00:05  Applied: generation 2 serves the current spec
 `

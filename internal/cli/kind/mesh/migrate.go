@@ -26,10 +26,10 @@ import (
 func (k *Kind) AddMigrateFlags(flags *pflag.FlagSet) {
 	k.intent.ID = string(uuid.NewUUID())
 	flags.Int32Var(&k.intent.BatchSize, "batch-size", 1, "how many consumers to switch at a time")
-	flags.DurationVar(&k.intent.Delay.Duration, "delay", 0, "how long to leave a batch alone before the next one")
-	flags.StringSliceVar(&k.intent.Consumers, "consumers", nil, "only these, such as shop/Deployment/cart; in universal the names of Dataplanes")
-	flags.BoolVar(&k.intent.Revert, "revert", false, "let those go back that were switched")
-	flags.StringVar(&k.environment, "mesh-environment", desired.Kubernetes, "kubernetes or universal, as the operator has it")
+	flags.DurationVar(&k.intent.Delay.Duration, "delay", 0, "how long to wait between a batch and the next one")
+	flags.StringSliceVar(&k.intent.Consumers, "consumers", nil, "switch only these, such as shop/Deployment/cart; in universal, the names of Dataplanes")
+	flags.BoolVar(&k.intent.Revert, "revert", false, "switch consumers back")
+	flags.StringVar(&k.environment, "mesh-environment", desired.Kubernetes, "environment of the operator: kubernetes or universal")
 }
 
 func (k *Kind) ValidateMigrateFlags() error {
@@ -75,12 +75,12 @@ func migrate(ctx context.Context, c *connect.Cluster, r connect.Resource, stream
 	if confirm == nil {
 		return nil
 	}
-	question := "Switch them over?"
+	question := "Switch the consumers over?"
 	switch {
 	case intent.Revert && isWithdrawal(decision):
-		question = "Withdraw it?"
+		question = "Withdraw the request?"
 	case intent.Revert:
-		question = "Let them go back?"
+		question = "Switch the consumers back?"
 	}
 	if err := confirm.Ask(ctx, streams, question); err != nil {
 		return err
@@ -92,7 +92,7 @@ func migrate(ctx context.Context, c *connect.Cluster, r connect.Resource, stream
 	if err := c.Annotate(ctx, r, kumav1alpha1.AnnotationMigrate, text); err != nil {
 		return fmt.Errorf("migrate %s: %w", r, err)
 	}
-	fmt.Fprintf(streams.Out, "%s: the operator has been asked to do this\nTo see how far it is: fairlead watch mesh %s --wait\n", r, mesh.Name)
+	fmt.Fprintf(streams.Out, "%s: request recorded; the operator executes it\nTo see the progress: fairlead watch mesh %s --wait\n", r, mesh.Name)
 	return nil
 }
 
@@ -136,7 +136,7 @@ const maxNames = 5
 func joinSome(names []string) string {
 	switch {
 	case len(names) == 0:
-		return "those that are there, which is none"
+		return "none: there are no consumers"
 	case len(names) > maxNames:
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 	}
@@ -172,7 +172,7 @@ func isWithdrawal(decision passage.Decision) bool {
 func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Intent, decision passage.Decision) {
 	counts := decision.Plan.Counts()
 	if intent.Revert && isWithdrawal(decision) {
-		fmt.Fprintf(w, "No consumer of Mesh %s is switched; what was asked for before is withdrawn.\n\n", mesh.Name)
+		fmt.Fprintf(w, "No consumer of Mesh %s is switched; the previous request is withdrawn.\n\n", mesh.Name)
 		return
 	}
 	what := "to MeshServices"
@@ -189,17 +189,17 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 		line += fmt.Sprintf(" and %s apart", intent.Delay.Duration)
 	}
 	if !intent.Revert && len(intent.Consumers) == 0 {
-		line += ", and those to come after them"
+		line += ", and future ones"
 	}
 	line += ". No pod restarts."
 	if mode := mesh.Mode(); intent.Revert && mode != kumav1alpha1.ModeReachableBackendRefs {
-		line += fmt.Sprintf(" Their calls stay as they are in mode %s, which does not look at who is switched.", mode)
+		line += fmt.Sprintf(" Their calls stay as they are in mode %s, which does not depend on switched consumers.", mode)
 	}
 	if counts.Done > 0 {
 		line += fmt.Sprintf(" %s switched already.", render.Count(counts.Done, "consumer"))
 	}
 	if mesh.Annotations[fairlead.AnnotationPaused] == "true" {
-		line += fmt.Sprintf(" It is paused: nothing starts until `fairlead resume mesh %s`.", mesh.Name)
+		line += fmt.Sprintf(" The Mesh is paused: nothing starts until `fairlead resume mesh %s`.", mesh.Name)
 	}
 	render.Paragraph(w, line)
 	var rows [][]string

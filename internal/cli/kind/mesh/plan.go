@@ -32,9 +32,9 @@ type zoneFlags struct {
 }
 
 func (p *zoneFlags) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.Zone, "mesh-zone", "", "zone of a mesh that the operator serves (default: as it recorded)")
-	flags.StringVar(&p.Environment, "mesh-environment", "", "environment of that zone: kubernetes or universal (default: as the operator recorded)")
-	flags.StringVar(&p.SystemNamespace, "mesh-namespace", "", "namespace in which the operator keeps what is of the whole mesh (default: kuma-system)")
+	flags.StringVar(&p.Zone, "mesh-zone", "", "zone that the operator serves (default: as recorded by the operator)")
+	flags.StringVar(&p.Environment, "mesh-environment", "", "environment of that zone: kubernetes or universal (default: as recorded by the operator)")
+	flags.StringVar(&p.SystemNamespace, "mesh-namespace", "", "system namespace of the mesh (default: kuma-system)")
 }
 
 func (p *zoneFlags) validate() error {
@@ -54,7 +54,7 @@ type planFlags struct {
 
 func (k *Kind) AddPlanFlags(flags *pflag.FlagSet) {
 	m := &k.planned
-	flags.StringVar(&m.mode, "mode", "", "plan as if meshServices of the Mesh were this: Disabled, Everywhere, ReachableBackendRefs or Exclusive")
+	flags.StringVar(&m.mode, "mode", "", "plan as if spec.meshServices of the Mesh had this value: Disabled, Everywhere, ReachableBackendRefs or Exclusive")
 	flags.StringSliceVar(&m.consumers, "consumer", nil, "plan as if these consumers of the Mesh were switched over, such as shop/Deployment/cart")
 	flags.BoolVar(&m.switched, "switched", false, "plan as if all consumers of the Mesh were switched over")
 	k.zone.addFlags(flags)

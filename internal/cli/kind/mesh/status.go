@@ -77,21 +77,21 @@ func meshAdvice(mesh *kumav1alpha1.Mesh, asked bool) []string {
 	case record == nil:
 		return []string{}
 	case mesh.Annotations[fairlead.AnnotationPaused] == "true":
-		return []string{"To go on: " + command("resume", ""), back}
+		return []string{"To resume: " + command("resume", ""), back}
 	case record.Failed > 0 && record.Revert:
 		return []string{"To try again: " + command("retry", "")}
 	case record.Failed > 0:
 		return []string{"To try again: " + command("retry", ""), back}
 	case record.Phase != string(passage.Completed) && record.Revert:
-		return []string{"To start nothing more: " + command("pause", "")}
+		return []string{"To pause: " + command("pause", "")}
 	case record.Phase != string(passage.Completed):
-		return []string{"To start nothing more: " + command("pause", ""), back}
+		return []string{"To pause: " + command("pause", ""), back}
 	case mesh.Mode() == kumav1alpha1.ModeDisabled:
-		return []string{"To have it forgotten who is switched, which nothing looks at in mode Disabled: " + command("migrate", " --revert")}
+		return []string{"To clear the record of switched consumers, which has no effect in mode Disabled: " + command("migrate", " --revert")}
 	case record.Revert || mesh.Mode() == kumav1alpha1.ModeExclusive:
 		return []string{back}
 	}
-	return []string{"To see what turning the old way off changes: " + command("plan", " --mode "+string(kumav1alpha1.ModeExclusive)), back}
+	return []string{"To see what mode Exclusive changes: " + command("plan", " --mode "+string(kumav1alpha1.ModeExclusive)), back}
 }
 
 func modeAdvice(mesh *kumav1alpha1.Mesh, command func(verb, more string) string) []string {
@@ -135,7 +135,7 @@ func (s *status) WriteChanges(l *render.LineWriter) {
 
 func (s *status) TimeoutHint() string {
 	if s.Reported && s.State == passage.InProgress {
-		return "if nothing moves, see whether the operator runs"
+		return "if there is no progress, check that the operator runs"
 	}
 	return s.StatusReport.TimeoutHint()
 }

@@ -78,7 +78,7 @@ func TestStatusOfMesh(t *testing.T) {
 	)
 	all := &consumers.Intent{ID: "one", BatchSize: 2}
 	paused := makeMesh(refs, all, makeRecord("Held", makeConsumer("cart", switched, 1, ""), makeConsumer("pay", waiting, 0, "")), "Paused",
-		"1 of 2 consumers switched, batch 1 of 2: paused by the annotation fairlead.dev/paused; go on with `fairlead resume mesh default`")
+		"1 of 2 consumers switched, batch 1 of 2: paused by annotation fairlead.dev/paused; resume with `fairlead resume mesh default`")
 	paused.Annotations[fairlead.AnnotationPaused] = "true"
 	early := makeMesh(kumav1alpha1.ModeExclusive, nil, nil, "", "")
 	early.Generation, early.Status.ObservedGeneration, early.Status.Mode = 2, 2, kumav1alpha1.ModeEverywhere
@@ -204,7 +204,7 @@ func TestTimeoutHint(t *testing.T) {
 		makeRecord("InProgress", makeConsumer("cart", kumav1alpha1.ConsumerSwitching, 1, "")), "Switching", "0 of 1 consumer switched")
 	unseen := makeMesh(kumav1alpha1.ModeReachableBackendRefs, &consumers.Intent{ID: "one"}, nil, "", "")
 	for want, mesh := range map[string]*kumav1alpha1.Mesh{
-		"if nothing moves, see whether the operator runs":                      underway,
+		"if there is no progress, check that the operator runs":                underway,
 		"the operator has not reported on the latest spec yet: is it running?": unseen,
 	} {
 		if got := newStatus(mesh, now).TimeoutHint(); got != want {

@@ -31,13 +31,13 @@ func (*Kind) Abort(ctx context.Context, c *connect.Cluster, r connect.Resource, 
 		return err
 	}
 	printAbortImpact(streams.Out, r, impact)
-	if err := confirm.Ask(ctx, streams, "Put it back?"); err != nil {
+	if err := confirm.Ask(ctx, streams, "Release the objects and restore their originals?"); err != nil {
 		return err
 	}
 	if err := c.Annotate(ctx, r, model.AnnotationAborted, "true"); err != nil {
 		return fmt.Errorf("abort %s: %w", r, err)
 	}
-	fmt.Fprintf(streams.Out, "%s is put back\nTo see how far it is: fairlead watch %s --wait\n", r, policyArgs(r.Key))
+	fmt.Fprintf(streams.Out, "%s: originals are restored\nTo see the progress: fairlead watch %s --wait\n", r, policyArgs(r.Key))
 	return nil
 }
 
@@ -54,10 +54,10 @@ func printAbortImpact(w io.Writer, r connect.Resource, impact forecast.AbortImpa
 	lines := []string{fmt.Sprintf("%s releases %s in %s.", r, render.Count(impact.Objects, "object"), render.Count(impact.Clusters, "cluster"))}
 	switch {
 	case impact.Changed > 0:
-		lines = append(lines, fmt.Sprintf("%d of them changed by being taken over; that is put back, which may restart pods.", impact.Changed))
+		lines = append(lines, fmt.Sprintf("%d of them changed when they were taken over; their originals are restored, which may restart pods.", impact.Changed))
 	case impact.Objects > 0:
-		lines = append(lines, "None of them changed when they were taken over: all go on as they are.")
+		lines = append(lines, "None of them changed when they were taken over: all stay as they are.")
 	}
-	lines = append(lines, "What Fairlead has made itself stays. The policy takes nothing any more, until annotation "+model.AnnotationAborted+" is removed.")
+	lines = append(lines, "Objects that Fairlead has created stay. The policy takes nothing over, until annotation "+model.AnnotationAborted+" is removed.")
 	render.Paragraph(w, strings.Join(lines, " "))
 }

@@ -20,6 +20,6 @@ func WhilePaused(kind string, object metav1.Object) *passage.Reason {
 	if !Paused(object) {
 		return nil
 	}
-	return passage.Hold(v1.ReasonPaused, "paused by the annotation %s; go on with `fairlead resume %s %s`",
+	return passage.Hold(v1.ReasonPaused, "paused by annotation %s; resume with `fairlead resume %s %s`",
 		fairlead.AnnotationPaused, strings.ToLower(kind), object.GetName())
 }

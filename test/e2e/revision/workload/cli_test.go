@@ -138,7 +138,7 @@ func TestWatchAndRetry(t *testing.T) {
 		}
 		m.held(t, v1.ReasonPaused)
 		status := harness.RunCommand(t, m.Cluster, "status", "istio", m.istio.Name)
-		if status.Code != 3 || !strings.Contains(status.Stdout, "Held: paused by the annotation") {
+		if status.Code != 3 || !strings.Contains(status.Stdout, "Held: paused by annotation") {
 			t.Errorf("status ended with %d: %s%s", status.Code, status.Stdout, status.Stderr)
 		}
 	})

@@ -111,7 +111,7 @@ func TestChangesDuringMigration(t *testing.T) {
 	c := theWorld(t).setOut(t, maxVersion(newVersion))
 	t.Run("Paused and resumed", func(t *testing.T) {
 		c.fairlead(t, "pause", "istio", c.istio.Name)
-		want := "paused by the annotation fairlead.dev/paused; go on with `fairlead resume istio " + c.istio.Name + "`"
+		want := "paused by annotation fairlead.dev/paused; resume with `fairlead resume istio " + c.istio.Name + "`"
 		if got := c.held(t, v1.ReasonPaused); got != want {
 			t.Errorf("it says %q, want %q", got, want)
 		}
