@@ -29,13 +29,9 @@ Mesh: switch all consumers back, in batches of the same size, as ` + "`fairlead 
 			if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 				return err
 			}
-			cluster, r, k, err := resolve(c, kinds, args)
+			cluster, r, aborter, err := resolveAs[kind.Aborter](cmd, c, kinds, args)
 			if err != nil {
 				return err
-			}
-			aborter, ok := k.(kind.Aborter)
-			if !ok {
-				return unsupported[kind.Aborter](cmd, kinds, r)
 			}
 			return aborter.Abort(cmd.Context(), cluster, r, streams, &confirm)
 		},

@@ -118,27 +118,20 @@ func printAdoption(w io.Writer, a takeover.Takeover, draft takeover.Draft) {
 	if draft.Policy == nil {
 		fmt.Fprintf(w, "There is nothing to adopt in namespace %s of cluster %s.\n", a.Namespace, a.Cluster)
 	} else {
-		line := fmt.Sprintf("Namespace %s of cluster %s: %s to write to the hub, %d there already, %d left out. "+
+		render.Paragraph(w, fmt.Sprintf("Namespace %s of cluster %s: %s to write to the hub, %d there already, %d left out. "+
 			"PropagationPolicy %s takes over what runs, and no other cluster gets it.",
-			a.Namespace, a.Cluster, render.Count(len(draft.Templates), "template"), len(draft.Present), len(draft.Skipped), a.Policy)
-		render.Paragraph(w, line)
+			a.Namespace, a.Cluster, render.Count(len(draft.Templates), "template"), len(draft.Present), len(draft.Skipped), a.Policy))
 	}
 	var rows [][]string
 	for _, c := range draft.Counts() {
 		rows = append(rows, []string{c.Kind, strconv.Itoa(c.Templates), strconv.Itoa(c.Present), strconv.Itoa(c.LeftOut)})
 	}
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, render.Columns, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, rows)
-	}
+	render.PrintRows(w, render.Text, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, rows)
 	rows = nil
 	for _, p := range draft.Skipped {
 		rows = append(rows, []string{p.Object.String(), p.Why})
 	}
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, render.Columns, []string{"LEFT OUT", "WHY"}, rows)
-	}
+	render.PrintRows(w, render.Text, []string{"LEFT OUT", "WHY"}, rows)
 	fmt.Fprintln(w)
 }
 

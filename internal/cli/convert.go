@@ -169,15 +169,8 @@ func printConversion(w io.Writer, files []convertedFile, check bool, format rend
 			})
 		}
 	}
-	entries := "entries"
-	if counts[convert.Added] == 1 {
-		entries = "entry"
-	}
-	fmt.Fprintf(w, "%d %s %s, %d for you to look at.\n", counts[convert.Added], entries, added, counts[convert.NeedsPerson])
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, format.Width(), []string{"PLACE", "POLICY", "ENTRY", "WHAT"}, rows)
-	}
+	fmt.Fprintf(w, "%s %s, %d for you to look at.\n", render.Count(counts[convert.Added], "entry"), added, counts[convert.NeedsPerson])
+	render.PrintRows(w, format, []string{"PLACE", "POLICY", "ENTRY", "WHAT"}, rows)
 }
 
 // listFiles are the files that -f names: one, or those with policies below a directory, without hidden ones.

@@ -33,6 +33,16 @@ func resolve(c *connect.Flags, kinds kind.Registry, args []string) (*connect.Clu
 	return cluster, r, k, err
 }
 
+// resolveAs connects, and finds a resource whose kind implements T.
+func resolveAs[T any](cmd *cobra.Command, c *connect.Flags, kinds kind.Registry, args []string) (*connect.Cluster, connect.Resource, T, error) {
+	cluster, r, k, err := resolve(c, kinds, args)
+	able, ok := k.(T)
+	if err == nil && !ok {
+		err = unsupported[T](cmd, kinds, r)
+	}
+	return cluster, r, able, err
+}
+
 // unsupported refuses a command for a kind that does not implement T.
 func unsupported[T any](cmd *cobra.Command, kinds kind.Registry, r connect.Resource) error {
 	return console.UsageErrorf("there is nothing to %s for %s: that is for %s", cmd.Name(), r.Kind().Kind, kind.Names[T](kinds))

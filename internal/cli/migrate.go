@@ -41,13 +41,9 @@ A new request replaces the previous one: switched consumers stay switched, and w
 			} else if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 				return err
 			}
-			cluster, r, k, err := resolve(c, kinds, args)
+			cluster, r, migrator, err := resolveAs[kind.Migrator](cmd, c, kinds, args)
 			if err != nil {
 				return err
-			}
-			migrator, ok := k.(kind.Migrator)
-			if !ok {
-				return unsupported[kind.Migrator](cmd, kinds, r)
 			}
 			return migrator.Migrate(cmd.Context(), cluster, r, streams, confirm)
 		},

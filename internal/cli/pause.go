@@ -25,6 +25,18 @@ func newPauseCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	}
 }
 
+func newResumeCommand(c *connect.Flags, streams Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume TYPE NAME",
+		Short:   "Resume a paused resource",
+		Example: "  fairlead resume istio default\n  fairlead resume mzs production -n shop\n  fairlead resume mesh default",
+		Args:    connect.RequireTypeAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return setPaused(cmd.Context(), c, streams, args, false)
+		},
+	}
+}
+
 func setPaused(ctx context.Context, c *connect.Flags, streams Streams, args []string, pause bool) error {
 	cluster, resource, _, err := resolve(c, newKinds(), args)
 	if err != nil {

@@ -111,7 +111,7 @@ type kindFlags struct {
 
 func (f *planFlags) add(flags *pflag.FlagSet, kinds kind.Registry) {
 	for _, k := range kinds {
-		if p, ok := k.(kind.Planner); ok {
+		if p, ok := k.(kind.PlanFlagger); ok {
 			own := pflag.NewFlagSet("", pflag.ContinueOnError)
 			own.SortFlags = false
 			p.AddPlanFlags(own)
@@ -123,7 +123,7 @@ func (f *planFlags) add(flags *pflag.FlagSet, kinds kind.Registry) {
 
 func (f planFlags) validate() error {
 	for _, of := range f {
-		if err := of.kind.(kind.Planner).ValidatePlanFlags(); err != nil {
+		if err := of.kind.(kind.PlanFlagger).ValidatePlanFlags(); err != nil {
 			return err
 		}
 	}

@@ -25,13 +25,9 @@ spec.forcePromote from before the rollout has no effect, and is removed first.`,
 			if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 				return err
 			}
-			cluster, r, k, err := resolve(c, kinds, args)
+			cluster, r, promoter, err := resolveAs[kind.Promoter](cmd, c, kinds, args)
 			if err != nil {
 				return err
-			}
-			promoter, ok := k.(kind.Promoter)
-			if !ok {
-				return unsupported[kind.Promoter](cmd, kinds, r)
 			}
 			return promoter.Promote(cmd.Context(), cluster, r, streams, &confirm)
 		},

@@ -1,13 +1,17 @@
 package connect
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/cli/console"
@@ -92,4 +96,21 @@ func (r Resource) NotFoundOr(err error) error {
 		return r.NotFound()
 	}
 	return err
+}
+
+// FieldOwner is the field manager of what commands write.
+const FieldOwner = "fairlead/cli"
+
+func (c *Cluster) Annotate(ctx context.Context, r Resource, key string, value any) error {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(r.Mapping.GroupVersionKind)
+	object.SetNamespace(r.Key.Namespace)
+	object.SetName(r.Key.Name)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{key: value}},
+	})
+	if err != nil {
+		return err
+	}
+	return c.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
 }

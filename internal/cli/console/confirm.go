@@ -1,3 +1,4 @@
+// Package console has what every command needs to talk to its user: streams, confirmation, exit codes.
 package console
 
 import (
@@ -11,6 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
+
+// Streams are where a command reads from and writes to.
+type Streams struct {
+	// In is the standard input, if there is no other.
+	In       io.Reader
+	Out, Err io.Writer
+}
 
 // Confirmation is asked for before a command does what cannot be undone.
 type Confirmation struct{ yes bool }

@@ -29,10 +29,14 @@ type Watcher interface {
 
 // Planner is a Kind whose plan can be made outside the operator.
 type Planner interface {
-	// AddPlanFlags adds flags that are for this kind alone, the most important one first.
+	Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error)
+}
+
+// PlanFlagger is a Planner with flags of its own.
+type PlanFlagger interface {
+	// AddPlanFlags adds the flags, the most important one first.
 	AddPlanFlags(flags *pflag.FlagSet)
 	ValidatePlanFlags() error
-	Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error)
 }
 
 // PlanHinter is a Kind whose plan is part of the plan of another kind.

@@ -2,7 +2,15 @@ package kind
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/render"
@@ -22,6 +30,23 @@ func NewWatch(ctx context.Context, k Kind, c *connect.Cluster, r connect.Resourc
 	return Watch{func(ctx context.Context) (render.Status, error) { return k.Status(ctx, c, r) }, poll(ctx)}, nil
 }
 
+// NewCachedWatch reads the status from a cache of objects of these kinds, whenever one of them changes.
+func NewCachedWatch(ctx context.Context, c *connect.Cluster, options cache.Options, kinds []client.Object,
+	status func(context.Context, client.Reader) (render.Status, error),
+) (Watch, error) {
+	w, err := NewWatchCache(c, options)
+	if err == nil {
+		err = w.WatchKinds(ctx, kinds...)
+	}
+	if err == nil {
+		err = w.Run(ctx)
+	}
+	if err != nil {
+		return Watch{}, err
+	}
+	return w.Watch(func(ctx context.Context) (render.Status, error) { return status(ctx, w) }), nil
+}
+
 const pollInterval = 2 * time.Second
 
 func poll(ctx context.Context) <-chan struct{} {
@@ -38,4 +63,99 @@ func poll(ctx context.Context) <-chan struct{} {
 		}
 	}()
 	return changed
+}
+
+// WatchCache keeps a copy of the objects that a status is made of, and tells when they change.
+type WatchCache struct {
+	cache.Cache
+	changed chan struct{}
+	errors  chan error
+}
+
+// syncInterval is how often to look whether all that exists has been received.
+const syncInterval = 20 * time.Millisecond
+
+// NewWatchCache returns a cache that is yet to be started.
+func NewWatchCache(c *connect.Cluster, options cache.Options) (*WatchCache, error) {
+	w := &WatchCache{changed: make(chan struct{}, 1), errors: make(chan error, 1)}
+	options.Scheme, options.Mapper = c.Client.Scheme(), c.Mapper
+	// A cache retries for ever. Missing permissions are an error.
+	options.DefaultWatchErrorHandler = func(_ context.Context, _ *toolscache.Reflector, err error) {
+		if apierrors.IsForbidden(err) {
+			select {
+			case w.errors <- err:
+			default:
+			}
+		}
+	}
+	var err error
+	if w.Cache, err = cache.New(c.Config, options); err != nil {
+		return nil, fmt.Errorf("watch the cluster: %w", err)
+	}
+	return w, nil
+}
+
+// Notify has the status read again.
+func (w *WatchCache) Notify() { notify(w.changed) }
+
+func notify(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
+}
+
+// WatchKinds has the status read again after every change to an object of these kinds, as far as the cluster serves them.
+func (w *WatchCache) WatchKinds(ctx context.Context, kinds ...client.Object) error {
+	for _, kind := range kinds {
+		informer, err := w.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err == nil {
+			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+				AddFunc:    func(any) { w.Notify() },
+				UpdateFunc: func(any, any) { w.Notify() },
+				DeleteFunc: func(any) { w.Notify() },
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// Run starts the cache, and returns when it has synced and all that is made from it is ready.
+func (w *WatchCache) Run(ctx context.Context, ready ...func() bool) error {
+	go func() { w.errors <- w.Start(ctx) }()
+	synced := make(chan bool, 1)
+	go func() { synced <- w.WaitForCacheSync(ctx) }()
+	pending := func(ready func() bool) bool { return !ready() }
+	for ok := false; !ok || slices.ContainsFunc(ready, pending); {
+		select {
+		case err := <-w.errors:
+			return fmt.Errorf("watch the cluster: %w", err)
+		case <-ctx.Done():
+			return fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
+		case ok = <-synced:
+			if !ok {
+				return fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
+			}
+		case <-time.After(syncInterval):
+		}
+	}
+	return nil
+}
+
+// Watch reads the status from the cache, and fails once the cache may not see something.
+func (w *WatchCache) Watch(status func(context.Context) (render.Status, error)) Watch {
+	return Watch{func(ctx context.Context) (render.Status, error) {
+		select {
+		case err := <-w.errors:
+			return nil, fmt.Errorf("watch the cluster: %w", err)
+		default:
+		}
+		return status(ctx)
+	}, w.changed}
 }

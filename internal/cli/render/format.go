@@ -1,3 +1,4 @@
+// Package render draws reports: tables, plans, status, progress and the live view of `fairlead watch`.
 package render
 
 import (
@@ -88,5 +89,54 @@ func (o Format) Width() int {
 	return Columns
 }
 
-// MaxRows is how many of those that are not done are told of one by one, unless somebody asks for all.
+// MaxRows is how many items a list shows, unless -o wide asks for all.
 const MaxRows = 20
+
+// Limit returns the items that a list shows in this format, and how many more there are.
+func Limit[T any](format Format, items []T) (shown []T, more int) {
+	if format == Wide || len(items) <= MaxRows {
+		return items, 0
+	}
+	return items[:MaxRows], len(items) - MaxRows
+}
+
+// PrintMore tells how many items an indented list has left out.
+func PrintMore(w io.Writer, indent string, more int) {
+	if more > 0 {
+		fmt.Fprintf(w, "%s... and %d more: -o wide shows all\n", indent, more)
+	}
+}
+
+// Fit wraps text to the width of the format.
+func (o Format) Fit(text string) string {
+	if o == Wide {
+		return text
+	}
+	return strings.Join(Wrap(text, Columns), "\n")
+}
+
+// Paragraph prints text in lines of at most Columns.
+func Paragraph(w io.Writer, text string) {
+	fmt.Fprintln(w, strings.Join(Wrap(text, Columns), "\n"))
+}
+
+// Note prints a paragraph after an empty line, if there is any text.
+func Note(w io.Writer, note string) {
+	if note != "" {
+		fmt.Fprintln(w)
+		Paragraph(w, note)
+	}
+}
+
+// Count is a number with its noun, in the plural if need be.
+func Count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		noun = strings.TrimSuffix(noun, "y") + "ie"
+	case strings.HasSuffix(noun, "ch"):
+		noun += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -49,10 +49,7 @@ func PrintPlan(w io.Writer, format Format, plan passage.Plan) {
 	} else {
 		PrintChanges(w, plan)
 	}
-	if open := Open(plan.Steps); len(open) > 0 {
-		fmt.Fprintln(w)
-		PrintSteps(w, format, open)
-	}
+	PrintSteps(w, format, Open(plan.Steps))
 }
 
 // PrintChanges prints how many changes a plan makes.

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,11 +55,11 @@ func NewStatusReport(plan passage.Plan, batching passage.Batching, conditions []
 func (r *StatusReport) Report() *StatusReport { return r }
 
 func (r *StatusReport) PrintDetails(w io.Writer, format Format) {
-	r.PrintSteps(w, format)
+	PrintSteps(w, format, r.Steps)
 	PrintConditions(w, format, r.Conditions, r.At)
 }
 
-func (r *StatusReport) DrawDetails(w io.Writer) { r.DrawOpenSteps(w) }
+func (r *StatusReport) DrawDetails(w io.Writer) { PrintSteps(w, Text, Open(r.Steps)) }
 
 func (r *StatusReport) WriteChanges(l *LineWriter) {
 	l.State(fmt.Sprintf("%s to %s: %s", r.Subject, OrDash(r.Target), r.State))
@@ -97,31 +96,11 @@ func (r *StatusReport) Title() string {
 	return r.Subject.String() + " to " + r.Target
 }
 
-// PrintSteps prints all steps.
-func (r *StatusReport) PrintSteps(w io.Writer, format Format) {
-	if len(r.Steps) > 0 {
-		fmt.Fprintln(w)
-		PrintSteps(w, format, r.Steps)
-	}
-}
-
-// DrawOpenSteps draws the steps that are not done.
-func (r *StatusReport) DrawOpenSteps(w io.Writer) {
-	if open := Open(r.Steps); len(open) > 0 {
-		fmt.Fprintln(w)
-		PrintSteps(w, Text, open)
-	}
-}
-
 // PrintStatus prints what `status` shows.
 func PrintStatus(w io.Writer, format Format, s Status) {
 	r := s.Report()
 	fmt.Fprintf(w, "%s: %s\n", r.Title(), r.State)
-	headline := r.Headline
-	if width := format.Width(); width > 0 {
-		headline = strings.Join(Wrap(headline, width), "\n")
-	}
-	fmt.Fprintln(w, headline)
+	fmt.Fprintln(w, format.Fit(r.Headline))
 	if !r.Reported && !r.Deleting {
 		fmt.Fprintln(w, "T"+notReported[1:])
 	}
@@ -130,14 +109,7 @@ func PrintStatus(w io.Writer, format Format, s Status) {
 
 // PrintConditions prints the conditions of a resource at a time.
 func PrintConditions(w io.Writer, format Format, conditions []metav1.Condition, now time.Time) {
-	if len(conditions) == 0 {
-		return
-	}
-	fmt.Fprintln(w)
-	var rows [][]string
-	for _, c := range conditions {
-		age := duration.HumanDuration(now.Sub(c.LastTransitionTime.Time))
-		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, age, c.Message})
-	}
-	Table(w, format.Width(), []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows)
+	PrintList(w, format, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, conditions, func(c metav1.Condition) []string {
+		return []string{c.Type, string(c.Status), c.Reason, duration.HumanDuration(now.Sub(c.LastTransitionTime.Time)), c.Message}
+	})
 }

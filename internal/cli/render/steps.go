@@ -12,35 +12,19 @@ import (
 
 // Open are the steps that are not done.
 func Open(steps []passage.Step) []passage.Step {
-	var open []passage.Step
-	for _, s := range steps {
-		if s.State != passage.Done {
-			open = append(open, s)
-		}
-	}
-	return open
+	return slices.DeleteFunc(slices.Clone(steps), func(s passage.Step) bool { return s.State == passage.Done })
 }
 
 // Pending are the steps that have not started.
 func Pending(plan passage.Plan) []passage.Step {
-	var steps []passage.Step
-	for _, s := range plan.Steps {
-		if s.State == passage.Pending {
-			steps = append(steps, s)
-		}
-	}
-	return steps
+	return slices.DeleteFunc(slices.Clone(plan.Steps), func(s passage.Step) bool { return s.State != passage.Pending })
 }
 
 // PrintSteps prints a row for each step.
 func PrintSteps(w io.Writer, format Format, steps []passage.Step) {
-	var rows [][]string
-	for _, s := range steps {
-		rows = append(rows, []string{
-			string(s.Action), s.Object.String(), OrDash(s.From), OrDash(s.To), string(s.State), s.Reason.Message,
-		})
-	}
-	Table(w, format.Width(), []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, rows)
+	PrintList(w, format, []string{"ACTION", "OBJECT", "FROM", "TO", "STATE", "WHY"}, steps, func(s passage.Step) []string {
+		return []string{string(s.Action), s.Object.String(), OrDash(s.From), OrDash(s.To), string(s.State), s.Reason.Message}
+	})
 }
 
 // NameInCluster leaves out the cluster, where another column has it.

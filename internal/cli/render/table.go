@@ -48,6 +48,23 @@ func Table(w io.Writer, limit int, header []string, rows [][]string) {
 	}
 }
 
+// PrintRows prints a table after an empty line, if it has rows.
+func PrintRows(w io.Writer, format Format, header []string, rows [][]string) {
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		Table(w, format.Width(), header, rows)
+	}
+}
+
+// PrintList prints a table with a row for each item after an empty line, if there are items.
+func PrintList[T any](w io.Writer, format Format, header []string, items []T, row func(T) []string) {
+	var rows [][]string
+	for _, item := range items {
+		rows = append(rows, row(item))
+	}
+	PrintRows(w, format, header, rows)
+}
+
 // stack prints the last column under the others, its title included.
 func stack(w io.Writer, limit int, widths []int, rows [][]string) {
 	narrow(widths, limit-gap*(len(widths)-1))
@@ -114,6 +131,13 @@ func Cut(text string, width int) string {
 		return text
 	}
 	return string(runes[:width-1]) + "…"
+}
+
+func YesOrNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
 }
 
 // OrDash fills a cell that would otherwise read as a hole in the table.

@@ -39,13 +39,13 @@ func newStatus(o observed, now time.Time) *status {
 }
 
 func (s *status) PrintDetails(w io.Writer, format render.Format) {
-	s.PrintSteps(w, format)
+	render.PrintSteps(w, format, s.Steps)
 	printWorkloads(w, format, s.Workloads)
 	render.PrintConditions(w, format, s.Conditions, s.At)
 }
 
 func (s *status) DrawDetails(w io.Writer) {
-	s.DrawOpenSteps(w)
+	s.StatusReport.DrawDetails(w)
 	printWorkloads(w, render.Text, s.Workloads)
 }
 

@@ -53,23 +53,15 @@ func (plan *workloadsPlan) print(w io.Writer, format render.Format) {
 	case len(render.Pending(plan.Plan)) == 0 && counts.Running+counts.Failed == 0:
 		fmt.Fprintf(w, "No workload is left to move to %s.\n", plan.Target)
 	default:
-		line := fmt.Sprintf("Workloads to %s: %s.", plan.Target, plan.summarize())
-		render.Paragraph(w, line)
+		render.Paragraph(w, fmt.Sprintf("Workloads to %s: %s.", plan.Target, plan.summarize()))
 	}
 	if hold := plan.Hold; hold != nil && (counts.Total > 0 || !isTemporary(*hold)) {
 		render.Paragraph(w, holdText(*hold))
 	}
-	var rows [][]string
-	for _, s := range render.SortByBatch(plan.Steps) {
-		if s.State == passage.Done {
-			continue
-		}
-		rows = append(rows, []string{render.BatchText(s), actionText(s), s.Object.String(), render.OrDash(s.From), s.Reason.Message})
-	}
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, format.Width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "WHY"}, rows)
-	}
+	steps := render.Open(render.SortByBatch(plan.Steps))
+	render.PrintList(w, format, []string{"BATCH", "HOW", "OBJECT", "FROM", "WHY"}, steps, func(s passage.Step) []string {
+		return []string{render.BatchText(s), actionText(s), s.Object.String(), render.OrDash(s.From), s.Reason.Message}
+	})
 }
 
 // actionText is what will be done to an object, or how far that is.
@@ -95,7 +87,7 @@ func (plan *workloadsPlan) summarize() string {
 		text = "the labels of " + render.Count(namespaces, "namespace") + ", then " + text
 	}
 	if plan.Estimate.Batches > 0 && left > 0 {
-		text += fmt.Sprintf(" in %s of at most %d", batches(plan.Estimate.Batches), max(plan.batching.Size, 1))
+		text += fmt.Sprintf(" in %s of at most %d", render.Count(plan.Estimate.Batches, "batch"), max(plan.batching.Size, 1))
 		text += fmt.Sprintf(", taking at least %s and as long as pods need to get ready", plan.Estimate.Delays.Round(time.Second))
 	}
 	if counts.Failed > 0 {
@@ -104,28 +96,11 @@ func (plan *workloadsPlan) summarize() string {
 			text += ", and failurePolicy FailFast starts no further batch"
 		}
 	}
-	if stay := countSkipped(plan.Steps); stay > 0 {
+	// Whatever their kind, unlike the counts.
+	if stay := (passage.Plan{Steps: plan.Steps}).Counts().Skipped; stay > 0 {
 		text += fmt.Sprintf("; %d not moved", stay)
 	}
 	return text
-}
-
-// countSkipped counts what is behind and left there, of whatever kind.
-func countSkipped(steps []passage.Step) int {
-	stay := 0
-	for _, s := range steps {
-		if s.State == passage.Skipped {
-			stay++
-		}
-	}
-	return stay
-}
-
-func batches(n int) string {
-	if n == 1 {
-		return "1 batch"
-	}
-	return fmt.Sprintf("%d batches", n)
 }
 
 // isTemporary tells a hold that ends by itself from one that a user has to end.
@@ -161,28 +136,17 @@ func printWorkloads(w io.Writer, format render.Format, v *passage.View) {
 		}
 		render.Paragraph(w, line)
 	}
-	var rows [][]string
-	for _, s := range openSteps(v.Steps) {
-		rows = append(rows, []string{render.BatchText(s), string(s.Action), s.Object.String(), render.OrDash(s.From), render.StateText(s), s.Reason.Message})
-	}
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, format.Width(), []string{"BATCH", "HOW", "OBJECT", "FROM", "STATE", "WHY"}, rows)
-	}
+	render.PrintList(w, format, []string{"BATCH", "HOW", "OBJECT", "FROM", "STATE", "WHY"}, openSteps(v.Steps), func(s passage.Step) []string {
+		return []string{render.BatchText(s), string(s.Action), s.Object.String(), render.OrDash(s.From), render.StateText(s), s.Reason.Message}
+	})
 }
 
-// openSteps are the steps that there is something to say about: those that run, then those that have failed, then those
-// that stay.
+// openSteps are the steps that run, then those that have failed, then those that stay.
 func openSteps(steps []passage.Step) []passage.Step {
-	var sorted []passage.Step
-	for _, state := range []passage.State{passage.Running, passage.Failed, passage.Skipped} {
-		for _, s := range steps {
-			if s.State == state {
-				sorted = append(sorted, s)
-			}
-		}
-	}
-	return sorted
+	order := []passage.State{passage.Running, passage.Failed, passage.Skipped}
+	open := slices.DeleteFunc(slices.Clone(steps), func(s passage.Step) bool { return !slices.Contains(order, s.State) })
+	slices.SortStableFunc(open, func(a, b passage.Step) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
+	return open
 }
 
 func progressText(v passage.View) string {

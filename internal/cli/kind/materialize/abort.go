@@ -61,7 +61,6 @@ func printAbort(w io.Writer, e environment, s rollout.Summary, rolls []hash.Chan
 		line += fmt.Sprintf(" Generation %d is removed.", s.Next.Number)
 	}
 	render.Paragraph(w, line)
-	fmt.Fprintln(w)
 	var rows [][]string
 	for _, c := range rolls {
 		rows = append(rows, []string{c.Field, render.OrDash(c.From), render.OrDash(c.To)})
@@ -69,7 +68,7 @@ func printAbort(w io.Writer, e environment, s rollout.Summary, rolls []hash.Chan
 	if said := e.Materialize.Spec.ForcePromote; said != "" {
 		rows = append(rows, []string{"forcePromote", shortHash(said), render.OrDash("")})
 	}
-	render.Table(w, render.Columns, []string{"FIELD", "FROM", "BACK TO"}, rows)
+	render.PrintRows(w, render.Text, []string{"FIELD", "FROM", "BACK TO"}, rows)
 	fmt.Fprintln(w, "\nApplying the newer manifest again starts the rollout again.")
 }
 

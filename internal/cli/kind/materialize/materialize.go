@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -20,10 +19,6 @@ type Kind struct{}
 func (*Kind) GroupKinds() []schema.GroupKind {
 	return []schema.GroupKind{v1alpha2.GroupVersion.WithKind(v1alpha2.MaterializeKind).GroupKind()}
 }
-
-func (*Kind) AddPlanFlags(*pflag.FlagSet) {}
-
-func (*Kind) ValidatePlanFlags() error { return nil }
 
 func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
 	e, err := getEnvironment(ctx, c.Client, r.Key)

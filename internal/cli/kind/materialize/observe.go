@@ -25,17 +25,20 @@ type environment struct {
 	pods []corev1.Pod
 }
 
-// getEnvironment reads a Materialize and all that belongs to it.
-func getEnvironment(ctx context.Context, reader client.Reader, key client.ObjectKey) (environment, error) {
+func getMaterialize(ctx context.Context, reader client.Reader, key client.ObjectKey) (*v1alpha2.Materialize, error) {
 	m := &v1alpha2.Materialize{}
 	if err := reader.Get(ctx, key, m); err != nil {
-		return environment{}, fmt.Errorf("get Materialize %s: %w", key, err)
+		return nil, fmt.Errorf("get Materialize %s: %w", key, err)
 	}
-	return observeEnvironment(ctx, reader, m)
+	return m, nil
 }
 
-// observeEnvironment reads what belongs to a Materialize. What may not be seen is left out, if the rollout can be planned without it.
-func observeEnvironment(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize) (environment, error) {
+// getEnvironment reads a Materialize and its objects, without the kinds that the user may not list and the plan can do without.
+func getEnvironment(ctx context.Context, reader client.Reader, key client.ObjectKey) (environment, error) {
+	m, err := getMaterialize(ctx, reader, key)
+	if err != nil {
+		return environment{}, err
+	}
 	lenient := &forbiddenTolerantReader{Reader: reader}
 	e, err := observeKinds(ctx, lenient, m, nil)
 	e.Unlisted = lenient.forbidden

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,11 +70,7 @@ func (p *plan) ExitError() error {
 }
 
 func printForecast(w io.Writer, format render.Format, f *rollout.Forecast) {
-	line := f.Verdict
-	if width := format.Width(); width > 0 {
-		line = strings.Join(render.Wrap(line, width), "\n")
-	}
-	fmt.Fprintln(w, line)
+	fmt.Fprintln(w, format.Fit(f.Verdict))
 	render.Note(w, f.Obstacle)
 	printChanges(w, format, f.Changes)
 	fmt.Fprintln(w)
@@ -83,19 +78,12 @@ func printForecast(w io.Writer, format render.Format, f *rollout.Forecast) {
 
 // printChanges shows the fields that roll out apart from the others.
 func printChanges(w io.Writer, format render.Format, changes []rollout.FieldChange) {
-	for _, rollsOut := range []bool{true, false} {
-		var rows [][]string
-		for _, c := range changes {
-			if c.RollsOut == rollsOut {
-				rows = append(rows, []string{c.Field, render.OrDash(c.From), render.OrDash(c.To)})
-			}
-		}
-		if len(rows) > 0 {
-			fmt.Fprintln(w)
-			title := map[bool]string{true: "ROLLS OUT", false: "APPLIED AT ONCE"}[rollsOut]
-			render.Table(w, format.Width(), []string{title, "FROM", "TO"}, rows)
-		}
+	rows := map[bool][][]string{}
+	for _, c := range changes {
+		rows[c.RollsOut] = append(rows[c.RollsOut], []string{c.Field, render.OrDash(c.From), render.OrDash(c.To)})
 	}
+	render.PrintRows(w, format, []string{"ROLLS OUT", "FROM", "TO"}, rows[true])
+	render.PrintRows(w, format, []string{"APPLIED AT ONCE", "FROM", "TO"}, rows[false])
 }
 
 func printPlan(w io.Writer, format render.Format, p passage.Plan) {
@@ -114,24 +102,14 @@ func printPlan(w io.Writer, format render.Format, p passage.Plan) {
 	default:
 		render.PrintChanges(w, p)
 	}
-	switch open := render.Open(p.Steps); {
-	case len(open) == 0:
-	case format == render.Wide:
-		fmt.Fprintln(w)
+	if open := render.Open(p.Steps); format == render.Wide {
 		render.PrintSteps(w, format, open)
-	default:
-		fmt.Fprintln(w)
-		printActions(w, format, open)
+	} else {
+		// Without from and to: most steps of a rollout have neither, and some a hash.
+		render.PrintList(w, format, []string{"ACTION", "OBJECT", "STATE", "WHY"}, open, func(s passage.Step) []string {
+			return []string{string(s.Action), s.Object.String(), render.StateText(s), s.Reason.Message}
+		})
 	}
-}
-
-// printActions leaves out from what to what: most steps of a rollout have neither, and some a hash.
-func printActions(w io.Writer, format render.Format, steps []passage.Step) {
-	var rows [][]string
-	for _, s := range steps {
-		rows = append(rows, []string{string(s.Action), s.Object.String(), render.StateText(s), s.Reason.Message})
-	}
-	render.Table(w, format.Width(), []string{"ACTION", "OBJECT", "STATE", "WHY"}, rows)
 }
 
 func (k *Kind) Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error) {

@@ -293,18 +293,9 @@ func (s *status) printRollout(w io.Writer, format render.Format) {
 	if steps := remainingActions(s.Steps); steps != "" {
 		line("To come", "%s", steps)
 	}
-	if len(r.Pods) > 0 {
-		fmt.Fprintln(w)
-		var rows [][]string
-		for _, pod := range r.Pods {
-			ready := "no"
-			if pod.Ready {
-				ready = "yes"
-			}
-			rows = append(rows, []string{pod.Name, ready, pod.Status, duration.HumanDuration(s.At.Sub(pod.Since))})
-		}
-		render.Table(w, format.Width(), []string{"POD", "READY", "STATUS", "AGE"}, rows)
-	}
+	render.PrintList(w, format, []string{"POD", "READY", "STATUS", "AGE"}, r.Pods, func(pod podStatus) []string {
+		return []string{pod.Name, render.YesOrNo(pod.Ready), pod.Status, duration.HumanDuration(s.At.Sub(pod.Since))}
+	})
 	if len(r.Advice) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(r.Advice, "\n"))
 	}

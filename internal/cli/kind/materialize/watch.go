@@ -2,7 +2,6 @@ package materialize
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -30,10 +29,6 @@ func (*Kind) Watch(ctx context.Context, c *connect.Cluster, r connect.Resource) 
 	if err != nil {
 		return kind.Watch{}, err
 	}
-	w, err := kind.NewWatchCache(c, ownedObjectsCache(r.Key))
-	if err != nil {
-		return kind.Watch{}, err
-	}
 	kinds, except := []client.Object{&v1alpha2.Materialize{}}, slices.Clone(before.Unlisted)
 	for _, kind := range append(rollout.OwnedKinds(), podKind) {
 		if _, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
@@ -47,24 +42,18 @@ func (*Kind) Watch(ctx context.Context, c *connect.Cluster, r connect.Resource) 
 			kinds = append(kinds, newObject(kind))
 		}
 	}
-	if err := w.WatchKinds(ctx, kinds...); err != nil {
-		return kind.Watch{}, err
-	}
-	if err := w.Run(ctx); err != nil {
-		return kind.Watch{}, err
-	}
-	return w.Watch(func(ctx context.Context) (render.Status, error) {
-		m := &v1alpha2.Materialize{}
-		if err := w.Get(ctx, r.Key, m); err != nil {
-			return nil, fmt.Errorf("get Materialize %s: %w", r.Key, err)
+	return kind.NewCachedWatch(ctx, c, ownedObjectsCache(r.Key), kinds, func(ctx context.Context, reader client.Reader) (render.Status, error) {
+		m, err := getMaterialize(ctx, reader, r.Key)
+		if err != nil {
+			return nil, err
 		}
-		e, err := observeKinds(ctx, w, m, except)
+		e, err := observeKinds(ctx, reader, m, except)
 		if err != nil {
 			return nil, err
 		}
 		e.Unlisted = before.Unlisted
 		return e.newStatus(time.Now()), nil
-	}), nil
+	})
 }
 
 func ownedObjectsCache(key client.ObjectKey) cache.Options {

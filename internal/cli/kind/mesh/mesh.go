@@ -4,13 +4,16 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/kind"
@@ -40,7 +43,11 @@ func getMesh(ctx context.Context, reader client.Reader, r connect.Resource) (*ku
 }
 
 func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
-	mesh, err := getMesh(ctx, c.Client, r)
+	return readStatus(ctx, c.Client, r)
+}
+
+func readStatus(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
+	mesh, err := getMesh(ctx, reader, r)
 	if err != nil {
 		return nil, err
 	}
@@ -52,23 +59,27 @@ func (*Kind) Watch(ctx context.Context, c *connect.Cluster, r connect.Resource) 
 	if _, err := getMesh(ctx, c.Client, r); err != nil {
 		return kind.Watch{}, err
 	}
-	w, err := kind.NewWatchCache(c, cache.Options{ByObject: map[client.Object]cache.ByObject{
+	options := cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&kumav1alpha1.Mesh{}: {Field: fields.OneTermEqualSelector("metadata.name", r.Key.Name)},
-	}})
+	}}
+	return kind.NewCachedWatch(ctx, c, options, []client.Object{&kumav1alpha1.Mesh{}}, func(ctx context.Context, reader client.Reader) (render.Status, error) {
+		return readStatus(ctx, reader, r)
+	})
+}
+
+// Retry changes an annotation: the operator retries when the value is another one.
+func (*Kind) Retry(ctx context.Context, c *connect.Cluster, r connect.Resource, out io.Writer) error {
+	mesh, err := getMesh(ctx, c.Client, r)
 	if err != nil {
-		return kind.Watch{}, err
+		return err
 	}
-	if err := w.WatchKinds(ctx, &kumav1alpha1.Mesh{}); err != nil {
-		return kind.Watch{}, err
+	if record := mesh.Status.Migration; record == nil || record.Failed == 0 {
+		fmt.Fprintf(out, "%s has no consumers that failed\n", r)
+		return nil
 	}
-	if err := w.Run(ctx); err != nil {
-		return kind.Watch{}, err
+	if err := c.Annotate(ctx, r, fairlead.AnnotationRetry, string(uuid.NewUUID())); err != nil {
+		return fmt.Errorf("%s: %w", r, err)
 	}
-	return w.Watch(func(ctx context.Context) (render.Status, error) {
-		mesh, err := getMesh(ctx, w, r)
-		if err != nil {
-			return nil, err
-		}
-		return newStatus(mesh, time.Now()), nil
-	}), nil
+	fmt.Fprintf(out, "%s: %s to be tried again\n", r, render.Count(int(mesh.Status.Migration.Failed), "consumer"))
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,19 @@ func (k *Kind) ValidateMigrateFlags() error {
 
 func (k *Kind) Migrate(ctx context.Context, c *connect.Cluster, r connect.Resource, streams console.Streams, confirm *console.Confirmation) error {
 	return migrate(ctx, c, r, streams, confirm, k.intent, desired.ZoneInfo{Environment: k.environment})
+}
+
+// Abort has all consumers switched back.
+func (*Kind) Abort(ctx context.Context, c *connect.Cluster, r connect.Resource, streams console.Streams, confirm *console.Confirmation) error {
+	mesh, err := getMesh(ctx, c.Client, r)
+	if err != nil {
+		return err
+	}
+	intent := consumers.Intent{ID: string(uuid.NewUUID()), BatchSize: 1, Revert: true}
+	if record := mesh.Status.Migration; record != nil {
+		intent.BatchSize = max(record.BatchSize, 1)
+	}
+	return migrate(ctx, c, r, streams, confirm, intent, desired.ZoneInfo{})
 }
 
 // migrate shows what an intent would do, asks, and records it.
@@ -116,11 +130,7 @@ func listConsumers(ctx context.Context, c *connect.Cluster, mesh string, where d
 func checkConsumers(intent consumers.Intent, mesh *kumav1alpha1.Mesh, all []string) error {
 	from := "no Dataplane of Mesh %s is part of %s"
 	if intent.Revert {
-		from, all = "Mesh %s has not switched %s", nil
-		for name := range consumers.Switched(mesh) {
-			all = append(all, name)
-		}
-		slices.Sort(all)
+		from, all = "Mesh %s has not switched %s", slices.Sorted(maps.Keys(consumers.Switched(mesh)))
 	}
 	for _, name := range intent.Consumers {
 		if _, found := slices.BinarySearch(all, name); !found {
@@ -179,12 +189,8 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 	if intent.Revert {
 		what = "back to kuma.io/service alone"
 	}
-	batches := "1 batch"
-	if decision.Batches != 1 {
-		batches = fmt.Sprintf("%d batches", decision.Batches)
-	}
 	line := fmt.Sprintf("%s of Mesh %s %s, in %s of at most %d",
-		render.Count(counts.Pending+counts.Running, "consumer"), mesh.Name, what, batches, intent.BatchSize)
+		render.Count(counts.Pending+counts.Running, "consumer"), mesh.Name, what, render.Count(decision.Batches, "batch"), intent.BatchSize)
 	if intent.Delay.Duration > 0 {
 		line += fmt.Sprintf(" and %s apart", intent.Delay.Duration)
 	}
@@ -202,20 +208,13 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 		line += fmt.Sprintf(" The Mesh is paused: nothing starts until `fairlead resume mesh %s`.", mesh.Name)
 	}
 	render.Paragraph(w, line)
-	var rows [][]string
-	for _, s := range render.SortByBatch(decision.Plan.Steps) {
-		if s.State == passage.Done {
-			continue
-		}
+	steps := render.Open(render.SortByBatch(decision.Plan.Steps))
+	render.PrintList(w, render.Text, []string{"BATCH", "CONSUMER", "FROM", "TO"}, steps, func(s passage.Step) []string {
 		batch := strconv.Itoa(s.Batch)
 		if s.State == passage.Running {
 			batch = "underway"
 		}
-		rows = append(rows, []string{batch, s.Object.String(), s.From, s.To})
-	}
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, render.Columns, []string{"BATCH", "CONSUMER", "FROM", "TO"}, rows)
-	}
+		return []string{batch, s.Object.String(), s.From, s.To}
+	})
 	fmt.Fprintln(w)
 }

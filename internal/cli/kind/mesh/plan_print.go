@@ -72,33 +72,19 @@ func consumersWith(f forecast.Forecast, holds func(forecast.Group) bool) int {
 
 func printGroup(w io.Writer, format render.Format, g forecast.Group) {
 	var names []string
-	for i, c := range g.Consumers {
-		if i == render.MaxRows && format != render.Wide {
-			names = append(names, fmt.Sprintf("and %d more", len(g.Consumers)-i))
-			break
-		}
-		names = append(names, fmt.Sprintf("%s (%s)", c.Name, proxiesText(c.Proxies)))
+	shown, more := render.Limit(format, g.Consumers)
+	for _, c := range shown {
+		names = append(names, fmt.Sprintf("%s (%s)", c.Name, render.Count(c.Proxies, "proxy")))
 	}
-	title := strings.Join(names, ", ")
-	if width := format.Width(); width > 0 {
-		title = strings.Join(render.Wrap(title, width), "\n")
+	if more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	fmt.Fprintln(w, title)
-	lines := append(changeLines(g.Changes), policyLines(g.Policies)...)
-	for i, line := range lines {
-		if i == render.MaxRows && format != render.Wide {
-			fmt.Fprintf(w, "  ... and %d more: -o wide shows all\n", len(lines)-i)
-			break
-		}
+	fmt.Fprintln(w, format.Fit(strings.Join(names, ", ")))
+	lines, more := render.Limit(format, append(changeLines(g.Changes), policyLines(g.Policies)...))
+	for _, line := range lines {
 		printItem(w, format, line)
 	}
-}
-
-func proxiesText(n int) string {
-	if n == 1 {
-		return "1 proxy"
-	}
-	return fmt.Sprintf("%d proxies", n)
+	render.PrintMore(w, "  ", more)
 }
 
 // printItem prints a mark and what it is for, further lines under the first.
@@ -244,11 +230,7 @@ func policyLines(changes []forecast.PolicyChange) []string {
 }
 
 func printFindings(w io.Writer, format render.Format, title string, findings []forecast.Finding) {
-	if len(findings) == 0 {
-		return
-	}
-	var rows [][]string
-	for _, f := range findings {
+	render.PrintList(w, format, []string{title, "FIELD", "WHY, AND WHAT TO DO"}, findings, func(f forecast.Finding) []string {
 		why := f.Why
 		if f.New {
 			why = "(new) " + why
@@ -256,8 +238,6 @@ func printFindings(w io.Writer, format render.Format, title string, findings []f
 		if f.Remedy != "" {
 			why += "; " + f.Remedy
 		}
-		rows = append(rows, []string{f.Object, render.OrDash(f.Field), why})
-	}
-	fmt.Fprintln(w)
-	render.Table(w, format.Width(), []string{title, "FIELD", "WHY, AND WHAT TO DO"}, rows)
+		return []string{f.Object, render.OrDash(f.Field), why}
+	})
 }

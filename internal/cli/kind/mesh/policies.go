@@ -68,9 +68,8 @@ func printPolicies(w io.Writer, format render.Format, policies forecast.Policies
 			all = append(all, append([]string{d.Name}, row...))
 		}
 	}
-	if format == render.Wide && len(all) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, 0, append([]string{"DESTINATION"}, header...), all)
+	if format == render.Wide {
+		render.PrintRows(w, format, append([]string{"DESTINATION"}, header...), all)
 	}
 	if len(bare) > 0 {
 		render.Note(w, "No policy of the mesh is for "+strings.Join(bare, ", ")+".")
@@ -86,14 +85,7 @@ func decisionRows(d forecast.Destination) [][]string {
 	}
 	var rows [][]string
 	for _, p := range d.Policies {
-		rows = append(rows, []string{p.Kind + " " + p.Policy, fmt.Sprintf("to[%d]", p.Entry), yesOrNo(p.Applies), p.Why})
+		rows = append(rows, []string{p.Kind + " " + p.Policy, fmt.Sprintf("to[%d]", p.Entry), render.YesOrNo(p.Applies), p.Why})
 	}
 	return rows
-}
-
-func yesOrNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -153,27 +152,15 @@ func (s *status) printSwitching(w io.Writer, format render.Format) {
 	if s.Progress.Total > 0 && m.observed {
 		fmt.Fprintf(w, "%s\n", render.Bar(s.Progress))
 	}
-	shown, more := m.Consumers, 0
-	if format != render.Wide && len(shown) > render.MaxRows {
-		shown = openConsumersFirst(shown)
-		more = len(shown) - render.MaxRows
-		shown = shown[:render.MaxRows]
-	}
-	if len(shown) > 0 {
-		fmt.Fprintln(w)
-		var rows [][]string
-		for _, c := range shown {
-			batch := "-"
-			if c.Batch > 0 {
-				batch = strconv.Itoa(int(c.Batch))
-			}
-			rows = append(rows, []string{c.Name, string(c.State), batch, duration.HumanDuration(s.At.Sub(c.Since.Time)), c.Message})
-		}
-		render.Table(w, format.Width(), []string{"CONSUMER", "STATE", "BATCH", "SINCE", "MESSAGE"}, rows)
-	}
+	shown, more := render.Limit(format, m.Consumers)
 	if more > 0 {
-		fmt.Fprintf(w, "... and %d more: -o wide shows all\n", more)
+		shown = openConsumersFirst(m.Consumers)[:len(shown)]
 	}
+	render.PrintList(w, format, []string{"CONSUMER", "STATE", "BATCH", "SINCE", "MESSAGE"}, shown, func(c kumav1alpha1.MigratedConsumer) []string {
+		batch := render.BatchText(passage.Step{Batch: int(c.Batch)})
+		return []string{c.Name, string(c.State), batch, duration.HumanDuration(s.At.Sub(c.Since.Time)), c.Message}
+	})
+	render.PrintMore(w, "", more)
 	if len(m.Advice) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(m.Advice, "\n"))
 	}
@@ -181,17 +168,12 @@ func (s *status) printSwitching(w io.Writer, format render.Format) {
 
 // openConsumersFirst are the consumers in the order in which a person wants to know of them.
 func openConsumersFirst(consumers []kumav1alpha1.MigratedConsumer) []kumav1alpha1.MigratedConsumer {
-	var sorted []kumav1alpha1.MigratedConsumer
-	for _, states := range [][]kumav1alpha1.ConsumerState{
-		{kumav1alpha1.ConsumerFailed}, {kumav1alpha1.ConsumerSwitching, kumav1alpha1.ConsumerReverting}, {kumav1alpha1.ConsumerWaiting},
-		{kumav1alpha1.ConsumerSwitched, kumav1alpha1.ConsumerReverted},
-	} {
-		for _, c := range consumers {
-			if c.State == states[0] || c.State == states[len(states)-1] {
-				sorted = append(sorted, c)
-			}
-		}
+	rank := map[kumav1alpha1.ConsumerState]int{
+		kumav1alpha1.ConsumerFailed: 0, kumav1alpha1.ConsumerSwitching: 1, kumav1alpha1.ConsumerReverting: 1, kumav1alpha1.ConsumerWaiting: 2,
+		kumav1alpha1.ConsumerSwitched: 3, kumav1alpha1.ConsumerReverted: 3,
 	}
+	sorted := slices.Clone(consumers)
+	slices.SortStableFunc(sorted, func(a, b kumav1alpha1.MigratedConsumer) int { return rank[a.State] - rank[b.State] })
 	return sorted
 }
 

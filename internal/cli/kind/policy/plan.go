@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,10 +24,6 @@ type plan struct {
 }
 
 func (p *plan) Print(w io.Writer, format render.Format) { printForecast(w, format, p.forecast) }
-
-func (*Kind) AddPlanFlags(*pflag.FlagSet) {}
-
-func (*Kind) ValidatePlanFlags() error { return nil }
 
 func (k *Kind) Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error) {
 	object, err := getPolicy(ctx, c.Client, r)

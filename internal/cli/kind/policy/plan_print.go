@@ -51,10 +51,7 @@ func printForecast(w io.Writer, format render.Format, f forecast.Forecast) {
 		}
 		rows = append(rows, []string{o.Object.Cluster, string(o.Action), render.NameInCluster(o.Object), podsText(o), o.Reason.Message})
 	}
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, format.Width(), []string{"CLUSTER", "ACTION", "OBJECT", "PODS", "WHY"}, rows)
-	}
+	render.PrintRows(w, format, []string{"CLUSTER", "ACTION", "OBJECT", "PODS", "WHY"}, rows)
 	if more > 0 {
 		fmt.Fprintf(w, "... and %d more in which no field changes: -o wide shows all\n", more)
 	}

@@ -102,46 +102,18 @@ func (s *status) printAdoption(w io.Writer, format render.Format) {
 	if s.Progress.Total > 0 {
 		fmt.Fprintf(w, "%s\n", render.Bar(s.Progress))
 	}
-	var rows [][]string
-	for _, c := range s.Adoption.Clusters {
-		rows = append(rows, []string{
-			c.Cluster, fmt.Sprintf("%d/%d", c.Done, c.Total), strconv.Itoa(c.Running + c.Pending), strconv.Itoa(c.Failed),
-		})
-	}
-	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		render.Table(w, format.Width(), []string{"CLUSTER", "APPLIED", "WAITING", "FAILED"}, rows)
-	}
-	open := unfinished(s.Steps)
-	more := 0
-	if format != render.Wide && len(open) > render.MaxRows {
-		more = len(open) - render.MaxRows
-		open = open[:render.MaxRows]
-	}
-	if len(open) > 0 {
-		fmt.Fprintln(w)
-		rows = nil
-		for _, step := range open {
-			rows = append(rows, []string{render.OrDash(step.Object.Cluster), render.NameInCluster(step.Object), string(step.State), step.Reason.Message})
-		}
-		render.Table(w, format.Width(), []string{"CLUSTER", "OBJECT", "STATE", "WHY"}, rows)
-	}
-	if more > 0 {
-		fmt.Fprintf(w, "... and %d more: -o wide shows all\n", more)
-	}
+	render.PrintList(w, format, []string{"CLUSTER", "APPLIED", "WAITING", "FAILED"}, s.Adoption.Clusters, func(c clusterStatus) []string {
+		return []string{c.Cluster, fmt.Sprintf("%d/%d", c.Done, c.Total), strconv.Itoa(c.Running + c.Pending), strconv.Itoa(c.Failed)}
+	})
+	open, more := render.Limit(format, failedFirst(render.Open(s.Steps)))
+	render.PrintList(w, format, []string{"CLUSTER", "OBJECT", "STATE", "WHY"}, open, func(step passage.Step) []string {
+		return []string{render.OrDash(step.Object.Cluster), render.NameInCluster(step.Object), string(step.State), step.Reason.Message}
+	})
+	render.PrintMore(w, "", more)
 }
 
-// unfinished are the steps that are not done, those that have failed first.
-func unfinished(steps []passage.Step) []passage.Step {
-	var failed, others []passage.Step
-	for _, s := range steps {
-		switch s.State {
-		case passage.Done:
-		case passage.Failed:
-			failed = append(failed, s)
-		default:
-			others = append(others, s)
-		}
-	}
-	return append(failed, others...)
+func failedFirst(steps []passage.Step) []passage.Step {
+	failed := func(s passage.Step) bool { return s.State == passage.Failed }
+	others := slices.DeleteFunc(slices.Clone(steps), failed)
+	return append(slices.DeleteFunc(steps, func(s passage.Step) bool { return !failed(s) }), others...)
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,18 +27,8 @@ func (k *Kind) Watch(ctx context.Context, c *connect.Cluster, r connect.Resource
 		everywhere := map[string]cache.Config{cache.AllNamespaces: {}}
 		options.ByObject[&policyv1alpha1.PropagationPolicy{}] = cache.ByObject{Namespaces: everywhere}
 	}
-	w, err := kind.NewWatchCache(c, options)
-	if err != nil {
-		return kind.Watch{}, err
-	}
 	watched := append(forecast.WatchedKinds(policy.Of(object)), &policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{})
-	for _, object := range watched {
-		if err := w.WatchKinds(ctx, object); err != nil && !meta.IsNoMatchError(err) {
-			return kind.Watch{}, err
-		}
-	}
-	if err := w.Run(ctx); err != nil {
-		return kind.Watch{}, err
-	}
-	return w.Watch(func(ctx context.Context) (render.Status, error) { return readStatus(ctx, w, r) }), nil
+	return kind.NewCachedWatch(ctx, c, options, watched, func(ctx context.Context, reader client.Reader) (render.Status, error) {
+		return readStatus(ctx, reader, r)
+	})
 }

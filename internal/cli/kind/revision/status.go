@@ -1,7 +1,6 @@
 package revision
 
 import (
-	"fmt"
 	"io"
 	"time"
 
@@ -30,15 +29,9 @@ func NewStatus(plan passage.Plan, conditions []metav1.Condition, reported bool, 
 
 func (s *Status) PrintDetails(w io.Writer, format render.Format) {
 	s.StatusReport.PrintDetails(w, format)
-	if len(s.References) == 0 {
-		return
-	}
-	fmt.Fprintln(w)
-	var rows [][]string
-	for _, ref := range s.References {
-		rows = append(rows, []string{ref.Kind, render.OrDash(ref.Namespace), ref.Name, ref.By})
-	}
-	render.Table(w, format.Width(), []string{"USED BY", "NAMESPACE", "NAME", "THROUGH"}, rows)
+	render.PrintList(w, format, []string{"USED BY", "NAMESPACE", "NAME", "THROUGH"}, s.References, func(ref usage.Reference) []string {
+		return []string{ref.Kind, render.OrDash(ref.Namespace), ref.Name, ref.By}
+	})
 }
 
 func (s *Status) ExitError() error {
