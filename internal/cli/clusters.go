@@ -30,11 +30,7 @@ func newClustersCommand(c *connect.Flags, streams Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if encoded, err := format.Encode(streams.Out, all); encoded || err != nil {
-				return err
-			}
-			printClusters(streams.Out, format, all, time.Now())
-			return nil
+			return format.Print(streams.Out, all, func() { printClusters(streams.Out, format, all, time.Now()) })
 		},
 	}
 	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)

@@ -141,10 +141,8 @@ func (c *converter) writeResults(streams Streams, files []convertedFile, format 
 	if prints {
 		out = streams.Err
 	}
-	if encoded, err := format.Encode(out, files); err != nil {
+	if err := format.Print(out, files, func() { printConversion(out, files, c.check, format) }); err != nil {
 		return err
-	} else if !encoded {
-		printConversion(out, files, c.check, format)
 	}
 	if c.check && changed {
 		return console.ExitError{Code: console.ExitUnfinished}

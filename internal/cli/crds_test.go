@@ -72,8 +72,8 @@ func TestPrintMigrations(t *testing.T) {
 	if want := "boats.harbour.test: 500 of 1200 objects from v1 to v2\n"; progress.String() != want {
 		t.Errorf("progress is %q", progress.String())
 	}
-	printMigrations(&result, []crdMigration{
-		newCRDMigration(half),
+	printMigrations(&result, []crds.Migration{
+		half,
 		{Name: "crews.harbour.test", To: "v1", Done: true},
 		{Name: "sails.harbour.test", From: []string{"v1"}, To: "v2", Rewritten: 3, Done: true},
 	})

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead/fairlead/internal/cli/connect"
@@ -41,6 +43,27 @@ func resolveAs[T any](cmd *cobra.Command, c *connect.Flags, kinds kind.Registry,
 		err = unsupported[T](cmd, kinds, r)
 	}
 	return cluster, r, able, err
+}
+
+// newConfirmedCommand completes a command that shows what a kind is about to do to a resource, asks, and does it.
+func newConfirmedCommand[T any](cmd *cobra.Command, c *connect.Flags, streams Streams,
+	act func(T, context.Context, *connect.Cluster, connect.Resource, Streams, *console.Confirmation) error,
+) *cobra.Command {
+	var confirm console.Confirmation
+	confirm.AddFlag(cmd)
+	kinds := newKinds()
+	cmd.Args = connect.RequireTypeAndName
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
+			return err
+		}
+		cluster, r, able, err := resolveAs[T](cmd, c, kinds, args)
+		if err != nil {
+			return err
+		}
+		return act(able, cmd.Context(), cluster, r, streams, &confirm)
+	}
+	return cmd
 }
 
 // unsupported refuses a command for a kind that does not implement T.

@@ -77,10 +77,8 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 the plan has failures.`,
 			if err != nil {
 				return err
 			}
-			if encoded, err := format.Encode(streams.Out, planned); err != nil {
+			if err := format.Print(streams.Out, planned, func() { planned.Print(streams.Out, format) }); err != nil {
 				return err
-			} else if !encoded {
-				planned.Print(streams.Out, format)
 			}
 			return planned.ExitError()
 		},

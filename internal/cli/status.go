@@ -43,10 +43,8 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 			if err != nil {
 				return r.NotFoundOr(err)
 			}
-			if encoded, err := format.Encode(streams.Out, status); err != nil {
+			if err := format.Print(streams.Out, status, func() { render.PrintStatus(streams.Out, format, status) }); err != nil {
 				return err
-			} else if !encoded {
-				render.PrintStatus(streams.Out, format, status)
 			}
 			return status.ExitError()
 		},

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -39,8 +38,10 @@ when it can be reached again; with --force it leaves immediately and unchanged.`
 			if err != nil {
 				return err
 			}
-			if how.Member, err = access.optional(); err != nil {
-				return err
+			if access.kubeconfig != "" {
+				if how.Member, err = access.config(); err != nil {
+					return err
+				}
 			}
 			question := fmt.Sprintf("Remove cluster %s from the hub? Its objects keep running.", args[0])
 			if how.DeleteResources {
@@ -80,12 +81,4 @@ when it can be reached again; with --force it leaves immediately and unchanged.`
 	cmd.MarkFlagsMutuallyExclusive("delete-resources", "force")
 	confirm.AddFlag(cmd)
 	return cmd
-}
-
-// optional is an administrator's access to a member, nil if none was given.
-func (a *memberAccess) optional() (*rest.Config, error) {
-	if a.kubeconfig == "" {
-		return nil, nil
-	}
-	return a.config()
 }

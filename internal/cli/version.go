@@ -17,12 +17,9 @@ func newVersionCommand(streams Streams) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			build := version.Get()
-			if encoded, err := format.Encode(streams.Out, build); encoded {
-				return err
-			}
-			fmt.Fprintf(streams.Out, "fairlead %s (commit %s, %s, %s)\n",
-				build.Version, build.Commit, build.GoVersion, build.Platform)
-			return nil
+			return format.Print(streams.Out, build, func() {
+				fmt.Fprintf(streams.Out, "fairlead %s (commit %s, %s, %s)\n", build.Version, build.Commit, build.GoVersion, build.Platform)
+			})
 		},
 	}
 	format.AddFlag(cmd, render.JSON, render.YAML)

@@ -58,11 +58,8 @@ Exit codes with --wait: 0 done, 1 failed, 3 still in progress at the timeout.`,
 	return cmd
 }
 
-// How often to draw at most, and at least: times pass without anything changing.
-const (
-	minRedrawInterval = 200 * time.Millisecond
-	maxRedrawInterval = 5 * time.Second
-)
+// minRedrawInterval is between two drawings at least.
+const minRedrawInterval = 200 * time.Millisecond
 
 func watch(ctx context.Context, w kind.Watch, renderer render.Renderer, wait bool) error {
 	for {
@@ -83,7 +80,7 @@ func watch(ctx context.Context, w kind.Watch, renderer render.Renderer, wait boo
 		case <-ctx.Done():
 			return explainTimeout(watchError(ctx, nil, wait), status)
 		case <-w.Changed:
-		case <-time.After(maxRedrawInterval):
+		case <-time.After(w.Interval):
 		}
 	}
 }

@@ -34,9 +34,9 @@ type Options struct {
 
 // Result is what became of one CRD.
 type Result struct {
-	Name    string
-	Outcome Outcome
-	Message string
+	Name    string  `json:"name"`
+	Outcome Outcome `json:"outcome"`
+	Message string  `json:"message,omitempty"`
 }
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=istios.sailoperator.io;istiorevisions.sailoperator.io;istiorevisiontags.sailoperator.io;materializes.materialize.cloud,verbs=get;create;patch

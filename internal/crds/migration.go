@@ -40,16 +40,17 @@ const (
 
 // Migration is the progress of the stored objects of one CRD.
 type Migration struct {
-	Name string
-	// To is the storage version.
-	To string
+	Name string `json:"name"`
 	// From are the other versions in which objects may be stored; empty means that there was nothing to do.
-	From []string
+	From []string `json:"from,omitempty"`
+	// To is the storage version.
+	To string `json:"to,omitempty"`
 	// Rewritten and Failed objects, and those that remain as far as known.
-	Rewritten, Failed int
-	Remaining         int64
+	Rewritten int   `json:"rewritten"`
+	Failed    int   `json:"failed"`
+	Remaining int64 `json:"-"`
 	// Done holds when no object is stored in another version.
-	Done bool
+	Done bool `json:"done"`
 }
 
 // ErrNotMigrated means that some objects could not be rewritten. They stay readable, and the next migration retries them.

@@ -20,14 +20,22 @@ import (
 type Watch struct {
 	Status  func(context.Context) (render.Status, error)
 	Changed <-chan struct{}
+	// Interval is how often to read the status without a change.
+	Interval time.Duration
 }
+
+// The intervals of a watch without a cache, and of one with a cache: times in a status change without events.
+const (
+	pollInterval   = 2 * time.Second
+	redrawInterval = 5 * time.Second
+)
 
 // NewWatch watches a resource until the context ends.
 func NewWatch(ctx context.Context, k Kind, c *connect.Cluster, r connect.Resource) (Watch, error) {
 	if w, ok := k.(Watcher); ok {
 		return w.Watch(ctx, c, r)
 	}
-	return Watch{func(ctx context.Context) (render.Status, error) { return k.Status(ctx, c, r) }, poll(ctx)}, nil
+	return Watch{Status: func(ctx context.Context) (render.Status, error) { return k.Status(ctx, c, r) }, Interval: pollInterval}, nil
 }
 
 // NewCachedWatch reads the status from a cache of objects of these kinds, whenever one of them changes.
@@ -45,24 +53,6 @@ func NewCachedWatch(ctx context.Context, c *connect.Cluster, options cache.Optio
 		return Watch{}, err
 	}
 	return w.Watch(func(ctx context.Context) (render.Status, error) { return status(ctx, w) }), nil
-}
-
-const pollInterval = 2 * time.Second
-
-func poll(ctx context.Context) <-chan struct{} {
-	changed := make(chan struct{}, 1)
-	go func() {
-		for tick := time.NewTicker(pollInterval); ; {
-			select {
-			case <-ctx.Done():
-				tick.Stop()
-				return
-			case <-tick.C:
-				notify(changed)
-			}
-		}
-	}()
-	return changed
 }
 
 // WatchCache keeps a copy of the objects that a status is made of, and tells when they change.
@@ -96,11 +86,9 @@ func NewWatchCache(c *connect.Cluster, options cache.Options) (*WatchCache, erro
 }
 
 // Notify has the status read again.
-func (w *WatchCache) Notify() { notify(w.changed) }
-
-func notify(changed chan<- struct{}) {
+func (w *WatchCache) Notify() {
 	select {
-	case changed <- struct{}{}:
+	case w.changed <- struct{}{}:
 	default:
 	}
 }
@@ -150,12 +138,12 @@ func (w *WatchCache) Run(ctx context.Context, ready ...func() bool) error {
 
 // Watch reads the status from the cache, and fails once the cache may not see something.
 func (w *WatchCache) Watch(status func(context.Context) (render.Status, error)) Watch {
-	return Watch{func(ctx context.Context) (render.Status, error) {
+	return Watch{Changed: w.changed, Interval: redrawInterval, Status: func(ctx context.Context) (render.Status, error) {
 		select {
 		case err := <-w.errors:
 			return nil, fmt.Errorf("watch the cluster: %w", err)
 		default:
 		}
 		return status(ctx)
-	}, w.changed}
+	}}
 }

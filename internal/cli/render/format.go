@@ -78,6 +78,15 @@ func (o Format) Encode(w io.Writer, value any) (bool, error) {
 	return false, nil
 }
 
+// Print prints a value for programs, or has it printed as text for people.
+func (o Format) Print(w io.Writer, value any, text func()) error {
+	encoded, err := o.Encode(w, value)
+	if !encoded {
+		text()
+	}
+	return err
+}
+
 // Columns is how wide people's output is, unless they ask for -o wide.
 const Columns = 100
 

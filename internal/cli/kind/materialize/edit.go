@@ -7,8 +7,9 @@ import (
 	"io"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -77,15 +78,6 @@ const maxAttempts = 10
 
 const retryInterval = 200 * time.Millisecond
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
 // applyEdit changes a Materialize that was shown, as long as it is the same.
 func applyEdit(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, edit edit) error {
 	if edit.prerequisite != nil {
@@ -103,31 +95,26 @@ func applyEdit(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Material
 const operatorTimeout = 10 * time.Second
 
 func waitForOperator(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, first prerequisite) error {
-	for end := time.Now().Add(operatorTimeout); ; {
-		now := &v1alpha2.Materialize{}
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
-			return err
-		}
-		switch {
-		case first.isObserved(now):
-			return nil
-		case time.Now().After(end):
-			return errors.New(first.timeoutMessage)
-		case !sleep(ctx, retryInterval):
-			return context.Cause(ctx)
-		}
+	err := wait.PollUntilContextTimeout(ctx, retryInterval, operatorTimeout, true, func(ctx context.Context) (bool, error) {
+		now, err := getMaterialize(ctx, c.Client, client.ObjectKeyFromObject(shown))
+		return err == nil && first.isObserved(now), err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return errors.New(first.timeoutMessage)
 	}
+	return err
 }
 
-// patch changes a Materialize. The resourceVersion in the patch sees to it that nothing happens to it after it was checked
-// that it is still the one that was shown.
+// patchMaterialize changes a Materialize that is still as it was shown. The resourceVersion in the patch makes any later change a
+// conflict.
 func patchMaterialize(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, still, change func(*v1alpha2.Materialize) error) error {
-	for attempt := 1; ; attempt++ {
-		now := &v1alpha2.Materialize{}
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(shown), now); err != nil {
+	backoff := wait.Backoff{Duration: retryInterval, Factor: 1, Steps: maxAttempts}
+	return retry.RetryOnConflict(backoff, func() error {
+		now, err := getMaterialize(ctx, c.Client, client.ObjectKeyFromObject(shown))
+		if err != nil {
 			return err
 		}
-		err := checkUnchanged(shown, now)
+		err = checkUnchanged(shown, now)
 		if err == nil && still != nil {
 			err = still(now)
 		}
@@ -138,14 +125,8 @@ func patchMaterialize(ctx context.Context, c *connect.Cluster, shown *v1alpha2.M
 		if err := change(now); err != nil {
 			return err
 		}
-		err = c.Client.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(connect.FieldOwner))
-		if !apierrors.IsConflict(err) || attempt == maxAttempts {
-			return err
-		}
-		if !sleep(ctx, retryInterval) {
-			return context.Cause(ctx)
-		}
-	}
+		return c.Client.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(connect.FieldOwner))
+	})
 }
 
 // checkUnchanged tells whether a Materialize is the one that was shown.

@@ -44,11 +44,7 @@ func (k *Kind) ExplainPolicies(ctx context.Context, c *connect.Cluster, r connec
 		return err
 	}
 	policies := world.Explain(&dataplane)
-	if encoded, err := format.Encode(out, policies); encoded || err != nil {
-		return err
-	}
-	printPolicies(out, format, policies)
-	return nil
+	return format.Print(out, policies, func() { printPolicies(out, format, policies) })
 }
 
 func printPolicies(w io.Writer, format render.Format, policies forecast.Policies) {
