@@ -8,7 +8,7 @@ import (
 // Writes counts the objects written in members.
 var Writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "fairlead_adoption_member_writes_total",
-	Help: "Objects written in clusters, by action: create, take over, update, delete, release or restore.",
+	Help: "Objects written in clusters, by action: create, take over, update, delete, orphan or restore.",
 }, []string{"cluster", "action"})
 
 var readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
