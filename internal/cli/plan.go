@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -19,7 +20,7 @@ func newPlanCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var format render.Format
 	var filename, manager string
 	kinds := newKinds()
-	var flags planFlags
+	var firstFlags map[kind.Kind]string
 	cmd := &cobra.Command{
 		Use:   "plan TYPE NAME",
 		Short: "Show what the operator does about a resource, without doing it",
@@ -44,7 +45,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 the plan has failures.`,
   fairlead plan istio default -o json`,
 		Args: connect.RequireTypeAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := flags.validate(); err != nil {
+			if err := validatePlanFlags(kinds); err != nil {
 				return err
 			}
 			cluster, r, k, err := resolve(c, kinds, args)
@@ -56,14 +57,14 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 the plan has failures.`,
 			if !ok {
 				return noPlanError(k, name, r.Key.Name)
 			}
-			if err := flags.checkKind(k, name); err != nil {
+			if err := checkPlanFlags(cmd.Flags(), name); err != nil {
 				return err
 			}
 			plan := planner.Plan
 			if filename != "" {
 				p, ok := k.(kind.ManifestPlanner)
 				if !ok {
-					return console.UsageErrorf("-f is about %s: %s is planned with --%s", kind.Names[kind.ManifestPlanner](kinds), withArticle(name), flags.first(k))
+					return console.UsageErrorf("-f is about %s: %s is planned with --%s", kind.Names[kind.ManifestPlanner](kinds), withArticle(name), firstFlags[k])
 				}
 				from, err := manifest.Read(streams.In, filename, r.Kind(), r.Key.Name)
 				if err != nil {
@@ -86,7 +87,7 @@ Exit codes: 0 nothing to do, 3 there are changes, 1 the plan has failures.`,
 	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
 	cmd.Flags().StringVarP(&filename, "filename", "f", "", "plan as if this manifest of a Materialize or a policy were applied (-: standard input)")
 	cmd.Flags().StringVar(&manager, "field-manager", "", "with -f: field manager of the server-side apply (default: the last one)")
-	flags.add(cmd.Flags(), kinds)
+	firstFlags = addPlanFlags(cmd.Flags(), kinds)
 	return cmd
 }
 
@@ -99,65 +100,46 @@ func noPlanError(k kind.Kind, kindName, name string) error {
 	return console.UsageErrorf("%s`fairlead status %s %s` shows its progress", text, strings.ToLower(kindName), name)
 }
 
-// planFlags are the flags of each kind.
-type planFlags []kindFlags
+// kindAnnotation of a flag is the kind that the flag is for.
+const kindAnnotation = "fairlead.dev/kind"
 
-type kindFlags struct {
-	kind  kind.Kind
-	flags *pflag.FlagSet
-}
-
-func (f *planFlags) add(flags *pflag.FlagSet, kinds kind.Registry) {
+// addPlanFlags adds the flags of each kind, and returns the most important one of each.
+func addPlanFlags(flags *pflag.FlagSet, kinds kind.Registry) map[kind.Kind]string {
+	first := map[kind.Kind]string{}
 	for _, k := range kinds {
 		if p, ok := k.(kind.PlanFlagger); ok {
 			own := pflag.NewFlagSet("", pflag.ContinueOnError)
 			own.SortFlags = false
 			p.AddPlanFlags(own)
+			own.VisitAll(func(flag *pflag.Flag) {
+				first[k] = cmp.Or(first[k], flag.Name)
+				flag.Annotations = map[string][]string{kindAnnotation: {k.GroupKinds()[0].Kind}}
+			})
 			flags.AddFlagSet(own)
-			*f = append(*f, kindFlags{k, own})
 		}
 	}
+	return first
 }
 
-func (f planFlags) validate() error {
-	for _, of := range f {
-		if err := of.kind.(kind.PlanFlagger).ValidatePlanFlags(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkKind refuses flags that are for other kinds.
-func (f planFlags) checkKind(k kind.Kind, name string) error {
-	for _, of := range f {
-		if given := firstFlag(of.flags, isChanged); of.kind != k && given != "" {
-			return console.UsageErrorf("--%s is about %s, and not about %s", given, withArticle(of.kind.GroupKinds()[0].Kind), withArticle(name))
+func validatePlanFlags(kinds kind.Registry) error {
+	for _, k := range kinds {
+		if p, ok := k.(kind.PlanFlagger); ok {
+			if err := p.ValidatePlanFlags(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// first is the most important flag of a kind.
-func (f planFlags) first(k kind.Kind) string {
-	for _, of := range f {
-		if of.kind == k {
-			return firstFlag(of.flags, func(*pflag.Flag) bool { return true })
-		}
-	}
-	return ""
-}
-
-func isChanged(flag *pflag.Flag) bool { return flag.Changed }
-
-func firstFlag(flags *pflag.FlagSet, holds func(*pflag.Flag) bool) string {
-	name := ""
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if name == "" && holds(flag) {
-			name = flag.Name
+// checkPlanFlags refuses flags that are for other kinds.
+func checkPlanFlags(flags *pflag.FlagSet, name string) (err error) {
+	flags.Visit(func(flag *pflag.Flag) {
+		if of := flag.Annotations[kindAnnotation]; len(of) > 0 && of[0] != name && err == nil {
+			err = console.UsageErrorf("--%s is about %s, and not about %s", flag.Name, withArticle(of[0]), withArticle(name))
 		}
 	})
-	return name
+	return err
 }
 
 func withArticle(noun string) string {

@@ -32,7 +32,7 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 			if policies {
 				return explainPolicies(cmd.Context(), c, kinds, args, streams.Out, format)
 			}
-			if given := firstFlag(flags, isChanged); given != "" {
+			if given := changedFlag(flags); given != "" {
 				return console.UsageErrorf("--%s is only for --policies", given)
 			}
 			cluster, r, k, err := resolve(c, kinds, args)
@@ -58,6 +58,15 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 	}
 	cmd.Flags().AddFlagSet(flags)
 	return cmd
+}
+
+func changedFlag(flags *pflag.FlagSet) (name string) {
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed {
+			name = flag.Name
+		}
+	})
+	return name
 }
 
 func explainPolicies(ctx context.Context, c *connect.Flags, kinds kind.Registry, args []string, out io.Writer, format render.Format) error {
