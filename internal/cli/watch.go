@@ -68,7 +68,7 @@ func watch(ctx context.Context, w kind.Watch, renderer render.Renderer, wait boo
 			return err
 		}
 		renderer.Draw(status)
-		if err := status.WaitError(); wait && !isUnfinished(err) {
+		if err := status.WaitError(); wait && console.ExitCode(err, true) != console.ExitUnfinished {
 			return err
 		}
 		select {
@@ -83,11 +83,6 @@ func watch(ctx context.Context, w kind.Watch, renderer render.Renderer, wait boo
 		case <-time.After(w.Interval):
 		}
 	}
-}
-
-func isUnfinished(err error) bool {
-	var exit console.ExitError
-	return errors.As(err, &exit) && exit.Code == console.ExitUnfinished
 }
 
 // explainTimeout adds what may keep the operator from finishing.

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -95,7 +94,7 @@ func (s *status) WaitError() error {
 	waited := *s
 	waited.View = s.withoutPruning
 	err := waited.ExitError()
-	if exit := (console.ExitError{}); errors.As(err, &exit) && exit.Code == console.ExitUnfinished && s.needsSpecChange() {
+	if console.ExitCode(err, true) == console.ExitUnfinished && s.needsSpecChange() {
 		return console.ExitError{Code: console.ExitFailed, Message: s.Workloads.Reason.Message}
 	}
 	return err

@@ -19,11 +19,12 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // Kind is Mesh.
 type Kind struct {
-	zone    zoneFlags
+	zone    desired.ZoneInfo
 	planned planFlags
 	// intent and environment are what to migrate.
 	intent      consumers.Intent

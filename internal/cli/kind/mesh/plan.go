@@ -26,23 +26,20 @@ func newPlan(f forecast.Forecast) *plan { return &plan{render.PlanReport{Plan: f
 
 func (p *plan) Print(w io.Writer, format render.Format) { printForecast(w, format, *p.Mesh) }
 
-// zoneFlags say where the operator runs, if that is not as the Mesh records.
-type zoneFlags struct {
-	desired.ZoneInfo
-}
-
-func (p *zoneFlags) addFlags(flags *pflag.FlagSet) {
+// addZoneFlags adds flags for the zone of the operator, if that is not as recorded in the Mesh.
+func (k *Kind) addZoneFlags(flags *pflag.FlagSet) {
+	p := &k.zone
 	flags.StringVar(&p.Zone, "mesh-zone", "", "zone that the operator serves (default: as recorded by the operator)")
 	flags.StringVar(&p.Environment, "mesh-environment", "", "environment of that zone: kubernetes or universal (default: as recorded by the operator)")
 	flags.StringVar(&p.SystemNamespace, "mesh-namespace", "", "system namespace of the mesh (default: kuma-system)")
 }
 
-func (p *zoneFlags) validate() error {
-	switch p.Environment {
+func (k *Kind) validateZone() error {
+	switch k.zone.Environment {
 	case "", desired.Kubernetes, desired.Universal:
 		return nil
 	}
-	return console.UsageErrorf("--mesh-environment %s is neither %s nor %s", p.Environment, desired.Kubernetes, desired.Universal)
+	return console.UsageErrorf("--mesh-environment %s is neither %s nor %s", k.zone.Environment, desired.Kubernetes, desired.Universal)
 }
 
 // planFlags are the changes to plan for.
@@ -57,7 +54,7 @@ func (k *Kind) AddPlanFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.mode, "mode", "", "plan as if spec.meshServices of the Mesh had this value: Disabled, Everywhere, ReachableBackendRefs or Exclusive")
 	flags.StringSliceVar(&m.consumers, "consumer", nil, "plan as if these consumers of the Mesh were switched over, such as shop/Deployment/cart")
 	flags.BoolVar(&m.switched, "switched", false, "plan as if all consumers of the Mesh were switched over")
-	k.zone.addFlags(flags)
+	k.addZoneFlags(flags)
 }
 
 // The modes as users may write them.
@@ -74,12 +71,12 @@ func (k *Kind) ValidatePlanFlags() error {
 	if m.switched && len(m.consumers) > 0 {
 		return console.UsageErrorf("--switched is all consumers already: leave out --consumer, or --switched")
 	}
-	return k.zone.validate()
+	return k.validateZone()
 }
 
 // Plan tells what a mode of a Mesh, or switching consumers over, changes for the consumers.
 func (k *Kind) Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error) {
-	state, err := forecast.Load(ctx, c.Client, r.Key.Name, k.zone.ZoneInfo)
+	state, err := forecast.Load(ctx, c.Client, r.Key.Name, k.zone)
 	if err != nil {
 		return nil, r.NotFoundOr(err)
 	}

@@ -18,9 +18,9 @@ import (
 
 var dataplanes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind).GroupKind()
 
-func (k *Kind) AddExplainFlags(flags *pflag.FlagSet) { k.zone.addFlags(flags) }
+func (k *Kind) AddExplainFlags(flags *pflag.FlagSet) { k.addZoneFlags(flags) }
 
-func (k *Kind) ValidateExplainFlags() error { return k.zone.validate() }
+func (k *Kind) ValidateExplainFlags() error { return k.validateZone() }
 
 // PartHint is the command for a Dataplane.
 func (*Kind) PartHint(r connect.Resource) string {
@@ -39,7 +39,7 @@ func (k *Kind) ExplainPolicies(ctx context.Context, c *connect.Cluster, r connec
 	if err := c.Client.Get(ctx, r.Key, &dataplane); err != nil {
 		return r.NotFoundOr(fmt.Errorf("get %s: %w", r, err))
 	}
-	world, err := forecast.Load(ctx, c.Client, desired.MeshOf(&dataplane), k.zone.ZoneInfo)
+	world, err := forecast.Load(ctx, c.Client, desired.MeshOf(&dataplane), k.zone)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -61,12 +60,11 @@ func predict(ctx context.Context, c *connect.Cluster, p *policy.Policy, template
 
 // setDefaultNamespace gives a resource the namespace that it would be applied to.
 func setDefaultNamespace(c *connect.Cluster, template *unstructured.Unstructured) error {
-	kind := template.GroupVersionKind()
-	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	namespaced, err := c.Client.IsObjectNamespaced(template)
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", kind.Kind, template.GetName(), err)
+		return fmt.Errorf("%s %s: %w", template.GetKind(), template.GetName(), err)
 	}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace && template.GetNamespace() == "" {
+	if namespaced && template.GetNamespace() == "" {
 		template.SetNamespace(c.Namespace)
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/forecast"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/cli/connect"
@@ -36,19 +35,12 @@ func readStatus(ctx context.Context, reader client.Reader, r connect.Resource) (
 	if err != nil {
 		return nil, err
 	}
-	plan, err := forecast.Status(ctx, reader, policy.Of(object))
+	p, reported := policy.FromObject(object)
+	plan, err := forecast.Status(ctx, reader, p)
 	if err != nil {
 		return nil, err
 	}
-	var observed int64
-	var conditions []metav1.Condition
-	switch p := object.(type) {
-	case *policyv1alpha1.PropagationPolicy:
-		observed, conditions = p.Status.ObservedGeneration, p.Status.Conditions
-	case *policyv1alpha1.ClusterPropagationPolicy:
-		observed, conditions = p.Status.ObservedGeneration, p.Status.Conditions
-	}
-	return newStatus(plan, conditions, observed == object.GetGeneration(), time.Now()), nil
+	return newStatus(plan, reported.Conditions, reported.ObservedGeneration == object.GetGeneration(), time.Now()), nil
 }
 
 func newStatus(plan passage.Plan, conditions []metav1.Condition, reported bool, now time.Time) *status {
