@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,12 +136,7 @@ func (f *Forecast) verdict(from, to Observed, s Summary) string {
 
 // rolloutCause names the fields that cause the rollout.
 func (f *Forecast) rolloutCause(serves int64) string {
-	var rolls []FieldChange
-	for _, c := range f.Changes {
-		if c.RollsOut {
-			rolls = append(rolls, c)
-		}
-	}
+	rolls := slices.DeleteFunc(slices.Clone(f.Changes), func(c FieldChange) bool { return !c.RollsOut })
 	if len(rolls) == 0 {
 		return fmt.Sprintf("the spec differs from that of generation %d, which has no record", serves)
 	}
@@ -149,12 +145,7 @@ func (f *Forecast) rolloutCause(serves int64) string {
 
 // otherChanges names the changed fields if none of them rolls out.
 func (f *Forecast) otherChanges() string {
-	for _, c := range f.Changes {
-		if c.RollsOut {
-			return ""
-		}
-	}
-	if len(f.Changes) == 0 {
+	if len(f.Changes) == 0 || slices.ContainsFunc(f.Changes, func(c FieldChange) bool { return c.RollsOut }) {
 		return ""
 	}
 	return ", and only " + joinChanged(f.Changes)
