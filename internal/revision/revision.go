@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -71,14 +72,17 @@ func setup(mgr ctrl.Manager, source charts.Source, consistent client.Client, ins
 	if err != nil {
 		return err
 	}
-	tools := controlplane.Tools{
+	tools := installer.Tools{
 		Client:   consistent,
+		Cache:    mgr.GetCache(),
 		Objects:  objects,
 		Releases: installer.NewReleaseClient(objects, installed.GetAPIReader(), releases),
 		Charts:   installer.NewCharts(source),
 		Users:    users,
+		Recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
+		Now:      time.Now,
 	}
-	if err := istio.Setup(mgr, consistent, tools.Charts, users); err != nil {
+	if err := istio.Setup(mgr, tools); err != nil {
 		return fmt.Errorf("watch Istios: %w", err)
 	}
 	if err := controlplane.Setup(mgr, tools); err != nil {

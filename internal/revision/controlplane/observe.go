@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -45,20 +45,29 @@ func (o Observed) reported() bool {
 	return installer.Reported(o.Revision.Generation, o.Revision.Status.Conditions)
 }
 
+// Owner is the IstioRevision.
+func (o Observed) Owner() client.Object { return o.Revision }
+
+// ReadError is why the Deployments could not be read.
+func (o Observed) ReadError() error { return o.DeploymentsErr }
+
+// UsageKnown tells whether the users of the revision could be counted.
+func (o Observed) UsageKnown() bool { return o.Usage.Known() }
+
 func (o Observed) beingDeleted() bool { return !o.Revision.DeletionTimestamp.IsZero() }
 
 // observe reads an IstioRevision and its releases. With fresh, Deployments are read from the API server: after a write, the
 // cache may lag behind.
 func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Observed, error) {
-	o := Observed{Revision: &v1.IstioRevision{}, Usage: r.users.Revision(name)}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.Revision); err != nil {
+	o := Observed{Revision: &v1.IstioRevision{}, Usage: r.Users.Revision(name)}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, o.Revision); err != nil {
 		return o, fmt.Errorf("get IstioRevision %s: %w", name, err)
 	}
 	var err error
 	if o.Tag, err = r.tag(ctx, name); err != nil {
 		return o, err
 	}
-	if o.Namespace, err = r.objects.NamespaceExists(ctx, o.Revision.Spec.Namespace); err != nil {
+	if o.Namespace, err = r.Objects.NamespaceExists(ctx, o.Revision.Spec.Namespace); err != nil {
 		return o, err
 	}
 	if o.Istiod, err = r.observeIstiod(ctx, o.Revision); err != nil {
@@ -68,7 +77,7 @@ func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Obse
 		return o, err
 	}
 	for _, observed := range []*installer.Release{&o.Istiod, &o.Base, &o.Validator} {
-		observed.SkipRefused(o.Revision.Status.Conditions, o.Revision.Generation, r.now())
+		observed.SkipRefused(o.Revision.Status.Conditions, o.Revision.Generation, r.Now())
 	}
 	o.Deployments, o.DeploymentsErr = r.deployments(ctx, o.Istiod.Deployments, fresh)
 	return o, ctx.Err()
@@ -78,9 +87,9 @@ func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Obse
 func (r *reconciler) deployments(ctx context.Context, wanted []client.ObjectKey, fresh bool) ([]appsv1.Deployment, error) {
 	var found []appsv1.Deployment
 	for _, key := range wanted {
-		deployment, err := r.objects.Deployment(ctx, key)
+		deployment, err := r.Objects.Deployment(ctx, key)
 		if fresh {
-			deployment, err = r.liveDeployment(ctx, key)
+			deployment, err = kube.GetIfExists(ctx, r.live, key, &appsv1.Deployment{})
 		}
 		if err != nil {
 			return nil, err
@@ -92,28 +101,8 @@ func (r *reconciler) deployments(ctx context.Context, wanted []client.ObjectKey,
 	return found, nil
 }
 
-func (r *reconciler) liveDeployment(ctx context.Context, key client.ObjectKey) (*appsv1.Deployment, error) {
-	var deployment appsv1.Deployment
-	err := r.live.Get(ctx, key, &deployment)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get Deployment %s: %w", key, err)
-	}
-	return &deployment, nil
-}
-
 func (r *reconciler) tag(ctx context.Context, name string) (*v1.IstioRevisionTag, error) {
-	var tag v1.IstioRevisionTag
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &tag)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get IstioRevisionTag %s: %w", name, err)
-	}
-	return &tag, nil
+	return kube.GetIfExists(ctx, r.Client, client.ObjectKey{Name: name}, &v1.IstioRevisionTag{})
 }
 
 func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevision) (installer.Release, error) {
@@ -131,11 +120,11 @@ func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevisi
 func (r *reconciler) observeRelease(ctx context.Context, wanted release.Spec, chart string, want bool) (installer.Release, error) {
 	var unavailable error
 	if want {
-		if wanted.Chart, unavailable = r.charts.Load(ctx, chart, wanted.ChartVersion); unavailable == nil {
-			return r.releases.Observe(ctx, wanted)
+		if wanted.Chart, unavailable = r.Charts.Load(ctx, chart, wanted.ChartVersion); unavailable == nil {
+			return r.Releases.Observe(ctx, wanted)
 		}
 	}
-	state, err := r.releases.State(ctx, wanted.Namespace, wanted.Name)
+	state, err := r.Releases.State(ctx, wanted.Namespace, wanted.Name)
 	return installer.Release{Name: wanted.Name, Namespace: wanted.Namespace, State: state, Err: unavailable}, err
 }
 
@@ -148,11 +137,11 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 	if err != nil {
 		return err
 	}
-	bases, err := r.releases.Releases(ctx, BaseRelease)
+	bases, err := r.Releases.Releases(ctx, BaseRelease)
 	if err != nil {
 		return err
 	}
-	validators, err := r.releases.Releases(ctx, ValidatorRelease)
+	validators, err := r.Releases.Releases(ctx, ValidatorRelease)
 	if err != nil {
 		return err
 	}
@@ -213,14 +202,14 @@ func strays(o *Observed, decided shared, bases, validators []release.State) []re
 // siblings are all revisions, this one included.
 func (r *reconciler) siblings(ctx context.Context) ([]Sibling, error) {
 	var list v1.IstioRevisionList
-	if err := r.client.List(ctx, &list); err != nil {
+	if err := r.Client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list IstioRevisions: %w", err)
 	}
-	has := r.charts.Has(ctx)
+	has := r.Charts.Has(ctx)
 	var siblings []Sibling
 	for i := range list.Items {
 		revision := &list.Items[i]
-		exists, err := r.objects.NamespaceExists(ctx, revision.Spec.Namespace)
+		exists, err := r.Objects.NamespaceExists(ctx, revision.Spec.Namespace)
 		if err != nil {
 			return nil, err
 		}

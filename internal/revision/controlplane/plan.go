@@ -34,7 +34,7 @@ func Plan(o Observed) passage.Plan {
 			Object: installer.Object(o.Istiod.Namespace, o.Istiod.Name),
 			Action: installer.ActionInstall,
 			To:     o.Revision.Spec.Version,
-			State:  blockedState(*blocker),
+			State:  installer.BlockedState(*blocker),
 			Reason: *blocker,
 		})
 		return plan
@@ -79,12 +79,8 @@ func strayRemovals(o Observed) []passage.Step {
 	}
 	var steps []passage.Step
 	for _, stray := range o.Strays {
-		step := passage.Step{
-			Object: installer.Object(stray.Namespace, stray.Name),
-			Action: installer.ActionUninstall,
-			State:  passage.Pending,
-			Reason: passage.Because(v1.ReasonReleaseDiffers, "the release belongs to another namespace now, or is not needed any more"),
-		}
+		step := installer.UninstallStep(stray.Namespace, stray.Name,
+			passage.Because(v1.ReasonReleaseDiffers, "the release belongs to another namespace now, or is not needed any more"))
 		if successor, moves := successors[stray.Name]; moves && !successor.Installed() {
 			step.State = passage.Running
 		}
@@ -109,14 +105,6 @@ func coversVersion(base release.State, version string) bool {
 	return base.Deployed() && newerVersion(base.ChartVersion, version) == base.ChartVersion
 }
 
-// blockedState is Failed for what a user must solve, and Running for what resolves itself.
-func blockedState(reason passage.Reason) passage.State {
-	if reason.Code == passage.Code(v1.ReasonNamespaceNotFound) {
-		return passage.Running
-	}
-	return passage.Failed
-}
-
 func whilePaused(o Observed) *passage.Reason {
 	return installer.WhilePaused(v1.IstioRevisionKind, o.Revision)
 }
@@ -138,21 +126,14 @@ func whileNamespaceIsMissing(o Observed) *passage.Reason {
 }
 
 func removalSteps(o Observed) []passage.Step {
-	step := func(namespace, name, why string) passage.Step {
-		return passage.Step{
-			Object: installer.Object(namespace, name),
-			Action: installer.ActionUninstall,
-			State:  passage.Pending,
-			Reason: passage.Because(v1.ReasonBeingDeleted, "%s", why),
-		}
-	}
 	var steps []passage.Step
 	if o.Istiod.State.Exists {
-		steps = append(steps, step(o.Istiod.Namespace, o.Istiod.Name,
-			fmt.Sprintf("IstioRevision %s is being deleted", o.Revision.Name)))
+		steps = append(steps, installer.UninstallStep(o.Istiod.Namespace, o.Istiod.Name,
+			passage.Because(v1.ReasonBeingDeleted, "IstioRevision %s is being deleted", o.Revision.Name)))
 	}
 	for _, stray := range o.Strays {
-		steps = append(steps, step(stray.Namespace, stray.Name, "no other IstioRevision needs the release; Istio's CRDs are kept"))
+		steps = append(steps, installer.UninstallStep(stray.Namespace, stray.Name,
+			passage.Because(v1.ReasonBeingDeleted, "no other IstioRevision needs the release; Istio's CRDs are kept")))
 	}
 	return steps
 }

@@ -25,7 +25,7 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 			"from", step.From, "to", step.To, "reason", step.Reason.String())
 		if reason, found := eventReasons[step.Action]; found {
 			related := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: step.Object.Name}}
-			r.recorder.Eventf(o.Istio, related, corev1.EventTypeNormal, reason, string(step.Action),
+			r.Recorder.Eventf(o.Istio, related, corev1.EventTypeNormal, reason, string(step.Action),
 				"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 		}
 	}
@@ -39,11 +39,11 @@ func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Ste
 		retired := have.DeepCopy()
 		retired.Spec = have.Written
 		retired.OwnerReferences = desiredRevision(o.Istio, have.Spec.Version).OwnerReferences
-		retired.Annotations = map[string]string{v1.AnnotationInactiveSince: formatTime(r.now())}
+		retired.Annotations = map[string]string{v1.AnnotationInactiveSince: formatTime(r.Now())}
 		return r.write(ctx, o, retired)
 	case ActionPrune:
 		// A revision that has changed since the plan, such as its usage, needs a new plan.
-		return client.IgnoreNotFound(r.client.Delete(ctx, have.IstioRevision, client.Preconditions{
+		return client.IgnoreNotFound(r.Client.Delete(ctx, have.IstioRevision, client.Preconditions{
 			UID: &have.UID, ResourceVersion: &have.ResourceVersion,
 		}))
 	}
@@ -57,7 +57,7 @@ func (r *reconciler) write(ctx context.Context, o Observed, want *v1.IstioRevisi
 		configuration.WithResourceVersion(have.ResourceVersion)
 		options = append(options, client.ForceOwnership)
 	}
-	return r.client.Apply(ctx, configuration, options...)
+	return r.Client.Apply(ctx, configuration, options...)
 }
 
 var eventReasons = map[passage.Action]string{

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +20,6 @@ import (
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
-	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios,verbs=list;watch
@@ -30,16 +28,9 @@ import (
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the controller of Istios to the manager. The client reads from the manager's cache.
-func Setup(mgr ctrl.Manager, consistent client.Client, charts *installer.Charts, users *usage.Tracker) error {
-	r := &reconciler{
-		client:   consistent,
-		cache:    mgr.GetCache(),
-		charts:   charts,
-		users:    users,
-		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
-		now:      time.Now,
-	}
+// Setup adds the controller of Istios to the manager.
+func Setup(mgr ctrl.Manager, tools installer.Tools) error {
+	r := &reconciler{tools}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("istio").
 		WithLogConstructor(installer.Logger(mgr, v1.IstioKind)).
@@ -53,22 +44,14 @@ func Setup(mgr ctrl.Manager, consistent client.Client, charts *installer.Charts,
 		Complete(r)
 }
 
-type reconciler struct {
-	client client.Client
-	// cache is read in event handlers, which must not wait for our own writes.
-	cache    client.Reader
-	charts   *installer.Charts
-	users    *usage.Tracker
-	recorder events.EventRecorder
-	now      func() time.Time
-}
+type reconciler struct{ installer.Tools }
 
 // statusPollInterval is how often to look at a status that lags behind.
 const statusPollInterval = 5 * time.Second
 
 // Reconcile observes, plans, applies and reports one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if !r.users.HasSynced() {
+	if !r.Users.HasSynced() {
 		// A revision must not be taken for unused before the tracker has synced.
 		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	}
@@ -81,14 +64,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if observed.beingDeleted() {
 		// Its revisions are deleted after it. Until then, report.
-		if err := r.report(ctx, observed, Plan(observed, r.now()), nil); err != nil {
+		if err := r.report(ctx, observed, Plan(observed, r.Now()), nil); err != nil {
 			return installer.StatusError(nil, err)
 		}
 		return ctrl.Result{}, nil
 	}
 
-	plan := Plan(observed, r.now())
-	start := startable(plan, r.now())
+	plan := Plan(observed, r.Now())
+	start := startable(plan, r.Now())
 	applyErr := r.apply(ctx, observed, start)
 	if apierrors.IsConflict(applyErr) {
 		// Another client was faster: its write leads to a new plan, and is no error.
@@ -99,7 +82,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if observed, err = r.observe(ctx, request.Name); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		plan = Plan(observed, r.now())
+		plan = Plan(observed, r.Now())
 	}
 
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
@@ -115,20 +98,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
-	versions, err := r.charts.Versions(ctx)
-	return Observe(ctx, r.client, name, Charts{Versions: versions, Err: err}, r.users)
+	versions, err := r.Charts.Versions(ctx)
+	return Observe(ctx, r.Client, name, Charts{Versions: versions, Err: err}, r.Users)
 }
 
 // requeueAfter is when the passage of time may change the plan: at the end of a grace period, or with newer charts.
 func (r *reconciler) requeueAfter(o Observed, plan passage.Plan) time.Duration {
 	var after time.Duration
 	if !isExactVersion(o.Istio.Spec.Version) || o.Charts.Err != nil || hasUnresolvedVersion(plan) {
-		after = r.charts.Refresh()
+		after = r.Charts.Refresh()
 	}
 	if statusLagsUsage(o, plan) || slices.ContainsFunc(plan.Steps, hasUnknownUsage) {
 		after = statusPollInterval
 	}
-	now := r.now()
+	now := r.Now()
 	if due, running := nextPruneTime(o, plan, now); running && (after == 0 || due.Sub(now) < after) {
 		after = due.Sub(now)
 	}
@@ -154,23 +137,8 @@ func requestsForTag(_ context.Context, tag client.Object) []ctrl.Request {
 
 // requestsForRevision enqueues the owner of a revision, and every Istio that may wait for its name.
 func (r *reconciler) requestsForRevision(ctx context.Context, revision client.Object) []ctrl.Request {
-	var names []string
-	if owner := metav1.GetControllerOf(revision); isIstio(owner) {
-		names = append(names, owner.Name)
-	}
-	var istios v1.IstioList
-	if err := r.cache.List(ctx, &istios, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list Istios for an IstioRevision", "IstioRevision", revision.GetName())
-	}
-	for i := range istios.Items {
-		istio := &istios.Items[i]
-		if name := revision.GetName(); name == istio.Name || strings.HasPrefix(name, istio.Name+"-v") {
-			names = append(names, istio.Name)
-		}
-	}
-	requests := make([]ctrl.Request, 0, len(names))
-	for _, name := range names {
-		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
-	}
-	return requests
+	name, owner := revision.GetName(), metav1.GetControllerOf(revision)
+	return kube.RequestsMatching(ctx, r.Cache, &v1.IstioList{}, func(istio *v1.Istio) bool {
+		return isIstio(owner) && owner.Name == istio.Name || name == istio.Name || strings.HasPrefix(name, istio.Name+"-v")
+	})
 }

@@ -2,13 +2,13 @@ package istio
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/kube"
@@ -18,16 +18,8 @@ import (
 
 // report writes the status if it has changed.
 func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, failure error) error {
-	status := statusOf(o, plan, failure, r.now())
-	if equality.Semantic.DeepEqual(o.Istio.Status, status) {
-		return nil
-	}
-	err := kube.ApplyStatus(ctx, r.client, v1.GroupVersion.WithKind(v1.IstioKind), o.Istio, ownStatus(status), v1.FieldOwner)
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	installer.RecordFailure(ctx, r.recorder, o.Istio, o.Istio.Status.Conditions, status.Conditions)
-	return nil
+	status := ownStatus(statusOf(o, plan, failure, r.Now()))
+	return installer.Report(ctx, r.Tools, o.Istio, ownStatus(o.Istio.Status), status, o.Istio.Status.Conditions, status.Conditions)
 }
 
 // statusOf is the status as it should read after a plan, and after the failure of applying it, if there was one.
@@ -37,18 +29,9 @@ func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.Is
 	status.ActiveRevisionName = activeRevision(o, plan)
 	status.Revisions = summary(o.own())
 
-	conditions := []metav1.Condition{reconciled(plan, failure), ready(o, status.ActiveRevisionName)}
-	status.State = v1.StateHealthy
-	for i := len(conditions) - 1; i >= 0; i-- {
-		if conditions[i].Status != metav1.ConditionTrue {
-			status.State = v1.State(conditions[i].Reason)
-		}
-	}
-	for _, condition := range conditions {
-		condition.ObservedGeneration = o.Istio.Generation
-		condition.LastTransitionTime = metav1.NewTime(now)
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
+	reconciled, ready := reconciled(plan, failure), ready(o, status.ActiveRevisionName)
+	status.State = installer.StateOf(reconciled, ready)
+	kube.SetConditions(&status.Conditions, o.Istio.Generation, now, reconciled, ready)
 	return status
 }
 
@@ -81,40 +64,20 @@ func summary(own []Revision) *v1.RevisionSummary {
 }
 
 func reconciled(plan passage.Plan, failure error) metav1.Condition {
-	condition := func(status metav1.ConditionStatus, reason passage.Reason) metav1.Condition {
-		return metav1.Condition{
-			Type:    string(v1.ConditionReconciled),
-			Status:  status,
-			Reason:  string(reason.Code),
-			Message: reason.Message,
+	done := fmt.Sprintf("IstioRevision %s is as the spec asks%s", plan.Target, describeKept(plan))
+	plan.Steps = slices.DeleteFunc(slices.Clone(plan.Steps), func(step passage.Step) bool {
+		switch step.Action {
+		case ActionRun, ActionMove, ActionRetire, ActionPrune: // which are not about the active revision's spec
+			return true
 		}
-	}
+		return false
+	})
+	condition := installer.Reconciled(plan, failure, done)
 	if failure != nil {
-		return condition(metav1.ConditionFalse, failureReason(failure))
+		reason := failureReason(failure)
+		condition.Reason, condition.Message = string(reason.Code), reason.Message
 	}
-	var unwritten *passage.Step
-	for i := range plan.Steps {
-		switch plan.Steps[i].Action {
-		case ActionRun, ActionMove, ActionRetire, ActionPrune:
-			continue
-		}
-		if unwritten == nil {
-			unwritten = &plan.Steps[i]
-		}
-	}
-	switch {
-	case plan.Hold != nil && unwritten != nil:
-		return condition(metav1.ConditionFalse, passage.Because(plan.Hold.Code, "%s; pending: %s %s: %s",
-			plan.Hold.Message, unwritten.Action, unwritten.Object, unwritten.Reason.Message))
-	case plan.Hold != nil && plan.Hold.Code == passage.Code(v1.ReasonBeingDeleted):
-		return condition(metav1.ConditionFalse, *plan.Hold)
-	case plan.Hold != nil:
-		return condition(metav1.ConditionTrue, *plan.Hold)
-	case unwritten != nil:
-		return condition(metav1.ConditionFalse, unwritten.Reason)
-	}
-	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonReconciled,
-		"IstioRevision %s is as the spec asks%s", plan.Target, describeKept(plan)))
+	return condition
 }
 
 // failureReason quotes the API server only where its message is stable: a status that changes with each attempt would be

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
@@ -45,6 +45,15 @@ func (o Observed) reported() bool {
 	return to != nil && o.Tag.Status.IstioRevision == to.Name && installer.Reported(o.Tag.Generation, o.Tag.Status.Conditions)
 }
 
+// Owner is the IstioRevisionTag.
+func (o Observed) Owner() client.Object { return o.Tag }
+
+// ReadError is nil: a tag that cannot be read in full is not observed.
+func (o Observed) ReadError() error { return nil }
+
+// UsageKnown tells whether the users of the tag could be counted.
+func (o Observed) UsageKnown() bool { return o.Usage.Known() }
+
 func (o Observed) beingDeleted() bool { return !o.Tag.DeletionTimestamp.IsZero() }
 
 // pointsTo is the revision that the webhook should lead to right now.
@@ -55,9 +64,9 @@ func (o Observed) pointsTo() *v1.IstioRevision {
 	return o.Current
 }
 
-func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
-	o := Observed{Tag: &v1.IstioRevisionTag{}, Usage: r.users.Tag(name)}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.Tag); err != nil {
+func (r *reconciler) observe(ctx context.Context, name string, _ bool) (Observed, error) {
+	o := Observed{Tag: &v1.IstioRevisionTag{}, Usage: r.Users.Tag(name)}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, o.Tag); err != nil {
 		return o, fmt.Errorf("get IstioRevisionTag %s: %w", name, err)
 	}
 	var err error
@@ -65,7 +74,7 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 		return o, err
 	}
 	if o.Namesake != nil {
-		o.NamesakeUses = r.users.Revision(name)
+		o.NamesakeUses = r.Users.Revision(name)
 	}
 	if o.Current, err = r.revision(ctx, o.Tag.Status.IstioRevision); err != nil {
 		return o, err
@@ -79,13 +88,9 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 func (r *reconciler) observeTarget(ctx context.Context, o *Observed) error {
 	target := o.Tag.Spec.TargetRef.Name
 	if o.Tag.Spec.TargetRef.Kind == v1.IstioKind {
-		istio := &v1.Istio{}
-		err := r.client.Get(ctx, client.ObjectKey{Name: target}, istio)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("get Istio %s: %w", target, err)
+		istio, err := kube.GetIfExists(ctx, r.Client, client.ObjectKey{Name: target}, &v1.Istio{})
+		if err != nil || istio == nil {
+			return err
 		}
 		o.Istio, target = istio, istio.Status.ActiveRevisionName
 	}
@@ -99,25 +104,17 @@ func (r *reconciler) revision(ctx context.Context, name string) (*v1.IstioRevisi
 	if name == "" {
 		return nil, nil
 	}
-	var revision v1.IstioRevision
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &revision)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get IstioRevision %s: %w", name, err)
-	}
-	return &revision, nil
+	return kube.GetIfExists(ctx, r.Client, client.ObjectKey{Name: name}, &v1.IstioRevision{})
 }
 
 func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	name := o.Tag.Name + releaseSuffix
-	states, err := r.releases.Releases(ctx, name)
+	states, err := r.Releases.Releases(ctx, name)
 	if err != nil {
 		return err
 	}
 	// The record of a release is deleted with its namespace, but its webhook is not.
-	left, err := r.objects.ReleasesOfOwner(ctx, o.Tag.UID)
+	left, err := r.Objects.ReleasesOfOwner(ctx, o.Tag.UID)
 	if err != nil {
 		return err
 	}
@@ -135,7 +132,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 		}
 		return nil
 	}
-	exists, err := r.objects.NamespaceExists(ctx, to.Spec.Namespace)
+	exists, err := r.Objects.NamespaceExists(ctx, to.Spec.Namespace)
 	if err != nil {
 		return err
 	}
@@ -148,13 +145,13 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 			o.Strays = append(o.Strays, state)
 		}
 	}
-	chart, unavailable := r.charts.Load(ctx, "istiod", to.Spec.Version)
+	chart, unavailable := r.Charts.Load(ctx, "istiod", to.Spec.Version)
 	if unavailable != nil {
-		state, err := r.releases.State(ctx, to.Spec.Namespace, name)
+		state, err := r.Releases.State(ctx, to.Spec.Namespace, name)
 		o.Release = installer.Release{Name: name, Namespace: to.Spec.Namespace, State: state, Err: unavailable}
 		return err
 	}
-	o.Release, err = r.releases.Observe(ctx, release.Spec{
+	o.Release, err = r.Releases.Observe(ctx, release.Spec{
 		Name:      name,
 		Namespace: to.Spec.Namespace,
 		Owner:     metav1.NewControllerRef(o.Tag, v1.GroupVersion.WithKind(v1.IstioRevisionTagKind)),
@@ -164,7 +161,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 
 		ChartVersion: to.Spec.Version,
 	})
-	o.Release.SkipRefused(o.Tag.Status.Conditions, o.Tag.Generation, r.now())
+	o.Release.SkipRefused(o.Tag.Status.Conditions, o.Tag.Generation, r.Now())
 	return err
 }
 

@@ -27,7 +27,7 @@ func Plan(o Observed) passage.Plan {
 	}
 	if o.beingDeleted() {
 		for _, state := range o.Strays {
-			plan.Steps = append(plan.Steps, removalStep(state.Namespace, state.Name,
+			plan.Steps = append(plan.Steps, installer.UninstallStep(state.Namespace, state.Name,
 				passage.Because(v1.ReasonBeingDeleted, "IstioRevisionTag %s is being deleted", o.Tag.Name)))
 		}
 		if len(plan.Steps) == 0 {
@@ -43,7 +43,7 @@ func Plan(o Observed) passage.Plan {
 			Action: ActionPoint,
 			From:   o.Tag.Status.IstioRevision,
 			To:     plan.Target,
-			State:  blockedState(*blocker),
+			State:  installer.BlockedState(*blocker),
 			Reason: *blocker,
 		})
 	}
@@ -56,28 +56,13 @@ func Plan(o Observed) passage.Plan {
 		if blocker != nil {
 			why = *blocker
 		}
-		step := removalStep(state.Namespace, state.Name, why)
+		step := installer.UninstallStep(state.Namespace, state.Name, why)
 		if o.Release.Namespace != "" && !o.Release.Installed() {
 			step.State = passage.Running
 		}
 		plan.Steps = append(plan.Steps, step)
 	}
 	return plan
-}
-
-func removalStep(namespace, name string, why passage.Reason) passage.Step {
-	return passage.Step{
-		Object: installer.Object(namespace, name), Action: installer.ActionUninstall, State: passage.Pending, Reason: why,
-	}
-}
-
-// blockedState is Failed for what a user must solve, and Running for what resolves itself.
-func blockedState(reason passage.Reason) passage.State {
-	switch v1.Reason(reason.Code) {
-	case v1.ReasonIstiodNotReady, v1.ReasonNamespaceNotFound:
-		return passage.Running
-	}
-	return passage.Failed
 }
 
 func whilePaused(o Observed) *passage.Reason {

@@ -253,8 +253,8 @@ func orUnused(text string) string {
 
 // told is what a user reads of a name: the condition, and in brackets the references' By.
 func told(l *index, name string, as role) string {
-	_, reason, message := l.usage(name, as).Condition()
-	text := fmt.Sprintf("%s: %s", reason, message)
+	condition := l.usage(name, as).Condition()
+	text := fmt.Sprintf("%s: %s", condition.Reason, condition.Message)
 	var by []string
 	for _, reference := range l.references(name, as) {
 		by = append(by, reference.By)

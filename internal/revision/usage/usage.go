@@ -86,16 +86,22 @@ func (u Usage) String() string {
 }
 
 // Condition is the condition InUse.
-func (u Usage) Condition() (status metav1.ConditionStatus, reason v1.Reason, message string) {
+func (u Usage) Condition() metav1.Condition {
+	condition := metav1.Condition{Type: string(v1.ConditionInUse), Status: metav1.ConditionTrue, Message: u.String()}
+	reason := v1.ReasonNotReferencedByAnything
 	switch {
 	case !u.Known():
-		return metav1.ConditionUnknown, v1.ReasonUsageCheckFailed, fmt.Sprintf(
+		condition.Status, reason = metav1.ConditionUnknown, v1.ReasonUsageCheckFailed
+		condition.Message = fmt.Sprintf(
 			"usage is unknown, because the API server refuses to list %s; grant the operator list and watch on these in all namespaces, "+
 				"as the Fairlead chart does. Until then no revision is pruned", strings.Join(u.Forbidden, " and "))
 	case u.Namespaces > 0 || u.Pods > 0:
-		return metav1.ConditionTrue, v1.ReasonReferencedByWorkloads, u.String()
+		reason = v1.ReasonReferencedByWorkloads
 	case u.Tags > 0:
-		return metav1.ConditionTrue, v1.ReasonReferencedByTag, u.String()
+		reason = v1.ReasonReferencedByTag
+	default:
+		condition.Status = metav1.ConditionFalse
 	}
-	return metav1.ConditionFalse, v1.ReasonNotReferencedByAnything, u.String()
+	condition.Reason = string(reason)
+	return condition
 }

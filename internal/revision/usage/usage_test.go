@@ -45,8 +45,8 @@ func TestCondition(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			status, reason, message := c.usage.Condition()
-			if diff := cmp.Diff([]any{c.status, c.reason, c.want}, []any{status, reason, message}); diff != "" {
+			got := c.usage.Condition()
+			if diff := cmp.Diff([]any{c.status, c.reason, c.want}, []any{got.Status, v1.Reason(got.Reason), got.Message}); diff != "" {
 				t.Error(diff)
 			}
 			if c.usage.Used() != (c.status == metav1.ConditionTrue) {

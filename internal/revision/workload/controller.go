@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -147,17 +146,7 @@ func (r *reconciler) debounce(ctx context.Context, istio string) time.Duration {
 
 // migratingIstios are the Istios that move workloads, or were about to.
 func (r *reconciler) migratingIstios(ctx context.Context) []ctrl.Request {
-	var istios v1.IstioList
-	if err := r.cache.List(ctx, &istios, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list Istios that move workloads")
-	}
-	var requests []ctrl.Request
-	for i := range istios.Items {
-		if istio := &istios.Items[i]; migratesWorkloads(istio) {
-			requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: istio.Name}})
-		}
-	}
-	return requests
+	return kube.RequestsMatching(ctx, r.cache, &v1.IstioList{}, migratesWorkloads)
 }
 
 func migratesWorkloads(istio *v1.Istio) bool {

@@ -56,6 +56,20 @@ func Steps(r Release, reported bool) []passage.Step {
 	return []passage.Step{step}
 }
 
+// UninstallStep removes a release.
+func UninstallStep(namespace, name string, why passage.Reason) passage.Step {
+	return passage.Step{Object: Object(namespace, name), Action: ActionUninstall, State: passage.Pending, Reason: why}
+}
+
+// BlockedState is Failed for a blocker that a user must remove, and Running for one that resolves itself.
+func BlockedState(blocker passage.Reason) passage.State {
+	switch v1.Reason(blocker.Code) {
+	case v1.ReasonIstiodNotReady, v1.ReasonNamespaceNotFound:
+		return passage.Running
+	}
+	return passage.Failed
+}
+
 func restoreSteps(r Release) []passage.Step {
 	var steps []passage.Step
 	for _, drift := range r.Drift {

@@ -147,8 +147,8 @@ func objectOf(object *unstructured.Unstructured) passage.Object {
 	}
 }
 
-// Related is an object as events refer to it: events about different objects are not aggregated.
-func Related(object passage.Object) *unstructured.Unstructured {
+// related is an object as events refer to it: events about different objects are not aggregated.
+func related(object passage.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(object.APIVersion)
 	u.SetKind(object.Kind)

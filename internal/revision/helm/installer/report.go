@@ -1,14 +1,51 @@
 package installer
 
 import (
+	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
+
+// Report writes a status that has changed, and reports a new failure to apply the spec in an event and in the log.
+func Report[S any](ctx context.Context, t Tools, owner client.Object, before, after S, was, is []metav1.Condition) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	kind, err := t.Client.GroupVersionKindFor(owner)
+	if err != nil {
+		return err
+	}
+	if err := kube.ApplyStatus(ctx, t.Client, kind, owner, after, v1.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if failure := newFailure(was, is); failure != nil {
+		t.Recorder.Eventf(owner, nil, corev1.EventTypeWarning, failure.Reason, "reconcile", "%s", failure.Message)
+		if failure.Reason != string(v1.ReasonReconcileError) { // which is logged with every attempt
+			ctrl.LoggerFrom(ctx).Info("cannot apply the spec", "reason", failure.Reason, "why", failure.Message)
+		}
+	}
+	return nil
+}
+
+// StateOf is the reason of the first condition that is not true, or StateHealthy.
+func StateOf(conditions ...metav1.Condition) v1.State {
+	for _, condition := range conditions {
+		if condition.Status != metav1.ConditionTrue {
+			return v1.State(condition.Reason)
+		}
+	}
+	return v1.StateHealthy
+}
 
 // Reconciled is the condition that tells whether a plan has been applied, or why not.
 func Reconciled(plan passage.Plan, failure error, done string) metav1.Condition {
@@ -65,8 +102,8 @@ var expectedReasons = []v1.Reason{
 	v1.ReasonObjectMissing, v1.ReasonObjectEdited, v1.ReasonIstiodNotReady,
 }
 
-// NewFailure is the condition that keeps the spec from being applied, if it was not reported before.
-func NewFailure(before, after []metav1.Condition) *metav1.Condition {
+// newFailure is the condition that keeps the spec from being applied, if it was not reported before.
+func newFailure(before, after []metav1.Condition) *metav1.Condition {
 	was := meta.FindStatusCondition(before, string(v1.ConditionReconciled))
 	is := meta.FindStatusCondition(after, string(v1.ConditionReconciled))
 	if is == nil || is.Status != metav1.ConditionFalse || slices.Contains(expectedReasons, v1.Reason(is.Reason)) {

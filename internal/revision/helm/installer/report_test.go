@@ -30,7 +30,7 @@ func TestNewTrouble(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := NewFailure(c.before, c.after); (got != nil) != c.told {
+			if got := newFailure(c.before, c.after); (got != nil) != c.told {
 				t.Errorf("got %+v, want it told: %t", got, c.told)
 			}
 		})

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
@@ -45,8 +47,8 @@ func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// RequeueUnknownUsage requeues while usage is unknown: no event reports the end of that.
-func RequeueUnknownUsage(result ctrl.Result) ctrl.Result {
+// requeueUnknownUsage requeues while usage is unknown: no event reports the end of that.
+func requeueUnknownUsage(result ctrl.Result) ctrl.Result {
 	if result.RequeueAfter == 0 || result.RequeueAfter > usageRetryInterval {
 		result.RequeueAfter = usageRetryInterval
 	}
@@ -54,3 +56,11 @@ func RequeueUnknownUsage(result ctrl.Result) ctrl.Result {
 }
 
 func isRestore(step passage.Step) bool { return step.Action == ActionRestore }
+
+// StatusError is the result after a failed status write: a conflict is requeued, and is no error.
+func StatusError(failure, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
+	}
+	return ctrl.Result{}, errors.Join(failure, err)
+}

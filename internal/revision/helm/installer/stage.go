@@ -1,0 +1,130 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/kube"
+	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/usage"
+)
+
+// Tools are what the controllers of the passage work with.
+type Tools struct {
+	// Client reads its own writes.
+	Client client.Client
+	// Cache is read in event handlers, which must not wait for our own writes.
+	Cache    client.Reader
+	Objects  *Objects
+	Releases *ReleaseClient
+	Charts   *Charts
+	Users    *usage.Tracker
+	Recorder events.EventRecorder
+	Now      func() time.Time
+}
+
+// Observed is what a stage sees of an owner of releases.
+type Observed interface {
+	Owner() client.Object
+	// ReleaseOf is the release that a step was planned for.
+	ReleaseOf(passage.Step) Release
+	// ReadError is set if a part of the state could not be read.
+	ReadError() error
+	UsageKnown() bool
+}
+
+// Stage reconciles owners of releases: IstioRevisions or IstioRevisionTags.
+type Stage[O Observed] struct {
+	Tools
+	// Observe reads an owner and its releases. With fresh, state that a cache may lag behind is read from the API server.
+	Observe func(ctx context.Context, name string, fresh bool) (O, error)
+	Plan    func(O) passage.Plan
+	// RecordEvent reports a step that was applied.
+	RecordEvent func(O, passage.Step)
+	Report      func(ctx context.Context, o O, plan passage.Plan, failure error) error
+}
+
+// Reconcile observes, plans, applies and reports one owner.
+func (s Stage[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	observed, err := s.Observe(ctx, request.Name, false)
+	if err != nil {
+		// The users of a name are counted even if no owner has that name.
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	plan := s.Plan(observed)
+	decision := passage.Next(plan, passage.Batching{}, s.Now())
+	applyErr := s.apply(ctx, observed, decision.Start)
+	if apierrors.IsConflict(applyErr) {
+		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
+	}
+	if len(decision.Start) > 0 && applyErr == nil {
+		if observed, err = s.Observe(ctx, request.Name, true); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		plan = s.Plan(observed)
+	}
+	if owner := observed.Owner(); !owner.GetDeletionTimestamp().IsZero() && applyErr == nil && len(plan.Steps) == 0 {
+		err := RemoveFinalizer(ctx, s.Client, owner)
+		if err != nil || len(owner.GetFinalizers()) == 0 {
+			return ctrl.Result{}, err
+		}
+		plan = s.Plan(observed)
+	}
+	if err := s.Report(ctx, observed, plan, applyErr); err != nil {
+		return StatusError(applyErr, err)
+	}
+	result, err := Result(plan, errors.Join(applyErr, observed.ReadError()), s.Charts.RetryInterval())
+	if err == nil && !observed.UsageKnown() {
+		result = requeueUnknownUsage(result)
+	}
+	return result, err
+}
+
+// apply applies steps of a plan, in order.
+func (s Stage[O]) apply(ctx context.Context, o O, steps []passage.Step) error {
+	var failures []error
+	for _, step := range steps {
+		if err := s.applyStep(ctx, o, step); err != nil {
+			failures = append(failures, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
+			if step.Action == ActionRestore {
+				continue // other objects can be restored all the same
+			}
+			break
+		}
+		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
+			"to", step.To, "reason", step.Reason.String())
+		s.RecordEvent(o, step)
+	}
+	return errors.Join(failures...)
+}
+
+func (s Stage[O]) applyStep(ctx context.Context, o O, step passage.Step) error {
+	if step.Action == ActionUninstall {
+		return s.Releases.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
+	}
+	if err := AddFinalizer(ctx, s.Client, o.Owner()); err != nil {
+		return err
+	}
+	return s.Releases.Apply(ctx, o.ReleaseOf(step), step)
+}
+
+var eventReasons = map[passage.Action]string{
+	ActionInstall:   "Installed",
+	ActionUpgrade:   "Upgraded",
+	ActionRestore:   "Restored",
+	ActionUninstall: "Uninstalled",
+}
+
+// RecordStep records an event for a step that was applied to a release.
+func (t Tools) RecordStep(owner client.Object, step passage.Step) {
+	t.Recorder.Eventf(owner, related(step.Object), corev1.EventTypeNormal, eventReasons[step.Action], string(step.Action),
+		"%s %s: %s", step.Action, step.Object, step.Reason.Message)
+}
