@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,74 +12,49 @@ import (
 )
 
 func TestDrift(t *testing.T) {
-	const want = `
-metadata: {labels: {app: a}}
+	// A live StatefulSet, but for the parts that a case changes.
+	live := func(labels, replicas, containers, args, volumes string) string {
+		return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {labels: %s}
 spec:
-  replicas: 2
-  ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
-  args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]
-`
+  replicas: %s
+  template:
+    spec:
+      containers: [%s]
+      initContainers: [{name: init, args: %s}]
+      volumes: %s
+`, labels, replicas, containers, args, volumes)
+	}
+	const (
+		labels     = "{app: a}"
+		containers = "{name: sql, image: a, resources: {requests: {cpu: 0.5}}}, {name: http, image: b}"
+		args       = "[one, two]"
+		volumes    = "[{name: scratch, emptyDir: {}}]"
+		at         = "spec.template.spec"
+	)
+	want := live(labels, "2", containers, args, volumes)
 	cases := map[string]struct{ have, want string }{
 		"the same": {want, ""},
-		"with defaults": {`
-metadata: {labels: {app: a}, annotations: {theirs: x}, uid: u}
-spec:
-  replicas: 2
-  ports: [{name: sql, port: 6875, protocol: TCP}, {name: http, port: 6876, protocol: TCP}]
-  args: [one, two]
-  volumes: [{name: scratch, emptyDir: {medium: ""}}]
-  clusterIP: 10.0.0.1
-status: {ready: true}`, ""},
-		"with what others add, in another order": {`
-metadata: {labels: {app: a, team: b}}
-spec:
-  replicas: 2
-  ports: [{name: extra, port: 1}, {name: http, port: 6876}, {name: sql, port: 6875}]
-  args: [one, two]
-  volumes: [{name: theirs, emptyDir: {}}, {name: scratch, emptyDir: {}}]`, ""},
-		"a number": {`
-metadata: {labels: {app: a}}
-spec:
-  replicas: 3
-  ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
-  args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.replicas was changed by another client"},
-		"an element of a named list": {`
-metadata: {labels: {app: a}}
-spec:
-  replicas: 2
-  ports: [{name: sql, port: 6875}, {name: http, port: 80}]
-  args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.ports[name=http].port was changed by another client"},
-		"an element that is gone": {`
-metadata: {labels: {app: a}}
-spec:
-  replicas: 2
-  ports: [{name: sql, port: 6875}]
-  args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.ports[name=http] was changed by another client"},
-		"a list in another order": {`
-metadata: {labels: {app: a}}
-spec:
-  replicas: 2
-  ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
-  args: [two, one]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.args[0] was changed by another client"},
-		"a longer list": {`
-metadata: {labels: {app: a}}
-spec:
-  replicas: 2
-  ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
-  args: [one, two, three]
-  volumes: [{name: scratch, emptyDir: {}}]`, "spec.args was changed by another client"},
-		"a label that is gone": {`
-metadata: {}
-spec:
-  replicas: 2
-  ports: [{name: sql, port: 6875}, {name: http, port: 6876}]
-  args: [one, two]
-  volumes: [{name: scratch, emptyDir: {}}]`, "metadata.labels was changed by another client"},
+		"with defaults": {live("{app: a}, annotations: {theirs: x}, uid: u", "2",
+			"{name: sql, image: a, imagePullPolicy: Always, resources: {requests: {cpu: 500m}}}, {name: http, image: b, tty: true}",
+			args+", image: x", "[{name: scratch, emptyDir: {medium: \"\"}}]") + "status: {replicas: 2}", ""},
+		"with what others add, in another order": {live("{app: a, team: b}", "2",
+			"{name: extra}, {name: http, image: b}, {name: sql, image: a, resources: {requests: {cpu: 500m}}}",
+			args, "[{name: theirs, emptyDir: {}}, {name: scratch, emptyDir: {}}]"), ""},
+		"a number": {live(labels, "3", containers, args, volumes), "spec.replicas was changed by another client"},
+		"an element of a named list": {live(labels, "2", strings.ReplaceAll(containers, "image: b", "image: c"), args, volumes),
+			at + ".containers[name=http].image was changed by another client"},
+		"an element that is gone": {live(labels, "2", strings.ReplaceAll(containers, "http", "other"), args, volumes),
+			at + ".containers[name=http] was changed by another client"},
+		"a list in another order": {live(labels, "2", containers, "[two, one]", volumes),
+			at + ".initContainers[name=init].args[0] was changed by another client"},
+		"a longer list": {live(labels, "2", containers, "[one, two, three]", volumes),
+			at + ".initContainers[name=init].args was changed by another client"},
+		"a label that is gone": {live("{}", "2", containers, args, volumes), "metadata.labels was changed by another client"},
+		"a volume of another kind": {live(labels, "2", containers, args, "[{name: scratch, hostPath: {path: /}}]"),
+			at + ".volumes[name=scratch].emptyDir was changed by another client"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager
 	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	m.client, err = client.New(m.config, client.Options{HTTPClient: m.http, Mapper: mapper, Scheme: kinds})
+	m.client, err = client.New(m.config, client.Options{HTTPClient: m.http, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
