@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,12 +34,3 @@ type statusConfiguration[S any] struct {
 }
 
 func (*statusConfiguration[S]) IsApplyConfiguration() {}
-
-// SetConditions sets conditions that were observed at a generation. The time of one that does not change its status stays.
-func SetConditions(conditions *[]metav1.Condition, generation int64, now time.Time, observed ...metav1.Condition) {
-	for _, condition := range observed {
-		condition.ObservedGeneration = generation
-		condition.LastTransitionTime = metav1.NewTime(now)
-		meta.SetStatusCondition(conditions, condition)
-	}
-}

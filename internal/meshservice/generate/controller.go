@@ -54,7 +54,7 @@ type reconciler struct {
 	records  client.Writer
 	recorder events.EventRecorder
 	now      func() time.Time
-	events   *eventDedup
+	events   *kube.EventDedup[eventSubject]
 	// stalls is used by the controller of Meshes only.
 	stalls stallDetector
 }
@@ -73,7 +73,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	options.Ranges = options.Ranges.OrDefaults()
 	ctx := context.Background()
 	r := &reconciler{
-		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now, events: newEventDedup(), stalls: stallDetector{},
+		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now, events: &kube.EventDedup[eventSubject]{}, stalls: stallDetector{},
 		recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	var err error

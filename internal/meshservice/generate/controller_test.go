@@ -272,7 +272,7 @@ func (p patchedStatus) Patch(_ context.Context, object client.Object, patch clie
 
 // What was said is not said again, but of another object of that name.
 func TestMemory(t *testing.T) {
-	m := newEventDedup()
+	var m kube.EventDedup[eventSubject]
 	one := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "one"}}
 	other := one.DeepCopy()
 	other.UID = "other"
@@ -281,11 +281,11 @@ func TestMemory(t *testing.T) {
 		text string
 		news bool
 	}{{one, "", false}, {one, "a", true}, {one, "a", false}, {one, "b", true}, {other, "b", true}, {other, "", false}, {other, "b", true}} {
-		if m.isNew("Pod", c.pod, c.text) != c.news {
+		if m.IsNew(subjectOf("Pod", c.pod), c.text) != c.news {
 			t.Errorf("%d: %v", i, !c.news)
 		}
 	}
-	if m.forget("Pod", client.ObjectKeyFromObject(one)); len(m.last) > 0 {
-		t.Errorf("it remembers %v", m.last)
+	if m.Forget(isAbout("Pod", client.ObjectKeyFromObject(one))); !m.IsNew(subjectOf("Pod", other), "b") {
+		t.Error("an event about a deleted pod is not forgotten")
 	}
 }

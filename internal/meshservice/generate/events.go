@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,4 +101,20 @@ var createdOrDeleted = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	},
+}
+
+// eventSubject is the object that an event is about. Another object of the same name is another subject.
+type eventSubject struct {
+	kind string
+	client.ObjectKey
+	uid types.UID
+}
+
+func subjectOf(kind string, object client.Object) eventSubject {
+	return eventSubject{kind, client.ObjectKeyFromObject(object), object.GetUID()}
+}
+
+// isAbout matches the events about all objects of a kind and name.
+func isAbout(kind string, key client.ObjectKey) func(eventSubject) bool {
+	return func(s eventSubject) bool { return s.kind == kind && s.ObjectKey == key }
 }

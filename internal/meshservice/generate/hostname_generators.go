@@ -28,7 +28,7 @@ func (r *reconciler) setupGenerators(mgr ctrl.Manager) error {
 func (r *reconciler) reconcileGenerator(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var generator kumav1alpha1.HostnameGenerator
 	if err := r.cache.Get(ctx, request.NamespacedName, &generator); err != nil {
-		r.events.forget(kumav1alpha1.HostnameGeneratorKind, request.NamespacedName)
+		r.events.Forget(isAbout(kumav1alpha1.HostnameGeneratorKind, request.NamespacedName))
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	reason, text := "", ""
@@ -37,7 +37,7 @@ func (r *reconciler) reconcileGenerator(ctx context.Context, request reconcile.R
 	} else if err := desired.CheckTemplate(&generator); err != nil {
 		reason, text = kumav1alpha1.ReasonBadTemplate, err.Error()
 	}
-	if r.events.isNew(kumav1alpha1.HostnameGeneratorKind, &generator, text) {
+	if r.events.IsNew(subjectOf(kumav1alpha1.HostnameGeneratorKind, &generator), text) {
 		r.recorder.Eventf(&generator, nil, corev1.EventTypeWarning, reason, "name", "%s", text)
 	}
 	return reconcile.Result{}, nil

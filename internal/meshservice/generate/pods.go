@@ -105,7 +105,7 @@ func (p *pods) reconcile(ctx context.Context, request reconcile.Request) (reconc
 func (p *pods) desiredDataplane(ctx context.Context, key client.ObjectKey, there *kumav1alpha1.Dataplane) (*kumav1alpha1.Dataplane, error) {
 	var pod corev1.Pod
 	if err := p.workloads.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err != nil {
-		p.events.forget("Pod", key)
+		p.events.Forget(isAbout("Pod", key))
 		return nil, client.IgnoreNotFound(err)
 	}
 	namespace, err := p.namespace(ctx, pod.Namespace)

@@ -172,7 +172,7 @@ func (p *pods) reportAnnotations(pod *corev1.Pod, problem error) {
 	if problem != nil {
 		text = problem.Error()
 	}
-	if p.events.isNew("Pod", pod, text) {
+	if p.events.IsNew(subjectOf("Pod", pod), text) {
 		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, ReasonMalformed, "generate", "%s; the reachable backends of the pod stay unchanged", text)
 	}
 }

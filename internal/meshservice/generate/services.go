@@ -94,7 +94,7 @@ func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Req
 	var service corev1.Service
 	if err := r.client.Get(ctx, request.NamespacedName, &service); err != nil {
 		// The garbage collector deletes its MeshServices.
-		r.events.forget("Service", request.NamespacedName)
+		r.events.Forget(isAbout("Service", request.NamespacedName))
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	want, err := r.desiredMeshServices(ctx, &service)
@@ -116,7 +116,7 @@ func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Req
 		}
 		errs = append(errs, err)
 	}
-	if r.events.isNew("Service", &service, blocked) {
+	if r.events.IsNew(subjectOf("Service", &service), blocked) {
 		r.recorder.Eventf(&service, nil, corev1.EventTypeWarning, kumav1alpha1.ReasonUnmanaged, "generate", "%s", blocked)
 	}
 	for i := range have.Items {

@@ -24,7 +24,6 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/kube"
-	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
@@ -66,8 +65,8 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 		writer:          newWriter(mgr.GetClient(), workloads, time.Now, writeConcurrency),
 		recorder:        mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:             time.Now,
-		lastStatusWrite: map[string]time.Time{}, reportedFailures: map[string]map[passage.Object]string{},
-		metrics: newMetricsRecorder(),
+		lastStatusWrite: map[string]time.Time{},
+		metrics:         newMetricsRecorder(),
 	}
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.migratingIstios(ctx) })
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
@@ -95,12 +94,11 @@ type reconciler struct {
 	now       func() time.Time
 	metrics   *metricsRecorder
 	marks     markCache
+	events    kube.EventDedup[unstartedStep]
 
 	mu sync.Mutex
 	// lastStatusWrite is when the status of an Istio was last written.
 	lastStatusWrite map[string]time.Time
-	// reportedFailures has, by Istio, the message of the last event for each step that could not be started.
-	reportedFailures map[string]map[passage.Object]string
 }
 
 // How long changes of workloads are collected before a plan is made, during a migration and otherwise.
@@ -216,7 +214,7 @@ func (r *reconciler) forget(istio string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.lastStatusWrite, istio)
-	delete(r.reportedFailures, istio)
+	r.events.Forget(func(about unstartedStep) bool { return about.istio == istio })
 	r.metrics.forget(istio)
 }
 

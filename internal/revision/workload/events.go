@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,22 +35,23 @@ func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.Workl
 	}
 }
 
+// unstartedStep is a step of an Istio that could not be started.
+type unstartedStep struct {
+	istio string
+	passage.Object
+}
+
 // recordUnstartedEvents emits one event for each step that could not be started: such a step has no mark.
 func (r *reconciler) recordUnstartedEvents(o Observed, failed []passage.Step) {
-	r.mu.Lock()
-	previous := r.reportedFailures[o.Istio.Name]
-	now := map[passage.Object]string{}
-	for _, step := range failed {
-		if step.StartedAt.IsZero() {
-			now[step.Object] = step.Reason.Message
-		}
-	}
-	r.reportedFailures[o.Istio.Name] = now
-	r.mu.Unlock()
-	for _, step := range failed {
-		if why, unstarted := now[step.Object]; unstarted && previous[step.Object] != why {
+	unstarted := slices.DeleteFunc(slices.Clone(failed), func(step passage.Step) bool { return !step.StartedAt.IsZero() })
+	r.events.Forget(func(about unstartedStep) bool {
+		return about.istio == o.Istio.Name &&
+			!slices.ContainsFunc(unstarted, func(step passage.Step) bool { return step.Object == about.Object })
+	})
+	for _, step := range unstarted {
+		if r.events.IsNew(unstartedStep{o.Istio.Name, step.Object}, step.Reason.Message) {
 			r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
-				"cannot be moved to %s: %s", step.To, why)
+				"cannot be moved to %s: %s", step.To, step.Reason.Message)
 		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
-	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
@@ -55,7 +54,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 	p.reconciler = &reconciler{
 		client: p.api, cache: p.api, live: p.api, inventory: workloads, synced: synced,
 		writer:   newWriter(p.api, workloads, now, 1),
-		recorder: recorder{p}, now: now, lastStatusWrite: map[string]time.Time{}, reportedFailures: map[string]map[passage.Object]string{}, metrics: newMetricsRecorder(),
+		recorder: recorder{p}, now: now, lastStatusWrite: map[string]time.Time{}, metrics: newMetricsRecorder(),
 	}
 	p.reconciler.metrics.now = now
 	c.controllers = p
