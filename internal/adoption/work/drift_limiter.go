@@ -3,7 +3,6 @@ package work
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -20,44 +20,24 @@ const (
 	restoreWindow = time.Minute
 )
 
-// driftLimiter remembers when the drift of objects was reverted lately.
+// driftLimiter has when the drift of the objects of Works was reverted.
 type driftLimiter struct {
-	mu       sync.Mutex
-	restores map[types.UID][]time.Time
+	kube.DriftLimiter[types.UID]
 }
 
-// recent are the times within restoreWindow at which the drift of a Work's object was reverted.
-func (c *driftLimiter) recent(work types.UID, now time.Time) []time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.restores[work]), func(at time.Time) bool { return now.Sub(at) > restoreWindow })
+func (l *driftLimiter) recent(work types.UID, now time.Time) []time.Time {
+	return l.Recent(work, now, restoreWindow)
 }
 
-func (c *driftLimiter) record(work types.UID, now time.Time) {
-	recent := c.recent(work, now)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.restores == nil {
-		c.restores = map[types.UID][]time.Time{}
-	}
-	c.restores[work] = append(recent, now)
-}
+func (l *driftLimiter) record(work types.UID, now time.Time) { l.Record(work, now, restoreWindow) }
 
-func (c *driftLimiter) forget(work types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.restores, work)
+func (l *driftLimiter) forget(work types.UID) {
+	l.Forget(func(uid types.UID) bool { return uid == work })
 }
 
 // exceedsLimit tells whether drift was reverted too often lately.
 func exceedsLimit(restores []time.Time, now time.Time) bool {
-	lately := 0
-	for _, at := range restores {
-		if now.Sub(at) <= restoreWindow {
-			lately++
-		}
-	}
-	return lately >= maxRestores
+	return len(kube.Within(restores, now, restoreWindow)) >= maxRestores
 }
 
 // contestedReason says who keeps changing an object, as far as that is known.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
@@ -42,8 +43,8 @@ type writer struct {
 	transient map[types.UID]failureStreak
 	// unwritten has the marks of ended moves that could not be written.
 	unwritten map[types.UID]Mark
-	// relabels has when the label of a namespace was changed.
-	relabels map[types.UID][]relabelRecord
+	// relabels has when labels of namespaces were changed.
+	relabels kube.DriftLimiter[relabelKey]
 	// lastRelabel is when the label of a namespace was last changed, or a migration began.
 	lastRelabel time.Time
 }
@@ -52,7 +53,6 @@ func newWriter(c client.Client, workloads *inventory.Tracker, now func() time.Ti
 	return &writer{
 		client: c, inventory: workloads, now: now, concurrency: atOnce,
 		refused: map[types.UID]Refusal{}, transient: map[types.UID]failureStreak{}, unwritten: map[types.UID]Mark{},
-		relabels: map[types.UID][]relabelRecord{},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,11 +98,7 @@ func (w *writer) addRefusals(o *Observed) {
 // Deployment does not lift a refusal.
 func (w *writer) dropStaleRefusals(o Observed) {
 	now := w.now()
-	for uid, past := range w.relabels {
-		if w.relabels[uid] = slices.DeleteFunc(past, func(r relabelRecord) bool { return now.Sub(r.at) > relabelWindow }); len(w.relabels[uid]) == 0 {
-			delete(w.relabels, uid)
-		}
-	}
+	w.relabels.Prune(now, relabelWindow)
 	if len(w.refused)+len(w.transient)+len(w.unwritten) == 0 {
 		return
 	}
@@ -114,7 +109,7 @@ func (w *writer) dropStaleRefusals(o Observed) {
 		switch {
 		case own && r.retry != o.retryRequest():
 			delete(w.refused, uid)
-			delete(w.relabels, uid)
+			w.relabels.Forget(func(k relabelKey) bool { return k.namespace == uid })
 		case !there, own && o.Target.Name != "" && r.target != o.Target.Name, version != r.version && r.retryAt.IsZero():
 			delete(w.refused, uid)
 		case version != r.version:
@@ -144,10 +139,10 @@ func isServerError(err error) bool {
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsUnauthorized(err)
 }
 
-// relabelRecord is one change of the label of a namespace.
-type relabelRecord struct {
-	to string
-	at time.Time
+// relabelKey is a namespace and the revision that its label was set to.
+type relabelKey struct {
+	namespace types.UID
+	to        string
 }
 
 // A label that was set to the same revision maxRelabels times within relabelWindow is contested: another client sets it back.
@@ -161,12 +156,7 @@ const (
 func (w *writer) contestedRefusal(o Observed, seen inventory.Namespace, step passage.Step) *Refusal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	turns := 0
-	for _, r := range w.relabels[seen.UID] {
-		if r.to == step.To && w.now().Sub(r.at) <= relabelWindow {
-			turns++
-		}
-	}
+	turns := len(w.relabels.Recent(relabelKey{seen.UID, step.To}, w.now(), relabelWindow))
 	if turns < maxRelabels {
 		return nil
 	}
@@ -175,9 +165,8 @@ func (w *writer) contestedRefusal(o Observed, seen inventory.Namespace, step pas
 		step.To, turns, step.From))
 }
 
-// recordRelabel records that the label of a namespace was changed.
+// recordRelabel records that the label of a namespace was changed. A change to another revision starts anew.
 func (w *writer) recordRelabel(uid types.UID, to string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.relabels[uid] = append(slices.DeleteFunc(w.relabels[uid], func(r relabelRecord) bool { return r.to != to }), relabelRecord{to, w.now()})
+	w.relabels.Forget(func(k relabelKey) bool { return k.namespace == uid && k.to != to })
+	w.relabels.Record(relabelKey{uid, to}, w.now(), relabelWindow)
 }

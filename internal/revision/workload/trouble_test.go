@@ -229,8 +229,10 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	for _, w := range []*writer{w, w2, w3} {
 		w.now = func() time.Time { return at(600000) }
 		w.addRefusals(&gone)
-		if n := len(w.relabels) + len(w.transient) + len(w.unwritten) + len(w.refused); n > 0 {
-			t.Errorf("relabels %d failing %d unwritten %d refused %d of what is gone", len(w.relabels), len(w.transient), len(w.unwritten), len(w.refused))
+		relabels := 0
+		w.relabels.Forget(func(relabelKey) bool { relabels++; return true })
+		if n := relabels + len(w.transient) + len(w.unwritten) + len(w.refused); n > 0 {
+			t.Errorf("relabels %d failing %d unwritten %d refused %d of what is gone", relabels, len(w.transient), len(w.unwritten), len(w.refused))
 		}
 	}
 }
