@@ -4,6 +4,8 @@ import (
 	"crypto/x509"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/util/keyutil"
 )
 
 // noon is the moment at which these tests play.
@@ -37,14 +39,14 @@ func (a *authority) pair(t testing.TB, born time.Time, names ...string) *pair {
 // files are those of a Secret.
 func (p *pair) files(t testing.TB) map[string][]byte {
 	t.Helper()
-	key, err := encodeKey(p.certificate.PrivateKey)
+	key, err := keyutil.MarshalPrivateKeyToPEM(p.certificate.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return map[string][]byte{
-		keyCertificate: encodeCertificate(p.leaf().Raw),
+		keyCertificate: encodeBundle(p.leaf()),
 		keyPrivate:     key,
-		keyAuthority:   encodeBundle(p.authorities),
+		keyAuthority:   encodeBundle(p.authorities...),
 	}
 }
 
@@ -52,7 +54,7 @@ func (p *pair) files(t testing.TB) map[string][]byte {
 func filesOf(t testing.TB, a *authority, p *pair) map[string][]byte {
 	t.Helper()
 	files := p.files(t)
-	key, err := encodeKey(a.key)
+	key, err := keyutil.MarshalPrivateKeyToPEM(a.key)
 	if err != nil {
 		t.Fatal(err)
 	}

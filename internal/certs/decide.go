@@ -1,12 +1,15 @@
 package certs
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/util/keyutil"
 )
 
 // keyAuthorityPrivate is the key of a managed Secret that holds the private key of its authority.
@@ -19,16 +22,10 @@ type Lifetimes struct {
 }
 
 func (l Lifetimes) withDefaults() Lifetimes {
-	if l.Authority == 0 {
-		l.Authority = 5 * 365 * 24 * time.Hour
-	}
-	if l.Certificate == 0 {
-		l.Certificate = 90 * 24 * time.Hour
-	}
-	return l
+	return Lifetimes{cmp.Or(l.Authority, 5*365*24*time.Hour), cmp.Or(l.Certificate, 90*24*time.Hour)}
 }
 
-// renewal is what has to be issued again.
+// renewal says which certificates have to be issued again.
 type renewal string
 
 const (
@@ -61,8 +58,8 @@ func readSecretContent(data map[string][]byte) secretContent {
 	return h
 }
 
-// decide says what has to be issued again, and why. An authority is replaced while one more certificate's lifetime is left
-// of it, so that every certificate gets its full time.
+// decide says which certificates have to be issued again, and why. An authority is replaced one lifetime of a certificate before
+// its own end, so that no certificate outlives its authority.
 func decide(h secretContent, names []string, lifetimes Lifetimes, now time.Time) (renewal, string) {
 	switch left := h.authorityLeft(now); {
 	case h.authority == nil:
@@ -89,8 +86,8 @@ func (h secretContent) authorityLeft(now time.Time) time.Duration {
 	return h.authority.certificate.NotAfter.Sub(now)
 }
 
-// renewedNames are the names of the next certificate. One that is renewed for lack of a name keeps those that it had, or two
-// operators with different names would take turns.
+// renewedNames are the names of the next certificate. A certificate that is renewed for lack of a name keeps its
+// other names, or two operators with different names would renew in turns.
 func renewedNames(h secretContent, names []string) []string {
 	all := slices.Clone(names)
 	if h.pair != nil && len(missingNames(h.pair.leaf(), names)) > 0 {
@@ -100,7 +97,7 @@ func renewedNames(h secretContent, names []string) []string {
 	return slices.Compact(all)
 }
 
-// renew issues what was decided on, all of which is written to the Secret at once.
+// renew is the new content of the Secret.
 func renew(what renewal, h secretContent, names []string, lifetimes Lifetimes, now time.Time) (map[string][]byte, error) {
 	signer := h.authority
 	if what == authorityAndCertificate {
@@ -113,18 +110,18 @@ func renew(what renewal, h secretContent, names []string, lifetimes Lifetimes, n
 	if err != nil {
 		return nil, err
 	}
-	key, err := encodeKey(p.certificate.PrivateKey)
+	key, err := keyutil.MarshalPrivateKeyToPEM(p.certificate.PrivateKey)
 	if err != nil {
 		return nil, err
 	}
-	signerKey, err := encodeKey(signer.key)
+	signerKey, err := keyutil.MarshalPrivateKeyToPEM(signer.key)
 	if err != nil {
 		return nil, err
 	}
 	return map[string][]byte{
-		keyCertificate:      encodeCertificate(p.leaf().Raw),
+		keyCertificate:      encodeBundle(p.leaf()),
 		keyPrivate:          key,
-		keyAuthority:        encodeBundle(p.authorities),
+		keyAuthority:        encodeBundle(p.authorities...),
 		keyAuthorityPrivate: signerKey,
 	}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
@@ -113,12 +112,4 @@ func namesOf(leaf *x509.Certificate) []string {
 		names = append(names, ip.String())
 	}
 	return names
-}
-
-func encodeKey(key crypto.PrivateKey) ([]byte, error) {
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encode a private key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), nil
 }

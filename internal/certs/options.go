@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Kind of a source is who manages the certificate.
+// Kind of a source says who manages the certificate.
 type Kind string
 
 // The kinds of sources.
@@ -53,16 +54,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Poll == 0 {
-		o.Poll = 10 * time.Second
-	}
-	if o.Settle == 0 {
-		o.Settle = 5 * time.Second
-	}
-	if o.Overlap == 0 {
-		// A kubelet takes up to two minutes to hand on a changed Secret.
-		o.Overlap = 10 * time.Minute
-	}
+	o.Poll = cmp.Or(o.Poll, 10*time.Second)
+	o.Settle = cmp.Or(o.Settle, 5*time.Second)
+	// A kubelet takes up to two minutes to update the files of a changed Secret.
+	o.Overlap = cmp.Or(o.Overlap, 10*time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -101,12 +96,11 @@ func New(config *rest.Config, options Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect for the webhook certificate: %w", err)
 	}
-	secrets := client.Secrets(options.Namespace)
+	secret := externalSecret{client.Secrets(options.Namespace), options.Namespace, options.Name}
 	if options.Kind != SelfSigned {
-		return newSource(&externalSecret{secrets: secrets, namespace: options.Namespace, name: options.Name}, options), nil
+		return newSource(&secret, options), nil
 	}
 	return newSource(&managedSecret{
-		secrets: secrets, namespace: options.Namespace, name: options.Name, names: options.Names,
-		lifetimes: options.Lifetimes, now: options.Now, log: options.Log,
+		externalSecret: secret, names: options.Names, lifetimes: options.Lifetimes, now: options.Now, log: options.Log,
 	}, options), nil
 }

@@ -2,13 +2,15 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // The keys under which a Secret or a directory holds a certificate, as cert-manager names them.
@@ -40,8 +42,8 @@ func parsePair(data map[string][]byte) (*pair, error) {
 		return nil, fmt.Errorf("%s: %w", keyAuthority, err)
 	}
 	p := &pair{certificate: certificate, authorities: authorities}
-	// At the end of its time: whether that has come yet has nothing to do with who signed it, and an authority that was
-	// renewed with the same key may be younger than what it signed.
+	// Checked for the end of the certificate's lifetime: whether the certificate is valid now is another question, and an
+	// authority that was renewed with the same key may be younger than the certificate.
 	if err := p.trustedBy(authorities, p.leaf().NotAfter); err != nil {
 		return nil, fmt.Errorf("%s is not signed by any certificate of %s: %w", keyCertificate, keyAuthority, err)
 	}
@@ -50,10 +52,10 @@ func parsePair(data map[string][]byte) (*pair, error) {
 
 func (p *pair) leaf() *x509.Certificate { return p.certificate.Leaf }
 
-// validAt tells whether a caller would accept it at that time, if it trusts the authority.
+// validAt tells whether a caller that trusts the authorities accepts the certificate at that time.
 func (p *pair) validAt(now time.Time) bool { return p.trustedBy(p.authorities, now) == nil }
 
-// trustedBy tells why those who trust these authorities would refuse it.
+// trustedBy is the error with which a caller that trusts these authorities refuses the certificate.
 func (p *pair) trustedBy(authorities []*x509.Certificate, now time.Time) error {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	for _, authority := range authorities {
@@ -76,10 +78,10 @@ func (p *pair) same(other *pair) bool {
 }
 
 func sameAuthorities(a, b []*x509.Certificate) bool {
-	return bytes.Equal(encodeBundle(a), encodeBundle(b))
+	return bytes.Equal(encodeBundle(a...), encodeBundle(b...))
 }
 
-// missingNames are those of the wanted names that it is not for.
+// missingNames are the wanted names that a certificate is not valid for.
 func missingNames(leaf *x509.Certificate, wanted []string) []string {
 	var missing []string
 	for _, name := range wanted {
@@ -90,4 +92,33 @@ func missingNames(leaf *x509.Certificate, wanted []string) []string {
 	return missing
 }
 
-var errNoCertificate = errors.New("no certificate found")
+// parseBundle reads certificates in PEM.
+func parseBundle(text []byte) ([]*x509.Certificate, error) {
+	all, err := certutil.ParseCertsPEM(text)
+	if err != nil {
+		return nil, err
+	}
+	return appendNew(nil, all...), nil
+}
+
+// encodeBundle writes certificates in PEM and sorted, so that the same certificates are always the same text.
+func encodeBundle(certificates ...*x509.Certificate) []byte {
+	sorted := slices.SortedFunc(slices.Values(certificates), func(a, b *x509.Certificate) int {
+		return cmp.Or(a.NotBefore.Compare(b.NotBefore), bytes.Compare(a.Raw, b.Raw))
+	})
+	text, _ := certutil.EncodeCertificates(sorted...) // writing to memory does not fail
+	return text
+}
+
+func contains(all []*x509.Certificate, one *x509.Certificate) bool {
+	return slices.ContainsFunc(all, one.Equal)
+}
+
+func appendNew(all []*x509.Certificate, more ...*x509.Certificate) []*x509.Certificate {
+	for _, one := range more {
+		if !contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}

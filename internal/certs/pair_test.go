@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/util/keyutil"
 )
 
 func TestParsePair(t *testing.T) {
@@ -26,8 +28,8 @@ func TestParsePair(t *testing.T) {
 		"no authority":                  {with(keyAuthority, " \n"), "ca.crt is missing"},
 		"not PEM":                       {with(keyCertificate, "certificate"), "tls.crt and tls.key do not make a certificate with its key"},
 		"another key":                   {with(keyPrivate, string(a.pair(t, noon).files(t)[keyPrivate])), "do not make a certificate with its key"},
-		"an authority that is no PEM":   {with(keyAuthority, "authority"), "ca.crt: no certificate found"},
-		"another authority":             {with(keyAuthority, string(encodeBundle(authorities(b)))), "tls.crt is not signed by any certificate of ca.crt"},
+		"an authority that is no PEM":   {with(keyAuthority, "authority"), "ca.crt: data does not contain any valid RSA or ECDSA certificates"},
+		"another authority":             {with(keyAuthority, string(encodeBundle(authorities(b)...))), "tls.crt is not signed by any certificate of ca.crt"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,11 +57,11 @@ func ownAuthority(t testing.TB) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := encodeKey(key)
+	text, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate := encodeCertificate(leaf.Raw)
+	certificate := encodeBundle(leaf)
 	return map[string][]byte{keyCertificate: certificate, keyPrivate: text, keyAuthority: certificate}
 }
 

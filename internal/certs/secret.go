@@ -3,7 +3,8 @@ package certs
 import (
 	"context"
 	"fmt"
-	"maps"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,7 +14,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// The label of a managed Secret. A Secret without it is never written.
+// The label of a managed Secret. A Secret without the label is never written.
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedByUs    = "fairlead"
@@ -35,22 +36,19 @@ func (s *externalSecret) load(ctx context.Context) (*pair, error) {
 	return parsePair(found.Data)
 }
 
-// managedSecret is managed by Fairlead, with an authority of its own. All replicas manage it, and the others follow the
-// first that renews it.
+// managedSecret is managed by Fairlead, with an authority of its own. All replicas manage the Secret; the first one that
+// renews the certificate does so for all.
 type managedSecret struct {
-	secrets         typedcorev1.SecretInterface
-	namespace, name string
-	names           []string
-	lifetimes       Lifetimes
-	now             func() time.Time
-	log             logr.Logger
-	// last is its content when last seen, which is restored if the Secret is deleted, so that the authority stays the same.
+	externalSecret
+	names     []string
+	lifetimes Lifetimes
+	now       func() time.Time
+	log       logr.Logger
+	// last is the content when last read. A deleted Secret is restored from it, so that the authority stays the same.
 	last map[string][]byte
 }
 
-func (s *managedSecret) String() string { return fmt.Sprintf("Secret %s/%s", s.namespace, s.name) }
-
-// load renews what needs to be. It starts over on a conflict, after which there is probably nothing left to do.
+// load renews the content if necessary. A conflict is retried: another replica has probably renewed the content.
 func (s *managedSecret) load(ctx context.Context) (p *pair, err error) {
 	for range 10 {
 		p, err = s.attempt(ctx)
@@ -70,7 +68,7 @@ func (s *managedSecret) attempt(ctx context.Context) (*pair, error) {
 	case err != nil:
 		return nil, err
 	case len(found.Data) > 0 && found.Labels[labelManagedBy] != managedByUs:
-		return nil, fmt.Errorf("the Secret is not managed by Fairlead (it lacks the label %s: %s) and was not changed: "+
+		return nil, fmt.Errorf("the Secret is not managed by Fairlead (the label %s: %s is missing) and was not changed: "+
 			"name another Secret with --webhook-certificate-secret, or use this one with --webhook-certificate-source=secret",
 			labelManagedBy, managedByUs)
 	}
@@ -102,14 +100,10 @@ func (s *managedSecret) attempt(ctx context.Context) (*pair, error) {
 	return parsePair(written.Data)
 }
 
-// write creates or replaces the Secret as it was read, or conflicts.
+// write creates the Secret, or replaces the one that was read. Another write since then is a conflict.
 func (s *managedSecret) write(ctx context.Context, secret *corev1.Secret, gone bool) (*corev1.Secret, error) {
 	secret = secret.DeepCopy()
-	secret.Labels = maps.Clone(secret.Labels)
-	if secret.Labels == nil {
-		secret.Labels = map[string]string{}
-	}
-	secret.Labels[labelManagedBy] = managedByUs
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, labelManagedBy, managedByUs)
 	if gone {
 		return s.secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldOwner})
 	}
@@ -117,3 +111,22 @@ func (s *managedSecret) write(ctx context.Context, secret *corev1.Secret, gone b
 }
 
 const fieldOwner = "fairlead/certs"
+
+// directory has a mounted Secret.
+type directory struct{ path string }
+
+func (d directory) String() string { return "directory " + d.path }
+
+// load reads the three files. The files change together, but are read one by one. Files of two versions do not match, are
+// rejected, and are read again at the next poll.
+func (d directory) load(context.Context) (*pair, error) {
+	data := map[string][]byte{}
+	for _, key := range []string{keyCertificate, keyPrivate, keyAuthority} {
+		text, err := os.ReadFile(filepath.Join(d.path, key))
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", key, err)
+		}
+		data[key] = text
+	}
+	return parsePair(data)
+}

@@ -1,3 +1,12 @@
+// Package certs provides the serving certificate of Fairlead's webhooks, and the CA bundle for their callers.
+//
+// A Source loads a certificate from a Secret or a directory, again and again. The Secret may be managed by Fairlead, with a
+// certificate authority of its own, by cert-manager, or by the user; all three have the keys tls.crt, tls.key and ca.crt.
+//
+// Callers always trust the served certificate. The authority of a new certificate is published beside the old authority while
+// the old certificate is still served; the new certificate is served when its authority has been published for a while. The
+// old authority stays published for longer, because another replica may still serve the old certificate. All of that is
+// decided from the published bundle, so that no state has to survive a restart.
 package certs
 
 import (
@@ -69,7 +78,7 @@ func (s *Source) Load(ctx context.Context) error {
 func (s *Source) Run(ctx context.Context) error {
 	ticker := time.NewTicker(s.options.Poll)
 	defer ticker.Stop()
-	told := ""
+	logged := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,9 +90,9 @@ func (s *Source) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			told = ""
-		case err.Error() != told:
-			told = err.Error()
+			logged = ""
+		case err.Error() != logged:
+			logged = err.Error()
 			s.log.Error(err, "could not load a new webhook certificate, keeping the current one", "expires", s.expiry())
 		}
 		s.mu.Lock()
@@ -130,15 +139,16 @@ func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return &s.serving.certificate, nil
 }
 
-// Bundle is the CA bundle for callers, in PEM, given the published one. Only the leader drops what is no longer needed.
+// Bundle is the CA bundle for callers, in PEM, given the published one. Only the leader drops authorities that are no longer
+// needed.
 func (s *Source) Bundle(published []byte, drop bool) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	already, err := parseBundle(published)
 	if err != nil {
-		already = nil // what cannot be read is trusted by nobody
+		already = nil // callers do not trust a bundle that cannot be read
 	}
-	return encodeBundle(bundle(already, s.own(), s.trust, drop, s.options.Overlap, s.options.Now()))
+	return encodeBundle(bundle(already, s.own(), s.trust, drop, s.options.Overlap, s.options.Now())...)
 }
 
 // own are the authorities of the certificates that this source serves or is going to.
@@ -165,7 +175,7 @@ func (s *Source) Published(published []byte) {
 	s.advance(now)
 }
 
-// Check fails when callers would reject the certificate, whatever they trust.
+// Check fails when no caller would accept the certificate.
 func (s *Source) Check(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

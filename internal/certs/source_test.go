@@ -75,7 +75,7 @@ func (s *story) serves(what string, want *pair) {
 
 func (s *story) trusts(what string, want ...*authority) {
 	s.t.Helper()
-	if string(encodeBundle(authorities(want...))) != string(s.published) {
+	if string(encodeBundle(authorities(want...)...)) != string(s.published) {
 		s.t.Errorf("%s: other authorities are published", what)
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// trust is what a source has observed of the published authorities.
+// trust has since when authorities are published.
 type trust struct {
 	// published is since when each has been published.
 	published map[string]time.Time
-	// foreign is since when each has been published without being one of ours.
+	// foreign is since when an authority has been published that belongs to no certificate of this replica.
 	foreign map[string]time.Time
 }
 
-// observe records which authorities are published, and which of them are ours.
+// observe records which authorities are published, and which of these belong to certificates of this replica.
 func (t *trust) observe(published, own []*x509.Certificate, now time.Time) {
 	before := *t
 	t.published, t.foreign = map[string]time.Time{}, map[string]time.Time{}
@@ -34,7 +34,7 @@ func firstSeen(seen map[string]time.Time, key string, now time.Time) time.Time {
 	return now
 }
 
-// settled are those that have been published for so long that every caller trusts them.
+// settled are the authorities that have been published for so long that every caller trusts them.
 func (t *trust) settled(among []*x509.Certificate, settle time.Duration, now time.Time) []*x509.Certificate {
 	return slices.DeleteFunc(slices.Clone(among), func(authority *x509.Certificate) bool {
 		since, published := t.published[string(authority.Raw)]
@@ -49,7 +49,7 @@ func (t *trust) isUnused(authority *x509.Certificate, overlap time.Duration, now
 }
 
 // bundle is the CA bundle to publish: our own authorities, and published ones that may still be in use. Only one replica
-// drops authorities, and never one that is newer than its own: it may itself be the one that is behind.
+// drops authorities, and never a newer one than its own: this replica may have missed a renewal.
 func bundle(published, own []*x509.Certificate, t trust, drop bool, overlap time.Duration, now time.Time) []*x509.Certificate {
 	all := slices.Clone(own)
 	for _, authority := range published {

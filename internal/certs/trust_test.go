@@ -40,7 +40,7 @@ func TestTrustSettles(t *testing.T) {
 	}
 	expect := func(what string, got []*x509.Certificate, want ...*authority) {
 		t.Helper()
-		if diff := cmp.Diff(string(encodeBundle(authorities(want...))), string(encodeBundle(got))); diff != "" {
+		if diff := cmp.Diff(string(encodeBundle(authorities(want...)...)), string(encodeBundle(got...))); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}
@@ -82,8 +82,8 @@ func TestBundle(t *testing.T) {
 				seen.observe(authorities(c.published...), authorities(own), now.Add(-c.seen))
 			}
 			got := bundle(authorities(c.published...), authorities(own), seen, c.drop, overlap, now)
-			want := encodeBundle(authorities(c.want...))
-			if diff := cmp.Diff(string(want), string(encodeBundle(got))); diff != "" {
+			want := encodeBundle(authorities(c.want...)...)
+			if diff := cmp.Diff(string(want), string(encodeBundle(got...))); diff != "" {
 				t.Error(diff)
 			}
 		})
