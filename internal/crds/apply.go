@@ -10,14 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // FieldOwner is the name under which CRDs are applied.
 const FieldOwner = "fairlead/crds"
 
-// write brings the CRD to what was decided, in an order in which no object is ever
-// read or stored in a version that it cannot be converted to.
+// write writes the desired CRD, in an order in which no object is read or stored in a version without a conversion.
 func (in *installer) write(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition, outcome Outcome, hold string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	var err error
 	if hold != "" {
@@ -34,7 +34,7 @@ func (in *installer) write(ctx context.Context, live, want *apiextensionsv1.Cust
 	stated := want.DeepCopy()
 	stated.Spec.Conversion = nil
 	if live == nil {
-		// It gets its conversion at the next look: if applied, that would be taken away by the next one who applies.
+		// The conversion is patched at the next check: an applied one would be removed by the next apply.
 		serveStoredOnly(stated)
 		return in.apply(ctx, nil, stated)
 	}
@@ -49,10 +49,9 @@ func (in *installer) write(ctx context.Context, live, want *apiextensionsv1.Cust
 	return in.apply(ctx, live, stated)
 }
 
-// apply writes the CRD as Fairlead wants it. The write holds only for what was
-// looked at: if another installer with a newer schema was faster, it conflicts
-// and is decided anew. Creation cannot be bound like that, which is one reason to
-// look again after every write: the newer one of two then repairs.
+// apply writes the desired CRD. If another installer with a newer schema has written since, the write conflicts and is decided
+// anew. A creation cannot conflict like that, which is one reason to check again after every write: of two installers, the newer
+// one then repairs the CRD.
 func (in *installer) apply(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	body, err := manifest(want)
 	if err != nil {
@@ -69,10 +68,8 @@ func (in *installer) apply(ctx context.Context, live, want *apiextensionsv1.Cust
 	return in.crds.Patch(ctx, want.Name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: FieldOwner, Force: &force})
 }
 
-// convert changes the conversion, and in the same write the versions that need it
-// or cannot do with it. Applying cannot remove what another one set, hence a
-// patch. It leaves the mark of the schema to what is applied after it, so that one
-// who dies in between is known not to have finished.
+// convert patches the conversion together with the versions that depend on it: server-side apply cannot remove the fields of
+// another owner. The schema version is written by the apply that follows, so that a crash in between is noticed.
 func (in *installer) convert(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition, conversion map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return in.merge(ctx, live, conversionOwner, map[string]any{
 		"spec": map[string]any{"conversion": conversion, "versions": want.Spec.Versions},
@@ -86,7 +83,7 @@ func (in *installer) claim(ctx context.Context, live *apiextensionsv1.CustomReso
 	})
 }
 
-// merge patches the CRD that was looked at, or conflicts.
+// merge patches the CRD that was read. Another write since then is a conflict.
 func (in *installer) merge(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, owner string, body map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
 	metadata, _ := body["metadata"].(map[string]any)
 	if metadata == nil {
@@ -122,14 +119,10 @@ func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// manifest is the CRD as it is written down: without what the server adds.
+// manifest is a CRD without the fields that the API server sets.
 func manifest(crd *apiextensionsv1.CustomResourceDefinition) (map[string]any, error) {
-	raw, err := json.Marshal(crd)
+	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
-		return nil, fmt.Errorf("encode CRD %s: %w", crd.Name, err)
-	}
-	var body map[string]any
-	if err := json.Unmarshal(raw, &body); err != nil {
 		return nil, fmt.Errorf("encode CRD %s: %w", crd.Name, err)
 	}
 	delete(body, "status")

@@ -1,6 +1,7 @@
 package crds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ReconcileConversionOptions are those of ReconcileConversion.
+// ReconcileConversionOptions are the options of ReconcileConversion.
 type ReconcileConversionOptions struct {
 	// Names of the CRDs.
 	Names []string
@@ -37,16 +38,13 @@ func (w *Webhook) ReconcileConversion(ctx context.Context, cfg *rest.Config, opt
 	if err != nil {
 		return err
 	}
-	if opts.Every == 0 {
-		opts.Every = 10 * time.Second
-	}
 	in, err := newInstaller(cfg, Options{Webhook: w})
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(opts.Every)
+	ticker := time.NewTicker(cmp.Or(opts.Every, 10*time.Second))
 	defer ticker.Stop()
-	elected, told := opts.Elected, map[string]string{}
+	elected, logged := opts.Elected, map[string]string{}
 	take := false
 	for {
 		failed := false
@@ -58,10 +56,10 @@ func (w *Webhook) ReconcileConversion(ctx context.Context, cfg *rest.Config, opt
 			}
 			switch text := fmt.Sprint(err); {
 			case err == nil:
-				delete(told, want.Name)
+				delete(logged, want.Name)
 			case isOutdated(errors.Unwrap(err)):
-			case told[want.Name] != text:
-				told[want.Name] = text
+			case logged[want.Name] != text:
+				logged[want.Name] = text
 				opts.Log.Error(err, "could not update the conversion of a custom resource definition, will be tried again")
 			}
 		}
@@ -102,7 +100,7 @@ func (in *installer) reconcileConversion(ctx context.Context, want *apiextension
 }
 
 // convertsAllVersions tells whether our webhook converts between all versions that a CRD serves. The CRD of a newer Fairlead
-// may have one that it does not know.
+// may serve another version.
 func convertsAllVersions(live, want *apiextensionsv1.CustomResourceDefinition) bool {
 	if version, ours := schemaVersion(live); !ours || version == 0 {
 		return false
@@ -112,7 +110,7 @@ func convertsAllVersions(live, want *apiextensionsv1.CustomResourceDefinition) b
 	})
 }
 
-// ConversionURL is the URL of a CRD's conversion webhook, empty if it has none, or one behind a Service.
+// ConversionURL is the URL of a CRD's conversion webhook, empty if there is no webhook, or a Service.
 func ConversionURL(ctx context.Context, cfg *rest.Config, name string) (string, error) {
 	in, err := newInstaller(cfg, Options{})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // SchemaVersionAnnotation marks a CRD as Fairlead's and tells its schema version.
@@ -24,11 +25,11 @@ const (
 	Unchanged      Outcome = "Unchanged"
 	NewerInCluster Outcome = "NewerInCluster"
 	NotOwned       Outcome = "NotOwned"
-	// Failed is a CRD of which nothing is known but the error.
+	// Failed is a CRD that could not be read.
 	Failed Outcome = "Failed"
-	// NeedsWebhook is a CRD that was left as it is, because nobody could convert its objects.
+	// NeedsWebhook is a CRD that was left as it is, because no webhook could convert its objects.
 	NeedsWebhook Outcome = "NeedsWebhook"
-	// Deleting is a CRD that is on its way out and can only be waited for.
+	// Deleting is a CRD that is being deleted.
 	Deleting Outcome = "Deleting"
 )
 
@@ -41,21 +42,20 @@ func (o Outcome) writes() bool {
 	return false
 }
 
-// decide says what is to be done about a CRD, given the one in the cluster (nil
-// if there is none) and the one this binary brings.
+// decide says what is to be done about a CRD, given the live one (nil if there is none) and the one of this binary.
 func decide(live, want *apiextensionsv1.CustomResourceDefinition, takeOver bool) (Outcome, string) {
 	if live == nil {
 		return Created, ""
 	}
 	if live.DeletionTimestamp != nil {
-		return Deleting, "it is being deleted"
+		return Deleting, "the CRD is being deleted"
 	}
 	have, marked := schemaVersion(live)
 	if !marked {
 		if takeOver {
-			return TakenOver, "it was " + ownership(live)
+			return TakenOver, "the CRD was " + ownership(live)
 		}
-		return NotOwned, "it is " + ownership(live)
+		return NotOwned, "the CRD is " + ownership(live)
 	}
 	mine, _ := schemaVersion(want)
 	switch {
@@ -64,30 +64,22 @@ func decide(live, want *apiextensionsv1.CustomResourceDefinition, takeOver bool)
 	case have < mine:
 		return Updated, fmt.Sprintf("from schema version %d to %d", have, mine)
 	case !isUpToDate(live, want):
-		return Repaired, fmt.Sprintf("it differed from schema version %d", mine)
+		return Repaired, fmt.Sprintf("the CRD differed from schema version %d", mine)
 	}
 	return Unchanged, ""
 }
 
-// schemaVersion reads the mark. One that cannot be read is no mark: whoever wrote
-// it, it was not any Fairlead. Version 0 is a CRD that was taken over, and still
-// has the schema of its former owner.
+// schemaVersion reads the annotation. An annotation that is no number was not written by Fairlead. Version 0 is a CRD that was
+// taken over, and still has the schema of its former owner.
 func schemaVersion(crd *apiextensionsv1.CustomResourceDefinition) (int, bool) {
 	version, err := strconv.Atoi(crd.Annotations[SchemaVersionAnnotation])
 	return version, err == nil && version >= 0
 }
 
-// same tells whether the cluster has all that is wanted, and no other schema.
+// isUpToDate tells whether a live CRD has the desired labels, annotations and schema.
 func isUpToDate(live, want *apiextensionsv1.CustomResourceDefinition) bool {
-	for key, value := range want.Annotations {
-		if live.Annotations[key] != value {
-			return false
-		}
-	}
-	for key, value := range want.Labels {
-		if live.Labels[key] != value {
-			return false
-		}
+	if !isSubset(want.Annotations, live.Annotations) || !isSubset(want.Labels, live.Labels) {
+		return false
 	}
 	have, wanted := live.Spec.DeepCopy(), want.Spec.DeepCopy()
 	if wanted.Conversion == nil {
@@ -96,6 +88,10 @@ func isUpToDate(live, want *apiextensionsv1.CustomResourceDefinition) bool {
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(have)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(wanted)
 	return equality.Semantic.DeepEqual(have, wanted)
+}
+
+func isSubset(want, have map[string]string) bool {
+	return labels.SelectorFromSet(want).Matches(labels.Set(have))
 }
 
 func newerMessage(live, want *apiextensionsv1.CustomResourceDefinition, have, mine int) string {
@@ -109,12 +105,12 @@ func newerMessage(live, want *apiextensionsv1.CustomResourceDefinition, have, mi
 		}
 	}
 	if len(gone) > 0 {
-		message += "; it no longer serves " + strings.Join(gone, ", ") + ", so use a newer Fairlead"
+		message += "; that schema no longer serves " + strings.Join(gone, ", ") + ", so use a newer Fairlead"
 	}
 	return message
 }
 
-// ownership says whose a CRD is, as far as it tells.
+// ownership names the managers of a CRD, and its Helm release.
 func ownership(crd *apiextensionsv1.CustomResourceDefinition) string {
 	var managers []string
 	for _, entry := range crd.ManagedFields {

@@ -27,7 +27,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a label of ours is gone": {
 			live: makeCRD("boats").Schema(1).Served().Obj(), want: makeCRD("boats").Schema(1).Label("app", "fairlead").Obj(),
-			outcome: Repaired, message: "it differed from schema version 1",
+			outcome: Repaired, message: "the CRD differed from schema version 1",
 		},
 		"conversion is not stated, so another's stays": {
 			live: makeCRD("boats").Schema(1).Served().Webhook().Obj(), want: makeCRD("boats").Schema(1).Obj(),
@@ -35,7 +35,7 @@ func TestDecide(t *testing.T) {
 		},
 		"conversion is stated": {
 			live: makeCRD("boats").Schema(1).Served().Obj(), want: makeCRD("boats").Schema(1).Webhook().Obj(),
-			outcome: Repaired, message: "it differed from schema version 1",
+			outcome: Repaired, message: "the CRD differed from schema version 1",
 		},
 		"older in the cluster": {
 			live: makeCRD("boats").Schema(1).Served().Obj(), want: makeCRD("boats").Schema(3).Field("crew").Obj(),
@@ -52,37 +52,37 @@ func TestDecide(t *testing.T) {
 		"newer in the cluster, and our version is no longer served": {
 			live: makeCRD("boats").Schema(2).Version("v2").Served().Obj(), want: makeCRD("boats").Schema(1).Obj(),
 			outcome: NewerInCluster,
-			message: "the cluster has schema version 2, newer than 1 of this Fairlead, and keeps it; it no longer serves v1, so use a newer Fairlead",
+			message: "the cluster has schema version 2, newer than 1 of this Fairlead, and keeps it; that schema no longer serves v1, so use a newer Fairlead",
 		},
 		"edited by hand: a field added": {
 			live: makeCRD("boats").Schema(1).Field("crew").Served().Manager("kubectl-edit").Obj(), want: makeCRD("boats").Schema(1).Obj(),
-			outcome: Repaired, message: "it differed from schema version 1",
+			outcome: Repaired, message: "the CRD differed from schema version 1",
 		},
 		"someone else's": {
 			live: makeCRD("boats").Served().Manager("helm", "kubectl-edit", "helm").Obj(), want: makeCRD("boats").Schema(1).Obj(),
-			outcome: NotOwned, message: "it is managed by helm, kubectl-edit",
+			outcome: NotOwned, message: "the CRD is managed by helm, kubectl-edit",
 		},
 		"someone else's, by a Helm release": {
 			live: makeCRD("boats").Served().Manager("helm").
 				Annotation("meta.helm.sh/release-name", "sail").Annotation("meta.helm.sh/release-namespace", "istio-system").Obj(),
 			want:    makeCRD("boats").Schema(1).Obj(),
-			outcome: NotOwned, message: "it is managed by helm (Helm release istio-system/sail)",
+			outcome: NotOwned, message: "the CRD is managed by helm (Helm release istio-system/sail)",
 		},
 		"someone else's, equal to ours": {
 			live: makeCRD("boats").Served().Obj(), want: makeCRD("boats").Schema(1).Obj(),
-			outcome: NotOwned, message: "it is managed by an unknown manager",
+			outcome: NotOwned, message: "the CRD is managed by an unknown manager",
 		},
 		"someone else's, to be taken over": {
 			live: makeCRD("boats").Served().Manager("helm").Obj(), want: makeCRD("boats").Schema(1).Obj(), takeOver: true,
-			outcome: TakenOver, message: "it was managed by helm",
+			outcome: TakenOver, message: "the CRD was managed by helm",
 		},
 		"a mark that no Fairlead writes": {
 			live: makeCRD("boats").Annotation(SchemaVersionAnnotation, "latest").Served().Obj(), want: makeCRD("boats").Schema(1).Obj(),
-			outcome: NotOwned, message: "it is managed by an unknown manager",
+			outcome: NotOwned, message: "the CRD is managed by an unknown manager",
 		},
 		"on its way out": {
 			live: makeCRD("boats").Schema(1).Served().Deleting().Obj(), want: makeCRD("boats").Schema(1).Obj(),
-			outcome: Deleting, message: "it is being deleted",
+			outcome: Deleting, message: "the CRD is being deleted",
 		},
 	}
 	for name, tc := range tests {

@@ -8,14 +8,14 @@ import (
 // NotOwnedError is a CRD that was installed by another owner and left untouched.
 type NotOwnedError struct {
 	CRD string
-	// Ownership says whose it is.
+	// Ownership names the managers of the CRD.
 	Ownership string
 }
 
 func (e *NotOwnedError) Error() string {
-	return fmt.Sprintf("CRD %s was not installed by Fairlead (it lacks the annotation %s), %s, and was left as it is: "+
-		"adopt it with `fairlead crds install --take-over`, "+
-		"or leave it to its owner and start the operator with --install-crds=false",
+	return fmt.Sprintf("CRD %s was not installed by Fairlead (the annotation %s is missing), %s, and was left as it is: "+
+		"adopt the CRD with `fairlead crds install --take-over`, "+
+		"or leave the CRD to its owner and start the operator with --install-crds=false",
 		e.CRD, SchemaVersionAnnotation, e.Ownership)
 }
 
@@ -36,14 +36,14 @@ func (e *NotPermittedError) Error() string {
 
 func (e *NotPermittedError) Unwrap() error { return e.Err }
 
-// NeedsWebhookError is a CRD whose objects nobody could convert to the version that it would store.
+// NeedsWebhookError is a CRD whose stored objects need a webhook to be converted to its storage version.
 type NeedsWebhookError struct {
 	CRD string
-	// Why says what has to be converted.
+	// Why names the stored versions.
 	Why string
 }
 
 func (e *NeedsWebhookError) Error() string {
 	return fmt.Sprintf("CRD %s was left as it is: %s: start the operator, which installs the CRD together with its webhook, "+
-		"or say where that is with --webhook-service", e.CRD, e.Why)
+		"or name the Service of the webhook with --webhook-service", e.CRD, e.Why)
 }

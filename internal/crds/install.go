@@ -23,16 +23,14 @@ type Options struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// TakeOver adopts CRDs that another owner has installed.
 	TakeOver bool
-	// Webhook converts the objects of CRDs whose versions differ; nil is none
-	// that is known, and leaves conversion as it is.
+	// Webhook converts the objects of CRDs whose versions differ. Without one, conversion is not changed.
 	Webhook *Webhook
-	// Timeout bounds the whole install, Established included. The default is a
-	// minute.
+	// Timeout bounds the whole install, Established included. The default is a minute.
 	Timeout time.Duration
 	Log     logr.Logger
 }
 
-// Result is what became of one CRD.
+// Result of the installation of one CRD.
 type Result struct {
 	Name    string  `json:"name"`
 	Outcome Outcome `json:"outcome"`
@@ -41,16 +39,12 @@ type Result struct {
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=istios.sailoperator.io;istiorevisions.sailoperator.io;istiorevisiontags.sailoperator.io;materializes.materialize.cloud,verbs=get;create;patch
 
-// Install brings the cluster up to Fairlead's CRDs and waits until all of them
-// are served. It writes only what differs. CRDs that cannot be installed do not
-// hold up the others: the results tell of all, the error joins what went wrong.
+// Install installs and updates Fairlead's CRDs and waits until all of them are served. It writes only changes. A CRD that cannot
+// be installed does not block the others: there is a result for each, and the error joins all errors.
 func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, error) {
 	crds, err := selectCRDs(opts.CRDs, opts.Names)
 	if err != nil {
 		return nil, err
-	}
-	if opts.Timeout == 0 {
-		opts.Timeout = time.Minute
 	}
 	cfg = rest.CopyConfig(cfg)
 	if cfg.QPS == 0 {
@@ -66,7 +60,7 @@ func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, err
 		jobs[i] = &job{want: crd, result: Result{Name: crd.Name}}
 	}
 
-	bounded, cancel := context.WithTimeout(ctx, opts.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(opts.Timeout, time.Minute))
 	defer cancel()
 	in.run(bounded, jobs)
 
@@ -75,15 +69,13 @@ func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, err
 		results[i] = job.result
 		logResult(opts.Log, job.result)
 	}
-	// When it was the caller who gave up, that is the whole story.
 	if ctx.Err() != nil {
 		return results, fmt.Errorf("install CRDs: %w", context.Cause(ctx))
 	}
 	return results, failures(jobs)
 }
 
-// installer works towards a set of CRDs, looking at each again and again until
-// it is there or cannot be. Another installer may do the same at the same time.
+// installer checks CRDs until each is installed or cannot be. Another installer may do the same at the same time.
 type installer struct {
 	server   string
 	crds     apiextensions.CustomResourceDefinitionInterface
@@ -141,16 +133,16 @@ func (in *installer) run(ctx context.Context, jobs []*job) {
 	}
 }
 
-// expire ends all open jobs because time is up, and says what each waited for.
+// expireAll ends all open jobs because time is up, and says what each waited for.
 func expireAll(jobs []*job, cause error) {
 	for _, job := range jobs {
 		if !job.done {
-			job.end(fmt.Errorf("CRD %s is not ready: %s: %w", job.want.Name, cmp.Or(job.waiting, "it was not read"), cause))
+			job.end(fmt.Errorf("CRD %s is not ready: %s: %w", job.want.Name, cmp.Or(job.waiting, "the CRD was not read"), cause))
 		}
 	}
 }
 
-// giveUp ends all open jobs because of one error, which is reported once.
+// abortAll ends all open jobs because of one error, which is reported once.
 func abortAll(jobs []*job, err error) {
 	for _, job := range jobs {
 		if !job.done {
@@ -160,7 +152,7 @@ func abortAll(jobs []*job, err error) {
 	}
 }
 
-// failures joins what went wrong, with one word for all that was not permitted.
+// failures joins the errors of the jobs, and those about permissions into one for each verb.
 func failures(jobs []*job) error {
 	var errs []error
 	denied := map[string]*NotPermittedError{}

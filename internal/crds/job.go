@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,14 +13,15 @@ import (
 
 // job is the installation of one CRD.
 type job struct {
-	want    *apiextensionsv1.CustomResourceDefinition
-	result  Result
-	done    bool
-	waiting string // for what, while not done
+	want   *apiextensionsv1.CustomResourceDefinition
+	result Result
+	done   bool
+	// waiting says what an open job waits for.
+	waiting string
 	err     error
 }
 
-// end closes the job. Without an error of its own it shares that of another.
+// end closes the job. The error is nil if another job reports the same one.
 func (j *job) end(err error) {
 	j.done, j.err = true, err
 	if j.result.Outcome == "" {
@@ -30,8 +32,7 @@ func (j *job) end(err error) {
 	}
 }
 
-// advance takes one look at a CRD and one step. The error is one that stops all
-// jobs; what concerns this one alone is left in it.
+// advance checks a CRD and takes one step. It returns only an error that stops all jobs; one about this CRD is kept in the job.
 func (in *installer) advance(ctx context.Context, j *job) error {
 	live, err := in.crds.Get(ctx, j.want.Name, metav1.GetOptions{})
 	switch {
@@ -47,7 +48,7 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		outcome, message = withoutWebhook(outcome, message, hold)
 	}
 	if outcome == NeedsWebhook && j.result.Outcome == TakenOver {
-		outcome = Unchanged // it is taken over as far as it can be
+		outcome = Unchanged // taken over, but for the schema
 	}
 	if outcome.writes() {
 		applied, err := in.write(ctx, live, want, outcome, hold)
@@ -57,7 +58,7 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 		}
 		if outcome == TakenOver && apierrors.IsInvalid(err) {
 			j.end(fmt.Errorf("take over CRD %s, whose stored versions are %v: %w: move its objects to a version that Fairlead serves, "+
-				"or leave it to its owner and start the operator with --install-crds=false",
+				"or leave the CRD to its owner and start the operator with --install-crds=false",
 				j.want.Name, live.Status.StoredVersions, err))
 			return nil
 		}
@@ -90,7 +91,7 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 	return nil
 }
 
-// conversion of a CRD's objects, or nil where it has none or none that is known.
+// conversion is the desired conversion of a CRD; nil if the CRD needs none, or no webhook is known.
 func (in *installer) conversion(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition, take bool) *apiextensionsv1.CustomResourceConversion {
 	if in.webhook == nil || !needsWebhook(want) {
 		return nil
@@ -98,7 +99,7 @@ func (in *installer) conversion(ctx context.Context, live, want *apiextensionsv1
 	return in.webhook.conversion(ctx, in, live, take)
 }
 
-// classify tells what concerns one CRD from what concerns them all.
+// classify ends a job with an error about its CRD, and returns an error that concerns all CRDs.
 func (in *installer) classify(j *job, verb string, err error) error {
 	var status apierrors.APIStatus
 	switch {
@@ -121,14 +122,11 @@ func verb(live *apiextensionsv1.CustomResourceDefinition) string {
 
 // established tells whether the API server serves the CRD, and if not, why.
 func established(crd *apiextensionsv1.CustomResourceDefinition) (bool, string) {
-	waiting := "the API server has not established it yet"
-	for _, c := range crd.Status.Conditions {
-		switch {
-		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
-			return true, ""
-		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
-			waiting = "its names are not accepted: " + c.Message
-		}
+	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+		return true, ""
 	}
-	return false, waiting
+	if names := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted); names != nil && names.Status == apiextensionsv1.ConditionFalse {
+		return false, "the names of the CRD are not accepted: " + names.Message
+	}
+	return false, "the API server has not established the CRD yet"
 }

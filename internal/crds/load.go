@@ -1,6 +1,8 @@
 package crds
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"embed"
 	"fmt"
@@ -8,8 +10,10 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -19,8 +23,7 @@ var manifests embed.FS
 //go:embed schema.lock
 var schemaLock []byte
 
-// generatorAnnotation names the tool that wrote a manifest. It says nothing to a
-// cluster, and a new tool alone must not cause a write.
+// generatorAnnotation names the tool that wrote a manifest. A new version of the tool alone must not cause a write.
 const generatorAnnotation = "controller-gen.kubebuilder.io/version"
 
 // All returns Fairlead's CRDs by name, each marked with its schema version.
@@ -43,7 +46,7 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// Named returns those of Fairlead's CRDs, or all of them for no name.
+// Named returns Fairlead's CRDs of these names, or all of them.
 func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := All()
 	if err != nil || len(names) == 0 {
@@ -60,7 +63,7 @@ func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error)
 	return crds, nil
 }
 
-// choose returns the given CRDs or, if there are none, those of Fairlead's with these names.
+// selectCRDs returns the given CRDs or, if there are none, those of Fairlead with these names.
 func selectCRDs(given []*apiextensionsv1.CustomResourceDefinition, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if given != nil {
 		return given, nil
@@ -119,8 +122,36 @@ func load(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 }
 
 func mark(crd *apiextensionsv1.CustomResourceDefinition, version int) {
-	if crd.Annotations == nil {
-		crd.Annotations = map[string]string{}
+	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, SchemaVersionAnnotation, strconv.Itoa(version))
+}
+
+// locked is what schema.lock says of one CRD.
+type locked struct {
+	version int
+	hash    string
+}
+
+// parseLock reads lines of name, version and hash.
+func parseLock(text []byte) (map[string]locked, error) {
+	all := map[string]locked{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		var name string
+		var entry locked
+		if _, err := fmt.Sscanf(line, "%s %d %s", &name, &entry.version, &entry.hash); err != nil {
+			return nil, fmt.Errorf("schema.lock line %d: want name, version and hash, have %q", n, line)
+		}
+		if _, twice := all[name]; twice {
+			return nil, fmt.Errorf("schema.lock line %d: %s is there twice", n, name)
+		}
+		all[name] = entry
 	}
-	crd.Annotations[SchemaVersionAnnotation] = strconv.Itoa(version)
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read schema.lock: %w", err)
+	}
+	return all, nil
 }

@@ -1,6 +1,7 @@
 package crds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,12 +78,7 @@ func Migrate(ctx context.Context, cfg *rest.Config, opts MigrateOptions) ([]Migr
 	if err != nil {
 		return nil, fmt.Errorf("connect to migrate stored objects: %w", err)
 	}
-	if opts.Rate == 0 {
-		opts.Rate = defaultRate
-	}
-	if opts.PageSize == 0 {
-		opts.PageSize = defaultPageSize
-	}
+	opts.Rate, opts.PageSize = cmp.Or(opts.Rate, defaultRate), cmp.Or(opts.PageSize, defaultPageSize)
 	if opts.Progress == nil {
 		opts.Progress = func(Migration) {}
 	}
@@ -99,7 +95,7 @@ func Migrate(ctx context.Context, cfg *rest.Config, opts MigrateOptions) ([]Migr
 		name := crd.Name
 		migration, err := m.migrate(ctx, name)
 		if apierrors.IsNotFound(err) && len(opts.Names) == 0 {
-			continue // nobody has asked for it
+			continue // all CRDs are migrated that exist
 		}
 		if ctx.Err() != nil {
 			return all, fmt.Errorf("migrate the stored objects of CRD %s: %w", name, context.Cause(ctx))
@@ -127,7 +123,7 @@ func (m *migrator) migrate(ctx context.Context, name string) (Migration, error) 
 		if err != nil {
 			return Migration{Name: name}, err
 		}
-		progress := Migration{Name: name, To: storageVersion(crd), From: oldStoredVersions(crd)}
+		progress := Migration{Name: name, To: storageVersion(crd), From: storedOtherThan(crd, storageVersion(crd))}
 		if ok, why := established(crd); !ok {
 			return progress, errors.New(why)
 		}
@@ -156,16 +152,9 @@ func (m *migrator) migrate(ctx context.Context, name string) (Migration, error) 
 	}
 }
 
-// oldStoredVersions are the versions, other than the storage version, in which objects may be stored.
-func oldStoredVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
-	storage := storageVersion(crd)
-	var others []string
-	for _, version := range crd.Status.StoredVersions {
-		if version != storage {
-			others = append(others, version)
-		}
-	}
-	return others
+// storedOtherThan are the other versions in which objects of a CRD may be stored.
+func storedOtherThan(crd *apiextensionsv1.CustomResourceDefinition, version string) []string {
+	return slices.DeleteFunc(slices.Clone(crd.Status.StoredVersions), func(stored string) bool { return stored == version })
 }
 
 // finish removes the older versions from status.storedVersions, unless the CRD has changed since its objects were rewritten.
@@ -183,13 +172,13 @@ func (m *migrator) finish(ctx context.Context, began *apiextensionsv1.CustomReso
 		case err == nil:
 			return true, nil
 		case !apierrors.IsConflict(err):
-			return false, fmt.Errorf("drop %v from status.storedVersions: %w", oldStoredVersions(now), err)
+			return false, fmt.Errorf("drop %v from status.storedVersions: %w", storedOtherThan(now, storageVersion(now)), err)
 		}
 	}
 }
 
-// isSameCRD tells whether a CRD is unchanged since its objects were rewritten. Every change of its spec counts, because one
-// that was reverted cannot be told from none.
+// isSameCRD tells whether a CRD is unchanged since its objects were rewritten. A change of its spec counts even if it was
+// reverted since.
 func isSameCRD(began, now *apiextensionsv1.CustomResourceDefinition) bool {
 	return began.UID == now.UID && began.Generation == now.Generation &&
 		slices.Equal(began.Status.StoredVersions, now.Status.StoredVersions)

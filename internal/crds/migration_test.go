@@ -16,13 +16,13 @@ func TestLeftBehind(t *testing.T) {
 		crd  *crdBuilder
 		want []string
 	}{
-		"only the one that is stored": {makeCRD("boats").Next("v2", "").Stored("v2"), nil},
+		"only the one that is stored": {makeCRD("boats").Next("v2", "").Stored("v2"), []string{}},
 		"an older one too":            {makeCRD("boats").Next("v2", "").Stored("v1", "v2"), []string{"v1"}},
 		"several":                     {makeCRD("boats").Next("v2", "").Next("v3", "").Stored("v1", "v2", "v3"), []string{"v1", "v2"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, oldStoredVersions(c.crd.Obj())); diff != "" {
+			if diff := cmp.Diff(c.want, storedOtherThan(c.crd.Obj(), storageVersion(c.crd.Obj()))); diff != "" {
 				t.Error(diff)
 			}
 		})

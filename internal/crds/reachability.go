@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// webhookExists tells whether a webhook is there. Of one behind a Service only the Service is checked: its pods may be back
-// at any time, and cannot be called from everywhere.
+// webhookExists tells whether a webhook exists. Behind a Service, only the Service is checked: its pods may be back at any
+// time, and cannot be called from everywhere.
 func (in *installer) webhookExists(ctx context.Context, config *apiextensionsv1.WebhookClientConfig) bool {
 	if config.Service != nil {
 		_, err := in.services.Services(config.Service.Namespace).Get(ctx, config.Service.Name, metav1.GetOptions{})
@@ -27,7 +27,7 @@ func (in *installer) webhookExists(ctx context.Context, config *apiextensionsv1.
 		return false
 	}
 	if ip := net.ParseIP(target.Hostname()); ip == nil || !ip.IsLoopback() {
-		return true // only who is on this machine can be looked for
+		return true // only webhooks of this machine can be checked
 	}
 	return isReachable(ctx, target.String(), config.CABundle)
 }

@@ -65,8 +65,8 @@ func (m *migrator) page(ctx context.Context, resource metadata.ResourceInterface
 	return page, err
 }
 
-// isNotServed holds for the answer of an API server that does not serve a kind or a version yet: unlike one about an object,
-// it is a plain 404.
+// isNotServed tells whether the API server does not serve a kind or version yet: unlike the answer about an object, that is a
+// plain 404.
 func isNotServed(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -14,13 +14,13 @@ import (
 // ConversionPath is where a webhook converts objects.
 const ConversionPath = "/convert"
 
-// conversionOwner is the name under which conversion is written. It is not FieldOwner, because what that one applies
-// says nothing about conversion, and would take it away.
+// conversionOwner is the field owner of conversion. An apply by FieldOwner, which has no conversion in it, would remove a
+// conversion of the same owner.
 const conversionOwner = "fairlead/conversion"
 
 // Webhook converts the objects of CRDs whose versions differ.
 type Webhook struct {
-	// Service that it is behind. Where there is none, URL is that of this process.
+	// Service of the webhook. Without a Service, URL is that of this process.
 	Service *apiextensionsv1.ServiceReference
 	URL     string
 	Trust   Trust

@@ -144,7 +144,7 @@ func TestNewCRDOfSeveralVersions(t *testing.T) {
 	}
 	h.install(nextBoats(boats).Obj(), crds.Options{}).is(crds.Unchanged, "")
 	hook := shipyard(t)
-	h.install(nextBoats(boats).Obj(), crds.Options{Webhook: hook}).is(crds.Repaired, "it differed from schema version 2")
+	h.install(nextBoats(boats).Obj(), crds.Options{Webhook: hook}).is(crds.Repaired, "the CRD differed from schema version 2")
 	h.install(nextBoats(crews).Obj(), crds.Options{Webhook: hook}).is(crds.Created, "")
 	for _, plural := range []string{boats, crews} {
 		live := h.get(plural + ".harbour.test")
@@ -170,7 +170,7 @@ func TestTakeOverWithObjectsOfAnOlderVersion(t *testing.T) {
 	h.eventually("a boat to be accepted", func() bool { return h.Create(t.Context(), boat) == nil })
 	want := nextBoats(boats).Obj()
 
-	h.install(want, crds.Options{TakeOver: true}).is(crds.TakenOver, "it was managed by orchestrator; the operator brings its new schema, "+
+	h.install(want, crds.Options{TakeOver: true}).is(crds.TakenOver, "the CRD was managed by orchestrator; the operator brings its new schema, "+
 		"because objects are stored as v1, and only a webhook converts them to v2")
 	if live := h.get(want.Name); len(live.Spec.Versions) != 1 {
 		t.Error("its schema was changed too")
@@ -208,14 +208,14 @@ func TestConversionFollowsTheOperator(t *testing.T) {
 
 	byService := *first
 	byService.Service = &apiextensionsv1.ServiceReference{Namespace: "default", Name: "kubernetes"}
-	h.install(want, crds.Options{Webhook: &byService}).is(crds.Repaired, "it differed from schema version 2")
+	h.install(want, crds.Options{Webhook: &byService}).is(crds.Repaired, "the CRD differed from schema version 2")
 	h.install(want, crds.Options{Webhook: first}).is(crds.Unchanged, "")
 	if service := h.get(want.Name).Spec.Conversion.Webhook.ClientConfig.Service; service == nil {
 		t.Error("one that was started by hand took the conversion from a Service that is there")
 	}
 	byService.Service.Name = "gone"
-	h.install(want, crds.Options{Webhook: &byService}).is(crds.Repaired, "it differed from schema version 2")
-	h.install(want, crds.Options{Webhook: first}).is(crds.Repaired, "it differed from schema version 2")
+	h.install(want, crds.Options{Webhook: &byService}).is(crds.Repaired, "the CRD differed from schema version 2")
+	h.install(want, crds.Options{Webhook: first}).is(crds.Repaired, "the CRD differed from schema version 2")
 	if at() != first.URL+crds.ConversionPath {
 		t.Error("a Service that is gone still has the conversion")
 	}

@@ -87,7 +87,7 @@ func TestTerminatingCRD(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	h.expires(want, "is not ready: it is being deleted")
+	h.expires(want, "is not ready: the CRD is being deleted")
 
 	var looks atomic.Int32
 	watched := faults.New(faults.Rule{Match: func(r faults.Request) bool {
@@ -123,7 +123,7 @@ func TestNameConflict(t *testing.T) {
 	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{})
 	taken := makeCRD(crews).Schema(1).Obj()
 	taken.Spec.Names.Kind = makeCRD(boats).Obj().Spec.Names.Kind
-	h.expires(taken, "its names are not accepted")
+	h.expires(taken, "the names of the CRD are not accepted")
 }
 
 // expires demands that the time of an install runs out, and that its error says what it waited for. On a slow machine, the

@@ -126,7 +126,7 @@ func TestForeignCRD(t *testing.T) {
 		t.Error("the foreign CRD was written")
 	}
 
-	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{TakeOver: true}).is(crds.TakenOver, "it was managed by sail-operator")
+	h.install(makeCRD(boats).Schema(1).Obj(), crds.Options{TakeOver: true}).is(crds.TakenOver, "the CRD was managed by sail-operator")
 	taken := h.get(foreign.Name)
 	if taken.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Error("the former owner's webhook still converts")
@@ -167,7 +167,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		delete(live.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "name")
 		return h.Update(t.Context(), live, client.FieldOwner("kubectl-edit")) == nil
 	})
-	h.install(want, crds.Options{}).is(crds.Repaired, "it differed from schema version 1")
+	h.install(want, crds.Options{}).is(crds.Repaired, "the CRD differed from schema version 1")
 	if live := h.get(want.Name); !same(live, want) {
 		t.Error("the edit is still there")
 	}
