@@ -12,12 +12,12 @@ import (
 
 // cache keeps archives by their digest, and which digest each chart had when it was first downloaded.
 //
-// What is wrong in it, or cannot be read, counts as not there.
+// A damaged or unreadable file counts as missing.
 type cache struct {
 	dir string
 }
 
-// record is what an archive is known as.
+// record identifies an archive.
 type record struct {
 	Source  string `json:"source"`
 	Chart   string `json:"chart"`
@@ -32,7 +32,7 @@ func digestOf(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// digest is the one that a chart had, or "".
+// digest is the first known digest of a chart, or "".
 func (c cache) digest(source, name, version string) string {
 	asked := record{Source: source, Chart: name, Version: version}
 	data, err := os.ReadFile(c.recordPath(asked))
@@ -50,7 +50,7 @@ func (c cache) digest(source, name, version string) string {
 	return found.Digest
 }
 
-// archive reads the one with a digest, or nil. One that was damaged is removed.
+// archive reads the archive with a digest, or nil. A damaged archive is removed.
 func (c cache) archive(digest string) []byte {
 	if digest == "" {
 		return nil
@@ -66,7 +66,7 @@ func (c cache) archive(digest string) []byte {
 	return data
 }
 
-// keep remembers an archive. The record comes last: it must not tell of an archive that is not there.
+// keep writes an archive and then its record, so that no record names a missing archive.
 func (c cache) keep(source, name, version string, archive []byte) error {
 	r := record{Source: source, Chart: name, Version: version}
 	path := c.recordPath(r)
@@ -85,8 +85,8 @@ func (c cache) archivePath(digest string) string {
 	return filepath.Join(c.dir, "archives", digest[len("sha256:"):]+".tgz")
 }
 
-// recordPath is a hash, because what identifies a record can be of any length and have any character in it; the file
-// itself says what it is of.
+// recordPath ends in a hash, because sources and names can be of any length and have any character; the file itself says
+// which chart is recorded.
 func (c cache) recordPath(r record) string {
 	sum := sha256.Sum256([]byte(r.Source + "\n" + r.Chart + "\n" + r.Version))
 	return filepath.Join(c.dir, "records", r.Chart+"-"+r.Version+"-"+hex.EncodeToString(sum[:8])+".json")

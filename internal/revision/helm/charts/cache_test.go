@@ -72,7 +72,7 @@ func TestRemoteKeepsWhatItHad(t *testing.T) {
 		put(t, s.cached(t)["archives"][0], "damaged")
 		record := s.cached(t)["records"][0]
 		_, err := s.open(t).Load(t.Context(), "istiod", "v1.24.0")
-		wantError(t, err, "its digest was "+digestOf(before)+" and is now "+digestOf(after), "to take the new one, remove "+record)
+		wantError(t, err, "the digest of the chart was "+digestOf(before)+" and is now "+digestOf(after), "to take the new one, remove "+record)
 		if err := os.Remove(record); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 // directory holds charts as VERSION/CHART, and is read each time.
 type directory struct {
 	path   string
-	loaded chartCache
+	loaded sync.Map // of *Chart, by path
 }
 
 func (d *directory) Refresh() time.Duration { return 10 * time.Second }
@@ -45,7 +46,7 @@ func (d *directory) Versions(ctx context.Context) ([]string, error) {
 		if isNotExist(err) {
 			continue
 		}
-		// A chart that cannot be read is there all the same, and Load says what is wrong with it.
+		// A chart that cannot be read is listed all the same; Load returns the error.
 		versions = append(versions, entry.Name())
 	}
 	return newestFirst(versions), nil
@@ -66,15 +67,15 @@ func (d *directory) Load(ctx context.Context, name, version string) (*Chart, err
 	}
 	// Only the contents tell whether a chart has changed; the times of its files do not.
 	digest := digestOfFiles(files)
-	if c := d.loaded.get(path); c != nil && c.Digest == digest {
-		return c.copy(), nil
+	if kept, ok := d.loaded.Load(path); ok && kept.(*Chart).Digest == digest {
+		return kept.(*Chart).copy(), nil
 	}
 	parsed, err := loader.LoadFiles(files)
 	if err != nil {
 		return nil, fmt.Errorf("load chart %s: %w", path, err)
 	}
 	c := &Chart{Chart: parsed, Digest: digest}
-	d.loaded.set(path, c)
+	d.loaded.Store(path, c)
 	return c.copy(), nil
 }
 
@@ -131,7 +132,7 @@ type chartReader struct {
 	files  []*archive.BufferedFile
 }
 
-// readDir reads a directory; above are those that it is in.
+// readDir reads a directory; above are its parents.
 func (r *chartReader) readDir(name string, above []fs.FileInfo) error {
 	if err := r.ctx.Err(); err != nil {
 		return err

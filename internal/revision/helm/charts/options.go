@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -101,10 +102,7 @@ func (o Options) cacheDir() (string, error) {
 type remoteURL struct{ *url.URL }
 
 func (o Options) repository() (remoteURL, error) {
-	text := o.Repository
-	if text == "" {
-		text = DefaultRepository
-	}
+	text := cmp.Or(o.Repository, DefaultRepository)
 	refuse := func(format string, args ...any) (remoteURL, error) {
 		return remoteURL{}, fmt.Errorf("--chart-repository "+format, args...)
 	}

@@ -39,7 +39,7 @@ func (r *registry) versions(ctx context.Context) ([]string, error) {
 	return tags, nil
 }
 
-// archive leaves the check of the digest to Helm, which takes nothing from a registry that is not what its manifest says.
+// archive leaves the check of the digest to Helm, which refuses a download that differs from its manifest.
 func (r *registry) archive(ctx context.Context, name, version string) ([]byte, error) {
 	client, err := r.client(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *registry) archive(ctx context.Context, name, version string) ([]byte, e
 	pulled, err := client.Pull(r.path + "/" + name + ":" + strings.TrimPrefix(version, "v"))
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
-		return nil, missingChartError("it has no such chart; check --chart-repository")
+		return nil, missingChartError("the registry has no such chart; check --chart-repository")
 	case errors.Is(err, content.ErrMismatchedDigest):
 		return nil, errors.New("the download does not match the digest in the manifest and is discarded; " +
 			"the registry has to be repaired")
@@ -61,7 +61,7 @@ func (r *registry) archive(ctx context.Context, name, version string) ([]byte, e
 func registryError(err error) error {
 	if strings.Contains(err.Error(), "failed to resolve credential") {
 		// The rest of the message can quote credentials.
-		return errors.New("its credentials cannot be read; check --chart-registry-config")
+		return errors.New("the credentials for the registry cannot be read; check --chart-registry-config")
 	}
 	var response *errcode.ErrorResponse
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||

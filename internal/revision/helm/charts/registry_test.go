@@ -44,7 +44,7 @@ func TestRegistryCredentials(t *testing.T) {
 	wantError(t, err, "load chart base v1.24.0", "401", remedy)
 	login("secret without a name")
 	_, err = source.Load(t.Context(), "base", "v1.24.0")
-	wantError(t, err, "load chart base v1.24.0", "its credentials cannot be read", remedy)
+	wantError(t, err, "load chart base v1.24.0", "the credentials for the registry cannot be read", remedy)
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("a secret is told: %v", err)
 	}

@@ -38,7 +38,7 @@ type remote struct {
 	cache  cache
 	now    func() time.Time
 	calls  singleflight.Group
-	loaded chartCache
+	loaded sync.Map // of *Chart, by key
 
 	mu            sync.Mutex
 	knownVersions []string
@@ -85,12 +85,12 @@ func (r *remote) Load(ctx context.Context, name, version string) (*Chart, error)
 	}
 	key := name + " " + version
 	c, err := shareCall(ctx, &r.calls, key, func(ctx context.Context) (*Chart, error) {
-		if c := r.loaded.get(key); c != nil {
-			return c, nil
+		if kept, ok := r.loaded.Load(key); ok {
+			return kept.(*Chart), nil
 		}
 		c, err := r.load(ctx, name, version)
 		if err == nil {
-			r.loaded.set(key, c)
+			r.loaded.Store(key, c)
 		}
 		return c, err
 	})
@@ -114,7 +114,7 @@ func (r *remote) load(ctx context.Context, name, version string) (*Chart, error)
 		return nil, err
 	}
 	if first != "" && c.Digest != first {
-		return nil, fmt.Errorf("its digest was %s and is now %s, and a chart must not change under its version; "+
+		return nil, fmt.Errorf("the digest of the chart was %s and is now %s, and a chart must not change under its version; "+
 			"to take the new one, remove %s", first, c.Digest,
 			r.cache.recordPath(record{Source: r.String(), Chart: name, Version: version}))
 	}
@@ -133,8 +133,8 @@ func parseArchive(archive []byte) (*Chart, error) {
 	return &Chart{Chart: c, Digest: digestOf(archive)}, nil
 }
 
-// shareCall makes concurrent calls with the same key share one result. It does not end with the context of one caller, and so
-// has a timeout of its own.
+// shareCall makes concurrent calls with the same key share one result. The shared call does not end with the context of one
+// caller, and so has a timeout of its own.
 func shareCall[T any](ctx context.Context, flights *singleflight.Group, key string, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// repository is a Helm repository. Helm's own client for one takes no context, so that it could not be stopped.
+// repository is a Helm repository. Helm's own client takes no context, so that a download could not be stopped.
 type repository struct {
 	url    string
 	client *http.Client
@@ -42,20 +42,20 @@ func (r *repository) archive(ctx context.Context, name, version string) ([]byte,
 			return r.entryArchive(ctx, entry)
 		}
 	}
-	return nil, missingChartError("its index has no such chart; check --chart-repository")
+	return nil, missingChartError("the index of the repository has no such chart; check --chart-repository")
 }
 
 func (r *repository) entryArchive(ctx context.Context, entry *repo.ChartVersion) ([]byte, error) {
 	if len(entry.URLs) == 0 {
-		return nil, errors.New("its index has no URL for the chart")
+		return nil, errors.New("the index of the repository has no URL for the chart")
 	}
 	want := "sha256:" + strings.TrimPrefix(entry.Digest, "sha256:")
 	if !sha256Digest.MatchString(want) {
-		return nil, errors.New("its index has no SHA-256 digest for the chart, so that a download could not be checked")
+		return nil, errors.New("the index of the repository has no SHA-256 digest for the chart, so that a download could not be checked")
 	}
 	url, err := repo.ResolveReferenceURL(r.url, entry.URLs[0])
 	if err != nil {
-		return nil, fmt.Errorf("the URL in its index: %w", err)
+		return nil, fmt.Errorf("the URL in the index of the repository: %w", err)
 	}
 	archive, err := r.get(ctx, url)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *repository) get(ctx context.Context, url string) ([]byte, error) {
 	return data, nil
 }
 
-// entryVersion is Fairlead's name for the version of an entry, or "" for one that is of no use.
+// entryVersion is Fairlead's name for the version of an entry, or "" for an entry that is removed or malformed.
 func entryVersion(entry *repo.ChartVersion) string {
 	if entry == nil || entry.Metadata == nil || entry.Removed {
 		return ""

@@ -51,7 +51,7 @@ func TestRepositoryIndex(t *testing.T) {
 		"no digest":      {start + entry("1.24.0", "/elsewhere/istiod.tgz", ""), []string{"no SHA-256 digest"}},
 		"a short digest": {start + entry("1.24.0", "/elsewhere/istiod.tgz", "abc"), []string{"no SHA-256 digest"}},
 		"no URL":         {start + entry("1.24.0", "", digest), []string{"no URL for the chart"}},
-		"a bad URL":      {start + entry("1.24.0", "'%zz'", digest), []string{"the URL in its index"}},
+		"a bad URL":      {start + entry("1.24.0", "'%zz'", digest), []string{"the URL in the index of the repository"}},
 		"plain http elsewhere": {start + entry("1.24.0", "http://charts.example/istiod.tgz", digest),
 			[]string{"http://charts.example/istiod.tgz", "plain http is for this machine only"}},
 		"another protocol": {start + entry("1.24.0", "ftp://charts.example/istiod.tgz", digest), []string{"unsupported protocol"}},

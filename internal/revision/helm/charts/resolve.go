@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -67,26 +65,17 @@ func matcherFor(asked string) func(*semver.Version) bool {
 	return func(v *semver.Version) bool { return exactName(v) == asked }
 }
 
-var latest = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)-latest$`)
-
 // parseLatest reads vX.Y-latest as the last patch that X.Y could ever have.
 func parseLatest(asked string) (*semver.Version, bool) {
-	match := latest.FindStringSubmatch(asked)
-	if match == nil {
+	series, isAlias := strings.CutSuffix(asked, "-latest")
+	first, ok := parseExact(series + ".0")
+	if !isAlias || !ok {
 		return nil, false
 	}
-	major, err := strconv.ParseUint(match[1], 10, 64)
-	if err != nil {
-		return nil, false
-	}
-	minor, err := strconv.ParseUint(match[2], 10, 64)
-	if err != nil {
-		return nil, false
-	}
-	return semver.New(major, minor, math.MaxUint64, "", ""), true
+	return semver.New(first.Major(), first.Minor(), math.MaxUint64, "", ""), true
 }
 
-// nearest orders known, which is sorted the newest first, by how close each comes to what was asked for.
+// nearest orders known, which is sorted the newest first, by the distance to the version that was asked for.
 func nearest(asked string, known []*semver.Version) []string {
 	sorted := slices.Clone(known)
 	if target := targetVersion(asked); target != nil {

@@ -7,14 +7,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// istiod is the chart of a control plane. A version of Istio exists where there is this chart of it.
+// istiod is the chart of a control plane. A version of Istio exists if the source has this chart in that version.
 const istiod = "istiod"
 
 // Chart is a loaded chart and the digest of what it was loaded from.
@@ -26,13 +25,13 @@ type Chart struct {
 	Digest string
 }
 
-// Source knows which versions of Istio there are charts for, and loads them. It can be used by many at once.
+// Source knows which versions of Istio there are charts for, and loads them. It is safe for concurrent use.
 type Source interface {
 	// Versions are exact, such as v1.24.0, the newest first.
 	Versions(ctx context.Context) ([]string, error)
 	// Load a chart, "istiod" or "base", of an exact version. Where there is none, the error is an fs.ErrNotExist.
 	Load(ctx context.Context, name, version string) (*Chart, error)
-	// Refresh is how often it is worth asking for versions again.
+	// Refresh is how often to list versions again.
 	Refresh() time.Duration
 	// String names the source for people.
 	String() string
@@ -78,28 +77,7 @@ func validateChart(name, version string) error {
 	return nil
 }
 
-// chartCache keeps the charts that were parsed, the last one under each name.
-type chartCache struct {
-	mu     sync.Mutex
-	charts map[string]*Chart
-}
-
-func (m *chartCache) get(name string) *Chart {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.charts[name]
-}
-
-func (m *chartCache) set(name string, c *Chart) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.charts == nil {
-		m.charts = map[string]*Chart{}
-	}
-	m.charts[name] = c
-}
-
-// copy is what callers get: Helm writes into a chart's values and dependencies when it renders it.
+// copy protects a kept chart: rendering changes the values and dependencies of a chart.
 func (c *Chart) copy() *Chart {
 	return &Chart{Chart: copyOf(c.Chart), Digest: c.Digest}
 }

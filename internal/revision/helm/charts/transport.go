@@ -14,8 +14,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 )
 
-// transport carries what is asked of repositories and registries. The rules it enforces hold for whatever they
-// redirect to as well.
+// transport limits requests to repositories and registries, redirected ones included.
 type transport struct {
 	base http.RoundTripper
 }

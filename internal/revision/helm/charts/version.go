@@ -7,7 +7,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// parseExact reads a version such as v1.24.0 or v1.25.0-rc.1. Build metadata has no place in it, because a version
+// parseExact reads a version such as v1.24.0 or v1.25.0-rc.1. Build metadata is refused, because a version
 // becomes part of a revision's name.
 func parseExact(s string) (*semver.Version, bool) {
 	bare, ok := strings.CutPrefix(s, "v")
@@ -49,7 +49,7 @@ func stable(v *semver.Version) bool { return v.Prerelease() == "" }
 
 func sameMinor(a, b *semver.Version) bool { return a.Major() == b.Major() && a.Minor() == b.Minor() }
 
-// Older tells whether one exact version comes before another; what is no version comes before none.
+// Older tells whether one exact version comes before another; a text that is no version comes before none.
 func Older(a, b string) bool {
 	x, errX := semver.NewVersion(a)
 	y, errY := semver.NewVersion(b)

@@ -116,10 +116,7 @@ func (s *session) helmUpgrade(spec Spec, objects, known []*unstructured.Unstruct
 }
 
 func (s *session) outcome(made releaser.Releaser, err error) (*helm.Release, error) {
-	if err == nil {
-		err = s.records.failed
-	}
-	if err == nil {
+	if err = cmp.Or(err, s.records.failed); err == nil {
 		if release, ok := made.(*helm.Release); ok {
 			return release, nil
 		}

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Install installs or upgrades a release, whatever its state: missing, earlier, or left by a crash. It writes nothing when the
-// same spec is recorded as deployed; Restore is for objects that were changed since. When the context ends, so does all that
-// Install has started.
+// Install installs or upgrades a release: a missing one, one of another spec, or one that a crash has interrupted. It writes
+// nothing when the same spec is recorded as deployed; Restore is for objects that were changed since. No request is sent after
+// the end of the context.
 func (m *Manager) Install(ctx context.Context, spec Spec) error {
 	done, err := m.locks.lock(ctx, spec.key())
 	if err != nil {
@@ -51,14 +52,14 @@ func (m *Manager) install(ctx context.Context, spec Spec, objects []*unstructure
 			return State{}, err
 		}
 	}
-	carryOut := s.helmInstall
+	installOrUpgrade := s.helmInstall
 	if len(past) > 0 {
-		carryOut = s.helmUpgrade
+		installOrUpgrade = s.helmUpgrade
 		if past, err = s.prepareRetry(past); err != nil {
 			return State{}, err
 		}
 	}
-	made, err := carryOut(spec, objects, past.objects())
+	made, err := installOrUpgrade(spec, objects, past.objects())
 	if slices.ContainsFunc(objects, isCRD) {
 		m.cluster.invalidate()
 	}
@@ -68,7 +69,7 @@ func (m *Manager) install(ctx context.Context, spec Spec, objects []*unstructure
 	return stateOf(made), nil
 }
 
-// checkOwnership fails if an object belongs to another owner. One without an owner that was deployed by this release has
+// checkOwnership fails if an object belongs to another owner. An object without an owner that this release has deployed has
 // only lost its annotations.
 func (m *Manager) checkOwnership(ctx context.Context, objects, deployed []*unstructured.Unstructured) error {
 	ours := map[identity]bool{}
@@ -77,7 +78,7 @@ func (m *Manager) checkOwnership(ctx context.Context, objects, deployed []*unstr
 	}
 	var conflicts []Conflict
 	for _, object := range objects {
-		live, err := m.getMetadata(ctx, object)
+		live, err := get(ctx, m, object, &metav1.PartialObjectMetadata{})
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// debugHandler logs what Helm logs at debug level: errors are returned anyway.
+// debugHandler lowers the log lines of Helm to debug level: errors are returned anyway.
 type debugHandler struct{ slog.Handler }
 
 func (q debugHandler) Enabled(ctx context.Context, _ slog.Level) bool {

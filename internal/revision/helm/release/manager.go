@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -27,17 +28,16 @@ type Manager struct {
 
 	locks    keyedMutex
 	recent   recentWrites
-	rendered renderings
+	rendered sync.Map // of rendering, by the key of the release
 	cluster  capabilityCache
 }
 
-// New makes a Manager for the cluster of the config. The mapper has to learn of new kinds by itself.
+// New makes a Manager for the cluster of the config. The mapper has to discover new kinds by itself.
 func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager, error) {
 	m := &Manager{
 		config: rest.CopyConfig(config), mapper: mapper, log: log,
-		locks:    keyedMutex{locked: map[types.NamespacedName]chan struct{}{}},
-		recent:   recentWrites{last: map[types.NamespacedName]recentWrite{}},
-		rendered: renderings{of: map[types.NamespacedName]rendering{}},
+		locks:  keyedMutex{locked: map[types.NamespacedName]chan struct{}{}},
+		recent: recentWrites{last: map[types.NamespacedName]recentWrite{}},
 	}
 	m.config.WarningHandler, m.config.WarningHandlerWithContext = nil, WarningLogger{}
 	var err error
@@ -54,7 +54,7 @@ func New(config *rest.Config, mapper meta.RESTMapper, log logr.Logger) (*Manager
 	return m, nil
 }
 
-// keyedMutex serializes operations on the same release. Without it, a running operation would look like one that a crash has
+// keyedMutex serializes operations on the same release: an operation that runs would otherwise look like one that a crash has
 // interrupted.
 type keyedMutex struct {
 	mu     sync.Mutex
@@ -85,3 +85,36 @@ func (t *keyedMutex) lock(ctx context.Context, key types.NamespacedName) (done f
 		}
 	}
 }
+
+type operation string
+
+const (
+	opRender    operation = "render"
+	opInstall   operation = "install"
+	opUpgrade   operation = "upgrade"
+	opUninstall operation = "uninstall"
+	opCompare   operation = "compare"
+	opRestore   operation = "restore"
+)
+
+// newCounter counts operations on releases. An event that concerns no release must not count.
+func newCounter(registry prometheus.Registerer) (*prometheus.CounterVec, error) {
+	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_helm_operations_total",
+		Help: "What was done to Helm releases: charts rendered, releases installed, upgraded and uninstalled, " +
+			"objects compared with what is live and restored.",
+	}, []string{"operation"})
+	if err := registry.Register(counter); err != nil {
+		var already prometheus.AlreadyRegisteredError
+		if !errors.As(err, &already) {
+			return nil, err
+		}
+		counter = already.ExistingCollector.(*prometheus.CounterVec)
+	}
+	for _, op := range []operation{opRender, opInstall, opUpgrade, opUninstall, opCompare, opRestore} {
+		counter.WithLabelValues(string(op))
+	}
+	return counter, nil
+}
+
+func (m *Manager) count(op operation) { m.counter.WithLabelValues(string(op)).Inc() }

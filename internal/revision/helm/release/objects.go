@@ -16,30 +16,16 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// get reads an object; nil if there is none.
-func (m *Manager) get(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(object.GroupVersionKind())
-	err := m.client.Get(ctx, client.ObjectKeyFromObject(object), live)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, newObjectError("get", object, err)
-	}
-	return live, nil
-}
-
-// getMetadata reads the metadata of an object; nil if it or its kind does not exist.
-func (m *Manager) getMetadata(ctx context.Context, object *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(object.GroupVersionKind())
+// get reads an object or its metadata into live; nil if the object or its kind does not exist.
+func get[T client.Object](ctx context.Context, m *Manager, object *unstructured.Unstructured, live T) (T, error) {
+	var none T
+	live.GetObjectKind().SetGroupVersionKind(object.GroupVersionKind())
 	err := m.client.Get(ctx, client.ObjectKeyFromObject(object), live)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil, nil
+		return none, nil
 	}
 	if err != nil {
-		return nil, newObjectError("get", object, err)
+		return none, newObjectError("get", object, err)
 	}
 	return live, nil
 }
@@ -50,7 +36,7 @@ func (m *Manager) applyObject(ctx context.Context, desired *unstructured.Unstruc
 		var live *unstructured.Unstructured
 		if hasForeignFields(desired) {
 			var err error
-			if live, err = m.get(ctx, desired); err != nil {
+			if live, err = get(ctx, m, desired, &unstructured.Unstructured{}); err != nil {
 				return err
 			}
 		}
@@ -81,12 +67,12 @@ func (m *Manager) applyOnce(ctx context.Context, desired *unstructured.Unstructu
 		client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 }
 
-// remove deletes an object of a release, unless it is to be kept or has another owner now.
+// remove deletes an object of a release, unless the object is to be kept or has another owner now.
 func (m *Manager) remove(ctx context.Context, made *unstructured.Unstructured) error {
 	if survivesUninstall(made) {
 		return nil
 	}
-	live, err := m.getMetadata(ctx, made)
+	live, err := get(ctx, m, made, &metav1.PartialObjectMetadata{})
 	if err != nil || live == nil || hasKeepPolicy(live) {
 		return err
 	}
@@ -108,10 +94,10 @@ func isDuplicateField(err error) bool {
 	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueDuplicate)
 }
 
-// takeOver makes us the manager of fields that other clients have updated, so that applying the desired object removes them.
-// It tells whether there were any.
+// takeOver makes Fairlead the manager of fields that other clients have updated, so that applying the desired object removes
+// these fields. It tells whether there were any.
 func (m *Manager) takeOver(ctx context.Context, desired *unstructured.Unstructured) (bool, error) {
-	live, err := m.get(ctx, desired)
+	live, err := get(ctx, m, desired, &unstructured.Unstructured{})
 	if err != nil || live == nil {
 		return false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,31 +19,20 @@ const (
 	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
-// setOwnership labels and annotates an object with its passage, release and owner. Helm would add its own part of this when
-// it applies; here it is part of what is compared as well.
+// setOwnership labels and annotates an object with its passage, release and owner. Helm would add its part of
+// this metadata only when it applies; here the metadata is compared as well.
 func setOwnership(object *unstructured.Unstructured, release types.NamespacedName, owner *metav1.OwnerReference) {
-	labels, annotations := object.GetLabels(), object.GetAnnotations()
-	object.SetLabels(with(labels, map[string]string{
+	object.SetLabels(labels.Merge(object.GetLabels(), labels.Set{
 		v1.LabelPassage: v1.PassageRevision,
 		managedByLabel:  managedByHelm,
 	}))
-	object.SetAnnotations(with(annotations, map[string]string{
+	object.SetAnnotations(labels.Merge(object.GetAnnotations(), labels.Set{
 		releaseNameAnnotation:      release.Name,
 		releaseNamespaceAnnotation: release.Namespace,
 	}))
 	if owner != nil && !survivesUninstall(object) {
 		object.SetOwnerReferences(append(object.GetOwnerReferences(), *owner))
 	}
-}
-
-func with(have, more map[string]string) map[string]string {
-	if have == nil {
-		return more
-	}
-	for key, value := range more {
-		have[key] = value
-	}
-	return have
 }
 
 // survivesUninstall tells whether an object is kept when its release is uninstalled. CRDs always are: their custom resources

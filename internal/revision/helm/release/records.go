@@ -24,7 +24,7 @@ type record struct {
 	objects []*unstructured.Unstructured
 }
 
-// history is what is recorded of a release, the oldest first.
+// history has the records of a release, the oldest first.
 type history []record
 
 func (s *session) history(name string) (history, error) {
@@ -119,10 +119,10 @@ func (h history) objects() []*unstructured.Unstructured {
 	return all
 }
 
-// splitObsolete separates the records to keep from those to delete. The last deployed record is kept, and all after it: they
-// are failed attempts that may list objects of their own. One whose objects a later record lists as well is obsolete, so
+// splitObsolete separates the records to keep from those to delete. The last deployed record is kept, and all later ones, which
+// are failed attempts that may list further objects. A failed attempt is obsolete when a later record lists all its objects, so
 // that repeated failures do not pile up.
-func (h history) splitObsolete() (matter, obsolete history) {
+func (h history) splitObsolete() (kept, obsolete history) {
 	first := 0
 	for i, r := range h {
 		if r.Info.Status == common.StatusDeployed {
@@ -135,10 +135,10 @@ func (h history) splitObsolete() (matter, obsolete history) {
 		if i < first || done && i < len(h)-1 {
 			obsolete = append(obsolete, r)
 		} else {
-			matter = append(matter, r)
+			kept = append(kept, r)
 		}
 	}
-	return matter, obsolete
+	return kept, obsolete
 }
 
 func (r record) covers(other record) bool {
@@ -150,7 +150,7 @@ func (r record) covers(other record) bool {
 }
 
 // prepareRetry prepares a release for another attempt. An interrupted attempt is marked as failed: no other process works on
-// it, and its record lists its objects.
+// that attempt, and its record lists its objects.
 func (s *session) prepareRetry(past history) (history, error) {
 	latest := past[len(past)-1]
 	switch latest.Info.Status {
@@ -161,8 +161,8 @@ func (s *session) prepareRetry(past history) (history, error) {
 			return nil, fmt.Errorf("mark record %d of release %s/%s as failed: %w", latest.Version, s.namespace, latest.Name, err)
 		}
 	}
-	matter, obsolete := past.splitObsolete()
-	return matter, s.deleteRecords(obsolete)
+	kept, obsolete := past.splitObsolete()
+	return kept, s.deleteRecords(obsolete)
 }
 
 func (s *session) deleteRecords(records history) error {

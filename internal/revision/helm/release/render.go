@@ -27,37 +27,13 @@ type rendering struct {
 	err         error
 }
 
-// renderings are kept one per release.
-type renderings struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]rendering
-}
-
-func (r *renderings) get(key types.NamespacedName, fingerprint string) (rendering, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept, ok := r.of[key]
-	return kept, ok && kept.fingerprint == fingerprint
-}
-
-func (r *renderings) put(key types.NamespacedName, done rendering) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of[key] = done
-}
-
-func (r *renderings) drop(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.of, key)
-}
-
-// Render gives the objects of a release in the order in which they are installed. They are shared between callers and
+// Render returns the objects of a release in the order in which they are installed. The objects are shared between callers and
 // must not be changed. An error about the chart or its values is a *RenderError.
 func (m *Manager) Render(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error) {
 	key, fingerprint := spec.key(), spec.Fingerprint()
-	done, ok := m.rendered.get(key, fingerprint)
-	if !ok {
+	kept, _ := m.rendered.Load(key)
+	done, ok := kept.(rendering)
+	if !ok || done.fingerprint != fingerprint {
 		capabilities, err := m.capabilities(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("render release %s: %w", key, err)
@@ -70,17 +46,17 @@ func (m *Manager) Render(ctx context.Context, spec Spec) ([]*unstructured.Unstru
 			return nil, fmt.Errorf("render release %s: %w", key, err)
 		}
 		done = rendering{fingerprint, objects, err}
-		m.rendered.put(key, done)
+		m.rendered.Store(key, done)
 	}
 	return slices.Clone(done.objects), done.err
 }
 
 // Forget drops the cached rendering of a release.
 func (m *Manager) Forget(namespace, name string) {
-	m.rendered.drop(types.NamespacedName{Namespace: namespace, Name: name})
+	m.rendered.Delete(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// render runs the templates as for a first install, without asking the cluster anything: `lookup` finds nothing.
+// render runs the templates as for a first install, without requests to the cluster: `lookup` finds nothing.
 func render(ctx context.Context, spec Spec, capabilities *common.Capabilities) ([]*unstructured.Unstructured, error) {
 	chart := spec.chart()
 	if wants := chart.Metadata.KubeVersion; wants != "" && !chartutil.IsCompatibleRange(wants, capabilities.KubeVersion.String()) {

@@ -25,14 +25,14 @@ func (m *Manager) Restore(ctx context.Context, spec Spec, desired *unstructured.
 
 func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (bool, error) {
 	m.count(opCompare)
-	live, err := m.get(ctx, desired)
+	live, err := get(ctx, m, desired, &unstructured.Unstructured{})
 	if err != nil {
 		return false, err
 	}
 	var field string
 	if live != nil {
 		if live.GetDeletionTimestamp() != nil {
-			return false, nil // it can be created again when it is gone
+			return false, nil // the object is created again after its deletion
 		}
 		if !isOwnedBy(live, desired) && holder(live) != noRelease && !spec.isMovedRelease(live) {
 			return false, &OwnedByOthersError{[]Conflict{{describe(desired), holder(live)}}}
@@ -72,8 +72,8 @@ func (m *Manager) isInstalled(ctx context.Context, spec Spec) (bool, error) {
 	return installed, nil
 }
 
-// isMovedRelease tells whether an object belongs to the same release in another namespace. Two that exist for a while, such
-// as during a move, may each have annotated it last.
+// isMovedRelease tells whether an object belongs to the same release in another namespace. While a release moves, it exists in
+// two namespaces, and either may have annotated the object last.
 func (s Spec) isMovedRelease(live metav1.Object) bool {
 	return s.TakeOwnership && releaseOf(live).Name == s.Name
 }

@@ -7,6 +7,7 @@
 package release
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,7 +29,7 @@ const renderingVersion = 1
 // Spec is a release as it should be.
 type Spec struct {
 	Name, Namespace string
-	// Owner, if any, is a cluster-scoped resource that the objects go with.
+	// Owner, if any, is a cluster-scoped resource that owns the objects.
 	Owner *metav1.OwnerReference
 	Chart *charts.Chart
 	// ChartVersion is recorded with the release. The chart's own is the default.
@@ -116,10 +117,7 @@ func pick(c *chart.Chart, only func(string) bool) *chart.Chart {
 }
 
 func (s Spec) chartVersion() string {
-	if s.ChartVersion == "" {
-		return s.Chart.Metadata.Version
-	}
-	return s.ChartVersion
+	return cmp.Or(s.ChartVersion, s.Chart.Metadata.Version)
 }
 
 // labels of the Secrets that record the release.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,8 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// contextTransport fails requests of Helm to the API server once a context has ended. Most calls of Helm take no context, and
-// those that do return early and go on in the background. Here they run to their end, which comes soon when requests fail.
+// contextTransport fails requests of Helm to the API server once a context has ended. Most calls of Helm take no context; the
+// others return early and go on in the background. With this transport, calls end soon because their requests fail.
 type contextTransport struct {
 	ctx  context.Context
 	base http.RoundTripper
@@ -33,10 +34,7 @@ func (m *Manager) configFor(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	base := m.http.Transport
-	if base == nil {
-		base = http.DefaultTransport
-	}
+	base := cmp.Or(m.http.Transport, http.DefaultTransport)
 	// Certificates, credentials and the like are in the transport already.
 	return &rest.Config{
 		Host: server.String(), Transport: contextTransport{ctx, base}, ContentConfig: m.config.ContentConfig,

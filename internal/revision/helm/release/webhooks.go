@@ -15,7 +15,7 @@ func hasForeignFields(object *unstructured.Unstructured) bool {
 }
 
 // withLiveFields is the object to apply, with the live values of fields that other clients own. The write is conditional on
-// the resource version, so that it does not revert a later write of theirs.
+// the resource version, so that a later write of another client is not reverted.
 func withLiveFields(desired, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if live == nil || !hasForeignFields(desired) {
 		return desired
