@@ -14,8 +14,8 @@ import (
 
 const (
 	leaseName = "fairlead"
-	// Exists in every cluster, hubs included, whatever the kubeconfig's own namespace is: two people who start an
-	// operator by hand against one cluster must meet at the same lease.
+	// Exists in every cluster, hubs included, whatever the namespace of the kubeconfig: two operators that are started by
+	// hand against one cluster must share a lease.
 	leaseNamespaceOutside = "kube-system"
 	ownNamespaceFile      = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -28,7 +28,7 @@ const (
 	shortestLeaseDuration = 3 * time.Second
 )
 
-// leaseTimes are what a leader and those that stand by wait for.
+// leaseTimes are the intervals of leader election.
 type leaseTimes struct{ duration, renewDeadline, retryPeriod time.Duration }
 
 func leaseTimesOf(lease time.Duration) leaseTimes {

@@ -36,11 +36,11 @@ type Options struct {
 
 	// Charts say where Istio's charts come from.
 	Charts charts.Options
-	// Members are the limits of what is asked of the clusters that have joined.
+	// Members limit the requests to member clusters.
 	Members member.Limits
 	// Rollout says where environmentd is found, and how long a request to it may take.
 	Rollout environmentd.Options
-	// Mesh says what part of a mesh this is the control plane of.
+	// Mesh names the zone and the system namespace of the mesh.
 	Mesh meshservice.Options
 }
 

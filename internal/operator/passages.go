@@ -24,12 +24,12 @@ import (
 // Passage is one kind of move that the operator can run.
 type Passage struct {
 	Name string
-	// CRDs are those that it installs.
+	// CRDs that the passage needs.
 	CRDs []string
 	// Webhooks, if set, are its handlers by path. One at crds.ConversionPath converts the objects of its CRDs.
 	Webhooks func(logr.Logger) map[string]http.Handler
-	// Caches are the kinds it reads from the cache. They must be served before it starts, nothing else is cached, and
-	// the operator is ready when all of them are synced.
+	// Caches are the kinds that the passage reads from the cache. They must be served before the passage starts, no other
+	// kind is cached, and the operator is ready when all of them are synced.
 	Caches []client.Object
 	Setup  func(ctrl.Manager, Options) error
 }
@@ -38,9 +38,18 @@ type Passage struct {
 func Passages() []Passage {
 	return []Passage{
 		{Name: revision.Name, CRDs: revisionCRDs, Caches: revision.Caches(), Setup: setupRevision},
-		{Name: model.Passage, CRDs: adoptionCRDs, Caches: adoption.Caches(), Setup: setupAdoption},
-		{Name: rollout.Name, CRDs: rolloutCRDs, Webhooks: rolloutWebhooks, Caches: rollout.Caches(), Setup: setupRollout},
-		{Name: meshservice.Name, CRDs: meshCRDs, Caches: meshservice.Caches(), Setup: setupMeshService},
+		{
+			Name: model.Passage, CRDs: adoptionCRDs, Caches: adoption.Caches(),
+			Setup: func(mgr ctrl.Manager, options Options) error { return adoption.Setup(mgr, options.Members) },
+		},
+		{
+			Name: rollout.Name, CRDs: rolloutCRDs, Webhooks: rolloutWebhooks, Caches: rollout.Caches(),
+			Setup: func(mgr ctrl.Manager, options Options) error { return rollout.Setup(mgr, options.Rollout) },
+		},
+		{
+			Name: meshservice.Name, CRDs: meshCRDs, Caches: meshservice.Caches(),
+			Setup: func(mgr ctrl.Manager, options Options) error { return meshservice.Setup(mgr, options.Mesh) },
+		},
 	}
 }
 
@@ -72,26 +81,16 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 	return workload.Setup(mgr, shared.Client, shared.Users)
 }
 
-func setupAdoption(mgr ctrl.Manager, options Options) error {
-	return adoption.Setup(mgr, options.Members)
-}
-
-func setupRollout(mgr ctrl.Manager, options Options) error {
-	return rollout.Setup(mgr, options.Rollout)
-}
-
-func setupMeshService(mgr ctrl.Manager, options Options) error {
-	return meshservice.Setup(mgr, options.Mesh)
-}
-
 func rolloutWebhooks(log logr.Logger) map[string]http.Handler {
 	return map[string]http.Handler{crds.ConversionPath: conversion.Handler(log)}
 }
 
 // Names of the passages, as --passages takes them.
-func Names() []string {
+func Names() []string { return namesOf(Passages()) }
+
+func namesOf(passages []Passage) []string {
 	var names []string
-	for _, p := range Passages() {
+	for _, p := range passages {
 		names = append(names, p.Name)
 	}
 	return names
@@ -102,22 +101,12 @@ func selectPassages(known []Passage, asked []string) ([]Passage, error) {
 	if len(asked) == 0 {
 		return known, nil
 	}
-	var names []string
-	for _, p := range known {
-		names = append(names, p.Name)
-	}
 	for _, name := range asked {
-		if !slices.Contains(names, name) {
+		if names := namesOf(known); !slices.Contains(names, name) {
 			return nil, fmt.Errorf("unknown passage %q: the known ones are %s", name, strings.Join(names, ", "))
 		}
 	}
-	var selected []Passage
-	for _, p := range known {
-		if slices.Contains(asked, p.Name) {
-			selected = append(selected, p)
-		}
-	}
-	return selected, nil
+	return slices.DeleteFunc(slices.Clone(known), func(p Passage) bool { return !slices.Contains(asked, p.Name) }), nil
 }
 
 // crdsOf are the CRDs of passages.

@@ -36,12 +36,8 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	// Priority and fairness in the API server limits us better than a guess in the client.
 	restConfig.QPS = -1
 
-	names := make([]string, 0, len(passages))
-	for _, p := range passages {
-		names = append(names, p.Name)
-	}
 	log.Info("starting fairlead", "version", build.Version, "commit", build.Commit, "go", build.GoVersion,
-		"passages", strings.Join(names, ","), "server", restConfig.Host)
+		"passages", strings.Join(namesOf(passages), ","), "server", restConfig.Host)
 
 	ready := &readiness{}
 	ready.waitingFor("the API server")
@@ -147,7 +143,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 }
 
 // setUp prepares the passages and their caches. When some of these need the webhooks, it returns all that the others
-// wait for: the operator is ready with those alone, because a Service calls only who is ready.
+// wait for: the operator is ready with those alone, because a Service calls only replicas that are ready.
 func setUp(ctx context.Context, mgr ctrl.Manager, scheme *runtime.Scheme, options Options, passages []Passage, hooks *webhooks,
 	log logr.Logger,
 ) ([]toolscache.InformerSynced, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
-// WebhookOptions say where the API server finds the webhooks, and whom it trusts.
+// WebhookOptions say where the API server finds the webhooks, and which certificate they have.
 type WebhookOptions struct {
 	BindAddress string
 	// Service is NAMESPACE/NAME:PORT. Without one, the webhooks are registered by URL on this machine.
@@ -46,11 +46,11 @@ func (o *WebhookOptions) addFlags(flags *pflag.FlagSet) {
 		"Service NAMESPACE/NAME:PORT by which the API server calls the webhooks\n"+
 			"(default none: it calls this machine, by https://"+loopback+":PORT)")
 	flags.StringVar(&o.CertificateSource, "webhook-certificate-source", o.CertificateSource,
-		"who keeps the certificate of the webhooks: one of "+strings.Join(kinds, ", "))
+		"manager of the webhooks' certificate: one of "+strings.Join(kinds, ", "))
 	flags.StringVar(&o.CertificateSecret, "webhook-certificate-secret", o.CertificateSecret,
-		"Secret that holds it as tls.crt, tls.key and ca.crt, in the namespace of the lease")
+		"Secret with the certificate as tls.crt, tls.key and ca.crt, in the namespace of the lease")
 	flags.StringVar(&o.CertificateDir, "webhook-certificate-dir", o.CertificateDir,
-		"directory that this Secret is mounted into, to read instead")
+		"directory that the Secret is mounted into, to read instead of the Secret")
 }
 
 func (o WebhookOptions) validate() error {
