@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -14,15 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// GetIfExists reads an object of a Go type into the given one; the result is nil if the object does not exist.
+// GetIfExists reads an object into the given one; the result is nil if the object does not exist.
 func GetIfExists[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
 	var none T
+	kind := cmp.Or(object.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(object).Elem().Name())
 	err := reader.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
 		return none, nil
 	}
 	if err != nil {
-		return none, fmt.Errorf("get %s %s: %w", reflect.TypeOf(object).Elem().Name(), strings.TrimPrefix(key.String(), "/"), err)
+		return none, fmt.Errorf("get %s %s: %w", kind, strings.TrimPrefix(key.String(), "/"), err)
 	}
 	return object, nil
 }

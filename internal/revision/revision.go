@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
@@ -45,7 +45,7 @@ type Shared struct {
 
 // Setup adds the passage to the manager.
 func Setup(mgr ctrl.Manager, source charts.Source) (Shared, error) {
-	consistent, err := newConsistentClient(mgr)
+	consistent, err := kube.NewConsistentClient(mgr, client.CacheOptions{Reader: mgr.GetCache()})
 	if err != nil {
 		return Shared{}, err
 	}
@@ -92,24 +92,6 @@ func setup(mgr ctrl.Manager, source charts.Source, consistent client.Client, ins
 		return fmt.Errorf("watch IstioRevisionTags: %w", err)
 	}
 	return nil
-}
-
-// newConsistentClient reads its own writes: a plan made from a cache without our last write would write again. The manager's
-// client does not, because it would then cache every kind that is written.
-func newConsistentClient(mgr ctrl.Manager) (client.Client, error) {
-	c, err := client.New(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(),
-		Scheme:     mgr.GetScheme(),
-		Mapper:     mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{
-			Reader:                          mgr.GetCache(),
-			EnableReadYourWritesConsistency: ptr.To(true),
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("create a client: %w", err)
-	}
-	return c, nil
 }
 
 // newInstalledCache caches installed objects, by label, and the metadata of namespaces and pods that may use them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -108,7 +109,7 @@ func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step p
 func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured) error {
 	if want.GroupVersionKind() == objects.KindCertificate {
 		if err := r.certificates.watchCertificates(ctx); err != nil {
-			if notInstalled(err) {
+			if meta.IsNoMatchError(err) {
 				return noCertManager{want.GetName()}
 			}
 			return err

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -55,7 +53,7 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 	if err != nil {
 		return err
 	}
-	own, err := newReadYourWritesClient(mgr, mgr.GetCache())
+	own, err := kube.NewConsistentClient(mgr, client.CacheOptions{Reader: mgr.GetCache(), Unstructured: true})
 	if err != nil {
 		return err
 	}
@@ -68,19 +66,13 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 		reader:   cacheReader{objects: owned.client, live: mgr.GetAPIReader(), kinds: owned.cachedKinds},
 		hashes:   hashAlgorithms,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1alpha2.PassageRollout),
-		now:      time.Now, newID: objects.NewResourceID, metrics: newRolloutMetrics(),
+		now:      time.Now, newID: objects.NewResourceID, metrics: newRolloutMetrics(), backoff: newFailureBackoff(),
 		freshness: &freshnessCheck{live: mgr.GetAPIReader()},
 	}
-	log := mgr.GetLogger()
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("rollout").
 		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles, RateLimiter: newRateLimiter()}).
-		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
-			if request == nil {
-				return log.V(1).WithValues("controller", "rollout")
-			}
-			return log.WithValues("resource", strings.ToLower(v1alpha2.MaterializeKind)+"/"+request.Name, "namespace", request.Namespace)
-		}).
+		WithLogConstructor(kube.Logger(mgr, "rollout", v1alpha2.MaterializeKind)).
 		For(&v1alpha2.Materialize{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	c, err := b.Build(r)
 	if err != nil {

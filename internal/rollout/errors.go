@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // environmentdError is a request that environmentd has not fulfilled. It is retried.
@@ -110,28 +110,20 @@ const (
 
 // failureBackoff is the delay after consecutive failures.
 type failureBackoff struct {
-	mu     sync.Mutex
-	failed map[types.NamespacedName]int
+	workqueue.TypedRateLimiter[types.NamespacedName]
+}
+
+func newFailureBackoff() failureBackoff {
+	return failureBackoff{workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](pollInterval, maxBackoff)}
 }
 
 // isPersistent tells whether so many attempts in a row have failed that the error will hardly pass by itself.
-func (p *failureBackoff) isPersistent(key types.NamespacedName) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.failed[key] >= 2
-}
+func (b failureBackoff) isPersistent(key types.NamespacedName) bool { return b.NumRequeues(key) >= 2 }
 
-func (p *failureBackoff) next(key types.NamespacedName, failed bool) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (b failureBackoff) next(key types.NamespacedName, failed bool) time.Duration {
 	if !failed {
-		delete(p.failed, key)
+		b.Forget(key)
 		return pollInterval
 	}
-	if p.failed == nil {
-		p.failed = map[types.NamespacedName]int{}
-	}
-	pause := min(pollInterval<<min(p.failed[key], 10), maxBackoff)
-	p.failed[key]++
-	return pause
+	return b.When(key)
 }

@@ -28,7 +28,7 @@ func TestLasting(t *testing.T) {
 	if got.blocking != stops || len(got.tolerated) != 1 || got.tolerated[0] != refused {
 		t.Errorf("it lasts: %+v", got)
 	}
-	var p failureBackoff
+	p := newFailureBackoff()
 	var worn []bool
 	for range 3 {
 		worn = append(worn, p.isPersistent(reconcile.Request{}.NamespacedName))

@@ -16,20 +16,15 @@ import (
 // behind what another process, which was the leader before, has written; a plan from a stale copy could switch the Service
 // back to a generation that is gone.
 type freshnessCheck struct {
-	live client.Reader
-
-	mu       sync.Mutex
-	verified map[types.NamespacedName]types.UID
+	live     client.Reader
+	verified sync.Map // UIDs by key
 }
 
 // check returns a conflict if the Materialize is not as it was read. After one success only our own writes matter, and the
 // client reads those.
 func (a *freshnessCheck) check(ctx context.Context, seen *v1alpha2.Materialize) error {
 	key := client.ObjectKeyFromObject(seen)
-	a.mu.Lock()
-	known := a.verified[key] == seen.UID
-	a.mu.Unlock()
-	if known {
+	if uid, known := a.verified.Load(key); known && uid == seen.UID {
 		return nil
 	}
 	var now v1alpha2.Materialize
@@ -40,17 +35,8 @@ func (a *freshnessCheck) check(ctx context.Context, seen *v1alpha2.Materialize) 
 		return apierrors.NewConflict(v1alpha2.GroupVersion.WithResource("materializes").GroupResource(), seen.Name,
 			errors.New("the cached copy is stale"))
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.verified == nil {
-		a.verified = map[types.NamespacedName]types.UID{}
-	}
-	a.verified[key] = seen.UID
+	a.verified.Store(key, seen.UID)
 	return nil
 }
 
-func (a *freshnessCheck) forget(key types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.verified, key)
-}
+func (a *freshnessCheck) forget(key types.NamespacedName) { a.verified.Delete(key) }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -78,12 +79,8 @@ func outcomeOf(before, status v1alpha2.MaterializeStatus, is v1alpha2.Reason) st
 }
 
 func hasReason(status v1alpha2.MaterializeStatus, reason v1alpha2.Reason) bool {
-	for _, condition := range status.Conditions {
-		if condition.Type == v1alpha2.ConditionUpToDate {
-			return condition.Reason == string(reason)
-		}
-	}
-	return false
+	condition := meta.FindStatusCondition(status.Conditions, v1alpha2.ConditionUpToDate)
+	return condition != nil && condition.Reason == string(reason)
 }
 
 func (m *rolloutMetrics) forget(key types.NamespacedName) {

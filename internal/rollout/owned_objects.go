@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
@@ -62,7 +63,7 @@ func newOwnedObjects(mgr ctrl.Manager) (*ownedObjects, error) {
 	if err := mgr.Add(b.cache); err != nil {
 		return nil, fmt.Errorf("add the cache of owned objects to the manager: %w", err)
 	}
-	if b.client, err = newReadYourWritesClient(mgr, b.cache); err != nil {
+	if b.client, err = kube.NewConsistentClient(mgr, client.CacheOptions{Reader: b.cache, Unstructured: true}); err != nil {
 		return nil, err
 	}
 	for _, kind := range builtinKinds {
@@ -71,19 +72,6 @@ func newOwnedObjects(mgr ctrl.Manager) (*ownedObjects, error) {
 		}
 	}
 	return b, nil
-}
-
-// newReadYourWritesClient returns a client that reads its own writes: a plan from a cache without our last write would
-// repeat it.
-func newReadYourWritesClient(mgr ctrl.Manager, reader cache.Cache) (client.Client, error) {
-	c, err := client.New(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{Reader: reader, Unstructured: true, EnableReadYourWritesConsistency: ptr.To(true)},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("create a client: %w", err)
-	}
-	return c, nil
 }
 
 func (b *ownedObjects) indexKind(ctx context.Context, kind schema.GroupVersionKind) error {
@@ -133,7 +121,7 @@ func (b *ownedObjects) watchAll(c controller.Controller) error {
 		if err := b.indexKind(context.Background(), objects.KindCertificate); err != nil {
 			return err
 		}
-	} else if !notInstalled(err) {
+	} else if !meta.IsNoMatchError(err) {
 		return fmt.Errorf("look up %s: %w", objects.KindCertificate.Kind, err)
 	}
 	for _, kind := range b.kinds {
@@ -177,10 +165,8 @@ func affectsPlan(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstruc
 func (b *ownedObjects) watchCertificates(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, kind := range b.kinds {
-		if kind == objects.KindCertificate {
-			return nil
-		}
+	if slices.Contains(b.kinds, objects.KindCertificate) {
+		return nil
 	}
 	if _, err := b.mapper.RESTMapping(objects.KindCertificate.GroupKind(), objects.KindCertificate.Version); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (c *cluster) launch(mayWrite func() bool) {
 	a := &api{cluster: c, mayWrite: mayWrite}
 	c.process = &process{api: a, triggered: true, reconciler: &reconciler{
 		client: a, objects: a, live: a, reader: a, leaders: leader{a}, certificates: noCertificates{}, hashes: c.hashes,
-		recorder: recorder{c}, now: func() time.Time { return c.now }, newID: func() string { return testID }, metrics: newRolloutMetrics(), freshness: &freshnessCheck{live: a},
+		recorder: recorder{c}, now: func() time.Time { return c.now }, newID: func() string { return testID }, metrics: newRolloutMetrics(), backoff: newFailureBackoff(), freshness: &freshnessCheck{live: a},
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
@@ -58,21 +59,7 @@ func (r cacheReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*uns
 }
 
 func (r cacheReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	object := newUnstructured(kind)
-	err := r.live.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get %s %s: %w", kind.Kind, key, err)
-	}
-	return object, nil
-}
-
-// notInstalled holds for a kind that the API server does not serve.
-func notInstalled(err error) bool {
-	var discovery *meta.NoKindMatchError
-	return errors.As(err, &discovery) || meta.IsNoMatchError(err)
+	return kube.GetIfExists(ctx, r.live, key, newUnstructured(kind))
 }
 
 // OwnedKinds are the kinds of owned objects. That of cert-manager may not be installed.
@@ -99,7 +86,7 @@ func (r labelReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*uns
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := r.reader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{v1alpha2.LabelResourceID: m.Status.ResourceID})
-		if kind == objects.KindCertificate && (notInstalled(err) || apierrors.IsNotFound(err)) {
+		if kind == objects.KindCertificate && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
 			continue
 		}
 		if err != nil {

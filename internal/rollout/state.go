@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -41,8 +40,7 @@ func (o Observed) validateSpec() error {
 
 // promoting tells whether the promotion has been committed and is not complete.
 func (o Observed) promoting() bool {
-	condition := meta.FindStatusCondition(o.Materialize.Status.Conditions, v1alpha2.ConditionUpToDate)
-	return condition != nil && condition.Reason == string(v1alpha2.ReasonPromoting)
+	return hasReason(o.Materialize.Status, v1alpha2.ReasonPromoting)
 }
 
 // active is the active generation, nil before the first.

@@ -31,7 +31,7 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("istiorevision").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		WithLogConstructor(installer.Logger(mgr, v1.IstioRevisionKind)).
+		WithLogConstructor(kube.Logger(mgr, "istiorevision", v1.IstioRevisionKind)).
 		For(&v1.IstioRevision{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, installer.Deleting,
 		))).

@@ -182,12 +182,8 @@ func readErrorReason(err error) passage.Reason {
 	if apierrors.IsForbidden(err) {
 		return passage.Because(v1.ReasonReadinessCheckFailed, "%v; let the operator read Deployments, as the Fairlead chart does", err)
 	}
-	kind := string(apierrors.ReasonForError(err))
-	if kind == "" {
-		kind = "no answer from the API server"
-	}
 	return passage.Because(v1.ReasonReadinessCheckFailed,
-		"reading istiod's Deployment failed (%s) and will be tried again; details are in the operator's log", kind)
+		"reading istiod's Deployment failed (%s) and will be tried again; details are in the operator's log", installer.ServerReason(err))
 }
 
 func deploymentServes(d appsv1.Deployment) (bool, string) {

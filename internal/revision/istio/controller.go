@@ -33,7 +33,7 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 	r := &reconciler{tools}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("istio").
-		WithLogConstructor(installer.Logger(mgr, v1.IstioKind)).
+		WithLogConstructor(kube.Logger(mgr, "istio", v1.IstioKind)).
 		For(&v1.Istio{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).

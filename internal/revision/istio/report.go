@@ -89,11 +89,8 @@ func failureReason(err error) passage.Reason {
 	case apierrors.IsForbidden(err):
 		return passage.Because(v1.ReasonReconcileError, "%v", err)
 	}
-	kind := string(apierrors.ReasonForError(err))
-	if kind == "" {
-		kind = "no answer from the API server"
-	}
-	return passage.Because(v1.ReasonReconcileError, "writing the revision failed (%s) and will be tried again; details are in the operator's log", kind)
+	return passage.Because(v1.ReasonReconcileError, "writing the revision failed (%s) and will be tried again; details are in the operator's log",
+		installer.ServerReason(err))
 }
 
 func ready(o Observed, active string) metav1.Condition {

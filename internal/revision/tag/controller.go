@@ -26,7 +26,7 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("istiorevisiontag").
-		WithLogConstructor(installer.Logger(mgr, v1.IstioRevisionTagKind)).
+		WithLogConstructor(kube.Logger(mgr, "istiorevisiontag", v1.IstioRevisionTagKind)).
 		For(&v1.IstioRevisionTag{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, installer.Deleting,
 		))).

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -90,10 +91,7 @@ func ForEach(ctx context.Context, reader client.Reader, kind client.ObjectList, 
 }
 
 func kindOf(list client.ObjectList) string {
-	kind := list.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" {
-		kind = reflect.TypeOf(list).Elem().Name()
-	}
+	kind := cmp.Or(list.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(list).Elem().Name())
 	return strings.TrimSuffix(kind, "List")
 }
 

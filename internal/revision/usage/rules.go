@@ -14,31 +14,19 @@ var notTerminated = fields.AndSelectors(
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 )
 
-// via is the label that a choice was made with.
-type via uint8
-
-const (
-	viaRevisionLabel via = iota + 1
-	viaInjectionLabel
-	viaSidecarLabel
-)
-
-// choice is the revision or tag that labels choose. The zero value is none.
-type choice struct {
-	name string
-	via  via
-}
+// choice is the revision or tag that labels choose, and the key of the label that does. The zero value is none.
+type choice struct{ name, label string }
 
 func (c choice) String() string {
-	switch c.via {
-	case viaRevisionLabel:
-		return "label " + v1.LabelRevision + "=" + c.name
-	case viaInjectionLabel:
-		return "label " + v1.LabelInjection + "=" + v1.InjectionEnabled
-	case viaSidecarLabel:
-		return "label " + v1.LabelSidecarInject + "=true"
+	switch c.label {
+	case "":
+		return ""
+	case v1.LabelInjection:
+		return "label " + c.label + "=" + v1.InjectionEnabled
+	case v1.LabelSidecarInject:
+		return "label " + c.label + "=true"
 	}
-	return ""
+	return "label " + c.label + "=" + c.name
 }
 
 // Choice is the revision or tag that labels choose for pods. The zero value is none.
@@ -56,22 +44,10 @@ func Choose(namespace, pod map[string]string) Choice {
 		return Choice{}
 	}
 	if says := policyOf(namespace); says.decides {
-		return Choice{Name: says.name, Label: says.via.label(), OfNamespace: says.name != ""}
+		return Choice{Name: says.name, Label: says.label, OfNamespace: says.name != ""}
 	}
 	chosen := podChoice(pod)
-	return Choice{Name: chosen.name, Label: chosen.via.label()}
-}
-
-func (v via) label() string {
-	switch v {
-	case viaRevisionLabel:
-		return v1.LabelRevision
-	case viaInjectionLabel:
-		return v1.LabelInjection
-	case viaSidecarLabel:
-		return v1.LabelSidecarInject
-	}
-	return ""
+	return Choice{Name: chosen.name, Label: chosen.label}
 }
 
 // policy is the choice of a namespace. One that decides overrides the labels of its pods, even if it selects nothing: that is
@@ -86,7 +62,7 @@ func policyOf(labels map[string]string) policy {
 		if injection != v1.InjectionEnabled {
 			return policy{decides: true}
 		}
-		return policy{choice{v1.DefaultRevision, viaInjectionLabel}, true}
+		return policy{choice{v1.DefaultRevision, v1.LabelInjection}, true}
 	}
 	if revision, ok := labels[v1.LabelRevision]; ok {
 		return policy{choiceOf(revision), true}
@@ -98,7 +74,7 @@ func choiceOf(revision string) choice {
 	if revision == "" {
 		return choice{}
 	}
-	return choice{revision, viaRevisionLabel}
+	return choice{revision, v1.LabelRevision}
 }
 
 // pod is what a pod refers to. The zero value refers to nothing.
@@ -123,9 +99,9 @@ func podChoice(labels map[string]string) choice {
 	}
 	switch {
 	case inject == "true":
-		return choice{v1.DefaultRevision, viaSidecarLabel}
+		return choice{v1.DefaultRevision, v1.LabelSidecarInject}
 	case labels[v1.LabelInjection] == v1.InjectionEnabled:
-		return choice{v1.DefaultRevision, viaInjectionLabel}
+		return choice{v1.DefaultRevision, v1.LabelInjection}
 	}
 	return choice{}
 }

@@ -139,16 +139,24 @@ func (t *Tracker) handlers() map[string]toolscache.ResourceEventHandler {
 
 func (t *Tracker) handler(kind string, enter func(object any) []change, remove func(toolscache.ObjectName) []change,
 ) toolscache.ResourceEventHandler {
+	return EventHandler(
+		func(object any) { t.update(kind, func() []change { return enter(object) }) },
+		func(name toolscache.ObjectName) { t.update(kind, func() []change { return remove(name) }) },
+	)
+}
+
+// EventHandler observes objects that are added or changed, and removes deleted ones by name.
+func EventHandler(observe func(object any), remove func(toolscache.ObjectName)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { t.update(kind, func() []change { return enter(object) }) },
-		UpdateFunc: func(_, object any) { t.update(kind, func() []change { return enter(object) }) },
+		AddFunc:    observe,
+		UpdateFunc: func(_, object any) { observe(object) },
 		DeleteFunc: func(object any) {
-			key, err := toolscache.DeletionHandlingObjectToName(object)
+			name, err := toolscache.DeletionHandlingObjectToName(object)
 			if err != nil {
 				utilruntime.HandleError(fmt.Errorf("handle a deletion event: %w", err))
 				return
 			}
-			t.update(kind, func() []change { return remove(key) })
+			remove(name)
 		},
 	}
 }

@@ -72,7 +72,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("migration").
-		WithLogConstructor(installer.Logger(mgr, v1.IstioKind)).
+		WithLogConstructor(kube.Logger(mgr, "istio", v1.IstioKind)).
 		For(&v1.Istio{}).
 		Watches(&v1.IstioRevision{}, all, changed).
 		Watches(&v1.IstioRevisionTag{}, all, changed).

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -60,11 +60,7 @@ func withInvalidSettings(p planner) *passage.Reason {
 }
 
 func whilePaused(p planner) *passage.Reason {
-	if p.Istio.Annotations[fairlead.AnnotationPaused] != "true" {
-		return nil
-	}
-	return passage.Hold(v1.ReasonPaused, "paused by annotation %s; resume with `fairlead resume istio %s`",
-		fairlead.AnnotationPaused, p.Istio.Name)
+	return installer.WhilePaused(v1.IstioKind, p.Istio)
 }
 
 func aboveMaxVersion(p planner) *passage.Reason {

@@ -60,10 +60,7 @@ type markCache struct {
 func (r *markCache) marksOf(deployments []*appsv1.Deployment) []*Mark {
 	marks := make([]*Mark, len(deployments))
 	if r == nil {
-		for i, d := range deployments {
-			marks[i] = markOf(d)
-		}
-		return marks
+		r = &markCache{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -83,13 +84,10 @@ func rolloutHashes(spec, status map[string]any, hashed func() (string, error)) (
 func isRolloutComplete(spec, status map[string]any) bool {
 	completed, _ := status[lastCompletedRolloutRequest].(string)
 	requested, _ := spec["requestRollout"].(string)
-	if requested == "" {
-		requested = string(v1alpha2.NilUUID)
-	}
 	if completed == string(v1alpha2.NilUUID) && !isNonZero(status["activeGeneration"]) {
 		return false
 	}
-	return completed != "" && strings.EqualFold(requested, completed)
+	return completed != "" && strings.EqualFold(cmp.Or(requested, string(v1alpha2.NilUUID)), completed)
 }
 
 func promoting(status map[string]any) bool {
@@ -108,10 +106,5 @@ func isNonZero(number any) bool {
 }
 
 func hasAny(object map[string]any, names ...string) bool {
-	for _, name := range names {
-		if object[name] != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool { return object[name] != nil })
 }

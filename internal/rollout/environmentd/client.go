@@ -2,6 +2,7 @@
 package environmentd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,17 +40,13 @@ func NewClient(options Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout := options.Timeout
-	if timeout == 0 {
-		timeout = DefaultTimeout
-	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	// In the cluster there is no proxy, and a kept connection could outlive the pod behind it.
 	transport.Proxy, transport.DisableKeepAlives = nil, true
 	return &Client{
 		url: t,
 		http: &http.Client{
-			Timeout: timeout, Transport: transport,
+			Timeout: cmp.Or(options.Timeout, DefaultTimeout), Transport: transport,
 			// Only a direct response of environmentd counts.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

@@ -1,6 +1,7 @@
 package environmentd
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -58,10 +59,7 @@ func (o Options) Validate() error {
 }
 
 func (o Options) template() (*template.Template, error) {
-	text := o.URL
-	if text == "" {
-		text = DefaultURL
-	}
+	text := cmp.Or(o.URL, DefaultURL)
 	t, err := template.New("--environmentd-url").Option("missingkey=error").Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("--environmentd-url %q is not a Go template: %w", text, err)

@@ -1,6 +1,7 @@
 package hash
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -37,10 +38,7 @@ func differences(path string, from, to *node) []Change {
 	if equal(from, to) {
 		return nil
 	}
-	either := from
-	if either == nil {
-		either = to
-	}
+	either := cmp.Or(from, to)
 	var changes []Change
 	switch {
 	case either.kind == structure || either.kind == mapping:

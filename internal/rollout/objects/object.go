@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -42,12 +43,7 @@ func SetOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error 
 		return fmt.Errorf("describe %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	digest := sha256.Sum256(text)
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[v1alpha2.AnnotationApplied] = hex.EncodeToString(digest[:8])
-	object.SetAnnotations(annotations)
+	object.SetAnnotations(labels.Merge(object.GetAnnotations(), labels.Set{v1alpha2.AnnotationApplied: hex.EncodeToString(digest[:8])}))
 	return nil
 }
 

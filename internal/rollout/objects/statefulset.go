@@ -2,13 +2,13 @@ package objects
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -171,13 +171,8 @@ func lastByName(env []corev1.EnvVar) []corev1.EnvVar {
 }
 
 // podMetadata has the labels of the spec, which cannot override those that Services select by.
-func podMetadata(spec *v1alpha2.MaterializeSpec, labels map[string]string) metav1.ObjectMeta {
-	all := maps.Clone(spec.PodLabels)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, labels)
-	return metav1.ObjectMeta{Labels: all, Annotations: spec.PodAnnotations}
+func podMetadata(spec *v1alpha2.MaterializeSpec, selected map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Labels: labels.Merge(spec.PodLabels, selected), Annotations: spec.PodAnnotations}
 }
 
 func secretVolume(name, secret string) corev1.Volume {

@@ -3,13 +3,13 @@ package objects
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
@@ -74,15 +74,10 @@ func KeepSelector(want, have *unstructured.Unstructured) *unstructured.Unstructu
 	if wanted, _, _ := unstructured.NestedMap(want.Object, "spec", "selector"); err != nil || !found || equality.Semantic.DeepEqual(selector, wanted) {
 		return want
 	}
-	labels, _, _ := unstructured.NestedStringMap(want.Object, "spec", "template", "metadata", "labels")
+	own, _, _ := unstructured.NestedStringMap(want.Object, "spec", "template", "metadata", "labels")
 	given, _, _ := unstructured.NestedStringMap(selector, "matchLabels")
-	all := maps.Clone(given)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, labels)
 	want = want.DeepCopy()
 	_ = unstructured.SetNestedMap(want.Object, selector, "spec", "selector")
-	_ = unstructured.SetNestedStringMap(want.Object, all, "spec", "template", "metadata", "labels")
+	_ = unstructured.SetNestedStringMap(want.Object, labels.Merge(given, own), "spec", "template", "metadata", "labels")
 	return want
 }

@@ -15,21 +15,15 @@ type Charts struct {
 	now    func() time.Time
 
 	mu       sync.Mutex
-	loaded   map[chartKey]loadedChart
-	versions knownVersions
-}
-
-type knownVersions struct {
-	all   []string
-	err   error
-	until time.Time
+	loaded   map[chartKey]answer[*charts.Chart]
+	versions answer[[]string]
 }
 
 type chartKey struct{ name, version string }
 
-// loadedChart is a cached chart or error, and until when it is valid. After an error it may be an earlier chart.
-type loadedChart struct {
-	chart *charts.Chart
+// answer is a value or error, and until when it is valid. After an error the value may be an earlier one.
+type answer[T any] struct {
+	value T
 	err   error
 	until time.Time
 }
@@ -39,39 +33,34 @@ const failureTTL = 15 * time.Second
 
 // NewCharts caches the charts of a source.
 func NewCharts(source charts.Source) *Charts {
-	return &Charts{source: source, now: time.Now, loaded: map[chartKey]loadedChart{}}
+	return &Charts{source: source, now: time.Now, loaded: map[chartKey]answer[*charts.Chart]{}}
 }
 
 // Load a chart of an exact version. The error is a *charts.NotFoundError when the source is known not to have it, and
 // otherwise an *UnavailableError.
 func (c *Charts) Load(ctx context.Context, name, version string) (*charts.Chart, error) {
 	key := chartKey{name, version}
-	before, ok := c.cachedChart(key)
-	if ok && c.now().Before(before.until) {
-		return before.chart, before.err
+	c.mu.Lock()
+	before := c.loaded[key]
+	c.mu.Unlock()
+	if c.now().Before(before.until) {
+		return before.value, before.err
 	}
-	answer := loadedChart{until: c.now().Add(c.source.Refresh())}
-	answer.chart, answer.err = c.source.Load(ctx, name, version)
-	if answer.err != nil && ctx.Err() != nil {
+	now := answer[*charts.Chart]{until: c.now().Add(c.source.Refresh())}
+	now.value, now.err = c.source.Load(ctx, name, version)
+	if now.err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if answer.err != nil {
-		answer.until = c.now().Add(min(failureTTL, c.source.Refresh()))
-		if answer.err = c.explain(ctx, version, answer.err); before.chart != nil {
-			answer.chart, answer.err = before.chart, nil
+	if now.err != nil {
+		now.until = c.now().Add(c.RetryInterval())
+		if now.err = c.explain(ctx, version, now.err); before.value != nil {
+			now.value, now.err = before.value, nil
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loaded[key] = answer
-	return answer.chart, answer.err
-}
-
-func (c *Charts) cachedChart(key chartKey) (loadedChart, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	loaded, ok := c.loaded[key]
-	return loaded, ok
+	c.loaded[key] = now
+	return now.value, now.err
 }
 
 func (c *Charts) explain(ctx context.Context, version string, err error) error {
@@ -89,16 +78,16 @@ func (c *Charts) Versions(ctx context.Context) ([]string, error) {
 	known := c.versions
 	c.mu.Unlock()
 	if c.now().Before(known.until) {
-		return known.all, known.err
+		return known.value, known.err
 	}
 	all, err := c.source.Versions(ctx)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	// Sources have caches of their own; this one is for bursts of events and for sources that fail.
-	known = knownVersions{all, err, c.now().Add(time.Second)}
+	known = answer[[]string]{all, err, c.now().Add(time.Second)}
 	if err != nil {
-		known.until = c.now().Add(min(failureTTL, c.source.Refresh()))
+		known.until = c.now().Add(c.RetryInterval())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,11 +32,6 @@ type appliedState struct {
 
 func (s appliedState) isApplied() bool { return s.hash != [sha256.Size]byte{} }
 
-type comparisons struct {
-	mu   sync.Mutex
-	last map[objectKey]appliedState
-}
-
 type objectKey struct {
 	schema.GroupKind
 	types.NamespacedName
@@ -59,7 +53,7 @@ func (k *ReleaseClient) drift(ctx context.Context, desired []*unstructured.Unstr
 			return nil, err
 		}
 		now := appliedStateOf(have)
-		if k.compared.same(keyOf(object), now) {
+		if last, known := k.compared.Load(keyOf(object)); known && now.uid != "" && last == now {
 			continue
 		}
 		drift, version, err := k.inspect(ctx, object)
@@ -70,7 +64,7 @@ func (k *ReleaseClient) drift(ctx context.Context, desired []*unstructured.Unstr
 			drifts = append(drifts, *drift)
 		} else if now.isApplied() && have.ResourceVersion == version {
 			// The cache may lag behind, and an object without managed fields of ours would not show a change.
-			k.compared.remember(keyOf(object), now)
+			k.compared.Store(keyOf(object), now)
 		}
 	}
 	return drifts, nil
@@ -91,19 +85,6 @@ func (k *ReleaseClient) inspect(ctx context.Context, desired *unstructured.Unstr
 		return &Drift{Desired: desired, Field: field}, "", nil
 	}
 	return nil, live.GetResourceVersion(), nil
-}
-
-func (c *comparisons) same(key objectKey, now appliedState) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	last, known := c.last[key]
-	return known && now.uid != "" && last == now
-}
-
-func (c *comparisons) remember(key objectKey, now appliedState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last[key] = now
 }
 
 // appliedStateOf reads the metadata from the cache: in a full object, managed fields are encoded differently.

@@ -17,7 +17,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
@@ -59,7 +59,7 @@ var (
 	endpointSlices = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
 )
 
-// Objects are what carries the label of the passage, in a cache that holds nothing else but namespaces and pods.
+// Objects are the objects with the label of the passage, in a cache that besides has only namespaces and pods.
 type Objects struct {
 	cache cache.Cache
 	kinds []schema.GroupVersionKind
@@ -111,15 +111,7 @@ func (o *Objects) cached(kind schema.GroupVersionKind) bool {
 
 // get is the metadata of an object, or nil if there is none.
 func (o *Objects) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
-	object := metadata(kind)
-	err := o.cache.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get %s %s: %w", kind.Kind, key, err)
-	}
-	return object, nil
+	return kube.GetIfExists(ctx, o.cache, key, metadata(kind))
 }
 
 // Releases are the states of all releases of a name, in whatever namespaces.
@@ -163,15 +155,7 @@ func (o *Objects) records(ctx context.Context, release string, more ...client.Li
 
 // Deployment of a name, or nil if there is none.
 func (o *Objects) Deployment(ctx context.Context, key client.ObjectKey) (*appsv1.Deployment, error) {
-	var deployment appsv1.Deployment
-	err := o.cache.Get(ctx, key, &deployment)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get Deployment %s: %w", key, err)
-	}
-	return &deployment, nil
+	return kube.GetIfExists(ctx, o.cache, key, &appsv1.Deployment{})
 }
 
 // ReleasesOfOwner are the releases that the objects of an owner are annotated with, with or without a record.

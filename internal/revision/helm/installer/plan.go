@@ -1,10 +1,14 @@
 package installer
 
 import (
+	"cmp"
 	"errors"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
@@ -84,15 +88,29 @@ func restoreSteps(r Release) []passage.Step {
 	return steps
 }
 
+// Paused tells whether a resource is paused.
+func Paused(object metav1.Object) bool {
+	return object.GetAnnotations()[fairlead.AnnotationPaused] == "true"
+}
+
+// WhilePaused is the hold of a resource that is paused, and says how to go on.
+func WhilePaused(kind string, object metav1.Object) *passage.Reason {
+	if !Paused(object) {
+		return nil
+	}
+	return passage.Hold(v1.ReasonPaused, "paused by annotation %s; resume with `fairlead resume %s %s`",
+		fairlead.AnnotationPaused, strings.ToLower(kind), object.GetName())
+}
+
 // UnavailableError means that a chart could not be loaded.
 type UnavailableError struct{ Err error }
 
 func (e *UnavailableError) Error() string { return e.Err.Error() }
 
-// Unwrap is what went wrong.
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Because explains an error of getting, rendering or installing a chart. Only what reads the same every time is
+// Because explains an error of getting, rendering or installing a chart. Only errors that read the same every time are
 // quoted: a status that changes with each attempt would be written with each attempt.
 func Because(err error) passage.Reason {
 	var unknown *charts.NotFoundError
@@ -116,11 +134,12 @@ func Because(err error) passage.Reason {
 	}
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) && answer.Status().Code/100 == 4 && !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) {
-		return passage.Because(v1.ReasonReconcileError, "%v; it will be tried again", release.Cause(err))
+		return passage.Because(v1.ReasonReconcileError, "%v; installing will be tried again", release.Cause(err))
 	}
-	kind := string(apierrors.ReasonForError(err))
-	if kind == "" {
-		kind = "no answer from the API server"
-	}
-	return passage.Because(v1.ReasonReconcileError, "installing failed (%s) and will be tried again; details are in the operator's log", kind)
+	return passage.Because(v1.ReasonReconcileError, "installing failed (%s) and will be tried again; details are in the operator's log", ServerReason(err))
+}
+
+// ServerReason is why the API server has not fulfilled a request, in a text that is the same at each attempt.
+func ServerReason(err error) string {
+	return cmp.Or(string(apierrors.ReasonForError(err)), "no answer from the API server")
 }

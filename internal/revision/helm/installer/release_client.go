@@ -1,5 +1,5 @@
-// Package installer reconciles a Helm release: it installs, upgrades, restores changed objects and uninstalls. The controllers
-// of revisions and of tags share it.
+// Package installer reconciles a Helm release: it installs, upgrades, restores changed objects and uninstalls. The stages of
+// revisions and of tags share its Reconcile.
 package installer
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,15 +23,13 @@ type ReleaseClient struct {
 	objects  *Objects
 	live     client.Reader
 	releases *release.Manager
-	compared comparisons
+	// compared has the appliedState of each object when it was last found as desired.
+	compared sync.Map
 }
 
 // NewReleaseClient reads metadata from the cache, and whole objects, rarely, from the API server.
 func NewReleaseClient(objects *Objects, live client.Reader, releases *release.Manager) *ReleaseClient {
-	return &ReleaseClient{
-		objects: objects, live: live, releases: releases,
-		compared: comparisons{last: map[objectKey]appliedState{}},
-	}
+	return &ReleaseClient{objects: objects, live: live, releases: releases}
 }
 
 // Release is a wanted release and its actual state.
@@ -134,7 +133,7 @@ func (k *ReleaseClient) Apply(ctx context.Context, r Release, step passage.Step)
 	return fmt.Errorf("a release knows no step %q", step.Action)
 }
 
-// Uninstall removes a release and what it installed.
+// Uninstall removes a release and its objects.
 func (k *ReleaseClient) Uninstall(ctx context.Context, namespace, name string) error {
 	return k.releases.Uninstall(ctx, namespace, name)
 }

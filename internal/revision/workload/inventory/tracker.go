@@ -5,6 +5,7 @@
 package inventory
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -83,15 +84,9 @@ func (t *Tracker) Snapshot() Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.sorted == nil {
-		t.sorted = make([]types.NamespacedName, 0, len(t.deployments))
-		for name := range t.deployments {
-			t.sorted = append(t.sorted, name)
-		}
+		t.sorted = slices.AppendSeq(make([]types.NamespacedName, 0, len(t.deployments)), maps.Keys(t.deployments))
 		slices.SortFunc(t.sorted, func(a, b types.NamespacedName) int {
-			if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-				return c
-			}
-			return strings.Compare(a.Name, b.Name)
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		})
 	}
 	deployments := make([]*appsv1.Deployment, 0, len(t.sorted))

@@ -3,10 +3,10 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,12 +52,7 @@ func (t *Tracker) Watch(ctx context.Context, deployments, users cache.Cache) (sy
 		done = append(done, registration.HasSynced)
 	}
 	return func() bool {
-		for _, synced := range done {
-			if !synced() {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(done, func(synced toolscache.InformerSynced) bool { return !synced() })
 	}, nil
 }
 
@@ -67,16 +62,8 @@ func (t *Tracker) handler(enter func(object any), remove func(toolscache.ObjectN
 		defer t.mu.Unlock()
 		write()
 	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { locked(func() { enter(object) }) },
-		UpdateFunc: func(_, object any) { locked(func() { enter(object) }) },
-		DeleteFunc: func(object any) {
-			name, err := toolscache.DeletionHandlingObjectToName(object)
-			if err != nil {
-				utilruntime.HandleError(fmt.Errorf("handle a deletion event: %w", err))
-				return
-			}
-			locked(func() { remove(name) })
-		},
-	}
+	return usage.EventHandler(
+		func(object any) { locked(func() { enter(object) }) },
+		func(name toolscache.ObjectName) { locked(func() { remove(name) }) },
+	)
 }
