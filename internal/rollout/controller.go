@@ -132,11 +132,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		// Its objects are garbage-collected with it.
 		return ctrl.Result{}, nil
 	}
-	tell := failed
+	reported := failed
 	if !r.backoff.isPersistent(request.NamespacedName) {
-		tell = failed.withoutTransient()
+		reported = failed.withoutTransient()
 	}
-	if err := r.report(ctx, o, d, tell); apierrors.IsConflict(err) {
+	if err := r.report(ctx, o, d, reported); apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(failed.blocking, err)

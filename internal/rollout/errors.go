@@ -88,8 +88,8 @@ func (e noCertManager) Error() string {
 		"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", e.certificate)
 }
 
-// isReportable holds for errors that people have to know of: an immediate retry would not help, and they do not pass like
-// those of an overloaded API server.
+// isReportable holds for errors that the status reports: an immediate retry would not help, and they last, unlike those of an
+// overloaded API server.
 func isReportable(err error) bool {
 	return errors.As(err, new(environmentdError)) || errors.As(err, new(specError)) || errors.As(err, new(noCertManager)) ||
 		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)

@@ -22,7 +22,7 @@ import (
 type Reader interface {
 	// Owned returns all objects that a Materialize controls.
 	Owned(context.Context, *v1alpha2.Materialize) ([]*unstructured.Unstructured, error)
-	// Live returns the object of a kind and a name, whoever owns it; nil if there is none.
+	// Live returns the object of a kind and a name, with any owner or none; nil if there is no object.
 	Live(context.Context, schema.GroupVersionKind, client.ObjectKey) (*unstructured.Unstructured, error)
 }
 

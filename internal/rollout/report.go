@@ -24,9 +24,9 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 	m := o.Materialize
 	status := *m.Status.DeepCopy()
 	next := o.next().Number
-	tell := func(v assessment) { setCondition(&status, m, v, now) }
+	set := func(v assessment) { setCondition(&status, m, v, now) }
 	begins := func(generation int64, format string, args ...any) {
-		tell(assessment{passage.Because(v1alpha2.ReasonApplying, format, args...), &v1alpha2.RolloutProgress{Generation: generation}})
+		set(assessment{passage.Because(v1alpha2.ReasonApplying, format, args...), &v1alpha2.RolloutProgress{Generation: generation}})
 	}
 	switch action {
 	case ActionIdentify:
@@ -50,14 +50,14 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 		begins(next, "creating generation %d", next)
 	case ActionWithdraw:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
-		tell(upToDate(status.ActiveGeneration))
+		set(upToDate(status.ActiveGeneration))
 		if !o.activeIsReady() {
 			begins(status.ActiveGeneration, "restoring generation %d", status.ActiveGeneration)
 		}
 	case ActionCancel:
-		tell(timeoutAssessment(o))
+		set(timeoutAssessment(o))
 	case ActionCommit:
-		tell(assessment{
+		set(assessment{
 			passage.Because(v1alpha2.ReasonPromoting, "promoting generation %d", next), &v1alpha2.RolloutProgress{Generation: next},
 		})
 	case ActionComplete:
@@ -72,7 +72,7 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 		status.LastCompletedRolloutHash = status.RequestedRolloutHash
 		status.LastCompletedRolloutEnvironmentdImageRef = o.imageOf(o.next())
 		if o.Hash == reached {
-			tell(upToDate(next))
+			set(upToDate(next))
 		} else {
 			begins(next+1, "generation %d is active, and the spec has changed since its creation", next)
 		}
@@ -136,49 +136,49 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 	if progress.Message != "" {
 		waits = ": " + progress.Message + waits
 	}
-	tell := func(code v1alpha2.Reason, format string, args ...any) assessment {
+	assessed := func(code v1alpha2.Reason, format string, args ...any) assessment {
 		return assessment{passage.Because(code, format, args...), progress}
 	}
 	// blocked replaces the progress by the reason why there is none.
 	blocked := func(why string) { progress = &v1alpha2.RolloutProgress{Generation: progress.Generation, Message: why} }
 	switch {
 	case o.promoting():
-		return tell(v1alpha2.ReasonPromoting, "promoting generation %d%s", next, waits)
+		return assessed(v1alpha2.ReasonPromoting, "promoting generation %d%s", next, waits)
 	case d.Hold != nil && d.Hold.Code == CodeUnknownHash:
 		blocked(d.Hold.Message)
-		return tell(v1alpha2.ReasonApplying, "generation %d is active; %s", m.Status.ActiveGeneration, d.Hold.Message)
+		return assessed(v1alpha2.ReasonApplying, "generation %d is active; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.completed():
 		progress = nil
-		return tell(v1alpha2.ReasonApplied, "generation %d serves the current spec; %s", m.Status.ActiveGeneration, d.Hold.Message)
+		return assessed(v1alpha2.ReasonApplied, "generation %d serves the current spec; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.expired(now) && hasReason(m.Status, v1alpha2.ReasonRolloutTimeout):
 		// The timeout is final and has been counted; to pause the environment changes neither.
 		return timeoutAssessment(o, d.Hold.Message)
 	case d.Hold != nil:
 		blocked("paused")
-		return tell(v1alpha2.ReasonApplying, "generation %d is on hold: %s", next, d.Hold.Message)
+		return assessed(v1alpha2.ReasonApplying, "generation %d is on hold: %s", next, d.Hold.Message)
 	case o.expired(now):
 		return timeoutAssessment(o)
 	case failed.blocking != nil && !errors.As(failed.blocking, new(environmentdError)):
 		blocked(fmt.Sprintf("%v%s", failed.blocking, failed.suffix()))
-		return tell(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
+		return assessed(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
 	case len(failed.tolerated) > 0 && (step == nil || !rolling):
 		blocked(failed.toleratedText())
-		return tell(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
+		return assessed(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
 	case o.Hash == o.completed() && rolling && !o.activeIsReady():
-		return tell(v1alpha2.ReasonApplying, "restoring generation %d and removing generation %d%s",
+		return assessed(v1alpha2.ReasonApplying, "restoring generation %d and removing generation %d%s",
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed() && rolling:
-		return tell(v1alpha2.ReasonApplying, "generation %d stays active, removing generation %d%s",
+		return assessed(v1alpha2.ReasonApplying, "generation %d stays active, removing generation %d%s",
 			m.Status.ActiveGeneration, next, waits)
 	case o.Hash == o.completed() && step != nil && step.Action == ActionAwait:
-		return tell(v1alpha2.ReasonApplying, "restoring generation %d%s", m.Status.ActiveGeneration, waits)
+		return assessed(v1alpha2.ReasonApplying, "restoring generation %d%s", m.Status.ActiveGeneration, waits)
 	case o.Hash == o.completed():
 		return upToDate(m.Status.ActiveGeneration)
 	case step != nil && step.Action == ActionApprove:
 		progress.Message = "ready, and not promoted"
-		return tell(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.suffix())
+		return assessed(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.suffix())
 	}
-	return tell(v1alpha2.ReasonApplying, "creating generation %d%s", next, waits)
+	return assessed(v1alpha2.ReasonApplying, "creating generation %d%s", next, waits)
 }
 
 // timeoutAssessment says that a rollout timed out, what becomes of the generations, and what it last waited for.

@@ -191,8 +191,8 @@ func strays(o *Observed, decided shared, bases, validators []release.State) []re
 		}
 	}
 	for _, state := range validators {
-		nobody := decided.Default == nil && (last || o.Leads)
-		if nobody || o.IsDefault && state.Namespace != decided.Default.Spec.Namespace {
+		unneeded := decided.Default == nil && (last || o.Leads)
+		if unneeded || o.IsDefault && state.Namespace != decided.Default.Spec.Namespace {
 			strays = append(strays, state)
 		}
 	}

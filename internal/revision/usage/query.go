@@ -89,9 +89,9 @@ func (a *nameUsers) where(matches func(namespaceUse) bool) []*namespace {
 
 func (n *namespace) podsUsing(name string, as role) []string {
 	var found []string
-	for pod, says := range n.pods {
-		says = n.uses(says)
-		if says.chosen.name == name || says.injected == name && as == asRevision {
+	for pod, refers := range n.pods {
+		refers = n.uses(refers)
+		if refers.chosen.name == name || refers.injected == name && as == asRevision {
 			found = append(found, pod)
 		}
 	}

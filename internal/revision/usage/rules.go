@@ -43,8 +43,8 @@ func Choose(namespace, pod map[string]string) Choice {
 	if pod[v1.LabelSidecarInject] == "false" {
 		return Choice{}
 	}
-	if says := policyOf(namespace); says.decides {
-		return Choice{Name: says.name, Label: says.label, OfNamespace: says.name != ""}
+	if policy := policyOf(namespace); policy.decides {
+		return Choice{Name: policy.name, Label: policy.label, OfNamespace: policy.name != ""}
 	}
 	chosen := podChoice(pod)
 	return Choice{Name: chosen.name, Label: chosen.label}

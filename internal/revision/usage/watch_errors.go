@@ -80,8 +80,8 @@ func (r *WatchErrors) record(err error) {
 	listeners := r.listeners
 	r.mu.Unlock()
 	if after.isForbidden(now) && !before.isForbidden(now) {
-		for _, tell := range listeners {
-			tell()
+		for _, notify := range listeners {
+			notify()
 		}
 	}
 }

@@ -49,10 +49,10 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 	if err := mgr.Add(deployments); err != nil {
 		return fmt.Errorf("add the cache of Deployments: %w", err)
 	}
-	news := make(chan struct{}, 1)
+	changes := make(chan struct{}, 1)
 	workloads := inventory.New(func() {
 		select {
-		case news <- struct{}{}:
+		case changes <- struct{}{}:
 		default:
 		}
 	})
@@ -61,7 +61,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 		return err
 	}
 	r := &reconciler{
-		client: consistent, cache: mgr.GetCache(), live: mgr.GetAPIReader(), inventory: workloads, synced: synced, changes: news,
+		client: consistent, cache: mgr.GetCache(), live: mgr.GetAPIReader(), inventory: workloads, synced: synced, changes: changes,
 		writer:          newWriter(mgr.GetClient(), workloads, time.Now, writeConcurrency),
 		recorder:        mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:             time.Now,

@@ -179,15 +179,15 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 	now := r.now()
 	before, previous := o.Istio.Status.WorkloadMigration, migratedCondition(o.Istio)
 	status, condition := statusOf(o, d, now), timestampedCondition(o, d, previous, now)
-	news := statusChangeOf(before, status)
+	change := statusChangeOf(before, status)
 	switch {
 	case previous == nil && condition == nil:
 	case previous == nil || condition == nil || previous.Status != condition.Status || previous.Reason != condition.Reason:
-		news = stateChanged
+		change = stateChanged
 	case !equality.Semantic.DeepEqual(previous, condition):
-		news = max(news, countersChanged)
+		change = max(change, countersChanged)
 	}
-	if wait := r.statusDelay(o.Istio.Name, news, now); news == unchanged || wait > 0 {
+	if wait := r.statusDelay(o.Istio.Name, change, now); change == unchanged || wait > 0 {
 		return wait, nil
 	}
 	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {

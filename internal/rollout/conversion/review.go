@@ -112,11 +112,11 @@ func convertText(text []byte, toAPIVersion string) ([]byte, error) {
 }
 
 func joinErrors(bad []error) string {
-	told := errors.Join(bad[:min(len(bad), maxErrors)]...).Error()
+	message := errors.Join(bad[:min(len(bad), maxErrors)]...).Error()
 	if more := len(bad) - maxErrors; more > 0 {
-		told += fmt.Sprintf("\nand %d more", more)
+		message += fmt.Sprintf("\nand %d more", more)
 	}
-	return told
+	return message
 }
 
 func writeReview(w http.ResponseWriter, response *apiextensionsv1.ConversionResponse) error {

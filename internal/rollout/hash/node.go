@@ -76,7 +76,7 @@ func (n node) String() string {
 }
 
 // appendString quotes as JSON does. It is written out because what encoding/json escapes has changed between releases of
-// Go, and a compiler must not make anybody's resource roll out.
+// Go, and a new compiler must not cause a rollout.
 func appendString(to []byte, s string) []byte {
 	to = append(to, '"')
 	for i := 0; i < len(s); {

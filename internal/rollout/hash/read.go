@@ -72,7 +72,7 @@ func readerOfStruct(t reflect.Type, path string) reader {
 	return func(v reflect.Value) node {
 		n := node{kind: structure}
 		for _, f := range fields {
-			if value, says := f.value(v); says {
+			if value, isSet := f.value(v); isSet {
 				n.members = append(n.members, member{f.name, value})
 			}
 		}
