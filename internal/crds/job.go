@@ -125,7 +125,8 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) (bool, string) {
 	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		return true, ""
 	}
-	if names := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted); names != nil && names.Status == apiextensionsv1.ConditionFalse {
+	names := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted)
+	if names != nil && names.Status == apiextensionsv1.ConditionFalse {
 		return false, "the names of the CRD are not accepted: " + names.Message
 	}
 	return false, "the API server has not established the CRD yet"

@@ -43,7 +43,8 @@ func SetOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error 
 		return fmt.Errorf("describe %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	digest := sha256.Sum256(text)
-	object.SetAnnotations(labels.Merge(object.GetAnnotations(), labels.Set{v1alpha2.AnnotationApplied: hex.EncodeToString(digest[:8])}))
+	applied := labels.Set{v1alpha2.AnnotationApplied: hex.EncodeToString(digest[:8])}
+	object.SetAnnotations(labels.Merge(object.GetAnnotations(), applied))
 	return nil
 }
 

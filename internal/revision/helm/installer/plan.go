@@ -136,7 +136,8 @@ func Because(err error) passage.Reason {
 	if errors.As(err, &answer) && answer.Status().Code/100 == 4 && !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) {
 		return passage.Because(v1.ReasonReconcileError, "%v; installing will be tried again", release.Cause(err))
 	}
-	return passage.Because(v1.ReasonReconcileError, "installing failed (%s) and will be tried again; details are in the operator's log", ServerReason(err))
+	return passage.Because(v1.ReasonReconcileError, "installing failed (%s) and will be tried again; details are in the operator's log",
+		ServerReason(err))
 }
 
 // ServerReason is why the API server has not fulfilled a request, in a text that is the same at each attempt.
