@@ -28,10 +28,42 @@ func TestApplyStatus(t *testing.T) {
 	}
 }
 
+// Fields that stay after the apply, because an earlier version has patched them, are removed by a patch of what was applied.
+func TestApplyStatusPart(t *testing.T) {
+	type status struct {
+		Phase  string         `json:"phase,omitempty"`
+		Record map[string]int `json:"record,omitempty"`
+		Other  []string       `json:"other,omitempty"`
+	}
+	whole := status{Phase: "Running", Other: []string{"of another owner"}}
+	for name, c := range map[string]struct{ live, patch string }{
+		"applied":                  {`{"other":["of another owner"],"phase":"Running"}`, ""},
+		"field of a newer version": {`{"other":["of another owner"],"phase":"Running","new":1}`, ""},
+		"leftover": {
+			`{"other":["of another owner"],"phase":"Running","record":{"batch":1}}`,
+			`{"metadata":{"resourceVersion":"8"},"status":{"record":null}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := &statusRecorder{response: `{"metadata":{"resourceVersion":"8"},"status":` + c.live + `}`}
+			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "it", ResourceVersion: "7"}}
+			part := status{Phase: "Running"}
+			err := ApplyStatusPart(t.Context(), sent, corev1.SchemeGroupVersion.WithKind("Node"), object, part, whole, "fairlead/test")
+			if want := `{"kind":"Node","apiVersion":"v1","metadata":{"name":"it","resourceVersion":"7"},"status":{"phase":"Running"}}`; err != nil || sent.text != want {
+				t.Errorf("%v, applied %s", err, sent.text)
+			}
+			if sent.patch != c.patch {
+				t.Errorf("patched %s", sent.patch)
+			}
+		})
+	}
+}
+
 type statusRecorder struct {
 	client.Client
-	text, owner string
-	forced      bool
+	text, owner, patch string
+	forced             bool
+	response           string
 }
 
 func (r *statusRecorder) Status() client.SubResourceWriter { return statusWriter{recorder: r} }
@@ -45,5 +77,14 @@ func (w statusWriter) Apply(_ context.Context, configuration runtime.ApplyConfig
 	text, err := json.Marshal(configuration)
 	applied := (&client.SubResourceApplyOptions{}).ApplyOpts(options)
 	w.recorder.text, w.recorder.owner, w.recorder.forced = string(text), applied.FieldManager, applied.Force != nil && *applied.Force
+	if err == nil && w.recorder.response != "" {
+		err = json.Unmarshal([]byte(w.recorder.response), configuration)
+	}
+	return err
+}
+
+func (w statusWriter) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	data, err := patch.Data(object)
+	w.recorder.patch = string(data)
 	return err
 }

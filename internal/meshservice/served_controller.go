@@ -7,15 +7,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/generate"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/meshstatus"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
@@ -50,14 +49,11 @@ func (r *servedReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	if !mesh.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	before := mesh.DeepCopy()
-	if meta.SetStatusCondition(&mesh.Status.Conditions, servedCondition(&mesh, r.where, r.serving, r.ready(mesh.Name), r.problems(mesh.Name))) {
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		err := r.client.Status().Patch(ctx, &mesh, patch, client.FieldOwner(generate.FieldOwner))
-		// Another controller has written the status: its event triggers the next reconcile.
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return reconcile.Result{}, fmt.Errorf("patch the status of Mesh %s: %w", mesh.Name, err)
-		}
+	served := servedCondition(&mesh, r.where, r.serving, r.ready(mesh.Name), r.problems(mesh.Name))
+	_, err := meshstatus.Apply(ctx, r.client, &mesh, meshstatus.Served, served, nil)
+	// After a conflict, the event of the other write triggers the next reconcile.
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, err
 	}
 	if r.serving.enabled() && !r.ready(mesh.Name) {
 		return reconcile.Result{RequeueAfter: notServedInterval}, nil

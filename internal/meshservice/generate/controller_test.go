@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -234,23 +236,23 @@ func TestEssentials(t *testing.T) {
 	}
 }
 
-// What is told of a policy does not overwrite what somebody else has told meanwhile: it is looked at again.
+// The status of a policy is not applied to a policy that has changed since it was read: the policy is requeued.
 func TestSaysOfPolicyWithLock(t *testing.T) {
 	policy := &kumav1alpha1.MeshTimeout{ObjectMeta: metav1.ObjectMeta{Name: "cart", Namespace: "shop", ResourceVersion: "7"}}
 	sent := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "meshtimeouts"}, "cart", nil)}
 	r := &reconciler{client: sent}
 	result, err := kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, errors.Join(nil, r.patchPolicyStatus(ctx, policy, resolvedCondition(nil, kumav1alpha1.ModeEverywhere)))
+		return reconcile.Result{}, errors.Join(nil, r.applyPolicyStatus(ctx, kumav1alpha1.MeshTimeoutKind, policy, resolvedCondition(nil, kumav1alpha1.ModeEverywhere)))
 	})}.Reconcile(t.Context(), reconcile.Request{})
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("a conflict is %+v, %v", result, err)
 	}
 	if !strings.Contains(sent.data, `"resourceVersion":"7"`) {
-		t.Errorf("it would overwrite what is newer: %s", sent.data)
+		t.Errorf("the status would be applied to a newer policy: %s", sent.data)
 	}
 }
 
-// patched keeps the patch of a status, and refuses it.
+// patched keeps the status that is applied, and refuses it.
 type patched struct {
 	client.Client
 	data string
@@ -264,8 +266,8 @@ type patchedStatus struct {
 	of *patched
 }
 
-func (p patchedStatus) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-	data, err := patch.Data(object)
+func (p patchedStatus) Apply(_ context.Context, configuration runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	data, err := json.Marshal(configuration)
 	p.of.data = string(data)
 	return errors.Join(err, p.of.err)
 }

@@ -89,7 +89,7 @@ func (s *statuses) reconcile(ctx context.Context, request reconcile.Request) (re
 	if err := s.assignHostnames(ctx, now); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, s.patchStatus(ctx, &service, now)
+	return reconcile.Result{}, applyStatus(ctx, s.client, kumav1alpha1.MeshServiceKind, &service, service.Status, now.Status, now.Status)
 }
 
 // countProxies counts the proxies of a MeshService, and reports port conflicts.

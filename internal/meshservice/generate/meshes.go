@@ -17,6 +17,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/meshstatus"
 )
 
 // setupMeshes adds the controller that reports on the generation in a mesh.
@@ -68,10 +69,11 @@ func (r *reconciler) reconcileMesh(ctx context.Context, request reconcile.Reques
 	if mode != mesh.Mode() {
 		condition.Message += fmt.Sprintf("; until then mode %s is in force", mode)
 	}
-	return reconcile.Result{RequeueAfter: again}, r.patchMeshStatus(ctx, &mesh, condition, func(status *kumav1alpha1.MeshStatus) {
+	_, err := meshstatus.Apply(ctx, r.client, &mesh, meshstatus.Generation, condition, func(status *kumav1alpha1.MeshStatus) {
 		status.ObservedGeneration, status.Mode = mesh.Generation, mode
 		status.MeshServices = &kumav1alpha1.MeshServiceCount{Total: int32(len(services.Items))}
 	})
+	return reconcile.Result{RequeueAfter: again}, client.IgnoreNotFound(err)
 }
 
 // compareServices compares the MeshServices of Services with the existing ones.

@@ -80,5 +80,5 @@ func (s *statuses) reconcileMultiZone(ctx context.Context, request reconcile.Req
 	if err := s.assignHostnames(ctx, now); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, s.patchStatus(ctx, &there, now)
+	return reconcile.Result{}, applyStatus(ctx, s.client, kumav1alpha1.MeshMultiZoneServiceKind, &there, there.Status, now.Status, now.Status)
 }

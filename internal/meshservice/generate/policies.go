@@ -105,7 +105,7 @@ func (r *reconciler) reconcilePolicies(ctx context.Context, request reconcile.Re
 			return reconcile.Result{}, err
 		}
 		resolved := resolvedCondition(findings[kind.Kind+" "+client.ObjectKeyFromObject(p).String()], mode)
-		errs = append(errs, r.patchPolicyStatus(ctx, p, resolved))
+		errs = append(errs, r.applyPolicyStatus(ctx, kind.Kind, p, resolved))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
@@ -30,53 +31,25 @@ const (
 	ReasonNoNamespace  = "NoNamespace"
 )
 
-// patchMeshStatus patches the status of a Mesh if it differs. The patch has an optimistic lock, since other controllers
-// write the same list of conditions.
-func (r *reconciler) patchMeshStatus(ctx context.Context, mesh *kumav1alpha1.Mesh, condition metav1.Condition, more func(*kumav1alpha1.MeshStatus)) error {
-	now := mesh.DeepCopy()
-	condition.ObservedGeneration = mesh.Generation
-	meta.SetStatusCondition(&now.Status.Conditions, condition)
-	more(&now.Status)
-	if desired.Equal(mesh, now) {
-		return nil
+// applyPolicyStatus applies the status of a policy if it differs.
+func (r *reconciler) applyPolicyStatus(ctx context.Context, kind string, there client.Object, resolved metav1.Condition) error {
+	before := statusOf(there)
+	now := before.DeepCopy()
+	now.ObservedGeneration, resolved.ObservedGeneration = there.GetGeneration(), there.GetGeneration()
+	meta.SetStatusCondition(&now.Conditions, resolved)
+	own := kumav1alpha1.PolicyStatus{
+		ObservedGeneration: now.ObservedGeneration,
+		Conditions:         []metav1.Condition{*meta.FindStatusCondition(now.Conditions, resolved.Type)},
 	}
-	if err := r.client.Status().Patch(ctx, now, optimisticLock(mesh), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of Mesh %s: %w", mesh.Name, err)
-	}
-	return nil
+	return applyStatus(ctx, r.client, kind, there, *before, own, *now)
 }
 
-// patchPolicyStatus patches the status of a policy if it differs.
-func (r *reconciler) patchPolicyStatus(ctx context.Context, there client.Object, resolved metav1.Condition) error {
-	now := there.DeepCopyObject().(client.Object)
-	status := statusOf(now)
-	status.ObservedGeneration = there.GetGeneration()
-	resolved.ObservedGeneration = there.GetGeneration()
-	meta.SetStatusCondition(&status.Conditions, resolved)
-	if desired.Equal(there, now) {
+// applyStatus applies the own part of a status if the whole differs.
+func applyStatus[S any](ctx context.Context, c client.Client, kind string, there client.Object, before, own, now S) error {
+	if desired.Equal(before, now) {
 		return nil
 	}
-	err := r.client.Status().Patch(ctx, now, optimisticLock(there), client.FieldOwner(FieldOwner))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of %T %s: %w", now, client.ObjectKeyFromObject(now), err)
-	}
-	return nil
-}
-
-// patchStatus patches a status if it differs.
-func (s *statuses) patchStatus(ctx context.Context, there, now client.Object) error {
-	if desired.Equal(there, now) {
-		return nil
-	}
-	if err := s.client.Status().Patch(ctx, now, optimisticLock(there), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of %s: %w", objectName(now), err)
-	}
-	return nil
-}
-
-// optimisticLock returns a merge patch with the observed resourceVersion: it replaces whole lists, which others write too.
-func optimisticLock(there client.Object) client.Patch {
-	return client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(kube.ApplyStatusPart(ctx, c, kumav1alpha1.GroupVersion.WithKind(kind), there, own, now, FieldOwner))
 }
 
 func setCondition(object client.Object, kind string, status metav1.ConditionStatus, reason, message string) {

@@ -22,6 +22,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/meshstatus"
 )
 
 // annotationGone is, on the ConfigMap of VIPs, since when values without a Dataplane are kept.
@@ -136,8 +137,8 @@ func (r *reconciler) reconcileTags(ctx context.Context, request reconcile.Reques
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("record the addresses of Mesh %s: %w", mesh.Name, err)
 	}
-	err = r.patchMeshStatus(ctx, &mesh, condition, func(*kumav1alpha1.MeshStatus) {})
-	return reconcile.Result{RequeueAfter: outcome.RequeueAfter}, err
+	_, err = meshstatus.Apply(ctx, r.client, &mesh, meshstatus.VIPs, condition, nil)
+	return reconcile.Result{RequeueAfter: outcome.RequeueAfter}, client.IgnoreNotFound(err)
 }
 
 func readTags(record *corev1.ConfigMap) desired.Tags {
