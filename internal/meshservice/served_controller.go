@@ -21,7 +21,7 @@ import (
 // statusInterval is how often the status of a served Mesh is updated.
 const statusInterval = 10 * time.Second
 
-// notServedInterval is how often, while it is not served.
+// notServedInterval is how often the status of a Mesh is updated until it is served.
 const notServedInterval = time.Second
 
 // maxProblems bounds the problems in a status.

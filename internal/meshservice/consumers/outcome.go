@@ -11,7 +11,7 @@ import (
 // outcome is the result of a consumer in a started batch.
 type outcome struct {
 	done bool
-	// failure and note are for people; an outcome with a failure is done.
+	// failure and note are messages; an outcome with a failure is done.
 	failure, note string
 }
 
@@ -68,7 +68,7 @@ func (p *planner) ackDeadline(c *kumav1alpha1.MigratedConsumer) time.Time {
 func (p *planner) consumerOutcome(c *kumav1alpha1.MigratedConsumer) outcome {
 	there := p.consumers[c.Name]
 	var lost, silent, late []string
-	heirs, good, listed := 0, 0, 0
+	replacements, acknowledged, listed := 0, 0, 0
 	for _, proxy := range there {
 		connection := p.Connection(proxy.ID)
 		if connection.Connected && connection.NACK != "" {
@@ -83,18 +83,18 @@ func (p *planner) consumerOutcome(c *kumav1alpha1.MigratedConsumer) outcome {
 		case known && !current:
 			silent = append(silent, proxy.ID.Name)
 		case !known && current:
-			good++
+			acknowledged++
 		case !known:
 			late = append(late, proxy.ID.Name)
 		}
 		if known {
 			listed++
 		} else {
-			heirs++
+			replacements++
 		}
 	}
 	gone := len(c.Proxies) - listed
-	missing := min(gone, heirs) - good
+	missing := min(gone, replacements) - acknowledged
 	over := !p.now.Before(p.ackDeadline(c))
 	switch {
 	case len(c.Proxies) == 0:

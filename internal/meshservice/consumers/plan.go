@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// What is done to a consumer.
+// The actions of the plan.
 const (
 	ActionSwitch passage.Action = "switch"
 	ActionRevert passage.Action = "revert"

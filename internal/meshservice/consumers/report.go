@@ -18,7 +18,7 @@ type Event struct {
 	Reason, Message string
 }
 
-// What events are about, beyond the reasons of the condition.
+// Reasons of events, beyond those of the condition.
 const (
 	eventBatchOpened    = "BatchOpened"
 	eventBatchSettled   = "BatchSettled"

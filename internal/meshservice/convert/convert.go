@@ -1,5 +1,5 @@
-// Package convert adds, to policies in YAML or JSON, the entries for MeshServices that say the same as those for
-// kuma.io/service tags. It only ever adds lines: comments, order and what else is in a file stay as they are.
+// Package convert adds, to policies in YAML or JSON, entries for MeshServices with the settings of the entries for
+// kuma.io/service tags. It only adds lines: the rest of a file, with comments and order, stays unchanged.
 package convert
 
 import (
@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Options are not part of the files.
+// Options of a conversion.
 type Options struct {
 	// Port of tags without one, as in universal; zero if not known.
 	Port uint16

@@ -96,10 +96,10 @@ func checkAgain(t *testing.T, out []byte, report Report, o Options) {
 
 func TestConvertRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"not YAML":    {"a: b\n---\na: b\nc: [\n", "document 2, line 4: did not find expected node content: correct it"},
-		"a template":  {"{{ if .Values.mesh }}\nkind: MeshTimeout\n{{ end }}\n", "document 1, line 1: did not find expected <document start>: correct it"},
-		"two in one":  {"{a: b}\n{c: d}\n", "document 1, line 1: did not find expected <document start>: correct it"},
-		"no encoding": {"a: \xff\n", "document 1, line 1: invalid leading UTF-8 octet: correct it"},
+		"not YAML":    {"a: b\n---\na: b\nc: [\n", "document 2, line 4: did not find expected node content: correct the YAML"},
+		"a template":  {"{{ if .Values.mesh }}\nkind: MeshTimeout\n{{ end }}\n", "document 1, line 1: did not find expected <document start>: correct the YAML"},
+		"two in one":  {"{a: b}\n{c: d}\n", "document 1, line 1: did not find expected <document start>: correct the YAML"},
+		"no encoding": {"a: \xff\n", "document 1, line 1: invalid leading UTF-8 octet: correct the YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Convert([]byte(c.in), Options{})

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document is one of those in a file.
+// document is a YAML document of a file.
 type document struct {
 	text []byte
 	// line is the number of lines before it.
@@ -53,7 +53,7 @@ func (d document) parse() (*yaml.Node, error) {
 	case err != nil:
 		return nil, d.locate(err)
 	}
-	// It reads no further than it must, and what comes then may be wrong.
+	// The first Decode stops after the value: the rest may be malformed.
 	if err := decoder.Decode(new(yaml.Node)); err != nil && !errors.Is(err, io.EOF) {
 		return nil, d.locate(err)
 	}
@@ -83,5 +83,5 @@ func (d document) locate(err error) error {
 			line = n
 		}
 	}
-	return fmt.Errorf("line %d: %s: correct it", d.line+line, lineInError.ReplaceAllString(text, ""))
+	return fmt.Errorf("line %d: %s: correct the YAML", d.line+line, lineInError.ReplaceAllString(text, ""))
 }

@@ -41,11 +41,11 @@ func (p policyNode) examine(o Options) ([]Finding, []change) {
 	for i, e := range entries {
 		refs[i] = e.TargetRef
 	}
-	mended := successor.Converted(refs, o.Port, p.isRoute())
+	converted := successor.Converted(refs, o.Port, p.isRoute())
 	var findings []Finding
 	var changes []change
 	for i, e := range entries {
-		if mended[i] {
+		if converted[i] {
 			continue
 		}
 		if !e.TargetRef.RefersToTag() {

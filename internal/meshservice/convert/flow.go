@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// placeInFlow finds where an entry goes in a list within brackets, as all are in JSON.
+// placeInFlow returns the insertion of an entry into a list within brackets, as all lists are in JSON.
 func (l lines) placeInFlow(c change) (insertion, error) {
 	item := c.list.Content[c.after]
 	line := l.line(item.Line)
@@ -33,7 +33,7 @@ func (l lines) placeInFlow(c change) (insertion, error) {
 	return insertion{start + length, "," + between + strings.TrimSuffix(string(encoded), "\n")}, nil
 }
 
-// flow writes a value within brackets; in quotes, as JSON is.
+// flow sets the style of a value within brackets; quoted strings are those of JSON.
 func flow(node *yaml.Node, quoted bool) {
 	switch {
 	case node.Kind != yaml.ScalarNode:
@@ -48,7 +48,7 @@ func flow(node *yaml.Node, quoted bool) {
 	}
 }
 
-// offset in bytes of a column, which counts characters from one.
+// offset returns the byte offset of a column; columns count characters from one.
 func offset(line string, column int) (int, bool) {
 	at := 0
 	for range column - 1 {
@@ -58,7 +58,7 @@ func offset(line string, column int) (int, bool) {
 	return at, at < len(line)
 }
 
-// closing is how long the text within brackets is that the given one begins with.
+// closing returns the length of the value within brackets that the text begins with.
 func closing(text string) (int, bool) {
 	depth := 0
 	var quote byte
@@ -90,7 +90,7 @@ func closing(text string) (int, bool) {
 	return 0, false
 }
 
-// opens says whether a quote is the first character of a value: within others it means itself.
+// opens says whether a quote begins a value: within an unquoted value it is a character.
 func opens(text string, i int) bool {
 	before := strings.TrimRight(text[:i], " \t\r\n")
 	return before != "" && strings.ContainsRune("{[,:", rune(before[len(before)-1]))

@@ -18,7 +18,7 @@ type insertion struct {
 	text string
 }
 
-// insert adds the entries to the text. It fails rather than say anything else than before and the entries.
+// insert adds the entries to the text. It fails if the result would differ in anything else.
 func (d document) insert(changes []change) ([]byte, error) {
 	if len(changes) == 0 {
 		return d.text, nil
@@ -44,7 +44,7 @@ func (d document) insert(changes []change) ([]byte, error) {
 	return out.Bytes(), d.check(out.Bytes(), changes)
 }
 
-// check compares what the text says now with what it should say.
+// check compares the value of the new text with the expected one.
 func (d document) check(out []byte, changes []change) error {
 	want, err := d.parse()
 	if err != nil {
@@ -54,7 +54,7 @@ func (d document) check(out []byte, changes []change) error {
 	if err != nil {
 		return errPlace
 	}
-	// From the last one, so that the places of the others stay.
+	// From the last change, so that the indexes of the others stay valid.
 	for _, c := range slices.Backward(changes) {
 		list := at(want, c.list.Line, c.list.Column)
 		if list == nil {
@@ -68,7 +68,7 @@ func (d document) check(out []byte, changes []change) error {
 	return nil
 }
 
-// at finds the list that begins at that place.
+// at returns the list that begins at a line and column.
 func at(node *yaml.Node, line, column int) *yaml.Node {
 	if node.Kind == yaml.SequenceNode && node.Line == line && node.Column == column {
 		return node
@@ -96,7 +96,7 @@ func same(a, b *yaml.Node, depth int) bool {
 	return true
 }
 
-// tagOf is the type of a value. A merge has one of its own only when it was read.
+// tagOf returns the tag of a node. A merge key has the tag !!merge only when it was parsed.
 func tagOf(node *yaml.Node) string {
 	if node.Tag == "!!merge" {
 		return "!!str"
@@ -104,7 +104,7 @@ func tagOf(node *yaml.Node) string {
 	return node.ShortTag()
 }
 
-// lines is a text with where each of its lines begins.
+// lines is a text with the offset of each line.
 type lines struct {
 	text   []byte
 	starts []int
@@ -120,7 +120,7 @@ func newLines(text []byte) lines {
 	return l
 }
 
-// line of that number, from one; what is after the last is empty.
+// line returns a line by its number, from one; empty after the last.
 func (l lines) line(number int) string {
 	if number < 1 || number > len(l.starts) {
 		return ""
@@ -135,7 +135,7 @@ func (l lines) end(number int) int {
 	return len(l.text)
 }
 
-// place finds where an entry goes, and its text.
+// place returns the insertion of an entry.
 func (l lines) place(c change) (insertion, error) {
 	if c.list.Style&yaml.FlowStyle != 0 {
 		return l.placeInFlow(c)

@@ -43,7 +43,7 @@ type header struct {
 // policiesIn returns the policies of a document or of the list in it.
 func policiesIn(root *yaml.Node) []policyNode {
 	var h header
-	// What has other types there is no policy.
+	// A document with other types is no policy.
 	if root.Kind != yaml.MappingNode || root.Decode(&h) != nil {
 		return nil
 	}

@@ -40,18 +40,18 @@ type Destination struct {
 // Explain returns which policies apply to the destinations of a Dataplane, and why others do not.
 func (w *MeshState) Explain(d *kumav1alpha1.Dataplane) Policies {
 	id := model.ProxyID{Mesh: w.Mesh.Name, Namespace: d.Namespace, Name: d.Name}
-	told := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: slices.Clone(w.notes)}
+	found := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: slices.Clone(w.notes)}
 	if w.Where.IsUniversal() {
 		id.Namespace = ""
 	}
 	engine := w.engine(w.Mesh, w.meshServices, consumers.Switched(w.Mesh))
 	for _, p := range engine.ReachProblems(id) {
-		told.Notes = append(told.Notes, fmt.Sprintf("%s: %s: %s.", p.Object, p.Field, p.Message))
+		found.Notes = append(found.Notes, fmt.Sprintf("%s: %s: %s.", p.Object, p.Field, p.Message))
 	}
 	for _, e := range engine.Explain(id) {
-		told.Destinations = append(told.Destinations, Destination{
+		found.Destinations = append(found.Destinations, Destination{
 			Name: e.Destination.Key.String(), Cluster: e.Destination.Key.Cluster(), Policies: append([]policy.Decision{}, e.Decisions...),
 		})
 	}
-	return told
+	return found
 }

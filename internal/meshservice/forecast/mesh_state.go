@@ -80,7 +80,7 @@ func (w *MeshState) Add(object model.Object) {
 	case *kumav1alpha1.HostnameGenerator:
 		w.generators = append(w.generators, o)
 	case *kumav1alpha1.ZoneIngress:
-		// It is that of its zone for every mesh.
+		// A ZoneIngress serves every mesh.
 		w.multiZone = append(w.multiZone, o)
 	case *kumav1alpha1.MeshService:
 		w.allMeshServices[keyOf(o)] = o

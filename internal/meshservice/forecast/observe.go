@@ -42,7 +42,7 @@ func Load(ctx context.Context, reader client.Reader, name string, where desired.
 			return nil, err
 		}
 	}
-	// Of pods, only those are asked for that are called one by one.
+	// Only the pods of headless Services are called one by one.
 	for _, s := range w.services {
 		namespace := w.namespaces[s.Namespace]
 		if namespace == nil || !desired.IsInMesh(s, namespace) || !desired.IsHeadless(s) {

@@ -219,7 +219,7 @@ func routeClusters(config *routev3.RouteConfiguration) []string {
 	return sortedUnique(clusters)
 }
 
-// sortedUnique names each once, in order, and what has no name not at all.
+// sortedUnique returns the names in order, without duplicates and empty ones.
 func sortedUnique(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return strings.TrimSpace(name) == "" })

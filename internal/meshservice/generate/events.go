@@ -29,13 +29,13 @@ const (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // enqueueOldAndNew handles the old and the new version of an object.
-func enqueueOldAndNew(tell func(context.Context, client.Object, queue)) handler.Funcs {
+func enqueueOldAndNew(enqueue func(context.Context, client.Object, queue)) handler.Funcs {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { tell(ctx, e.Object, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { tell(ctx, e.Object, q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			tell(ctx, e.ObjectOld, q)
-			tell(ctx, e.ObjectNew, q)
+			enqueue(ctx, e.ObjectOld, q)
+			enqueue(ctx, e.ObjectNew, q)
 		},
 	}
 }

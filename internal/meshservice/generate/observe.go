@@ -134,13 +134,13 @@ func (r *reconciler) servicesIn(ctx context.Context, mesh string) ([]*corev1.Ser
 			continue
 		}
 		// Services without a mesh label belong to the mesh of the namespace.
-		said := []string{mesh}
+		values := []string{mesh}
 		if desired.IsInjected(namespace) && desired.MeshOfWorkload(namespace, namespace) == mesh {
-			said = append(said, "")
+			values = append(values, "")
 		}
-		for _, word := range said {
+		for _, value := range values {
 			var services corev1.ServiceList
-			err := r.cache.List(ctx, &services, client.InNamespace(namespace.Name), client.MatchingFields{byMesh: word}, client.UnsafeDisableDeepCopy)
+			err := r.cache.List(ctx, &services, client.InNamespace(namespace.Name), client.MatchingFields{byMesh: value}, client.UnsafeDisableDeepCopy)
 			if err != nil {
 				return nil, err
 			}
@@ -263,7 +263,7 @@ func (r *reconciler) servedTags(ctx context.Context, mesh string) ([]string, err
 	return all, nil
 }
 
-// clusterIPs returns the addresses that Kubernetes gives a service of this zone, and whether it does.
+// clusterIPs returns the addresses that Kubernetes gives a service of this zone, and false if it gives none.
 func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshService) (addresses []string, own bool, err error) {
 	name := desired.BackingService(service, r.ZoneInfo)
 	if name == "" {

@@ -33,22 +33,22 @@ func (m *ownerCache) consumerOf(ctx context.Context, pod metav1.Object) (string,
 		return desired.ConsumerOf(pod, nil), nil
 	}
 	m.mu.Lock()
-	maker, found := m.owners[owner.UID]
+	ownersOwner, found := m.owners[owner.UID]
 	m.mu.Unlock()
 	if found {
-		return desired.ConsumerOf(pod, maker), nil
+		return desired.ConsumerOf(pod, ownersOwner), nil
 	}
 	between := metadataOf(owner.APIVersion, owner.Kind)
 	err := client.IgnoreNotFound(m.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: owner.Name}, between))
 	if err != nil {
 		return "", fmt.Errorf("get %s %s/%s, the owner of pod %s: %w", owner.Kind, pod.GetNamespace(), owner.Name, pod.GetName(), err)
 	}
-	maker = metav1.GetControllerOf(between)
+	ownersOwner = metav1.GetControllerOf(between)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.owners) >= maxOwners {
 		clear(m.owners)
 	}
-	m.owners[owner.UID] = maker
-	return desired.ConsumerOf(pod, maker), nil
+	m.owners[owner.UID] = ownersOwner
+	return desired.ConsumerOf(pod, ownersOwner), nil
 }

@@ -74,7 +74,7 @@ func (r *reconciler) headlessServicesOf(ctx context.Context, pod *corev1.Pod) []
 	return all
 }
 
-func (r *reconciler) listServices(ctx context.Context, meant func(*corev1.Service) bool, in ...client.ListOption) []reconcile.Request {
+func (r *reconciler) listServices(ctx context.Context, matches func(*corev1.Service) bool, in ...client.ListOption) []reconcile.Request {
 	var list corev1.ServiceList
 	if err := r.cache.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Services")
@@ -82,7 +82,7 @@ func (r *reconciler) listServices(ctx context.Context, meant func(*corev1.Servic
 	}
 	var all []reconcile.Request
 	for i := range list.Items {
-		if meant(&list.Items[i]) {
+		if matches(&list.Items[i]) {
 			all = append(all, request(&list.Items[i]))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // Protocol is the protocol of a destination.
 type Protocol string
 
-// The protocols. What is none of them is taken for TCP.
+// The protocols. Any other is treated as TCP.
 const (
 	TCP   Protocol = "tcp"
 	HTTP  Protocol = "http"

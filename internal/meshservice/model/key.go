@@ -42,7 +42,7 @@ func (k Key) Cluster() string {
 	return fmt.Sprintf("%s_%s_%s_%s_%s_%d", k.Name, k.Namespace, k.Zone, k.Mesh, infixes[k.Kind], k.Port)
 }
 
-// String tells a reader what the destination is.
+// String describes the destination.
 func (k Key) String() string {
 	if k.Kind == Tag {
 		return string(Tag) + " " + k.Name
@@ -57,8 +57,7 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s %s port %d", k.Kind, name, k.Port)
 }
 
-// ParseCluster recovers the key from the name of a cluster: no other request is needed. What has not the shape of a
-// resource's cluster is a tag.
+// ParseCluster returns the key of a cluster by its name. A name of another form is that of a tag.
 func ParseCluster(cluster string) Key {
 	parts := strings.Split(cluster, "_")
 	if len(parts) != 6 {
@@ -81,7 +80,7 @@ func KubernetesTag(name, namespace string, port uint32) string {
 	return fmt.Sprintf("%s_%s_svc_%d", name, namespace, port)
 }
 
-// ParseKubernetesTag takes such a value apart.
+// ParseKubernetesTag parses such a value.
 func ParseKubernetesTag(tag string) (name, namespace string, port uint32, ok bool) {
 	parts := strings.Split(tag, "_")
 	if len(parts) != 4 || parts[0] == "" || parts[1] == "" || parts[2] != "svc" {

@@ -15,7 +15,7 @@ type Finding struct {
 	// Kind of the policy, and its namespace and name.
 	Kind   string `json:"kind"`
 	Policy string `json:"policy"`
-	// Entry is the index in spec.to, and Field the path to what is wrong.
+	// Entry is the index in spec.to, and Field the path to the reference.
 	Entry int    `json:"entry"`
 	Field string `json:"field"`
 	// Problem and Remedy are for people.
@@ -23,11 +23,6 @@ type Finding struct {
 	Remedy  string `json:"remedy"`
 	// Generated says that a MeshService is missing, which may not be generated yet.
 	Generated bool `json:"generated,omitempty"`
-}
-
-// String is the finding in one line.
-func (f Finding) String() string {
-	return fmt.Sprintf("%s %s: %s: %s; %s", f.Kind, f.Policy, f.Field, f.Problem, f.Remedy)
 }
 
 // Dangling returns the references of policies to no destination of their mesh, sorted.

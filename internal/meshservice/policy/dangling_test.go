@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,7 +53,7 @@ func TestDangling(t *testing.T) {
 			}
 			var got []string
 			for _, f := range Dangling(policies, destinations) {
-				got = append(got, f.String())
+				got = append(got, fmt.Sprintf("%s %s: %s: %s; %s", f.Kind, f.Policy, f.Field, f.Problem, f.Remedy))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)

@@ -18,7 +18,7 @@ type Decision struct {
 	Why     string `json:"why"`
 }
 
-// String of a policy tells it from others of its kind.
+// String returns the namespace and the name.
 func (n objectName) String() string {
 	if n.namespace == "" {
 		return n.name

@@ -10,12 +10,12 @@ import (
 // Directory resolves references to destinations.
 type Directory struct {
 	tags map[string]*model.Destination
-	// byDisplayName are ports of resources by their name where they come from, byName by that of the object here.
+	// byDisplayName are ports of resources by display name, byName by the name of the object.
 	byDisplayName, byName map[resourceName][]*model.Destination
 	byKind                map[model.Kind][]*model.Destination
 }
 
-// NewDirectory holds these destinations of one mesh.
+// NewDirectory returns a directory of the destinations of a mesh.
 func NewDirectory(destinations []model.Destination) *Directory {
 	d := &Directory{
 		tags:          map[string]*model.Destination{},
@@ -39,7 +39,7 @@ func NewDirectory(destinations []model.Destination) *Directory {
 	return d
 }
 
-// Backends are the destinations that a backend of a route in that namespace is.
+// Backends returns the destinations of a backend of a route in a namespace.
 func (d *Directory) Backends(ref kumav1alpha1.BackendRef, namespace string) []model.Destination {
 	r := backendOf(ref, namespace)
 	var found []model.Destination

@@ -6,8 +6,8 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// fill sets, field by field, what is not set in into, and reports whether that is anything. It makes into when it must and
-// changes nothing of from. A value that is set counts even when it is zero: a timeout of 0s is not the absence of one.
+// fill copies each field of from that is unset in into, and says whether there was any. A pointer to zero is set: a timeout of
+// 0s is not the absence of a timeout.
 func fill[T any](into **T, from *T) bool {
 	whole := *into
 	if whole == nil {
@@ -33,7 +33,7 @@ func fillStruct(into, from reflect.Value) bool {
 }
 
 func fillField(into, from reflect.Value) bool {
-	// Structs of others, like durations and raw values, are taken as a whole.
+	// Structs of other packages, such as durations, are copied as a whole.
 	structured := from.Kind() == reflect.Pointer && from.Type().Elem().Kind() == reflect.Struct && from.Type().Elem().PkgPath() == ourPackage
 	switch {
 	case from.IsZero():

@@ -15,7 +15,7 @@ type group struct {
 	byTagService map[objectName][]*entry
 	// byName are those for a resource by its name as an object; the namespace is empty where none is written.
 	byName map[resourceName][]*entry
-	// byDisplayName are those with that label; byLabels those with others only, by the namespace that they are for.
+	// byDisplayName are those with that label; byLabels those with other labels only, by the namespace that they are restricted to.
 	byDisplayName map[resourceName][]*entry
 	byLabels      map[string][]*entry
 	// tenantOnly are entries of tenants, which apply to proxies of others in part at most.
@@ -59,7 +59,7 @@ func (g *group) add(e *entry) {
 	}
 }
 
-// candidates visits lists with all entries for the destination; some twice, and some for others.
+// candidates visits lists with all entries for the destination. Some are visited twice, and some target other destinations.
 func (g *group) candidates(d *model.Destination, visit func([]*entry)) {
 	visit(g.everything)
 	if d.Key.Kind == model.Tag {

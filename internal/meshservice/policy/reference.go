@@ -26,22 +26,22 @@ func (l level) byTag() bool { return l == ofServiceByTag || l == ofPortByTag }
 
 // reference is the destinations that an entry targets.
 type reference struct {
-	// unusable says why there are none; nothing else is set then.
+	// unusable is why the reference has no destinations; all other fields are then unset.
 	unusable string
 	// everything targets all destinations.
 	everything bool
-	// kind of what it names: a tag, or a resource.
+	// kind is that of the destination: a tag or a resource.
 	kind model.Kind
 	// route: routes for a tag do not apply to its MeshService.
 	route bool
-	// name of the resource, or value of the tag, as it is written.
+	// name is the written name of the resource, or value of the tag.
 	name string
-	// namespace of the resource as an object, and whether it is written: where it is not, it does not matter in universal.
+	// namespace is that of the object, and namespaceWritten says that the reference names it: otherwise universal ignores it.
 	namespace        string
 	namespaceWritten bool
 	// labels, if not nil, select resources.
 	labels map[string]string
-	// section and port restrict it to one port. For a tag, port is that of its MeshService.
+	// section and port restrict the reference to one port. For a tag, port is that of its MeshService.
 	section string
 	port    uint32
 	// only, if not empty, restricts resources to a namespace.

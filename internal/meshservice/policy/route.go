@@ -15,9 +15,9 @@ type HTTPRoute struct {
 	Rules []HTTPRule `json:"rules,omitempty"`
 }
 
-// HTTPRule is where some requests go.
+// HTTPRule has the backends of some requests.
 type HTTPRule struct {
-	// Namespace of the policy, which is that of what it refers to without one.
+	// Namespace is that of the policy, and of references without a namespace.
 	Namespace string `json:"namespace,omitempty"`
 	// Hostnames restrict the rule, if there are any.
 	Hostnames   []string                  `json:"hostnames,omitempty"`
@@ -26,9 +26,9 @@ type HTTPRule struct {
 	BackendRefs []kumav1alpha1.BackendRef `json:"backendRefs,omitempty"`
 }
 
-// TCPRoute is where connections to a destination go.
+// TCPRoute has the backends of connections to a destination.
 type TCPRoute struct {
-	// Namespace of the policy, which is that of what it refers to without one.
+	// Namespace is that of the policy, and of references without a namespace.
 	Namespace   string                    `json:"namespace,omitempty"`
 	BackendRefs []kumav1alpha1.BackendRef `json:"backendRefs,omitempty"`
 }

@@ -17,10 +17,10 @@ type selection struct {
 	// service is the kuma.io/service that an inbound has, and tags are others of the same inbound.
 	service string
 	tags    map[string]string
-	// proxy is a Dataplane. Its namespace is left open in proxies that have none.
+	// proxy is the name of a Dataplane. Its namespace does not restrict proxies without a namespace.
 	proxy  objectName
 	labels map[string]string
-	// dataplane: it says so of Dataplanes, if only of all.
+	// dataplane says that the policy targets Dataplanes, which is more specific than the mesh.
 	dataplane bool
 }
 
@@ -56,7 +56,7 @@ func selectionOf(p Policy) selection {
 func (s selection) key() string {
 	text, err := json.Marshal([]any{s.none, s.namespace, s.service, s.tags, s.proxy.namespace, s.proxy.name, s.labels, s.dataplane})
 	if err != nil {
-		panic(err) // strings and maps of them always have a text
+		panic(err) // strings and maps can always be encoded
 	}
 	return string(text)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Policy is one of any kind.
+// Policy is a policy of any kind.
 type Policy = kumav1alpha1.Policy
 
 // Set holds the policies of a mesh with indexes. It is safe for concurrent use.
@@ -29,7 +29,7 @@ type Set struct {
 	byName      map[string][]*group
 	byNamespace map[string][]*group
 	others      []*group
-	// selections are the groups by what they select, and system is the namespace whose policies count everywhere.
+	// selections are the groups by the key of their selection, and system is the namespace whose policies apply everywhere.
 	selections map[string]*group
 	system     string
 
@@ -88,7 +88,7 @@ func Compile(policies []Policy, where desired.ZoneInfo) *Set {
 	return s
 }
 
-// group is the one for a selection, made if it is the first.
+// group returns the group of a selection, and creates it if needed.
 func (s *Set) group(sel selection) *group {
 	key := sel.key()
 	if g := s.selections[key]; g != nil {

@@ -88,7 +88,7 @@ func Converted(refs []Ref, port uint16, route bool) []bool {
 			there[s]++
 		}
 	}
-	mended := make([]bool, len(refs))
+	converted := make([]bool, len(refs))
 	for i, r := range refs {
 		if !r.RefersToTag() {
 			continue
@@ -97,13 +97,13 @@ func Converted(refs []Ref, port uint16, route bool) []bool {
 		switch {
 		case why == "" && there[wanted] > 0:
 			there[wanted]--
-			mended[i] = true
+			converted[i] = true
 		case i+1 < len(refs):
 			next := refs[i+1]
-			mended[i] = wanted.Name != "" && (next.isSuccessorOf(r, wanted) || route && next.isMultiZone(wanted.Name))
+			converted[i] = wanted.Name != "" && (next.isSuccessorOf(r, wanted) || route && next.isMultiZone(wanted.Name))
 		}
 	}
-	return mended
+	return converted
 }
 
 // section returns the section of a reference by labels.
@@ -135,6 +135,6 @@ func (r Ref) isMultiZone(name string) bool {
 func (r Ref) isSuccessorOf(old Ref, wanted Section) bool {
 	s, ok := r.section()
 	_, err := strconv.Atoi(s.Port)
-	_, _, _, told := model.ParseKubernetesTag(old.Name)
-	return ok && (err != nil || !told) && s.Name == wanted.Name && s.Namespace == wanted.Namespace
+	_, _, _, hasPort := model.ParseKubernetesTag(old.Name)
+	return ok && (err != nil || !hasPort) && s.Name == wanted.Name && s.Namespace == wanted.Namespace
 }

@@ -44,10 +44,10 @@ func TagReferencesIn(p kumav1alpha1.Policy) []TagReference {
 		refs[i] = OfTarget(e.TargetRef)
 	}
 	var found []TagReference
-	mended := Converted(refs, 0, true)
+	converted := Converted(refs, 0, true)
 	for i, e := range entries {
 		kind, rules := model.RouteBackends(e.Default)
-		if kind == "" || mended[i] {
+		if kind == "" || converted[i] {
 			continue
 		}
 		route := fmt.Sprintf("%s %s/%s", kind, p.GetNamespace(), p.GetName())

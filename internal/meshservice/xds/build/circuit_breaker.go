@@ -71,7 +71,7 @@ func outlierDetection(d *kumav1alpha1.OutlierDetection) *clusterv3.OutlierDetect
 	return o
 }
 
-// thousandths of a number that is written as one or as text.
+// thousandths returns a number, written as a number or as text, in thousandths.
 func thousandths(written *apiextensionsv1.JSON) *wrapperspb.UInt32Value {
 	if written == nil {
 		return nil

@@ -32,13 +32,13 @@ type HeaderModifier struct {
 	Remove []string `json:"remove"`
 }
 
-// Header is one, and its value.
+// Header is a header with a value.
 type Header struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Redirect sends the client elsewhere.
+// Redirect answers a request with a redirect.
 type Redirect struct {
 	Scheme     string       `json:"scheme"`
 	Hostname   string       `json:"hostname"`
@@ -47,19 +47,19 @@ type Redirect struct {
 	StatusCode int          `json:"statusCode"`
 }
 
-// Rewrite changes what is asked for.
+// Rewrite changes the hostname or the path of a request.
 type Rewrite struct {
 	Hostname string       `json:"hostname"`
 	Path     *PathRewrite `json:"path"`
 }
 
-// PathRewrite replaces a path, or what was matched of it.
+// PathRewrite replaces a path, or its matched prefix.
 type PathRewrite struct {
 	ReplaceFullPath    *string `json:"replaceFullPath"`
 	ReplacePrefixMatch *string `json:"replacePrefixMatch"`
 }
 
-// Mirror sends a copy elsewhere.
+// Mirror sends a copy of a request to another backend.
 type Mirror struct {
 	Percentage *intstr.IntOrString     `json:"percentage"`
 	BackendRef kumav1alpha1.BackendRef `json:"backendRef"`

@@ -16,7 +16,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Sizes that proxies take.
+// Limits of Envoy.
 const (
 	minChoices     = 2
 	maxRingSize    = 8 << 20

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// What policies call the reasons to try again, where it is not what proxies call them.
+// retryReasons are Envoy's retry conditions, by their names in policies.
 var retryReasons = map[string]string{
 	"5xx": "5xx", "gatewayerror": "gateway-error", "reset": "reset", "retriable4xx": "retriable-4xx",
 	"connectfailure": "connect-failure", "envoyratelimited": "envoy-ratelimited", "refusedstream": "refused-stream",
@@ -45,7 +45,7 @@ func newRetryPolicy(times *int32, each *metav1.Duration, wait *kumav1alpha1.Back
 	p := &routev3.RetryPolicy{NumRetries: n, PerTryTimeout: positiveDuration(each), RetryOn: usual}
 	if wait != nil && positiveDuration(wait.BaseInterval) != nil {
 		p.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: positiveDuration(wait.BaseInterval)}
-		// A proxy refuses to wait less in the end than in the beginning.
+		// Envoy rejects a maximum below the base interval.
 		if wait.MaxInterval != nil && wait.MaxInterval.Duration >= wait.BaseInterval.Duration {
 			p.RetryBackOff.MaxInterval = positiveDuration(wait.MaxInterval)
 		}

@@ -19,7 +19,7 @@ type Settings struct {
 	LoadBalancing  *kumav1alpha1.MeshLoadBalancingStrategyConf
 }
 
-// How long a proxy waits for a connection where no policy says it.
+// connectTimeout is the connection timeout without a policy.
 const connectTimeout = 5 * time.Second
 
 func (s Settings) timeout() kumav1alpha1.MeshTimeoutConf {

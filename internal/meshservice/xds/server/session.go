@@ -130,7 +130,7 @@ func (s *session) watch(url string, take func(resource.Type, *typeState) watch) 
 	}, nil
 }
 
-// sendUpdates sends what can be sent now, and sets a timer for what only time allows.
+// sendUpdates sends the changes that may be sent now, and sets a timer for delayed ones.
 func (s *session) sendUpdates() {
 	s.stopTimer()
 	now, config := time.Now(), s.proxy.config

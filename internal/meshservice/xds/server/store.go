@@ -74,7 +74,7 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	s.mu.Unlock()
 
 	p.mu.Lock()
-	if p.gone { // forgotten meanwhile, and wanted again
+	if p.gone { // deleted concurrently
 		p.mu.Unlock()
 		s.Set(id, config)
 		return

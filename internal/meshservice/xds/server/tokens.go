@@ -23,7 +23,7 @@ import (
 // Audience is the audience of a proxy's token.
 const Audience = "fairlead-mesh"
 
-// What a review tells of the pod that a token was issued for.
+// Keys of the pod that a token was issued for, in a TokenReview.
 const (
 	extraPodName = "authentication.kubernetes.io/pod-name"
 	extraPodUID  = "authentication.kubernetes.io/pod-uid"
@@ -130,7 +130,7 @@ func checkToken(reviewed authenticationv1.TokenReviewStatus, claimed model.Proxy
 	if !reviewed.Authenticated || !slices.Contains(reviewed.Audiences, Audience) {
 		why := reviewed.Error
 		if why == "" {
-			why = "it is not for the audience " + Audience
+			why = "the audience is not " + Audience
 		}
 		return status.Errorf(codes.Unauthenticated, "the token of proxy %s is not valid: %s: mount a token for the audience %s into its pod", claimed, why, Audience)
 	}

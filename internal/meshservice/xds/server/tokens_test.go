@@ -55,8 +55,8 @@ func TestVouched(t *testing.T) {
 			*s = authenticationv1.TokenReviewStatus{Error: "token has expired"}
 		}, true, codes.Unauthenticated, "token has expired: mount a token for the audience fairlead-mesh"},
 		"not authenticated": {func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false }, true, codes.Unauthenticated, "is not valid"},
-		"another audience":  {func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"api"} }, true, codes.Unauthenticated, "not for the audience fairlead-mesh"},
-		"no audience":       {func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil }, true, codes.Unauthenticated, "not for the audience fairlead-mesh"},
+		"another audience":  {func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"api"} }, true, codes.Unauthenticated, "the audience is not fairlead-mesh"},
+		"no audience":       {func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil }, true, codes.Unauthenticated, "the audience is not fairlead-mesh"},
 		"no Dataplane":      {nil, false, codes.Unavailable, "Dataplane shop/cart-0 does not exist"},
 		"another namespace": {user("system:serviceaccount:bank:default"), true, codes.PermissionDenied, "needs one of a service account in namespace shop"},
 		"not an account":    {user("shop:default"), true, codes.PermissionDenied, "the token is of shop:default"},

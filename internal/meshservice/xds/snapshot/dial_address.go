@@ -33,9 +33,9 @@ func hostAddress(hostname string, port uint32) dialAddress {
 }
 
 const (
-	// The port at which a tag is called by its own name.
+	// tagPort is the port of the hostname of a tag.
 	tagPort = 80
-	// What the names of Services end in.
+	// clusterDomain is the suffix of the hostnames of Services.
 	clusterDomain = ".svc.cluster.local"
 )
 

@@ -28,7 +28,7 @@ func (m *mesh) reachOf(d *dataplane) *reachSet {
 	}
 	text, err := json.Marshal(reach)
 	if err != nil {
-		panic(err) // strings and maps of them always have a text
+		panic(err) // strings and maps can always be encoded
 	}
 	s := m.reaches[string(text)]
 	if s == nil {
