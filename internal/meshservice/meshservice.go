@@ -23,7 +23,6 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/publish"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/server"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
@@ -43,7 +42,7 @@ func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 // Setup adds the passage to the manager. Without a Mesh it watches nothing else, since a cache of all pods and Services is
 // expensive.
 func Setup(mgr ctrl.Manager, options Options) error {
-	for _, name := range desired.ObsoleteVariables(os.Environ()) {
+	for _, name := range obsoleteVariables(os.Environ()) {
 		mgr.GetLogger().Info("environment variable is obsolete and ignored: set spec.meshServices of the Mesh", "variable", name)
 	}
 	return mgr.Add(&passage{outer: mgr, options: options})

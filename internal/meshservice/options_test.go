@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -56,5 +58,15 @@ func TestOptions(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestObsolete(t *testing.T) {
+	got := obsoleteVariables([]string{
+		"PATH=/bin", "SKIP_PERSISTED_VIPS=", "KUMA_EXPERIMENTAL_GENERATE_MESH_SERVICES=true", "GENERATE_MESH_SERVICES=1", "MY_GENERATE_MESH_SERVICES=1", "KUMA_X=GENERATE_MESH_SERVICES",
+	})
+	want := []string{"GENERATE_MESH_SERVICES", "KUMA_EXPERIMENTAL_GENERATE_MESH_SERVICES", "SKIP_PERSISTED_VIPS"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -4,10 +4,19 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/server"
 )
 
@@ -39,4 +48,68 @@ func (s *proxyServer) Start(ctx context.Context) error {
 	return server.NewServer(server.Options{
 		Store: s.store, Identify: identify, Namespaced: !s.where.IsUniversal(), Log: log,
 	}).Serve(ctx, listener, transport)
+}
+
+// LabelServing is "true" on the operator's pod that serves xDS: the leader.
+const LabelServing = "fairlead.dev/serves-mesh"
+
+// labelServingPod labels the operator's own pod, and removes the label from all others: a previous leader may have crashed.
+func labelServingPod(ctx context.Context, pods client.Reader, writer client.Writer, own string) error {
+	namespace, name, _ := strings.Cut(own, "/")
+	var marked corev1.PodList
+	if err := pods.List(ctx, &marked, client.InNamespace(namespace), client.MatchingLabels{LabelServing: "true"}); err != nil {
+		return fmt.Errorf("list the pods in %s with label %s: %w", namespace, LabelServing, err)
+	}
+	for _, pod := range marked.Items {
+		if pod.Name == name {
+			continue
+		}
+		if err := patchServingLabel(ctx, writer, namespace, pod.Name, "null"); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove the serving label from pod %s/%s: %w", namespace, pod.Name, err)
+		}
+	}
+	if err := patchServingLabel(ctx, writer, namespace, name, `"true"`); err != nil {
+		return fmt.Errorf("add the serving label to pod %s: %w", own, err)
+	}
+	return nil
+}
+
+func patchServingLabel(ctx context.Context, writer client.Writer, namespace, name, value string) error {
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = namespace, name
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, LabelServing, value)
+	return writer.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", patch))
+}
+
+// identity returns the transport credentials, and how proxies are authenticated.
+func (s *proxyServer) identity() (credentials.TransportCredentials, server.Identifier, error) {
+	if s.options.Insecure {
+		return insecure.NewCredentials(), server.Insecure{}, nil
+	}
+	transport, err := server.Transport(s.options.CertFile, s.options.KeyFile, s.options.ClientCAFile, s.manager.GetLogger())
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.where.IsUniversal() {
+		return transport, server.Certificates{}, nil
+	}
+	clientset, err := kubernetes.NewForConfigAndClient(s.manager.GetConfig(), s.manager.GetHTTPClient())
+	if err != nil {
+		return nil, nil, fmt.Errorf("create a client for token reviews: %w", err)
+	}
+	return transport, server.CertificateOrToken{Tokens: server.NewTokens(clientset.AuthenticationV1().TokenReviews(), s.pod)}, nil
+}
+
+// pod returns the pod of a proxy's Dataplane.
+func (s *proxyServer) pod(id model.ProxyID) (server.Pod, bool) {
+	var dataplane kumav1alpha1.Dataplane
+	err := s.manager.GetClient().Get(context.Background(), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, &dataplane)
+	if err != nil || desired.MeshOf(&dataplane) != id.Mesh {
+		return server.Pod{}, false
+	}
+	owner := metav1.GetControllerOf(&dataplane)
+	if owner == nil || owner.APIVersion != "v1" || owner.Kind != "Pod" {
+		return server.Pod{}, false
+	}
+	return server.Pod{Name: owner.Name, UID: owner.UID}, true
 }

@@ -83,23 +83,19 @@ func (w *MeshState) engine(mesh *kumav1alpha1.Mesh, services []*kumav1alpha1.Mes
 	e.Put(mesh)
 	e.SetTags(mesh.Name, w.tags)
 	e.SetSwitched(mesh.Name, switched)
-	for _, s := range w.services {
-		e.Put(s)
-	}
-	for _, d := range w.dataplanes {
-		e.Put(d)
-	}
-	for _, s := range services {
-		e.Put(s)
-	}
-	for _, o := range w.multiZone {
-		e.Put(o)
-	}
-	for _, p := range w.policies {
-		e.Put(p)
-	}
+	putAll(e, w.services)
+	putAll(e, w.dataplanes)
+	putAll(e, services)
+	putAll(e, w.multiZone)
+	putAll(e, w.policies)
 	e.Flush()
 	return e
+}
+
+func putAll[T model.Object](e *snapshot.Engine, objects []T) {
+	for _, o := range objects {
+		e.Put(o)
+	}
 }
 
 // namesOnlyIn returns the names of MeshServices that others lack.

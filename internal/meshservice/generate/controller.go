@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -106,6 +107,17 @@ func Setup(mgr ctrl.Manager, options Options) error {
 // maxConcurrent is the number of workers of the larger controllers.
 const maxConcurrent = 4
 
-func options(workers int) controller.Options {
-	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: kube.RateLimiter[reconcile.Request]()}
+// newController begins a controller of the passage.
+func newController(mgr ctrl.Manager, name string, workers int) *builder.Builder {
+	return ctrl.NewControllerManagedBy(mgr).Named("meshservice-" + name).WithOptions(controller.Options{
+		MaxConcurrentReconciles: workers, RateLimiter: kube.RateLimiter[reconcile.Request](),
+	})
+}
+
+// complete completes a controller, which requeues on conflict.
+func complete(b *builder.Builder, watched string, f reconcile.Func) error {
+	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: f}); err != nil {
+		return fmt.Errorf("watch %s: %w", watched, err)
+	}
+	return nil
 }

@@ -242,7 +242,7 @@ func TestSaysOfPolicyWithLock(t *testing.T) {
 	sent := &patched{err: apierrors.NewConflict(schema.GroupResource{Resource: "meshtimeouts"}, "cart", nil)}
 	r := &reconciler{client: sent}
 	result, err := kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, errors.Join(nil, r.applyPolicyStatus(ctx, kumav1alpha1.MeshTimeoutKind, policy, resolvedCondition(nil, kumav1alpha1.ModeEverywhere)))
+		return reconcile.Result{}, errors.Join(nil, r.applyPolicyStatus(ctx, policy, resolvedCondition(nil, kumav1alpha1.ModeEverywhere)))
 	})}.Reconcile(t.Context(), reconcile.Request{})
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("a conflict is %+v, %v", result, err)

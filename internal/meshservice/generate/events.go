@@ -2,11 +2,14 @@ package generate
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -55,14 +58,25 @@ func (r *reconciler) enqueueMeshOfService(ctx context.Context, service client.Ob
 
 // allMeshes returns all Meshes: a change of a namespace, which is rare, may affect any.
 func (r *reconciler) allMeshes(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
-	var meshes kumav1alpha1.MeshList
-	if err := r.cache.List(ctx, &meshes, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list Meshes")
+	return requests(ctx, r.cache, &kumav1alpha1.MeshList{}, nil)
+}
+
+func request(object client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+}
+
+// requests lists objects, and returns a request for each that matches; nil matches all.
+func requests(ctx context.Context, in client.Reader, list client.ObjectList, matches func(client.Object) bool, options ...client.ListOption) []reconcile.Request {
+	if err := in.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list objects to reconcile", "list", fmt.Sprintf("%T", list))
 	}
 	var all []reconcile.Request
-	for i := range meshes.Items {
-		all = append(all, request(&meshes.Items[i]))
-	}
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails
+		if object := item.(client.Object); matches == nil || matches(object) {
+			all = append(all, request(object))
+		}
+		return nil
+	})
 	return all
 }
 

@@ -16,13 +16,9 @@ import (
 
 // setupGenerators adds the controller that reports invalid HostnameGenerators.
 func (r *reconciler) setupGenerators(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-hostnames").WithOptions(options(1)).
-		For(&kumav1alpha1.HostnameGenerator{}, builder.WithPredicates(specChanged)).
-		Complete(reconcile.Func(r.reconcileGenerator))
-	if err != nil {
-		return fmt.Errorf("watch HostnameGenerators: %w", err)
-	}
-	return nil
+	b := newController(mgr, "hostnames", 1).
+		For(&kumav1alpha1.HostnameGenerator{}, builder.WithPredicates(specChanged))
+	return complete(b, "HostnameGenerators", r.reconcileGenerator)
 }
 
 func (r *reconciler) reconcileGenerator(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

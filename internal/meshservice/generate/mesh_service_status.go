@@ -2,14 +2,12 @@ package generate
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -18,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // statuses writes the status of MeshServices and MeshMultiZoneServices. VIPs and hostnames are allocated one at a time.
@@ -39,7 +37,7 @@ func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
 			}
 		},
 	}
-	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-statuses").WithOptions(options(1)).
+	b := newController(mgr, "statuses", 1).
 		For(&kumav1alpha1.MeshService{}).
 		Watches(&kumav1alpha1.MeshService{}, freed).
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, freed).
@@ -51,8 +49,8 @@ func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
 	if r.Connections != nil {
 		b = b.WatchesRawSource(source.Func(s.watchConnections))
 	}
-	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(s.reconcile)}); err != nil {
-		return fmt.Errorf("watch MeshServices: %w", err)
+	if err := complete(b, "MeshServices", s.reconcile); err != nil {
+		return err
 	}
 	return s.setupMultiZone(mgr, freed)
 }
@@ -89,7 +87,7 @@ func (s *statuses) reconcile(ctx context.Context, request reconcile.Request) (re
 	if err := s.assignHostnames(ctx, now); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, applyStatus(ctx, s.client, kumav1alpha1.MeshServiceKind, &service, service.Status, now.Status, now.Status)
+	return reconcile.Result{}, applyStatus(ctx, s.client, &service, service.Status, now.Status, now.Status)
 }
 
 // countProxies counts the proxies of a MeshService, and reports port conflicts.
@@ -134,13 +132,8 @@ func (s *statuses) enqueueServices(ctx context.Context, object client.Object, q 
 		return
 	}
 	for _, pair := range tagIndex(dataplane) {
-		var list kumav1alpha1.MeshServiceList
-		if err := s.cache.List(ctx, &list, client.MatchingFields{bySelector: pair}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the MeshServices of a Dataplane", "dataplane", dataplane.Name)
-			return
-		}
-		for i := range list.Items {
-			q.AddAfter(request(&list.Items[i]), statusDebounce)
+		for _, request := range requests(ctx, s.cache, &kumav1alpha1.MeshServiceList{}, nil, client.MatchingFields{bySelector: pair}) {
+			q.AddAfter(request, statusDebounce)
 		}
 	}
 }
@@ -164,20 +157,10 @@ func (s *statuses) enqueueDuplicates(ctx context.Context, given client.Object, q
 }
 
 func (s *statuses) enqueueIndexed(ctx context.Context, object client.Object, index, key string, q queue) {
-	lists := []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}}
-	for _, list := range lists {
-		if err := s.cache.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list services with the same VIP or hostname")
-			return
-		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
-			if other, ok := item.(client.Object); ok && other.GetUID() != object.GetUID() {
-				q.Add(request(other))
-			}
-			return nil
-		})
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list services with the same VIP or hostname")
+	other := func(other client.Object) bool { return other.GetUID() != object.GetUID() }
+	for _, list := range []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}} {
+		for _, request := range requests(ctx, s.cache, list, other, client.MatchingFields{index: key}) {
+			q.Add(request)
 		}
 	}
 }
@@ -185,29 +168,50 @@ func (s *statuses) enqueueIndexed(ctx context.Context, object client.Object, ind
 // enqueueAll returns all objects of a kind.
 func (s *statuses) enqueueAll(kind client.ObjectList) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := kind.DeepCopyObject().(client.ObjectList)
-		if err := s.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list services for hostnames")
-		}
-		var all []reconcile.Request
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails
-			all = append(all, request(item.(client.Object)))
-			return nil
-		})
-		return all
+		return requests(ctx, s.cache, kind.DeepCopyObject().(client.ObjectList), nil)
 	}
 }
 
 // meshServicesOf returns the MeshServices with the addresses of a Service.
 func (s *statuses) meshServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
-	all := []reconcile.Request{request(service)}
-	var list kumav1alpha1.MeshServiceList
-	err := s.cache.List(ctx, &list, client.InNamespace(service.GetNamespace()), client.MatchingFields{byOwner: service.GetName()}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the MeshServices of a Service", "service", service.GetName())
+	owned := []client.ListOption{client.InNamespace(service.GetNamespace()), client.MatchingFields{byOwner: service.GetName()}}
+	return append(requests(ctx, s.cache, &kumav1alpha1.MeshServiceList{}, nil, owned...), request(service))
+}
+
+// watchConnections enqueues the MeshServices of proxies that connect or disconnect.
+func (s *statuses) watchConnections(ctx context.Context, q queue) error {
+	there := connectionTracker{connected: map[model.ProxyID]bool{}}
+	s.Connections.OnChange(func(id model.ProxyID) {
+		if !there.changed(id, func() bool { return s.Connections.Connection(id).Connected }) {
+			return
+		}
+		var list kumav1alpha1.DataplaneList
+		if err := s.cache.List(ctx, &list, client.MatchingFields{byProxy: id.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the Dataplanes of a proxy", "proxy", id.String())
+		}
+		for i := range list.Items {
+			s.enqueueServices(ctx, &list.Items[i], q)
+		}
+	})
+	return nil
+}
+
+// connectionTracker filters out changes other than connects and disconnects.
+type connectionTracker struct {
+	mu        sync.Mutex
+	connected map[model.ProxyID]bool
+}
+
+// changed says whether a proxy has connected or disconnected. A disconnect always counts, since the connect may have been
+// missed.
+func (p *connectionTracker) changed(id model.ProxyID, connected func() bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.connected[id]
+	if !connected() {
+		delete(p.connected, id)
+		return true
 	}
-	for i := range list.Items {
-		all = append(all, request(&list.Items[i]))
-	}
-	return all
+	p.connected[id] = true
+	return !before
 }

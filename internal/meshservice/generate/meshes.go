@@ -15,14 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/meshstatus"
 )
 
 // setupMeshes adds the controller that reports on the generation in a mesh.
 func (r *reconciler) setupMeshes(mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-meshes").WithOptions(options(1)).
+	b := newController(mgr, "meshes", 1).
 		For(&kumav1alpha1.Mesh{}).
 		Watches(&kumav1alpha1.MeshService{}, enqueueOldAndNew(r.enqueueMesh), builder.WithPredicates(predicate.Or[client.Object](specChanged, firstObserved)))
 	if r.IsUniversal() {
@@ -32,10 +31,7 @@ func (r *reconciler) setupMeshes(mgr ctrl.Manager) error {
 			WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
 				handler.TypedEnqueueRequestsFromMapFunc(r.allMeshes), namespaceChanged))
 	}
-	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcileMesh)}); err != nil {
-		return fmt.Errorf("watch Meshes: %w", err)
-	}
-	return nil
+	return complete(b, "Meshes", r.reconcileMesh)
 }
 
 // reconcileMesh reports the mode in force and the generated MeshServices.

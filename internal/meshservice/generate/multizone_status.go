@@ -3,7 +3,6 @@ package generate
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,37 +12,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 func (s *statuses) setupMultiZone(mgr ctrl.Manager, freed handler.EventHandler) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-multizone").WithOptions(options(1)).
+	b := newController(mgr, "multizone", 1).
 		For(&kumav1alpha1.MeshMultiZoneService{}).
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, freed).
 		Watches(&kumav1alpha1.MeshService{}, freed).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(s.multiZoneServicesOf), builder.WithPredicates(specChanged)).
-		Watches(&kumav1alpha1.HostnameGenerator{}, handler.EnqueueRequestsFromMapFunc(s.enqueueAll(&kumav1alpha1.MeshMultiZoneServiceList{}))).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(s.reconcileMultiZone)})
-	if err != nil {
-		return fmt.Errorf("watch MeshMultiZoneServices: %w", err)
-	}
-	return nil
+		Watches(&kumav1alpha1.HostnameGenerator{}, handler.EnqueueRequestsFromMapFunc(s.enqueueAll(&kumav1alpha1.MeshMultiZoneServiceList{})))
+	return complete(b, "MeshMultiZoneServices", s.reconcileMultiZone)
 }
 
 // multiZoneServicesOf returns the MeshMultiZoneServices that select a MeshService.
 func (s *statuses) multiZoneServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
-	var list kumav1alpha1.MeshMultiZoneServiceList
-	if err := s.cache.List(ctx, &list, client.MatchingFields{byMesh: desired.MeshOf(service)}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the MeshMultiZoneServices of a MeshService", "service", service.GetName())
-	}
-	var all []reconcile.Request
-	for i := range list.Items {
-		if list.Items[i].Spec.Selector.MeshService.Matches(desired.LabelsOf(service, s.ZoneInfo)) {
-			all = append(all, request(&list.Items[i]))
-		}
-	}
-	return all
+	return requests(ctx, s.cache, &kumav1alpha1.MeshMultiZoneServiceList{}, func(object client.Object) bool {
+		multiZone, ok := object.(*kumav1alpha1.MeshMultiZoneService)
+		return ok && multiZone.Spec.Selector.MeshService.Matches(desired.LabelsOf(service, s.ZoneInfo))
+	}, client.MatchingFields{byMesh: desired.MeshOf(service)})
 }
 
 // reconcileMultiZone writes the status of a MeshMultiZoneService.
@@ -80,5 +67,5 @@ func (s *statuses) reconcileMultiZone(ctx context.Context, request reconcile.Req
 	if err := s.assignHostnames(ctx, now); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, applyStatus(ctx, s.client, kumav1alpha1.MeshMultiZoneServiceKind, &there, there.Status, now.Status, now.Status)
+	return reconcile.Result{}, applyStatus(ctx, s.client, &there, there.Status, now.Status, now.Status)
 }

@@ -3,7 +3,6 @@ package generate
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -176,15 +175,12 @@ func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]client.Obje
 		if err := r.client.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
-		err := meta.EachListItem(kind.list, func(item runtime.Object) error {
-			if p, ok := item.(client.Object); ok && desired.MeshOf(p) == mesh {
+		_ = meta.EachListItem(kind.list, func(item runtime.Object) error { // never fails
+			if p := item.(client.Object); desired.MeshOf(p) == mesh {
 				all = append(all, p)
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, err
-		}
 	}
 	return all, nil
 }
@@ -285,21 +281,19 @@ func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshS
 
 // othersIndexed returns all other services that an index has under a key.
 func (r *reconciler) othersIndexed(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
-	var services kumav1alpha1.MeshServiceList
-	var multiZone kumav1alpha1.MeshMultiZoneServiceList
-	for _, list := range []client.ObjectList{&services, &multiZone} {
+	var all []client.Object
+	for _, list := range []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}} {
 		if err := r.client.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails
+			if other := item.(client.Object); other.GetUID() != of.GetUID() {
+				all = append(all, other)
+			}
+			return nil
+		})
 	}
-	var all []client.Object
-	for i := range services.Items {
-		all = append(all, &services.Items[i])
-	}
-	for i := range multiZone.Items {
-		all = append(all, &multiZone.Items[i])
-	}
-	return slices.DeleteFunc(all, func(other client.Object) bool { return of != nil && other.GetUID() == of.GetUID() }), nil
+	return all, nil
 }
 
 // universalName returns the name of the MeshService of a service, and the existing MeshService.

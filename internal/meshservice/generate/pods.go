@@ -3,9 +3,11 @@ package generate
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,25 +16,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // setupPods adds the controller of Dataplanes of pods.
 func (r *reconciler) setupPods(mgr ctrl.Manager) error {
 	p := &pods{reconciler: r, owners: newOwnerCache(r.live)}
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-pods").WithOptions(options(maxConcurrent)).
+	b := newController(mgr, "pods", maxConcurrent).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, podChanged)).
 		Watches(&kumav1alpha1.Dataplane{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged)).
 		Watches(&corev1.Service{}, enqueueOldAndNew(p.enqueueSelected)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(p.allPods), builder.WithPredicates(createdOrDeleted)).
 		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
-			handler.TypedEnqueueRequestsFromMapFunc(p.podsOfNamespace), namespaceChanged)).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(p.reconcile)})
-	if err != nil {
-		return fmt.Errorf("watch pods: %w", err)
-	}
-	return nil
+			handler.TypedEnqueueRequestsFromMapFunc(p.podsOfNamespace), namespaceChanged))
+	return complete(b, "pods", p.reconcile)
 }
 
 type pods struct {
@@ -46,31 +43,19 @@ func (p *pods) enqueueSelected(ctx context.Context, object client.Object, q queu
 	if !ok || len(service.Spec.Selector) == 0 {
 		return
 	}
-	for _, request := range p.listPods(ctx, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector)) {
+	selected := []client.ListOption{client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector)}
+	for _, request := range requests(ctx, p.workloads, &corev1.PodList{}, nil, selected...) {
 		q.Add(request)
 	}
 }
 
 // allPods returns all pods: their mesh depends on their namespaces.
 func (p *pods) allPods(ctx context.Context, _ client.Object) []reconcile.Request {
-	return p.listPods(ctx)
+	return requests(ctx, p.workloads, &corev1.PodList{}, nil)
 }
 
 func (p *pods) podsOfNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
-	return p.listPods(ctx, client.InNamespace(namespace.Name))
-}
-
-func (p *pods) listPods(ctx context.Context, in ...client.ListOption) []reconcile.Request {
-	var list corev1.PodList
-	if err := p.workloads.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list pods")
-		return nil
-	}
-	all := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		all = append(all, request(&list.Items[i]))
-	}
-	return all
+	return requests(ctx, p.workloads, &corev1.PodList{}, nil, client.InNamespace(namespace.Name))
 }
 
 // reconcile creates, updates or deletes the Dataplane of a pod.
@@ -129,4 +114,45 @@ func (p *pods) desiredDataplane(ctx context.Context, key client.ObjectKey, there
 	p.reportAnnotations(&pod, problem)
 	desired.RecordLabels(want)
 	return want, nil
+}
+
+// maxOwners bounds the cache.
+const maxOwners = 4096
+
+// ownerCache caches the owners of ReplicaSets and Jobs, which never change.
+type ownerCache struct {
+	live   client.Reader
+	mu     sync.Mutex
+	owners map[types.UID]*metav1.OwnerReference
+}
+
+func newOwnerCache(live client.Reader) *ownerCache {
+	return &ownerCache{live: live, owners: map[types.UID]*metav1.OwnerReference{}}
+}
+
+// consumerOf returns the workload of a pod.
+func (m *ownerCache) consumerOf(ctx context.Context, pod metav1.Object) (string, error) {
+	owner := metav1.GetControllerOf(pod)
+	if !desired.IsIntermediateOwner(owner) {
+		return desired.ConsumerOf(pod, nil), nil
+	}
+	m.mu.Lock()
+	ownersOwner, found := m.owners[owner.UID]
+	m.mu.Unlock()
+	if found {
+		return desired.ConsumerOf(pod, ownersOwner), nil
+	}
+	between := metadataOf(owner.APIVersion, owner.Kind)
+	err := client.IgnoreNotFound(m.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: owner.Name}, between))
+	if err != nil {
+		return "", fmt.Errorf("get %s %s/%s, the owner of pod %s: %w", owner.Kind, pod.GetNamespace(), owner.Name, pod.GetName(), err)
+	}
+	ownersOwner = metav1.GetControllerOf(between)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.owners) >= maxOwners {
+		clear(m.owners)
+	}
+	m.owners[owner.UID] = ownersOwner
+	return desired.ConsumerOf(pod, ownersOwner), nil
 }

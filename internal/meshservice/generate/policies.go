@@ -3,7 +3,6 @@ package generate
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
@@ -58,7 +56,7 @@ func statusOf(object client.Object) *kumav1alpha1.PolicyStatus {
 func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
 	changed := enqueueOldAndNew(r.enqueueMesh)
 	ours := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
-	b := ctrl.NewControllerManagedBy(mgr).Named("meshservice-policies").WithOptions(options(1)).
+	b := newController(mgr, "policies", 1).
 		Watches(&kumav1alpha1.Mesh{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kumav1alpha1.MeshService{}, changed, ours).
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, changed, ours).
@@ -66,10 +64,7 @@ func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
 	for _, kind := range policyKinds() {
 		b = b.Watches(kind.object, changed, ours)
 	}
-	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcilePolicies)}); err != nil {
-		return fmt.Errorf("watch policies: %w", err)
-	}
-	return nil
+	return complete(b, "policies", r.reconcilePolicies)
 }
 
 // reconcilePolicies reports the dangling references of the policies of a mesh.
@@ -100,12 +95,7 @@ func (r *reconciler) reconcilePolicies(ctx context.Context, request reconcile.Re
 	}
 	var errs []error
 	for _, p := range policies {
-		kind, err := r.client.GroupVersionKindFor(p)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		resolved := resolvedCondition(findings[kind.Kind+" "+client.ObjectKeyFromObject(p).String()], mode)
-		errs = append(errs, r.applyPolicyStatus(ctx, kind.Kind, p, resolved))
+		errs = append(errs, r.applyPolicyStatus(ctx, p, resolvedCondition(findings[objectName(p)], mode)))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
 }

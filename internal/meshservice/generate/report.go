@@ -13,6 +13,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
@@ -32,7 +33,7 @@ const (
 )
 
 // applyPolicyStatus applies the status of a policy if it differs.
-func (r *reconciler) applyPolicyStatus(ctx context.Context, kind string, there client.Object, resolved metav1.Condition) error {
+func (r *reconciler) applyPolicyStatus(ctx context.Context, there client.Object, resolved metav1.Condition) error {
 	before := statusOf(there)
 	now := before.DeepCopy()
 	now.ObservedGeneration, resolved.ObservedGeneration = there.GetGeneration(), there.GetGeneration()
@@ -41,15 +42,16 @@ func (r *reconciler) applyPolicyStatus(ctx context.Context, kind string, there c
 		ObservedGeneration: now.ObservedGeneration,
 		Conditions:         []metav1.Condition{*meta.FindStatusCondition(now.Conditions, resolved.Type)},
 	}
-	return applyStatus(ctx, r.client, kind, there, *before, own, *now)
+	return applyStatus(ctx, r.client, there, *before, own, *now)
 }
 
 // applyStatus applies the own part of a status if the whole differs.
-func applyStatus[S any](ctx context.Context, c client.Client, kind string, there client.Object, before, own, now S) error {
+func applyStatus[S any](ctx context.Context, c client.Client, there client.Object, before, own, now S) error {
 	if desired.Equal(before, now) {
 		return nil
 	}
-	return client.IgnoreNotFound(kube.ApplyStatusPart(ctx, c, kumav1alpha1.GroupVersion.WithKind(kind), there, own, now, FieldOwner))
+	kind := kumav1alpha1.GroupVersion.WithKind(model.KindOf(there))
+	return client.IgnoreNotFound(kube.ApplyStatusPart(ctx, c, kind, there, own, now, FieldOwner))
 }
 
 func setCondition(object client.Object, kind string, status metav1.ConditionStatus, reason, message string) {
@@ -61,25 +63,20 @@ func setCondition(object client.Object, kind string, status metav1.ConditionStat
 
 // tagsCondition reports values without a VIP.
 func tagsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Condition {
+	c := metav1.Condition{Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse}
 	switch {
 	case len(outcome.Unallocated) > 0:
-		return metav1.Condition{
-			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: kumav1alpha1.ReasonRangeExhausted,
-			Message: fmt.Sprintf("%s has no free address: %s of kuma.io/service without a VIP: %s; set a wider --mesh-tag-cidr (chart: mesh.tagCIDR), or remove unused values",
-				ranges.Tags, countText(len(outcome.Unallocated), "value"), namesText(outcome.Unallocated)),
-		}
+		c.Reason = kumav1alpha1.ReasonRangeExhausted
+		c.Message = fmt.Sprintf("%s has no free address: %s of kuma.io/service without a VIP: %s; set a wider --mesh-tag-cidr (chart: mesh.tagCIDR), or remove unused values",
+			ranges.Tags, countText(len(outcome.Unallocated), "value"), namesText(outcome.Unallocated))
 	case len(outcome.Invalid) > 0:
-		return metav1.Condition{
-			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse, Reason: ReasonInvalidValue,
-			Message: fmt.Sprintf("%s of kuma.io/service not valid, so without a VIP: %s; use letters, digits, '-', '_' and '.' only",
-				countText(len(outcome.Invalid), "value"), namesText(outcome.Invalid)),
-		}
+		c.Reason = ReasonInvalidValue
+		c.Message = fmt.Sprintf("%s of kuma.io/service not valid, so without a VIP: %s; use letters, digits, '-', '_' and '.' only",
+			countText(len(outcome.Invalid), "value"), namesText(outcome.Invalid))
 	default:
-		return metav1.Condition{
-			Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonAllocated,
-			Message: "every value of kuma.io/service has a VIP",
-		}
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "every value of kuma.io/service has a VIP"
 	}
+	return c
 }
 
 // resolvedCondition reports the dangling references of a policy. In a Disabled mesh, references to MeshServices wait for
@@ -132,11 +129,7 @@ func namesText(names []string) string {
 }
 
 func objectName(object client.Object) string {
-	kind := kumav1alpha1.MeshServiceKind
-	if _, multiZone := object.(*kumav1alpha1.MeshMultiZoneService); multiZone {
-		kind = kumav1alpha1.MeshMultiZoneServiceKind
-	}
-	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+	return model.KindOf(object) + " " + client.ObjectKeyFromObject(object).String()
 }
 
 // reportAnnotations reports malformed annotations of a pod.

@@ -16,28 +16,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
 // setupServices adds the controller of MeshServices of Services.
 func (r *reconciler) setupServices(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-services").WithOptions(options(maxConcurrent)).
+	b := newController(mgr, "services", maxConcurrent).
 		For(&corev1.Service{}).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(serviceOf), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMesh), builder.WithPredicates(specChanged)).
 		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
 			handler.TypedEnqueueRequestsFromMapFunc(r.servicesOfNamespace), namespaceChanged)).
-		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(r.headlessServicesOf), podChanged)).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcileService)})
-	if err != nil {
-		return fmt.Errorf("watch Services: %w", err)
-	}
-	return nil
-}
-
-func request(object client.Object) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(r.headlessServicesOf), podChanged))
+	return complete(b, "Services", r.reconcileService)
 }
 
 // serviceOf returns the Service of a MeshService, and the one that may be blocked by its name.
@@ -50,14 +41,14 @@ func serviceOf(_ context.Context, object client.Object) []reconcile.Request {
 }
 
 func (r *reconciler) servicesOfMesh(ctx context.Context, mesh client.Object) []reconcile.Request {
-	return r.listServices(ctx, func(service *corev1.Service) bool {
-		namespace, err := r.namespace(ctx, service.Namespace)
+	return requests(ctx, r.cache, &corev1.ServiceList{}, func(service client.Object) bool {
+		namespace, err := r.namespace(ctx, service.GetNamespace())
 		return err == nil && desired.MeshOfWorkload(service, namespace) == mesh.GetName()
 	})
 }
 
 func (r *reconciler) servicesOfNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
-	return r.listServices(ctx, func(*corev1.Service) bool { return true }, client.InNamespace(namespace.Name))
+	return requests(ctx, r.cache, &corev1.ServiceList{}, nil, client.InNamespace(namespace.Name))
 }
 
 func (r *reconciler) headlessServicesOf(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
@@ -69,21 +60,6 @@ func (r *reconciler) headlessServicesOf(ctx context.Context, pod *corev1.Pod) []
 	for _, service := range services {
 		if desired.IsHeadless(service) {
 			all = append(all, request(service))
-		}
-	}
-	return all
-}
-
-func (r *reconciler) listServices(ctx context.Context, matches func(*corev1.Service) bool, in ...client.ListOption) []reconcile.Request {
-	var list corev1.ServiceList
-	if err := r.cache.List(ctx, &list, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list Services")
-		return nil
-	}
-	var all []reconcile.Request
-	for i := range list.Items {
-		if matches(&list.Items[i]) {
-			all = append(all, request(&list.Items[i]))
 		}
 	}
 	return all

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/meshstatus"
 )
@@ -30,19 +29,15 @@ const annotationGone = "fairlead.dev/gone-since"
 
 // setupTags adds the controller of VIPs of kuma.io/service values.
 func (r *reconciler) setupTags(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-tags").WithOptions(options(1)).
+	b := newController(mgr, "tags", 1).
 		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Dataplane{}, r.enqueueTagChanges(r.dataplaneTags)).
 		Watches(&kumav1alpha1.ZoneIngress{}, r.enqueueTagChanges(r.ingressTags)).
 		WatchesRawSource(source.Kind(r.workloads, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: desired.MeshOf(record)}}}
-			}))).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcileTags)})
-	if err != nil {
-		return fmt.Errorf("watch Dataplanes and ZoneIngresses: %w", err)
-	}
-	return nil
+			})))
+	return complete(b, "Dataplanes and ZoneIngresses", r.reconcileTags)
 }
 
 // tag is a value of kuma.io/service in a mesh.

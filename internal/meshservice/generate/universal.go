@@ -2,7 +2,6 @@ package generate
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -23,15 +21,11 @@ const annotationUnused = "fairlead.dev/unused-since"
 // setupUniversal adds the controller of MeshServices of Dataplanes. A request has the mesh as namespace, and the service as
 // name.
 func (r *reconciler) setupUniversal(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("meshservice-universal").WithOptions(options(maxConcurrent)).
+	b := newController(mgr, "universal", maxConcurrent).
 		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfDataplane), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMeshService), builder.WithPredicates(specChanged)).
-		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.universalServicesOfMesh), builder.WithPredicates(specChanged)).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: reconcile.Func(r.reconcileUniversal)})
-	if err != nil {
-		return fmt.Errorf("watch Dataplanes: %w", err)
-	}
-	return nil
+		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.universalServicesOfMesh), builder.WithPredicates(specChanged))
+	return complete(b, "Dataplanes", r.reconcileUniversal)
 }
 
 func serviceRequest(mesh, service string) reconcile.Request {

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"reflect"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -12,6 +14,9 @@ type Object interface {
 	metav1.Object
 	runtime.Object
 }
+
+// KindOf returns the kind of an object by its Go type, since objects from a cache have no TypeMeta.
+func KindOf(object Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // MatchesAll says whether labels or tags have every wanted pair.
 func MatchesAll(wanted, have map[string]string) bool {

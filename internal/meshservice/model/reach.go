@@ -54,12 +54,7 @@ func (r Reach) Reaches(mode Mode, t Target) bool {
 	case mode == Disabled:
 		return false
 	case r.RefsSet:
-		for _, ref := range r.Refs {
-			if ref.Selects(t) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(r.Refs, func(ref BackendRef) bool { return ref.Selects(t) })
 	case r.ServicesSet:
 		return false
 	default:
@@ -68,18 +63,7 @@ func (r Reach) Reaches(mode Mode, t Target) bool {
 }
 
 func (r Reach) reachesTag(mode Mode, service string) bool {
-	if mode == Exclusive {
-		return false
-	}
-	if !r.ServicesSet {
-		return true
-	}
-	for _, s := range r.Services {
-		if s == service || s == "*" {
-			return true
-		}
-	}
-	return false
+	return mode != Exclusive && (!r.ServicesSet || slices.Contains(r.Services, service) || slices.Contains(r.Services, "*"))
 }
 
 // Selects says whether the reference selects the target.

@@ -36,7 +36,7 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 				return
 			}
 			findings = append(findings, Finding{
-				Kind: KindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(), Entry: entry,
+				Kind: model.KindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(), Entry: entry,
 				Field: strings.TrimSuffix(path+"."+field, "."), Problem: problem, Remedy: remedy,
 				Generated: r.unusable == "" && r.kind == model.MeshService,
 			})

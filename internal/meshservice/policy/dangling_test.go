@@ -49,7 +49,7 @@ func TestDangling(t *testing.T) {
 			policies := policiesIn(t, c.policies)
 			want := []string(nil)
 			if c.want != "" {
-				want = []string{KindOf(policies[0]) + " kuma-system/a: " + c.want}
+				want = []string{model.KindOf(policies[0]) + " kuma-system/a: " + c.want}
 			}
 			var got []string
 			for _, f := range Dangling(policies, destinations) {

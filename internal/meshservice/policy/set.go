@@ -72,14 +72,14 @@ func Compile(policies []Policy, where desired.ZoneInfo) *Set {
 			cmp.Compare(selecting[b].selection.rank(), selecting[a].selection.rank()),
 			cmp.Compare(a.GetName(), b.GetName()),
 			cmp.Compare(a.GetNamespace(), b.GetNamespace()),
-			cmp.Compare(KindOf(a), KindOf(b)),
+			cmp.Compare(model.KindOf(a), model.KindOf(b)),
 		)
 	})
 	var id uint32
 	for _, p := range ordered {
 		for _, e := range slices.Backward(p.Entries()) {
 			s.place(&entry{
-				id: id, kind: KindOf(p), policy: objectName{p.GetNamespace(), p.GetName()}, index: e.Index,
+				id: id, kind: model.KindOf(p), policy: objectName{p.GetNamespace(), p.GetName()}, index: e.Index,
 				reference: referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)), conf: e.Default,
 			}, selecting[p], own[p], tenantOf(p, where))
 			id++
@@ -111,25 +111,6 @@ func (s *Set) add(g *group) {
 	default:
 		s.others = append(s.others, g)
 	}
-}
-
-// KindOf is the kind of a policy, also of one from a cache, which has no TypeMeta.
-func KindOf(p Policy) string {
-	switch p.(type) {
-	case *kumav1alpha1.MeshTimeout:
-		return kumav1alpha1.MeshTimeoutKind
-	case *kumav1alpha1.MeshRetry:
-		return kumav1alpha1.MeshRetryKind
-	case *kumav1alpha1.MeshCircuitBreaker:
-		return kumav1alpha1.MeshCircuitBreakerKind
-	case *kumav1alpha1.MeshLoadBalancingStrategy:
-		return kumav1alpha1.MeshLoadBalancingStrategyKind
-	case *kumav1alpha1.MeshHTTPRoute:
-		return kumav1alpha1.MeshHTTPRouteKind
-	case *kumav1alpha1.MeshTCPRoute:
-		return kumav1alpha1.MeshTCPRouteKind
-	}
-	return p.GetObjectKind().GroupVersionKind().Kind
 }
 
 func isRoute(conf any) bool {

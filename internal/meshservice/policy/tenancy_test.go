@@ -79,7 +79,7 @@ func TestTenants(t *testing.T) {
 			if got := set.Explain(set.Class(own), c.to); len(got) != 1 || !got[0].Applies {
 				t.Errorf("to a proxy of its namespace it is explained as %v", got)
 			}
-			want := Decision{Kind: KindOf(policies[0]), Policy: "bank/a", Applies: c.why == "", Why: c.why}
+			want := Decision{Kind: model.KindOf(policies[0]), Policy: "bank/a", Applies: c.why == "", Why: c.why}
 			got := set.Explain(set.Class(cart()), c.to)
 			if c.why == "" && len(got) == 1 {
 				want.Why = got[0].Why

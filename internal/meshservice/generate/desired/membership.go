@@ -41,21 +41,15 @@ func isKumaKey(label string) bool {
 }
 
 // inheritedLabels returns the labels that a generated resource inherits.
-func inheritedLabels(from map[string]string) map[string]string {
-	all := map[string]string{}
-	for name, value := range from {
-		if !isKumaKey(name) {
-			all[name] = value
-		}
-	}
-	return all
-}
+func inheritedLabels(from map[string]string) map[string]string { return selectKeys(from, false) }
 
 // KumaAnnotations returns Kuma's annotations of a pod.
-func KumaAnnotations(from map[string]string) map[string]string {
+func KumaAnnotations(from map[string]string) map[string]string { return selectKeys(from, true) }
+
+func selectKeys(from map[string]string, kuma bool) map[string]string {
 	all := map[string]string{}
 	for name, value := range from {
-		if isKumaKey(name) {
+		if isKumaKey(name) == kuma {
 			all[name] = value
 		}
 	}

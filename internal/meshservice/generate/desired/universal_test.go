@@ -215,16 +215,6 @@ func TestServes(t *testing.T) {
 	}
 }
 
-func TestObsolete(t *testing.T) {
-	got := ObsoleteVariables([]string{
-		"PATH=/bin", "SKIP_PERSISTED_VIPS=", "KUMA_EXPERIMENTAL_GENERATE_MESH_SERVICES=true", "GENERATE_MESH_SERVICES=1", "MY_GENERATE_MESH_SERVICES=1", "KUMA_X=GENERATE_MESH_SERVICES",
-	})
-	want := []string{"GENERATE_MESH_SERVICES", "KUMA_EXPERIMENTAL_GENERATE_MESH_SERVICES", "SKIP_PERSISTED_VIPS"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestOlder(t *testing.T) {
 	old, young := makeDataplane("z", 2), makeDataplane("a", 1)
 	if !IsOlder(old, young) || IsOlder(young, old) || IsOlder(old, old) {

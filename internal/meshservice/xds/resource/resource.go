@@ -93,12 +93,15 @@ func (c *Config) Of(t Type) []*Resource { return c.resources[t] }
 func (c *Config) Version(t Type) string { return c.versions[t] }
 
 // Find returns the resource of that name, or nil.
-func (c *Config) Find(t Type, name string) *Resource {
-	i, found := slices.BinarySearchFunc(c.resources[t], name, func(r *Resource, name string) int { return cmp.Compare(r.Name, name) })
+func (c *Config) Find(t Type, name string) *Resource { return Find(c.resources[t], name) }
+
+// Find returns the resource of that name in a sorted list, or nil.
+func Find(list []*Resource, name string) *Resource {
+	i, found := slices.BinarySearchFunc(list, name, func(r *Resource, name string) int { return cmp.Compare(r.Name, name) })
 	if !found {
 		return nil
 	}
-	return c.resources[t][i]
+	return list[i]
 }
 
 // Equal says whether two configurations have the same versions.

@@ -25,16 +25,14 @@ func (l list) equals(other list) bool {
 	return l.sharesMemory(other) || slices.EqualFunc(l, other, sameVersion)
 }
 
-func (l list) find(name string) *resource.Resource {
-	i, found := slices.BinarySearchFunc(l, name, func(r *resource.Resource, name string) int { return cmp.Compare(r.Name, name) })
-	if !found {
+func (l list) find(name string) *resource.Resource { return resource.Find(l, name) }
+
+// where returns the resources for which keep holds, with the one of the same name in other, or nil.
+func (l list) where(other list, keep func(mine, theirs *resource.Resource) bool) list {
+	if l.sharesMemory(other) {
 		return nil
 	}
-	return l[i]
-}
-
-// walk calls f with every resource of l and the one of the same name in other, or nil.
-func (l list) walk(other list, f func(mine, theirs *resource.Resource) bool) {
+	var kept list
 	next := 0
 	for _, r := range l {
 		for next < len(other) && other[next].Name < r.Name {
@@ -44,40 +42,21 @@ func (l list) walk(other list, f func(mine, theirs *resource.Resource) bool) {
 		if next < len(other) && other[next].Name == r.Name {
 			theirs = other[next]
 		}
-		if !f(r, theirs) {
-			return
+		if keep(r, theirs) {
+			kept = append(kept, r)
 		}
 	}
+	return kept
 }
 
 // changedFrom returns the resources that other does not have in the same version.
 func (l list) changedFrom(other list) list {
-	if l.sharesMemory(other) {
-		return nil
-	}
-	var rest list
-	l.walk(other, func(mine, theirs *resource.Resource) bool {
-		if theirs == nil || !sameVersion(mine, theirs) {
-			rest = append(rest, mine)
-		}
-		return true
-	})
-	return rest
+	return l.where(other, func(mine, theirs *resource.Resource) bool { return theirs == nil || !sameVersion(mine, theirs) })
 }
 
 // missingIn returns the resources whose name other does not have.
 func (l list) missingIn(other list) list {
-	if l.sharesMemory(other) {
-		return nil
-	}
-	var rest list
-	l.walk(other, func(mine, theirs *resource.Resource) bool {
-		if theirs == nil {
-			rest = append(rest, mine)
-		}
-		return true
-	})
-	return rest
+	return l.where(other, func(_, theirs *resource.Resource) bool { return theirs == nil })
 }
 
 // union adds the resources of other, whose names l does not have.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -44,14 +45,9 @@ type Server struct {
 
 // NewServer returns a server that does not serve yet.
 func NewServer(options Options) *Server {
-	for _, o := range []struct {
-		value *time.Duration
-		usual time.Duration
-	}{{&options.FirstRequestTimeout, 15 * time.Second}, {&options.RecheckInterval, 5 * time.Minute}, {&options.StopTimeout, 5 * time.Second}} {
-		if *o.value == 0 {
-			*o.value = o.usual
-		}
-	}
+	options.FirstRequestTimeout = cmp.Or(options.FirstRequestTimeout, 15*time.Second)
+	options.RecheckInterval = cmp.Or(options.RecheckInterval, 5*time.Minute)
+	options.StopTimeout = cmp.Or(options.StopTimeout, 5*time.Second)
 	s := &Server{options: options}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s

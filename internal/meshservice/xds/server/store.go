@@ -6,11 +6,14 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -237,8 +240,23 @@ func unknownProxyError(id model.ProxyID) error {
 }
 
 func dataplaneName(id model.ProxyID) string {
-	if id.Namespace == "" {
-		return id.Name
-	}
-	return id.Namespace + "/" + id.Name
+	return strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+}
+
+var (
+	connectedProxies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fairlead_mesh_connected_proxies",
+		Help: "Proxies of a mesh that are connected to this operator.",
+	}, []string{"mesh"})
+	nacks = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_mesh_refusals_total",
+		Help: "xDS responses that proxies of a mesh rejected (NACK).",
+	}, []string{"mesh"})
+)
+
+func init() { metrics.Registry.MustRegister(connectedProxies, nacks) }
+
+func deleteMetrics(mesh string) {
+	connectedProxies.DeleteLabelValues(mesh)
+	nacks.DeleteLabelValues(mesh)
 }

@@ -130,14 +130,9 @@ func (l *streamState) recordResponse(t resource.Type, after, sent list, version 
 		l.convergedAt = time.Time{}
 	}
 	if t == resource.Cluster {
-		var changed list
-		sent.walk(p.known, func(mine, known *resource.Resource) bool {
-			if known != nil && !sameVersion(mine, known) {
-				changed = append(changed, mine)
-			}
-			return true
-		})
-		l.types[resource.Endpoint].resend(changed)
+		l.types[resource.Endpoint].resend(sent.where(p.known, func(mine, known *resource.Resource) bool {
+			return known != nil && !sameVersion(mine, known)
+		}))
 	}
 	p.recordResponse(after, sent, version)
 }

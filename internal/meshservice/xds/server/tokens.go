@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -15,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -47,18 +47,13 @@ type Tokens struct {
 	pod     func(model.ProxyID) (Pod, bool)
 	ttl     time.Duration
 
-	mu    sync.Mutex
-	cache map[[sha256.Size]byte]review
-}
-
-type review struct {
-	status authenticationv1.TokenReviewStatus
-	until  time.Time
+	// cache has the status of reviews by the hash of the token.
+	cache *cache.LRUExpireCache
 }
 
 // NewTokens returns an Identifier with these TokenReviews and this lookup of the pod of a Dataplane.
 func NewTokens(reviews typedauthenticationv1.TokenReviewInterface, pod func(model.ProxyID) (Pod, bool)) *Tokens {
-	return &Tokens{reviews: reviews, pod: pod, ttl: reviewTTL, cache: map[[sha256.Size]byte]review{}}
+	return &Tokens{reviews: reviews, pod: pod, ttl: reviewTTL, cache: cache.NewLRUExpireCache(maxReviews)}
 }
 
 // Identify reviews the token of the stream.
@@ -68,7 +63,7 @@ func (t *Tokens) Identify(ctx context.Context, claimed model.ProxyID) error {
 		return status.Errorf(codes.Unauthenticated,
 			"proxy %s presented no token: send \"authorization: Bearer\" with a token of its pod for the audience %s", claimed, Audience)
 	}
-	result, err := t.review(ctx, token, time.Now())
+	result, err := t.review(ctx, token)
 	if err != nil {
 		return status.Errorf(codes.Unavailable, "the token of proxy %s cannot be reviewed: %v", claimed, err)
 	}
@@ -86,13 +81,10 @@ func bearerToken(ctx context.Context) string {
 	return ""
 }
 
-func (t *Tokens) review(ctx context.Context, token string, now time.Time) (authenticationv1.TokenReviewStatus, error) {
+func (t *Tokens) review(ctx context.Context, token string) (authenticationv1.TokenReviewStatus, error) {
 	key := sha256.Sum256([]byte(token))
-	t.mu.Lock()
-	known, found := t.cache[key]
-	t.mu.Unlock()
-	if found && now.Before(known.until) {
-		return known.status, nil
+	if known, found := t.cache.Get(key); found {
+		return known.(authenticationv1.TokenReviewStatus), nil
 	}
 	answer, err := t.reviews.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{Audience}},
@@ -100,29 +92,8 @@ func (t *Tokens) review(ctx context.Context, token string, now time.Time) (authe
 	if err != nil {
 		return authenticationv1.TokenReviewStatus{}, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.evict(now)
-	t.cache[key] = review{answer.Status, now.Add(t.ttl)}
+	t.cache.Add(key, answer.Status, t.ttl)
 	return answer.Status, nil
-}
-
-// evict removes expired reviews from a full cache, and if that is not enough others.
-func (t *Tokens) evict(now time.Time) {
-	if len(t.cache) < maxReviews {
-		return
-	}
-	for key, old := range t.cache {
-		if !now.Before(old.until) {
-			delete(t.cache, key)
-		}
-	}
-	for key := range t.cache {
-		if len(t.cache) < maxReviews {
-			return
-		}
-		delete(t.cache, key)
-	}
 }
 
 // checkToken returns why a reviewed token is not that of a proxy's pod.

@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -137,24 +139,26 @@ func TestTokens(t *testing.T) {
 func TestReviewsAreRememberedForAWhile(t *testing.T) {
 	api := &reviewer{review: func(string) (authenticationv1.TokenReviewStatus, error) { return reviewed(nil), nil }}
 	tokens := NewTokens(api, podOfCart)
-	now := time.Now()
-	ask := func(token string, at time.Time) {
+	clock := testingclock.NewFakeClock(time.Now())
+	tokens.cache = cache.NewLRUExpireCacheWithClock(maxReviews, clock)
+	ask := func(token string) {
 		t.Helper()
-		if _, err := tokens.review(t.Context(), token, at); err != nil {
+		if _, err := tokens.review(t.Context(), token); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 10 {
-		ask("one", now)
+		ask("one")
 	}
-	ask("one", now.Add(reviewTTL))
+	clock.Step(reviewTTL + 1)
+	ask("one")
 	if got := api.asked.Load(); got != 2 {
 		t.Errorf("the API server was asked %d times", got)
 	}
 	for i := range 2 * maxReviews {
-		ask(fmt.Sprint(i), now)
+		ask(fmt.Sprint(i))
 	}
-	if got := len(tokens.cache); got > maxReviews {
+	if got := len(tokens.cache.Keys()); got > maxReviews {
 		t.Errorf("%d reviews are remembered", got)
 	}
 }

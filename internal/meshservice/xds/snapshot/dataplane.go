@@ -108,26 +108,22 @@ func reachOf(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach 
 	return reach
 }
 
-func (d *dataplane) addTo(w *zoneState) {
+func (d *dataplane) set(w *zoneState, present bool) {
 	m := w.mesh(d.proxy.ID.Mesh)
-	m.candidates[d.proxy.ID] = append(m.candidates[d.proxy.ID], d)
+	m.candidates[d.proxy.ID] = setMember(m.candidates[d.proxy.ID], d, present)
 	m.chooseDataplane(d.proxy.ID)
-	m.byObject[d.object] = d
+	setKey(m.byObject, d.object, d, present)
+	m.dirty.proxies.Insert(d.proxy.ID)
 	for _, in := range d.inbounds {
-		m.inbounds.add(in.endpoint.Tags, in)
+		m.inbounds.set(in.endpoint.Tags, in, present)
+		if tag := in.tag(); tag != "" {
+			m.dirty.keys.Insert(model.TagKey(tag))
+		}
+		m.selectors.visit(in.endpoint.Tags, m.markDirty)
 	}
-	d.markDirty(m)
-}
-
-func (d *dataplane) removeFrom(w *zoneState) {
-	m := w.mesh(d.proxy.ID.Mesh)
-	m.candidates[d.proxy.ID] = slices.DeleteFunc(m.candidates[d.proxy.ID], func(other *dataplane) bool { return other == d })
-	m.chooseDataplane(d.proxy.ID)
-	delete(m.byObject, d.object)
-	for _, in := range d.inbounds {
-		m.inbounds.remove(in.endpoint.Tags, in)
+	for r := range m.byDataplane[d.object] {
+		m.markDirty(r)
 	}
-	d.markDirty(m)
 }
 
 // chooseDataplane picks the Dataplane of a proxy among several, since proxy IDs in universal have no namespace: that of the
@@ -147,17 +143,4 @@ func (m *mesh) chooseDataplane(id model.ProxyID) {
 	m.proxies[id] = slices.MinFunc(m.candidates[id], func(a, b *dataplane) int {
 		return cmp.Or(cmp.Compare(foreign(a), foreign(b)), a.created.Compare(b.created), cmp.Compare(a.object.Namespace, b.object.Namespace))
 	})
-}
-
-func (d *dataplane) markDirty(m *mesh) {
-	m.dirty.proxies.Insert(d.proxy.ID)
-	for _, in := range d.inbounds {
-		if tag := in.tag(); tag != "" {
-			m.dirty.keys.Insert(model.TagKey(tag))
-		}
-		m.selectors.visit(in.endpoint.Tags, m.markDirty)
-	}
-	for r := range m.byDataplane[d.object] {
-		m.markDirty(r)
-	}
 }

@@ -82,19 +82,12 @@ func newDestinations() destinations {
 	}
 }
 
-func (ds *destinations) index(d *destination) {
+// index adds a destination to the indexes, or removes it.
+func (ds *destinations) index(d *destination, present bool) {
 	ds.tags, ds.resources = nil, nil
 	if d.Key.Kind != model.Tag {
-		insert(ds.byName, d.Name, d)
-		insert(ds.byDisplayName, d.Labels[kumav1alpha1.LabelDisplayName], d)
-	}
-}
-
-func (ds *destinations) unindex(d *destination) {
-	ds.tags, ds.resources = nil, nil
-	if d.Key.Kind != model.Tag {
-		remove(ds.byName, d.Name, d)
-		remove(ds.byDisplayName, d.Labels[kumav1alpha1.LabelDisplayName], d)
+		setItem(ds.byName, d.Name, d, present)
+		setItem(ds.byDisplayName, d.Labels[kumav1alpha1.LabelDisplayName], d, present)
 	}
 }
 
@@ -153,14 +146,14 @@ func (m *mesh) refresh() changes {
 		switch {
 		case now == nil && d == nil:
 		case now == nil:
-			m.destinations.unindex(d)
+			m.destinations.index(d, false)
 			delete(m.destinations.all, key)
 			c.removed = append(c.removed, d)
 		case d == nil:
 			d = &destination{definition: *now, cluster: key.Cluster(), sets: sets.New[*reachSet](), extras: sets.New[*group]()}
 			d.dropVariants()
 			m.destinations.all[key] = d
-			m.destinations.index(d)
+			m.destinations.index(d, true)
 			c.added = append(c.added, d)
 		default:
 			m.change(d, now, &c)
@@ -172,9 +165,9 @@ func (m *mesh) refresh() changes {
 func (m *mesh) change(d *destination, now *definition, c *changes) {
 	before := d.definition
 	if !reflect.DeepEqual(before.Target, now.Target) {
-		m.destinations.unindex(d)
+		m.destinations.index(d, false)
 		d.definition = *now
-		m.destinations.index(d)
+		m.destinations.index(d, true)
 		c.added = append(c.added, d)
 	}
 	d.definition = *now

@@ -13,7 +13,6 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/policy"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
@@ -58,31 +57,16 @@ func (e *Engine) Put(obj model.Object) { e.enqueue(obj, obj) }
 func (e *Engine) Delete(obj model.Object) { e.enqueue(obj, nil) }
 
 func (e *Engine) enqueue(of, is model.Object) {
-	key := objectKey{kindOf(of), of.GetNamespace(), of.GetName()}
+	switch of.(type) {
+	case *kumav1alpha1.Mesh, *kumav1alpha1.Dataplane, *kumav1alpha1.ZoneIngress, *kumav1alpha1.MeshService,
+		*kumav1alpha1.MeshMultiZoneService, kumav1alpha1.Policy, *corev1.Service:
+	default:
+		panic(fmt.Sprintf("unsupported object type %T", of))
+	}
+	key := objectKey{model.KindOf(of), of.GetNamespace(), of.GetName()}
 	e.pendingMu.Lock()
 	defer e.pendingMu.Unlock()
 	e.objects[key] = is
-}
-
-// kindOf returns the kind of an object by its Go type, since objects from a cache have no TypeMeta.
-func kindOf(obj model.Object) string {
-	switch obj := obj.(type) {
-	case *kumav1alpha1.Mesh:
-		return kumav1alpha1.MeshKind
-	case *kumav1alpha1.Dataplane:
-		return kumav1alpha1.DataplaneKind
-	case *kumav1alpha1.ZoneIngress:
-		return kumav1alpha1.ZoneIngressKind
-	case *kumav1alpha1.MeshService:
-		return kumav1alpha1.MeshServiceKind
-	case *kumav1alpha1.MeshMultiZoneService:
-		return kumav1alpha1.MeshMultiZoneServiceKind
-	case kumav1alpha1.Policy:
-		return policy.KindOf(obj)
-	case *corev1.Service:
-		return "Service"
-	}
-	panic(fmt.Sprintf("unsupported object type %T", obj))
 }
 
 // SetTags sets the VIP of each kuma.io/service of a mesh.

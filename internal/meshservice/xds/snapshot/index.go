@@ -16,15 +16,9 @@ type tagIndex[T comparable] map[string]sets.Set[T]
 
 func pair(key, value string) string { return key + "\x00" + value }
 
-func (p tagIndex[T]) add(tags map[string]string, item T) {
+func (p tagIndex[T]) set(tags map[string]string, item T, present bool) {
 	for key, value := range tags {
-		insert(p, pair(key, value), item)
-	}
-}
-
-func (p tagIndex[T]) remove(tags map[string]string, item T) {
-	for key, value := range tags {
-		remove(p, pair(key, value), item)
+		setItem(p, pair(key, value), item, present)
 	}
 }
 
@@ -40,30 +34,43 @@ func (p tagIndex[T]) smallestSet(tags map[string]string) sets.Set[T] {
 	return rarest
 }
 
-func insert[K, T comparable](index map[K]sets.Set[T], key K, item T) {
-	if index[key] == nil {
-		index[key] = sets.New[T]()
-	}
-	index[key].Insert(item)
-}
-
-func remove[K, T comparable](index map[K]sets.Set[T], key K, item T) {
-	index[key].Delete(item)
-	if len(index[key]) == 0 {
-		delete(index, key)
+// setKey sets the value of a key, or deletes the key.
+func setKey[K comparable, V any](in map[K]V, key K, value V, present bool) {
+	if present {
+		in[key] = value
+	} else {
+		delete(in, key)
 	}
 }
 
-// selectorIndex finds selectors by tags or labels.
-type selectorIndex[T comparable] struct {
-	// byPair is by one required pair; matchAll are selectors without any.
-	byPair   map[string]map[T]map[string]string
-	matchAll sets.Set[T]
+// setNested does so in the map under another key, which is created and deleted as needed.
+func setNested[M ~map[K]V, O, K comparable, V any](in map[O]M, outer O, key K, value V, present bool) {
+	inner := in[outer]
+	if inner == nil {
+		inner = M{}
+		in[outer] = inner
+	}
+	setKey(inner, key, value, present)
+	if len(inner) == 0 {
+		delete(in, outer)
+	}
 }
 
-func newSelectorIndex[T comparable]() selectorIndex[T] {
-	return selectorIndex[T]{byPair: map[string]map[T]map[string]string{}, matchAll: sets.New[T]()}
+// setItem adds an item to the set under a key, or removes it.
+func setItem[K, T comparable](index map[K]sets.Set[T], key K, item T, present bool) {
+	setNested(index, key, item, sets.Empty{}, present)
 }
+
+// setMember adds an item to a list, or removes it.
+func setMember[T comparable](list []T, item T, present bool) []T {
+	if present {
+		return append(list, item)
+	}
+	return slices.DeleteFunc(list, func(other T) bool { return other == item })
+}
+
+// selectorIndex finds selectors by tags or labels. Each is under one required pair, or under none.
+type selectorIndex[T comparable] map[string]map[T]map[string]string
 
 // unselective are tags that many objects share.
 var unselective = map[string]bool{
@@ -71,7 +78,11 @@ var unselective = map[string]bool{
 	kumav1alpha1.LabelNamespace: true, kumav1alpha1.LabelMesh: true, kumav1alpha1.LabelManagedBy: true, kumav1alpha1.LabelOrigin: true,
 }
 
+// mostSelective returns the pair that a selector is indexed by.
 func mostSelective(wanted map[string]string) string {
+	if len(wanted) == 0 {
+		return ""
+	}
 	rank := func(key string) int {
 		switch {
 		case key == kumav1alpha1.TagService || key == kumav1alpha1.LabelDisplayName:
@@ -87,40 +98,20 @@ func mostSelective(wanted map[string]string) string {
 	return pair(key, wanted[key])
 }
 
-func (s *selectorIndex[T]) add(wanted map[string]string, item T) {
-	if len(wanted) == 0 {
-		s.matchAll.Insert(item)
-		return
-	}
-	key := mostSelective(wanted)
-	if s.byPair[key] == nil {
-		s.byPair[key] = map[T]map[string]string{}
-	}
-	s.byPair[key][item] = wanted
-}
-
-func (s *selectorIndex[T]) remove(wanted map[string]string, item T) {
-	if len(wanted) == 0 {
-		s.matchAll.Delete(item)
-		return
-	}
-	key := mostSelective(wanted)
-	delete(s.byPair[key], item)
-	if len(s.byPair[key]) == 0 {
-		delete(s.byPair, key)
-	}
+func (s selectorIndex[T]) set(wanted map[string]string, item T, present bool) {
+	setNested(s, mostSelective(wanted), item, wanted, present)
 }
 
 // visit visits the selectors that match.
-func (s *selectorIndex[T]) visit(there map[string]string, visit func(T)) {
+func (s selectorIndex[T]) visit(there map[string]string, visit func(T)) {
 	for key, value := range there {
-		for item, wanted := range s.byPair[pair(key, value)] {
+		for item, wanted := range s[pair(key, value)] {
 			if model.MatchesAll(wanted, there) {
 				visit(item)
 			}
 		}
 	}
-	for item := range s.matchAll {
+	for item := range s[""] {
 		visit(item)
 	}
 }

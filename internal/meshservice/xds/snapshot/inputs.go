@@ -28,8 +28,13 @@ func readMesh(obj *kumav1alpha1.Mesh) *meshInput {
 	}
 }
 
-func (i *meshInput) addTo(w *zoneState)      { w.mesh(i.name).setMode(i.mode, i.localFirst) }
-func (i *meshInput) removeFrom(w *zoneState) { w.mesh(i.name).setMode(model.Disabled, false) }
+func (i *meshInput) set(w *zoneState, present bool) {
+	if present {
+		w.mesh(i.name).setMode(i.mode, i.localFirst)
+	} else {
+		w.mesh(i.name).setMode(model.Disabled, false)
+	}
+}
 
 // policyInput is a policy.
 type policyInput struct {
@@ -38,15 +43,9 @@ type policyInput struct {
 	policy kumav1alpha1.Policy
 }
 
-func (i *policyInput) addTo(w *zoneState) {
+func (i *policyInput) set(w *zoneState, present bool) {
 	m := w.mesh(i.mesh)
-	m.policies[i.key] = i.policy
-	m.dirty.policies = true
-}
-
-func (i *policyInput) removeFrom(w *zoneState) {
-	m := w.mesh(i.mesh)
-	delete(m.policies, i.key)
+	setKey(m.policies, i.key, i.policy, present)
 	m.dirty.policies = true
 }
 
@@ -79,24 +78,12 @@ func readService(obj *corev1.Service) input {
 	return s
 }
 
-func (s *service) addTo(w *zoneState) {
-	w.services[s.name] = s
+func (s *service) set(w *zoneState, present bool) {
+	setKey(w.services, s.name, s, present)
 	for _, ip := range s.ips {
-		insert(w.owners, ip, s.name)
+		setItem(w.owners, ip, s.name, present)
 	}
-	s.markDirty(w)
-}
-
-func (s *service) removeFrom(w *zoneState) {
-	delete(w.services, s.name)
-	for _, ip := range s.ips {
-		remove(w.owners, ip, s.name)
-	}
-	s.markDirty(w)
-}
-
-// markDirty marks the destinations with its addresses.
-func (s *service) markDirty(w *zoneState) {
+	// The destinations with its addresses.
 	for _, m := range w.meshes {
 		for _, port := range s.ports {
 			m.dirty.keys.Insert(model.TagKey(model.KubernetesTag(s.name.Name, s.name.Namespace, port)))
@@ -160,58 +147,20 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.ZoneInfo) input {
 	return i
 }
 
-func (i *ingress) addTo(w *zoneState) {
+func (i *ingress) set(w *zoneState, present bool) {
 	if i.ignored {
-		w.ignored[i.name] = i
+		setKey(w.ignored, i.name, i, present)
 		return
 	}
 	if i.zone == "" {
 		return
 	}
-	if w.ingresses[i.zone] == nil {
-		w.ingresses[i.zone] = map[types.NamespacedName]*ingress{}
-	}
-	w.ingresses[i.zone][i.name] = i
+	setNested(w.ingresses, i.zone, i.name, i, present)
 	for mesh, tags := range i.available {
 		m := w.mesh(mesh)
-		for tag := range tags {
-			if m.remote[tag] == nil {
-				m.remote[tag] = map[*ingress]available{}
-			}
-			m.remote[tag][i] = tags[tag]
-		}
-	}
-	i.markDirty(w)
-}
-
-func (i *ingress) removeFrom(w *zoneState) {
-	if i.ignored {
-		delete(w.ignored, i.name)
-		return
-	}
-	if i.zone == "" {
-		return
-	}
-	delete(w.ingresses[i.zone], i.name)
-	if len(w.ingresses[i.zone]) == 0 {
-		delete(w.ingresses, i.zone)
-	}
-	for mesh, tags := range i.available {
-		m := w.mesh(mesh)
-		for tag := range tags {
-			delete(m.remote[tag], i)
-			if len(m.remote[tag]) == 0 {
-				delete(m.remote, tag)
-			}
-		}
-	}
-	i.markDirty(w)
-}
-
-func (i *ingress) markDirty(w *zoneState) {
-	for mesh, tags := range i.available {
-		for tag := range tags {
-			w.mesh(mesh).dirty.keys.Insert(model.TagKey(tag))
+		for tag, instances := range tags {
+			setNested(m.remote, tag, i, instances, present)
+			m.dirty.keys.Insert(model.TagKey(tag))
 		}
 	}
 	for _, m := range w.meshes {

@@ -183,7 +183,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 			for range 80 {
 				for range 1 + c.IntN(4) {
 					obj := c.object()
-					key := objectKey{kindOf(obj), obj.GetNamespace(), obj.GetName()}
+					key := objectKey{model.KindOf(obj), obj.GetNamespace(), obj.GetName()}
 					if c.IntN(3) == 0 {
 						e.Delete(obj)
 						delete(there, key)
@@ -249,7 +249,7 @@ func sizes(m *mesh) []int {
 	}
 	all := []int{
 		len(m.proxies), len(m.candidates), len(m.byObject), len(m.inbounds), len(m.remote), len(m.services), len(m.headless), len(m.byIdentity), len(m.byVIP), len(m.byZone),
-		len(m.byDataplane), len(m.selectors.byPair), len(m.selectors.matchAll), len(m.byLabels), len(m.multiZone.byPair), len(m.multiZone.matchAll),
+		len(m.byDataplane), len(m.selectors), len(m.byLabels), len(m.multiZone),
 		len(m.destinations.all), len(m.destinations.byName), len(m.destinations.byDisplayName), len(m.reaches), len(m.groups), len(m.grouped), len(m.policies),
 	}
 	var reached, extras int

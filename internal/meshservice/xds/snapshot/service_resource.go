@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -101,63 +100,33 @@ func comparePrecedence(a, b *serviceResource) int {
 		cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
 }
 
-func (c *serviceResource) addTo(w *zoneState) {
+func (c *serviceResource) set(w *zoneState, present bool) {
 	m := w.mesh(c.mesh)
 	for _, port := range c.ports {
 		key := c.key(uint32(port.Port))
-		m.services[key] = append(m.services[key], c)
-		if c.headless != "" {
-			insert(m.headless, c.headlessKey(key), c)
-		}
-	}
-	insert(m.byIdentity, types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}, c)
-	for _, ip := range c.vips {
-		insert(m.byVIP, ip, c)
-	}
-	switch {
-	case c.kind == model.MeshMultiZoneService:
-		m.multiZone.add(c.selector, c)
-	default:
-		m.byLabels.add(c.labels, c)
-		if !c.id.Local {
-			insert(m.byZone, c.id.Zone, c)
-		} else if c.ref != "" {
-			insert(m.byDataplane, types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}, c)
-		} else if len(c.selector) > 0 {
-			m.selectors.add(c.selector, c)
-		}
-	}
-	m.markDirty(c)
-}
-
-func (c *serviceResource) removeFrom(w *zoneState) {
-	m := w.mesh(c.mesh)
-	for _, port := range c.ports {
-		key := c.key(uint32(port.Port))
-		m.services[key] = slices.DeleteFunc(m.services[key], func(other *serviceResource) bool { return other == c })
-		if len(m.services[key]) == 0 {
+		if m.services[key] = setMember(m.services[key], c, present); len(m.services[key]) == 0 {
 			delete(m.services, key)
 		}
 		if c.headless != "" {
-			remove(m.headless, c.headlessKey(key), c)
+			setItem(m.headless, c.headlessKey(key), c, present)
 		}
 	}
-	remove(m.byIdentity, types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}, c)
+	setItem(m.byIdentity, types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}, c, present)
 	for _, ip := range c.vips {
-		remove(m.byVIP, ip, c)
+		setItem(m.byVIP, ip, c, present)
+	}
+	if c.kind == model.MeshService {
+		m.byLabels.set(c.labels, c, present)
 	}
 	switch {
 	case c.kind == model.MeshMultiZoneService:
-		m.multiZone.remove(c.selector, c)
-	default:
-		m.byLabels.remove(c.labels, c)
-		if !c.id.Local {
-			remove(m.byZone, c.id.Zone, c)
-		} else if c.ref != "" {
-			remove(m.byDataplane, types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}, c)
-		} else if len(c.selector) > 0 {
-			m.selectors.remove(c.selector, c)
-		}
+		m.multiZone.set(c.selector, c, present)
+	case !c.id.Local:
+		setItem(m.byZone, c.id.Zone, c, present)
+	case c.ref != "":
+		setItem(m.byDataplane, types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}, c, present)
+	case len(c.selector) > 0:
+		m.selectors.set(c.selector, c, present)
 	}
 	m.markDirty(c)
 }

@@ -28,10 +28,10 @@ type zoneState struct {
 	owners map[string]sets.Set[types.NamespacedName]
 }
 
-// input is the relevant part of an object. Adding and removing it marks what depends on it dirty.
+// input is the relevant part of an object.
 type input interface {
-	addTo(w *zoneState)
-	removeFrom(w *zoneState)
+	// set adds the input to the state or removes it, and marks what depends on it dirty.
+	set(w *zoneState, present bool)
 }
 
 func newZoneState(where desired.ZoneInfo) *zoneState {
@@ -67,13 +67,12 @@ func (w *zoneState) apply(key objectKey, obj model.Object) {
 		}
 	}
 	if before != nil {
-		before.removeFrom(w)
-		delete(w.inputs, key)
+		before.set(w, false)
 	}
 	if now != nil {
-		now.addTo(w)
-		w.inputs[key] = now
+		now.set(w, true)
 	}
+	setKey(w.inputs, key, now, now != nil)
 }
 
 // same says whether nothing relevant has changed. The status and version of a policy are not.
