@@ -97,7 +97,7 @@ func (s *proxyServer) identity() (credentials.TransportCredentials, server.Ident
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a client for token reviews: %w", err)
 	}
-	return transport, server.CertificateOrToken{Tokens: server.NewTokens(clientset.AuthenticationV1().TokenReviews(), s.pod)}, nil
+	return transport, server.Certificates{Tokens: server.NewTokens(clientset.AuthenticationV1().TokenReviews(), s.pod)}, nil
 }
 
 // pod returns the pod of a proxy's Dataplane.

@@ -66,11 +66,7 @@ func (p *MeshCircuitBreaker) TopLevel() *TargetRef { return p.Spec.TargetRef }
 
 // Entries are what it says of destinations.
 func (p *MeshCircuitBreaker) Entries() []Entry {
-	entries := make([]Entry, len(p.Spec.To))
-	for i := range p.Spec.To {
-		entries[i] = Entry{Index: i, TargetRef: p.Spec.To[i].TargetRef, Default: &p.Spec.To[i].Default}
-	}
-	return entries
+	return entriesOf(p.Spec.To, func(to *MeshCircuitBreakerTo) (ToTargetRef, any) { return to.TargetRef, &to.Default })
 }
 
 // MeshCircuitBreakerTo is what it says of a destination.

@@ -56,11 +56,7 @@ func (p *MeshHTTPRoute) TopLevel() *TargetRef { return p.Spec.TargetRef }
 
 // Entries are what it says of destinations.
 func (p *MeshHTTPRoute) Entries() []Entry {
-	entries := make([]Entry, len(p.Spec.To))
-	for i := range p.Spec.To {
-		entries[i] = Entry{Index: i, TargetRef: p.Spec.To[i].TargetRef, Default: &p.Spec.To[i]}
-	}
-	return entries
+	return entriesOf(p.Spec.To, func(to *MeshHTTPRouteTo) (ToTargetRef, any) { return to.TargetRef, to })
 }
 
 // MeshHTTPRouteTo is where requests for a destination go instead.

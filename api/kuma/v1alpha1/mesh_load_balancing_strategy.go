@@ -67,11 +67,7 @@ func (p *MeshLoadBalancingStrategy) TopLevel() *TargetRef { return p.Spec.Target
 
 // Entries are what it says of destinations.
 func (p *MeshLoadBalancingStrategy) Entries() []Entry {
-	entries := make([]Entry, len(p.Spec.To))
-	for i := range p.Spec.To {
-		entries[i] = Entry{Index: i, TargetRef: p.Spec.To[i].TargetRef, Default: &p.Spec.To[i].Default}
-	}
-	return entries
+	return entriesOf(p.Spec.To, func(to *MeshLoadBalancingStrategyTo) (ToTargetRef, any) { return to.TargetRef, &to.Default })
 }
 
 // MeshLoadBalancingStrategyTo is what it says of a destination.

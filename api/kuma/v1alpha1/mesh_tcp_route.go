@@ -55,11 +55,7 @@ func (p *MeshTCPRoute) TopLevel() *TargetRef { return p.Spec.TargetRef }
 
 // Entries are what it says of destinations.
 func (p *MeshTCPRoute) Entries() []Entry {
-	entries := make([]Entry, len(p.Spec.To))
-	for i := range p.Spec.To {
-		entries[i] = Entry{Index: i, TargetRef: p.Spec.To[i].TargetRef, Default: &p.Spec.To[i]}
-	}
-	return entries
+	return entriesOf(p.Spec.To, func(to *MeshTCPRouteTo) (ToTargetRef, any) { return to.TargetRef, to })
 }
 
 // MeshTCPRouteTo is where connections to a destination go instead.

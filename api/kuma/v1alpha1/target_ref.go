@@ -30,6 +30,15 @@ type Entry struct {
 	Default any
 }
 
+func entriesOf[T any](list []T, read func(*T) (ToTargetRef, any)) []Entry {
+	entries := make([]Entry, len(list))
+	for i := range list {
+		ref, conf := read(&list[i])
+		entries[i] = Entry{Index: i, TargetRef: ref, Default: conf}
+	}
+	return entries
+}
+
 // Kinds that a targetRef may name beside those of this package.
 const (
 	MeshSubsetKind          = "MeshSubset"

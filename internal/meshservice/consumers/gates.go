@@ -53,11 +53,11 @@ func holdNotServed(p *planner) *passage.Reason {
 }
 
 func holdMode(p *planner) *passage.Reason {
-	return modeHold(p.Mesh, p.record.Revert)
+	return ModeHold(p.Mesh, p.record.Revert)
 }
 
-// modeHold is why the mode of a mesh leaves nothing to switch. Consumers can be reverted in any mode.
-func modeHold(mesh *kumav1alpha1.Mesh, revert bool) *passage.Reason {
+// ModeHold is why the mode of a mesh leaves nothing to switch, or nil. Consumers can be reverted in any mode.
+func ModeHold(mesh *kumav1alpha1.Mesh, revert bool) *passage.Reason {
 	mode := mesh.Mode()
 	switch {
 	case revert, mode == kumav1alpha1.ModeReachableBackendRefs:

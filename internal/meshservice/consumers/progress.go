@@ -52,8 +52,3 @@ func PlanBatches(mesh *kumav1alpha1.Mesh, intent Intent, consumers []string, now
 	}
 	return passage.Next(planOf(mesh, record, &intent), batchingOf(record), now)
 }
-
-// ModeHold is why the mode of a mesh leaves nothing to do for an intent; nil if it does not.
-func ModeHold(mesh *kumav1alpha1.Mesh, intent Intent) *passage.Reason {
-	return modeHold(mesh, intent.Revert)
-}

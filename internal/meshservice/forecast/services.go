@@ -2,9 +2,12 @@ package forecast
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -90,4 +93,75 @@ func (w *MeshState) desiredUniversalServices() []*kumav1alpha1.MeshService {
 		}
 	}
 	return all
+}
+
+// allocateAddresses allocates the VIPs and hostnames of new MeshServices. Existing ones keep theirs, since they are older.
+func (w *MeshState) allocateAddresses(services []*kumav1alpha1.MeshService) {
+	vips, hostnames := map[string]bool{}, map[string]bool{}
+	take := func(its []kumav1alpha1.VIP, names []kumav1alpha1.Address, ours bool) {
+		for _, vip := range its {
+			vips[vip.IP] = true
+		}
+		for _, a := range names {
+			hostnames[a.Hostname] = hostnames[a.Hostname] || ours
+		}
+	}
+	for _, s := range w.allMeshServices {
+		take(s.Status.VIPs, s.Status.Addresses, desired.MeshOf(s) == w.Mesh.Name)
+	}
+	for _, o := range w.multiZone {
+		if s, ok := o.(*kumav1alpha1.MeshMultiZoneService); ok {
+			take(s.Status.VIPs, s.Status.Addresses, true)
+		}
+	}
+	generators := slices.DeleteFunc(slices.Clone(w.generators), func(g *kumav1alpha1.HostnameGenerator) bool {
+		return g.Namespace != w.Where.SystemNamespace
+	})
+	slices.SortFunc(generators, func(a, b *kumav1alpha1.HostnameGenerator) int { return strings.Compare(a.Name, b.Name) })
+	for _, s := range services {
+		for _, ip := range w.vipsOf(s, vips) {
+			vips[ip] = true
+			s.Status.VIPs = append(s.Status.VIPs, kumav1alpha1.VIP{IP: ip})
+		}
+		for _, g := range generators {
+			if g.Spec.Selector.MeshService == nil || !g.Spec.Selector.MeshService.Matches(s.Labels) {
+				continue
+			}
+			hostname, err := desired.Hostname(g, s, w.Where)
+			if err != nil || hostnames[hostname] {
+				continue
+			}
+			hostnames[hostname] = true
+			s.Status.Addresses = append(s.Status.Addresses, kumav1alpha1.Address{Hostname: hostname, Origin: kumav1alpha1.OriginHostnameGenerator})
+		}
+	}
+}
+
+// vipsOf returns the addresses of Kubernetes, or a free VIP.
+func (w *MeshState) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
+	if name := desired.BackingService(s, w.Where); name != "" {
+		behind := find(w.services, s.Namespace, name)
+		var named *kumav1alpha1.Dataplane
+		if ref := s.Spec.Selector.DataplaneRef; ref != nil {
+			named = find(w.dataplanes, s.Namespace, ref.Name)
+		}
+		if addresses, own := desired.KubernetesAddresses(s, behind, named, w.Where); own {
+			return addresses
+		}
+	}
+	ip, found := desired.PickAddress(w.ranges.Services, desired.VIPKey(s), func(a netip.Addr) bool { return taken[a.String()] })
+	if !found {
+		return nil
+	}
+	return []string{ip.String()}
+}
+
+// find returns the object of that name, or nil.
+func find[T metav1.Object](among []T, namespace, name string) T {
+	i := slices.IndexFunc(among, func(o T) bool { return o.GetNamespace() == namespace && o.GetName() == name })
+	if i < 0 {
+		var none T
+		return none
+	}
+	return among[i]
 }

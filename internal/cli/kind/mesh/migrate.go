@@ -70,7 +70,7 @@ func migrate(ctx context.Context, c *connect.Cluster, r connect.Resource, stream
 	if err != nil {
 		return err
 	}
-	if hold := consumers.ModeHold(mesh, intent); hold != nil {
+	if hold := consumers.ModeHold(mesh, intent.Revert); hold != nil {
 		return errors.New(hold.Message)
 	}
 	all, err := listConsumers(ctx, c, mesh.Name, zone)

@@ -28,24 +28,18 @@ type Insecure struct{}
 func (Insecure) Identify(context.Context, model.ProxyID) error { return nil }
 
 // Certificates authenticates by client certificate.
-type Certificates struct{}
-
-// Identify checks that the certificate is valid and has the URI of the proxy.
-func (Certificates) Identify(ctx context.Context, claimed model.ProxyID) error {
-	return checkCertificate(certificateOf(ctx), claimed, time.Now())
-}
-
-// CertificateOrToken authenticates by client certificate if there is one, and else by token.
-type CertificateOrToken struct {
+type Certificates struct {
+	// Tokens, if not nil, authenticates proxies without a certificate.
 	Tokens Identifier
 }
 
-// Identify checks the certificate or the token.
-func (e CertificateOrToken) Identify(ctx context.Context, claimed model.ProxyID) error {
-	if certificateOf(ctx) != nil {
-		return Certificates{}.Identify(ctx, claimed)
+// Identify checks that the certificate is valid and has the URI of the proxy.
+func (c Certificates) Identify(ctx context.Context, claimed model.ProxyID) error {
+	certificate := certificateOf(ctx)
+	if certificate == nil && c.Tokens != nil {
+		return c.Tokens.Identify(ctx, claimed)
 	}
-	return e.Tokens.Identify(ctx, claimed)
+	return checkCertificate(certificate, claimed, time.Now())
 }
 
 // certificateOf returns the verified client certificate of the connection, or nil.

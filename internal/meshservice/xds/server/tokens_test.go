@@ -124,7 +124,7 @@ func TestTokens(t *testing.T) {
 			if err := tokens.Identify(c.ctx, cart); status.Code(err) != c.code {
 				t.Errorf("got %v, want %s", err, c.code)
 			}
-			if err := (CertificateOrToken{tokens}).Identify(c.ctx, cart); status.Code(err) != c.code {
+			if err := (Certificates{tokens}).Identify(c.ctx, cart); status.Code(err) != c.code {
 				t.Errorf("without a certificate: %v, want %s", err, c.code)
 			}
 		})
