@@ -36,7 +36,7 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub stri
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf(mgr.GetCache())), builder.WithPredicates(becameReady)).
 		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
-			client: mgr.GetClient(), members: m, hub: hub, now: time.Now,
+			client: mgr.GetClient(), clientOf: m.Get, hub: hub, now: time.Now,
 			originals: &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
 		}})
 	if err != nil {
@@ -66,8 +66,9 @@ const RecheckInterval = 20 * time.Second
 
 // reconciler brings Works to their members.
 type reconciler struct {
-	client       client.Client
-	members      *member.Clients
+	client client.Client
+	// clientOf is the client for a cluster, nil while there is none. It may change between two calls.
+	clientOf     func(cluster string) *member.Client
 	hub          string
 	originals    *originals
 	now          func() time.Time
@@ -88,7 +89,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	o, err := r.observeHub(ctx, &work, cluster)
+	m := r.clientOf(cluster)
+	o, err := r.observeHub(ctx, &work, cluster, m != nil)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -99,9 +101,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	if !work.DeletionTimestamp.IsZero() {
-		return r.release(ctx, o)
+		return r.release(ctx, m, o)
 	}
-	status, err := r.apply(ctx, r.members.Get(cluster), &o)
+	status, err := r.apply(ctx, m, &o)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -150,7 +152,7 @@ func (r *reconciler) applyManifest(ctx context.Context, m *member.Client, o *Obs
 }
 
 // release observes, plans and applies a Work that is being deleted, and ends its deletion.
-func (r *reconciler) release(ctx context.Context, o Observed) (ctrl.Result, error) {
+func (r *reconciler) release(ctx context.Context, m *member.Client, o Observed) (ctrl.Result, error) {
 	switch deletion := deletionOf(o); deletion {
 	case model.ActionKeep:
 		return ctrl.Result{}, r.removeFinalizer(ctx, o.Work)
@@ -159,7 +161,7 @@ func (r *reconciler) release(ctx context.Context, o Observed) (ctrl.Result, erro
 		if !controllerutil.ContainsFinalizer(o.Work, model.FinalizerExecution) {
 			return ctrl.Result{}, nil
 		}
-		err := r.releaseObjects(ctx, r.members.Get(o.Cluster.Name), &o)
+		err := r.releaseObjects(ctx, m, &o)
 		if member.IsUserError(err) {
 			status := WithApplied(o.Work, metav1.ConditionFalse, passage.Because(model.ReasonFailed, "%v", err), r.now())
 			return ctrl.Result{RequeueAfter: RecheckInterval}, r.writeStatus(ctx, o.Work, status)

@@ -44,8 +44,8 @@ type Object struct {
 }
 
 // observeHub reads what the hub has of a Work.
-func (r *reconciler) observeHub(ctx context.Context, work *workv1alpha1.Work, cluster string) (Observed, error) {
-	o := Observed{Hub: r.hub, Work: work, Cluster: &clusterv1alpha1.Cluster{}, Connected: r.members.Get(cluster) != nil}
+func (r *reconciler) observeHub(ctx context.Context, work *workv1alpha1.Work, cluster string, connected bool) (Observed, error) {
+	o := Observed{Hub: r.hub, Work: work, Cluster: &clusterv1alpha1.Cluster{}, Connected: connected}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, o.Cluster); client.IgnoreNotFound(err) != nil {
 		return o, err
 	} else if err != nil {
