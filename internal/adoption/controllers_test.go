@@ -87,16 +87,14 @@ func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey,
 		if have == nil {
 			dependency = template.NewDependency(model.TemplateOf(object), object.GetUID())
 		}
-		w.writeBinding(have, template.WithDependent(dependency, by, func(r workv1alpha2.BindingSnapshot) *model.Binding {
-			return w.bindings[client.ObjectKey{Namespace: r.Namespace, Name: r.Name}]
-		}))
+		w.writeBinding(have, template.WithDependents(dependency, func(key client.ObjectKey) *model.Binding { return w.bindings[key] }, by))
 	}
 	for _, key := range sortedKeys(w.bindings) {
 		dependency := w.bindings[key]
 		if wanted[key] || dependency.GetDeletionTimestamp() != nil || !model.IsRequiredBy(dependency, map[string]bool{by.Path(): true}) {
 			continue
 		}
-		switch want := template.WithoutDependent(dependency, by); {
+		switch want := template.WithoutDependents(dependency, by); {
 		case model.IsTaken(want):
 			w.writeBinding(dependency, want)
 		case undo:

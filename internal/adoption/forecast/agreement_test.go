@@ -121,9 +121,7 @@ func (h *hub) operator() map[string]passage.Action {
 				if dependency == nil {
 					dependency = template.NewDependency(model.TemplateOf(h.templates[key]), h.templates[key].GetUID())
 				}
-				write(template.WithDependent(dependency, by, func(r workv1alpha2.BindingSnapshot) *model.Binding {
-					return h.bindings[client.ObjectKey{Namespace: r.Namespace, Name: r.Name}]
-				}))
+				write(template.WithDependents(dependency, func(key client.ObjectKey) *model.Binding { return h.bindings[key] }, by))
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
@@ -161,32 +160,30 @@ func forEach(ctx context.Context, hub client.Reader, list client.ObjectList, kin
 
 // addDependencies plans the bindings of what others require, as far as the hub has it.
 func (v *hubState) addDependencies(planned map[model.TemplateKey]*plannedBinding, get getTemplateFunc) error {
-	find := func(r workv1alpha2.BindingSnapshot) *model.Binding {
-		for _, p := range planned {
-			if p.binding.GetNamespace() == r.Namespace && p.binding.GetName() == r.Name {
-				return p.binding
-			}
-		}
-		return v.bindings[client.ObjectKey{Namespace: r.Namespace, Name: r.Name}]
-	}
-	for _, by := range slices.Collect(maps.Values(planned)) {
+	bindings, requiredBy := maps.Clone(v.bindings), map[model.TemplateKey][]*model.Binding{}
+	for _, by := range planned {
 		keys, err := manifest.Dependencies(by.template)
 		if err != nil {
 			return err
 		}
 		for _, key := range keys {
-			dependency := planned[key]
-			if dependency == nil {
-				if dependency, err = v.dependencyBinding(key, get); err != nil {
-					return err
-				}
-				if dependency == nil {
-					continue
-				}
-				planned[key] = dependency
-			}
-			dependency.binding = template.WithDependent(dependency.binding, by.binding, find)
+			requiredBy[key] = append(requiredBy[key], by.binding)
 		}
+		bindings[client.ObjectKeyFromObject(by.binding.Object)] = by.binding
+	}
+	for key, by := range requiredBy {
+		dependency := planned[key]
+		if dependency == nil {
+			var err error
+			if dependency, err = v.dependencyBinding(key, get); err != nil {
+				return err
+			}
+			if dependency == nil {
+				continue
+			}
+			planned[key] = dependency
+		}
+		dependency.binding = template.WithDependents(dependency.binding, func(key client.ObjectKey) *model.Binding { return bindings[key] }, by...)
 	}
 	return nil
 }

@@ -104,12 +104,6 @@ func GetBinding(ctx context.Context, reader client.Reader, namespace, name strin
 	return b, nil
 }
 
-func WithoutDependent(all []workv1alpha2.BindingSnapshot, by *Binding) []workv1alpha2.BindingSnapshot {
-	return slices.DeleteFunc(slices.Clone(all), func(s workv1alpha2.BindingSnapshot) bool {
-		return s.Namespace == by.GetNamespace() && s.Name == by.GetName()
-	})
-}
-
 // IsRequiredBy holds for a binding whose template one of the others requires.
 func IsRequiredBy(b *Binding, others map[string]bool) bool {
 	return slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {

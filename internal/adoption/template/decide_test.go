@@ -77,7 +77,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestWithoutDependent(t *testing.T) {
+func TestWithoutDependents(t *testing.T) {
 	by := model.NewBinding("shop", "pay")
 	for name, c := range map[string]struct {
 		requiredBy []string
@@ -97,7 +97,7 @@ func TestWithoutDependent(t *testing.T) {
 			if c.claimed {
 				model.Claim(dependency, model.PolicyKey{Namespace: "shop", Name: "p"})
 			}
-			got := WithoutDependent(dependency, by)
+			got := WithoutDependents(dependency, by)
 			if model.IsTaken(got) != c.taken || model.IsRequiredBy(got, map[string]bool{"shop/pay": true}) || len(dependency.Spec.RequiredBy) != len(c.requiredBy) {
 				t.Errorf("required by %v, before by %v", got.Spec.RequiredBy, dependency.Spec.RequiredBy)
 			}

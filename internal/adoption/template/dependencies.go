@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
@@ -53,7 +52,7 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 		return err
 	}
 	if have == nil {
-		b := WithDependent(NewDependency(key.Template(metadata), metadata.UID), by, nil)
+		b := WithDependents(NewDependency(key.Template(metadata), metadata.UID), nil, by)
 		return d.client.Create(ctx, b.Object, client.FieldOwner(model.FieldOwner))
 	}
 	if have.GetDeletionTimestamp() != nil {
@@ -65,9 +64,7 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 			return err
 		}
 	}
-	want := WithDependent(have, by, func(r workv1alpha2.BindingSnapshot) *model.Binding {
-		return others[client.ObjectKey{Namespace: r.Namespace, Name: r.Name}]
-	})
+	want := WithDependents(have, func(key client.ObjectKey) *model.Binding { return others[key] }, by)
 	if equality.Semantic.DeepEqual(have.Spec, want.Spec) {
 		return nil
 	}
@@ -79,7 +76,7 @@ func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model
 	if dependency.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	want := WithoutDependent(dependency, by)
+	want := WithoutDependents(dependency, by)
 	switch {
 	case model.IsTaken(want):
 		return client.IgnoreNotFound(d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)))

@@ -1,8 +1,8 @@
 package template
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -116,42 +116,53 @@ func NewDependency(t model.Template, uid types.UID) *model.Binding {
 	return b
 }
 
-// WithDependent is the binding of a dependency that goes where by goes, too. If no policy takes it, it is taken over only if all
-// that require it are, and nothing is written as long as one of those is suspended. Find has the bindings of the others.
-func WithDependent(dependency, by *model.Binding, find func(workv1alpha2.BindingSnapshot) *model.Binding) *model.Binding {
-	snapshot := workv1alpha2.BindingSnapshot{Namespace: by.GetNamespace(), Name: by.GetName()}
-	for _, c := range by.Spec.Clusters {
-		snapshot.Clusters = append(snapshot.Clusters, workv1alpha2.TargetCluster{Name: c.Name})
+// WithDependents is the binding of a dependency that goes where other templates go, too. If no policy takes the dependency, it is
+// taken over only if all that require it are, and nothing is written as long as one of those is suspended. Find returns the
+// bindings of templates that required it before, nil for one that is gone.
+func WithDependents(dependency *model.Binding, find func(types.NamespacedName) *model.Binding, by ...*model.Binding) *model.Binding {
+	want := WithoutDependents(dependency, by...)
+	others := slices.Clone(want.Spec.RequiredBy)
+	for _, b := range by {
+		snapshot := workv1alpha2.BindingSnapshot{Namespace: b.GetNamespace(), Name: b.GetName()}
+		for _, c := range b.Spec.Clusters {
+			snapshot.Clusters = append(snapshot.Clusters, workv1alpha2.TargetCluster{Name: c.Name})
+		}
+		want.Spec.RequiredBy = append(want.Spec.RequiredBy, snapshot)
 	}
-	want := dependency.Copy()
-	others := model.WithoutDependent(dependency.Spec.RequiredBy, by)
-	want.Spec.RequiredBy = append(slices.Clone(others), snapshot)
 	slices.SortFunc(want.Spec.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	if model.ClaimOf(dependency) != (model.PolicyKey{}) {
 		return want
 	}
-	want.Spec.ConflictResolution, want.Spec.Suspension = by.Spec.ConflictResolution, by.Spec.Suspension
+	all := slices.Clone(by)
 	for _, r := range others {
-		other := find(r)
-		if other == nil {
-			continue
+		if other := find(types.NamespacedName{Namespace: r.Namespace, Name: r.Name}); other != nil {
+			all = append(all, other)
 		}
-		if other.Spec.ConflictResolution != policyv1alpha1.ConflictOverwrite {
+	}
+	want.Spec.ConflictResolution, want.Spec.Suspension = policyv1alpha1.ConflictOverwrite, by[0].Spec.Suspension
+	for _, b := range all {
+		if b.Spec.ConflictResolution != policyv1alpha1.ConflictOverwrite {
 			want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
 		}
-		if s := other.Spec.Suspension; s != nil && ptr.Deref(s.Dispatching, false) {
+		if s := b.Spec.Suspension; s != nil && ptr.Deref(s.Dispatching, false) {
 			want.Spec.Suspension = s
 		}
 	}
 	return want
 }
 
-// WithoutDependent is the binding of a dependency that by no longer requires.
-func WithoutDependent(dependency, by *model.Binding) *model.Binding {
+// WithoutDependents is the binding of a dependency that the given templates no longer require.
+func WithoutDependents(dependency *model.Binding, by ...*model.Binding) *model.Binding {
+	removed := map[types.NamespacedName]bool{}
+	for _, b := range by {
+		removed[types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}] = true
+	}
 	want := dependency.Copy()
-	want.Spec.RequiredBy = model.WithoutDependent(dependency.Spec.RequiredBy, by)
+	want.Spec.RequiredBy = slices.DeleteFunc(want.Spec.RequiredBy, func(s workv1alpha2.BindingSnapshot) bool {
+		return removed[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
+	})
 	return want
 }
 

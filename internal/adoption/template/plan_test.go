@@ -3,6 +3,7 @@ package template
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -11,7 +12,7 @@ import (
 )
 
 // A dependency that no policy takes is taken over only if all that require it are, whatever it was before.
-func TestWithDependent(t *testing.T) {
+func TestWithDependents(t *testing.T) {
 	suspended := &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 	deployment := func(name string, resolution policyv1alpha1.ConflictResolution) *model.Binding {
 		b := model.NewBinding("shop", name)
@@ -54,7 +55,7 @@ func TestWithDependent(t *testing.T) {
 			if c.claimed {
 				model.Claim(dependency, model.PolicyKey{Namespace: "shop", Name: "p"})
 			}
-			got := WithDependent(dependency, by, func(workv1alpha2.BindingSnapshot) *model.Binding { return c.others[0] })
+			got := WithDependents(dependency, func(types.NamespacedName) *model.Binding { return c.others[0] }, by)
 			if got.Spec.ConflictResolution != c.want || (got.Spec.Suspension != nil) != c.suspended {
 				t.Errorf("got %s, %v", got.Spec.ConflictResolution, got.Spec.Suspension)
 			}
