@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -85,7 +87,8 @@ func (r *reconciler) apply(ctx context.Context, o Observed) (works map[string]*w
 	if annotationErr, found := r.written.lookup(o.Binding, version, o.Works); found {
 		return o.Works, annotationErr, nil
 	}
-	if o.Template, err = r.getTemplate(ctx, key); err != nil || o.Template == nil {
+	o.Template = &unstructured.Unstructured{}
+	if exists, err := r.getTemplate(ctx, key, o.Template); err != nil || !exists {
 		// The template controller deletes the binding of a template that is gone.
 		return o.Works, nil, err
 	}
@@ -103,13 +106,17 @@ func (r *reconciler) apply(ctx context.Context, o Observed) (works map[string]*w
 }
 
 // release deletes the Works of a binding that is being deleted, and ends its deletion when they are gone.
-func (r *reconciler) release(ctx context.Context, o Observed) (err error) {
+func (r *reconciler) release(ctx context.Context, o Observed) error {
 	r.written.delete(o.Binding.GetUID())
 	if len(o.Works) == 0 {
 		return r.removeFinalizer(ctx, o.Binding)
 	}
-	if o.Template, err = r.getTemplate(ctx, model.TemplateKeyOf(o.Binding)); err != nil {
+	exists, err := r.getTemplate(ctx, model.TemplateKeyOf(o.Binding), &metav1.PartialObjectMetadata{})
+	if err != nil {
 		return err
+	}
+	if exists {
+		o.Template = &unstructured.Unstructured{}
 	}
 	_, err = r.applyWorks(ctx, o, Decide(o))
 	return err

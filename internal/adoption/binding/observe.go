@@ -14,7 +14,8 @@ import (
 // Observed is a binding, its template and its Works.
 type Observed struct {
 	Binding *model.Binding
-	// Template is nil if it is gone, or being deleted. Of a binding that is being deleted only whether it is nil counts.
+	// Template is nil if it is gone, or being deleted. Of a binding that is being deleted only its existence matters, so its content
+	// is not read.
 	Template *unstructured.Unstructured
 	// Works are by cluster.
 	Works map[string]*workv1alpha1.Work
@@ -34,15 +35,12 @@ func (r *reconciler) listWorks(ctx context.Context, binding *model.Binding) (map
 	return works, nil
 }
 
-func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey) (*unstructured.Unstructured, error) {
-	template := &unstructured.Unstructured{}
-	template.SetGroupVersionKind(key.Kind)
-	err := r.templates.Get(ctx, key.ObjectKey, template)
+// getTemplate reads a template, or as much of it as into holds. It tells whether the template exists, and is not being deleted.
+func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, into client.Object) (bool, error) {
+	into.GetObjectKind().SetGroupVersionKind(key.Kind)
+	err := r.templates.Get(ctx, key.ObjectKey, into)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get %s %s: %w", key.Kind.Kind, key.ObjectKey, err)
+		return false, fmt.Errorf("get %s %s: %w", key.Kind.Kind, key.ObjectKey, err)
 	}
-	if err != nil || template.GetDeletionTimestamp() != nil {
-		return nil, nil
-	}
-	return template, nil
+	return err == nil && into.GetDeletionTimestamp() == nil, nil
 }
