@@ -62,29 +62,29 @@ type Manifest struct {
 
 // WorkStatus is what was last seen in the cluster.
 type WorkStatus struct {
-	// Applied: the cluster runs it.
+	// Applied: the objects in the cluster are as the manifests say.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// What the objects say of themselves.
+	// Status of each object.
 	// +optional
 	ManifestStatuses []ManifestStatus `json:"manifestStatuses,omitempty"`
 }
 
-// ManifestStatus is what an object says of itself.
+// ManifestStatus is the status of one object, and what was last written.
 type ManifestStatus struct {
-	// Which object.
+	// The object.
 	// +required
 	Identifier ResourceIdentifier `json:"identifier"`
 
-	// Its status.
+	// Status of the object in the cluster.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// Whether it does what it should.
+	// Health of the object, by its status.
 	// +optional
 	Health string `json:"health,omitempty"`
 
@@ -92,11 +92,11 @@ type ManifestStatus struct {
 	// +optional
 	WrittenManifest string `json:"writtenManifest,omitempty"`
 
-	// Digest of what the cluster made of it, by which edits are noticed.
+	// Digest of the object after that write, with the defaults of the cluster. Another digest means drift.
 	// +optional
 	WrittenObject string `json:"writtenObject,omitempty"`
 
-	// Version of the object when it was last looked at.
+	// Its resourceVersion. Not set by Fairlead.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
@@ -115,7 +115,7 @@ type ResourceIdentifier struct {
 	// Its kind.
 	// +required
 	Kind string `json:"kind"`
-	// Its kind, as paths of the API spell it.
+	// The resource of its kind, as in paths of the API: deployments.
 	// +required
 	Resource string `json:"resource"`
 	// Its namespace, if it is in one.

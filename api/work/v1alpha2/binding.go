@@ -116,10 +116,10 @@ type ObjectReference struct {
 	// Its name.
 	// +required
 	Name string `json:"name"`
-	// What tells it from one of the same name before or after it.
+	// UID of the resource.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// The version that was last seen of it.
+	// Its resourceVersion. Not set by Fairlead.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
@@ -130,12 +130,12 @@ type TargetCluster struct {
 	// +required
 	Name string `json:"name"`
 
-	// How many replicas it gets there, where they are divided.
+	// Replicas in the cluster, if the placement divides them.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 }
 
-// BindingSnapshot is who needs a resource, and where.
+// BindingSnapshot is the binding of a resource that requires another one, and its clusters.
 type BindingSnapshot struct {
 	// Its namespace, if it is in one.
 	// +optional
@@ -154,49 +154,49 @@ type ResourceBindingStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Scheduled: its clusters are known. FullyApplied: it is as it should be in all of them.
+	// Scheduled: the clusters of the resource are known. FullyApplied: the resource is applied in all of them.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// What became of it in each cluster.
+	// Status of the resource in each cluster.
 	// +listType=map
 	// +listMapKey=clusterName
 	// +optional
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
-// AggregatedStatusItem is what became of a resource in one cluster.
+// AggregatedStatusItem is the status of a resource in one cluster.
 type AggregatedStatusItem struct {
 	// Name of the cluster.
 	// +required
 	ClusterName string `json:"clusterName"`
 
-	// Status of the object there.
+	// Status of the object in the cluster.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// Whether it is there as it should be.
+	// Whether the object in the cluster is as the template says.
 	// +optional
 	Applied bool `json:"applied"`
 
-	// Why it is not, in one word: the reason of the condition Applied of its Work, or Applying while the Work has yet to be
-	// carried out.
+	// Why the object is not applied, as a reason: that of the condition Applied of its Work, or Applying until the Work has been
+	// reconciled.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Why it is not, and what to do.
+	// Why the object is not applied, as a message that says what to do.
 	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
 
-	// Whether it does there what it should.
+	// Health of the object in the cluster, by its status.
 	// +optional
 	Health ResourceHealth `json:"health,omitempty"`
 }
 
-// ResourceHealth is whether an object does what it should.
+// ResourceHealth is the health of an object, by its status. That of most kinds is Unknown.
 //
 // +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
 type ResourceHealth string

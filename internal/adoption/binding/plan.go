@@ -38,9 +38,10 @@ func Plan(o Observed) passage.Plan { return Decide(o).Plan }
 // Decision is the plan of a binding, and what its steps write.
 type Decision struct {
 	passage.Plan
-	// Works are those of the steps, as they should be. One that is to be deleted says what becomes of its object.
+	// Works has the desired Work of each step. That of a step that deletes has the annotation, and preserveResourcesOnDeletion, by
+	// which the Work controller decides what becomes of the object.
 	Works []*workv1alpha1.Work
-	// AnnotationErr is an annotation of the template that is not understood, and ignored.
+	// AnnotationErr is set if the conflict resolution annotation of the template is invalid; the one of the policy applies.
 	AnnotationErr error
 	// Err is why nothing can be decided.
 	Err error
@@ -155,7 +156,7 @@ func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstru
 	return work, nil
 }
 
-// updatedWork is an existing Work as it should be, nil if it is.
+// updatedWork is an existing Work with the desired content, nil if it has that already.
 func updatedWork(have, desired *workv1alpha1.Work) *workv1alpha1.Work {
 	work := have.DeepCopy()
 	work.Spec = desired.Spec
@@ -166,7 +167,7 @@ func updatedWork(have, desired *workv1alpha1.Work) *workv1alpha1.Work {
 	return work
 }
 
-// equalSpecs compares what manifests say, however they are encoded.
+// equalSpecs compares the content of manifests, because the API server encodes them in another order of fields.
 func equalSpecs(a, b workv1alpha1.WorkSpec) bool {
 	parsed := func(s workv1alpha1.WorkSpec) []any {
 		var all []any
@@ -181,8 +182,8 @@ func equalSpecs(a, b workv1alpha1.WorkSpec) bool {
 		equality.Semantic.DeepEqual(a.PreserveResourcesOnDeletion, b.PreserveResourcesOnDeletion)
 }
 
-// isPreserved tells whether an object stays in a cluster that its template no longer goes to: if its policy says so now,
-// whatever it said when the Work was written, or if another policy took it there.
+// isPreserved tells whether an object stays in a cluster that its template no longer goes to: if the policy preserves resources
+// now, even if it did not when the Work was written, or if another policy placed the object there.
 func isPreserved(b *model.Binding, work *workv1alpha1.Work) bool {
 	return ptr.Deref(b.Spec.PreserveResourcesOnDeletion, false) || work.Annotations[model.AnnotationClaim] != model.ClaimOf(b).String()
 }

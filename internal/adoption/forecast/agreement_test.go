@@ -75,7 +75,7 @@ func (h *hub) template(name, text string) *unstructured.Unstructured {
 	return object
 }
 
-// runs has members run an object that is nobody's.
+// runs adds an unmanaged copy of an object to members.
 func (h *hub) runs(object *unstructured.Unstructured, members ...string) {
 	for _, m := range members {
 		live := object.DeepCopy()

@@ -14,15 +14,15 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// Difference is a field of an object that would be another one. Empty is one that is not there.
+// Difference is a field of an object that would change. From or To is empty if the object does not have the field.
 type Difference struct {
 	Field string `json:"field"`
 	From  string `json:"from,omitempty"`
 	To    string `json:"to,omitempty"`
 }
 
-// differences are what a user would see change in an object: all but its status, what its server keeps for itself, and the
-// labels of Fairlead. The data of a Secret is hidden.
+// differences are the changes of an object that concern users: not those of its status, server metadata and ownership labels. The
+// data of a Secret is hidden.
 func differences(before, after *unstructured.Unstructured) []Difference {
 	secret := ""
 	if after.GroupVersionKind().GroupKind().String() == "Secret" {
@@ -45,7 +45,7 @@ func hidden(value string) string {
 	return "(hidden)"
 }
 
-// visible is an object as far as people look at it.
+// visible is the part of an object that concerns users.
 func visible(object *unstructured.Unstructured) map[string]any {
 	all := map[string]any{}
 	for field, value := range object.Object {
@@ -79,7 +79,7 @@ func compareFields(path string, before, after map[string]any) []Difference {
 	return all
 }
 
-// below is the path of a field. One whose name has dots of its own is set apart.
+// below is the path of a field. A name with dots is in brackets.
 func below(path, field string) string {
 	switch {
 	case strings.ContainsAny(field, "./"):
@@ -107,7 +107,7 @@ func compareValues(path string, before, after any) []Difference {
 	return []Difference{{Field: path, From: written(before), To: written(after)}}
 }
 
-// texts holds for fields that people know one by one even where there was none of them, as labels are.
+// texts holds for a map of strings, such as labels, whose entries are listed one by one even if all are new.
 func texts(fields map[string]any) bool {
 	for _, value := range fields {
 		if _, text := value.(string); !text {
@@ -117,7 +117,7 @@ func texts(fields map[string]any) bool {
 	return len(fields) > 0
 }
 
-// compareLists compares what has a name by its name, and anything else by its place.
+// compareLists compares items by their key, if they have one, and otherwise by index.
 func compareLists(path string, before, after []any) []Difference {
 	key := keyFor(before, after)
 	if key == "" {

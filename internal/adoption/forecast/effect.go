@@ -9,16 +9,16 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 )
 
-// Effect is what a write does to an object that is there, beyond the marks of Fairlead.
+// Effect is the effect of a write on an existing object, without that of the ownership labels.
 type Effect struct {
 	Differences []Difference `json:"differences,omitempty"`
-	// Pods are how many the object has, Restarts whether they are replaced, and Goes whether they are removed with it.
+	// Pods are the number of pods of the object, Restarts whether they are replaced, and Goes whether they are deleted with it.
 	Pods     int64 `json:"pods,omitempty"`
 	Restarts bool  `json:"restarts"`
 	Goes     bool  `json:"goes,omitempty"`
-	// Generation is how that of the object moves; absent if it does not.
+	// Generation is the change of the generation, nil if there is none.
 	Generation *Move `json:"generation,omitempty"`
-	// Note is what else there is to know, in a sentence.
+	// Note is a further remark.
 	Note string `json:"note,omitempty"`
 }
 
@@ -28,7 +28,7 @@ type Move struct {
 	To   int64 `json:"to"`
 }
 
-// effectOf compares an object with what its server says that it would be.
+// effectOf compares an object with the result of a dry run.
 func effectOf(before, after *unstructured.Unstructured) Effect {
 	e := Effect{Differences: differences(before, after)}
 	if from, to := before.GetGeneration(), after.GetGeneration(); from != to {
@@ -51,7 +51,7 @@ func effectOf(before, after *unstructured.Unstructured) Effect {
 	return e
 }
 
-// podsOf is how many pods an object has, if it is one that replaces them when its template changes.
+// podsOf is the number of pods of an object, if it is of a kind that replaces them when its pod template changes.
 func podsOf(object *unstructured.Unstructured) (pods int64, runs bool) {
 	switch object.GroupVersionKind().GroupKind().String() {
 	case "Deployment.apps", "StatefulSet.apps":
@@ -66,7 +66,7 @@ func podsOf(object *unstructured.Unstructured) (pods int64, runs bool) {
 	return 0, false
 }
 
-// waitsToRestart is what a workload waits for with its new template, empty if it does not.
+// waitsToRestart is when a workload uses its new pod template, empty if immediately.
 func waitsToRestart(object *unstructured.Unstructured) string {
 	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
 		return "when spec.paused of the workload is unset"

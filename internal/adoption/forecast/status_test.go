@@ -41,19 +41,19 @@ func TestStandingOfAResource(t *testing.T) {
 		code       passage.Code
 		cluster    string
 	}{
-		"no binding yet":                   {nil, false, false, passage.Running, model.ReasonApplying, ""},
-		"a binding that nobody has seen":   {bound(1, "", west(true, "")), false, false, passage.Running, model.ReasonApplying, ""},
-		"goes nowhere":                     {nowhere, false, false, passage.Failed, model.ReasonNoCluster, ""},
-		"not written yet":                  {bound(2, "", reasoned(model.ReasonApplying, "not yet")), false, false, passage.Running, model.ReasonApplying, "west"},
-		"not written yet, before":          {bound(2, "", west(false, "cluster west has yet to be written to")), false, false, passage.Running, model.ReasonApplying, "west"},
-		"the second of two conflicts":      {bound(2, "applied in 0 of 2 clusters; it is there in east", reasoned(model.ReasonConflict, "it is there in west")), false, false, passage.Failed, model.ReasonConflict, "west"},
-		"refused":                          {bound(2, "", reasoned(model.ReasonFailed, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
-		"nothing is said of the cluster":   {bound(2, ""), false, false, passage.Running, model.ReasonApplying, "west"},
-		"applied":                          {bound(2, "", west(true, "")), false, false, passage.Done, model.ReasonApplied, "west"},
-		"a conflict":                       {bound(2, "applied in 0 of 1 clusters; it is there", west(false, "it is there")), false, false, passage.Failed, model.ReasonConflict, "west"},
-		"a failure beside another one":     {bound(2, "applied in 0 of 1 clusters; it is there", west(false, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
-		"a cluster that cannot be reached": {bound(2, "", west(false, "it waits")), true, false, passage.Running, model.ReasonUnreachable, "west"},
-		"suspended":                        {bound(2, "", west(false, "nothing is written")), false, true, passage.Pending, model.ReasonSuspended, "west"},
+		"no binding yet":                     {nil, false, false, passage.Running, model.ReasonApplying, ""},
+		"a binding that is not reported yet": {bound(1, "", west(true, "")), false, false, passage.Running, model.ReasonApplying, ""},
+		"goes nowhere":                       {nowhere, false, false, passage.Failed, model.ReasonNoCluster, ""},
+		"not written yet":                    {bound(2, "", reasoned(model.ReasonApplying, "not yet")), false, false, passage.Running, model.ReasonApplying, "west"},
+		"not written yet, before":            {bound(2, "", west(false, "cluster west has yet to be written to")), false, false, passage.Running, model.ReasonApplying, "west"},
+		"the second of two conflicts":        {bound(2, "applied in 0 of 2 clusters; it is there in east", reasoned(model.ReasonConflict, "it is there in west")), false, false, passage.Failed, model.ReasonConflict, "west"},
+		"refused":                            {bound(2, "", reasoned(model.ReasonFailed, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
+		"nothing is said of the cluster":     {bound(2, ""), false, false, passage.Running, model.ReasonApplying, "west"},
+		"applied":                            {bound(2, "", west(true, "")), false, false, passage.Done, model.ReasonApplied, "west"},
+		"a conflict":                         {bound(2, "applied in 0 of 1 clusters; it is there", west(false, "it is there")), false, false, passage.Failed, model.ReasonConflict, "west"},
+		"a failure beside another one":       {bound(2, "applied in 0 of 1 clusters; it is there", west(false, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
+		"a cluster that cannot be reached":   {bound(2, "", west(false, "it waits")), true, false, passage.Running, model.ReasonUnreachable, "west"},
+		"suspended":                          {bound(2, "", west(false, "nothing is written")), false, true, passage.Pending, model.ReasonSuspended, "west"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := stepsOf(cart, c.binding, map[string]bool{"west": c.down}, c.held)

@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// assigningManagers write into resources what is right in their own cluster only.
+// assigningManagers are field managers whose values hold in their own cluster only.
 var assigningManagers = []string{"kube-controller-manager", "kube-scheduler"}
 
-// unownedFields tells what nobody has set in a resource, by who manages which field of it: what the API server assigns itself
-// has no owner. Where nothing is known about that, everything was set.
+// unownedFields returns a predicate for fields that no client owns by managedFields: the API server assigned them, as it does
+// with the clusterIP of a Service. Without managedFields the predicate is false for all fields.
 func unownedFields(template *unstructured.Unstructured) (func(path ...any) bool, error) {
 	owned := fieldpath.NewSet()
 	for _, entry := range template.GetManagedFields() {
@@ -21,7 +21,7 @@ func unownedFields(template *unstructured.Unstructured) (func(path ...any) bool,
 		}
 		var set fieldpath.Set
 		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return nil, fmt.Errorf("read who manages %s %s: %w", template.GetKind(), template.GetName(), err)
+			return nil, fmt.Errorf("read managedFields of %s %s: %w", template.GetKind(), template.GetName(), err)
 		}
 		owned = owned.Union(&set)
 	}
@@ -34,7 +34,7 @@ func unownedFields(template *unstructured.Unstructured) (func(path ...any) bool,
 	}, nil
 }
 
-// RemoveAssigned removes what the hub's own API server has assigned.
+// RemoveAssigned removes the fields that a cluster assigns, as far as the predicate holds for them.
 func RemoveAssigned(m *unstructured.Unstructured, assigned func(path ...any) bool) {
 	switch m.GroupVersionKind().GroupKind().String() {
 	case "Service":
@@ -80,7 +80,7 @@ func RemoveAssigned(m *unstructured.Unstructured, assigned func(path ...any) boo
 	}
 }
 
-// IsAssignedAnnotation holds for the annotations by which the controllers of a cluster remember what they did there.
+// IsAssignedAnnotation holds for annotations in which the controllers of a cluster keep their own state.
 func IsAssignedAnnotation(key string) bool {
 	switch key {
 	case "kubernetes.io/service-account.uid", "deprecated.daemonset.template.generation", "volume.kubernetes.io/selected-node",
@@ -90,13 +90,13 @@ func IsAssignedAnnotation(key string) bool {
 	return domainOf(key) == "deployment.kubernetes.io" || domainOf(key) == "pv.kubernetes.io"
 }
 
-// IsServiceAccountToken holds for a Secret whose content is the cluster's own, which no other cluster may have.
+// IsServiceAccountToken holds for a Secret with a token that is valid in its own cluster only.
 func IsServiceAccountToken(secret *unstructured.Unstructured) bool {
 	kind, _, _ := unstructured.NestedString(secret.Object, "type")
 	return kind == "kubernetes.io/service-account-token"
 }
 
-// jobLabels are those that the API server puts on the pods of a Job to select them by.
+// jobLabels are the labels that the API server adds to the pod template of a Job.
 var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
 
 func IsHeadless(service *unstructured.Unstructured) bool {
@@ -112,7 +112,7 @@ func protocolOf(port map[string]any) string {
 	return "TCP"
 }
 
-// AssignedPaths are what a cluster assigns where the manifest does not say.
+// AssignedPaths are the fields that a cluster assigns if the manifest does not set them, by kind.
 var AssignedPaths = map[string][][]string{
 	"Service": {
 		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"},

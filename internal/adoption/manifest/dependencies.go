@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// podSpecPaths are where the kinds that run pods have the spec of those.
+// podSpecPaths are the paths of the pod spec, by kind.
 var podSpecPaths = map[string][]string{
 	"Pod":              {"spec"},
 	"Deployment.apps":  {"spec", "template", "spec"},
@@ -57,7 +57,7 @@ func (n *podDependencies) add(kind, name string) {
 }
 
 func (n *podDependencies) addPod(spec *corev1.PodSpec) {
-	// Every namespace has one of these of its own.
+	// Every namespace has its own ServiceAccount default.
 	if spec.ServiceAccountName != "default" {
 		n.add("ServiceAccount", spec.ServiceAccountName)
 	}

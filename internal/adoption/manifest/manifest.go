@@ -15,8 +15,8 @@ const AnnotationRetainReplicas = "resourcetemplate.karmada.io/retain-replicas"
 
 const AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// FromTemplate is a resource of the hub as a Work carries it: what its user has set, and what is to become of an object that is
-// there already.
+// FromTemplate is the manifest of a Work: the fields of a template that its user has set, and an annotation with the conflict
+// resolution.
 func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1.ConflictResolution) (*unstructured.Unstructured, error) {
 	assigned, err := unownedFields(template)
 	if err != nil {
@@ -47,14 +47,14 @@ func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1
 	return m, nil
 }
 
-// ForMember is a manifest as it goes to a cluster, without what is said to Fairlead only.
+// ForMember is a manifest as it is written to a cluster, without the annotations of Fairlead and Karmada.
 func ForMember(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	m := manifest.DeepCopy()
 	m.SetAnnotations(UserKeys(m.GetAnnotations()))
 	return m
 }
 
-// UserKeys are the labels or annotations that are not said to Fairlead.
+// UserKeys are the labels or annotations that are not Fairlead's, Karmada's or kubectl's own.
 func UserKeys(all map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range all {

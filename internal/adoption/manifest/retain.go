@@ -8,14 +8,14 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// Retain is an object as it is to be written over the one that is there: all that the manifest says, nothing else that a
-// user could have said, and what the cluster has assigned or others keep. Scaled tells that somebody in the cluster decides on
-// its replicas.
-func Retain(manifest, live *unstructured.Unstructured, marks map[string]string, scaled bool) *unstructured.Unstructured {
+// Retain is the desired object for an update of the live one: the manifest, the ownership labels, and from the live object the
+// fields that the cluster assigns, and the labels and annotations of other clients. Anything else in the live object is removed.
+// If autoscaled, the replicas are the live ones.
+func Retain(manifest, live *unstructured.Unstructured, ownership map[string]string, autoscaled bool) *unstructured.Unstructured {
 	want := ForMember(manifest)
 	CopyServerMetadata(want, live)
 	ours := model.OwnedKeys(live)
-	want.SetLabels(model.MergeKeys(live.GetLabels(), ours.Labels, want.GetLabels(), marks))
+	want.SetLabels(model.MergeKeys(live.GetLabels(), ours.Labels, want.GetLabels(), ownership))
 	want.SetAnnotations(model.MergeKeys(live.GetAnnotations(), ours.Annotations, want.GetAnnotations()))
 	if status, found := live.Object["status"]; found {
 		want.Object["status"] = status
@@ -23,7 +23,7 @@ func Retain(manifest, live *unstructured.Unstructured, marks map[string]string, 
 	for _, path := range AssignedPaths[want.GroupVersionKind().GroupKind().String()] {
 		keepField(want, live, path...)
 	}
-	if scaled {
+	if autoscaled {
 		CopyField(want, live, "spec", "replicas")
 	}
 	switch want.GroupVersionKind().GroupKind().String() {
@@ -41,21 +41,21 @@ func Retain(manifest, live *unstructured.Unstructured, marks map[string]string, 
 	return want
 }
 
-// keepField takes a field from the live object if the manifest does not say.
+// keepField copies a field from the live object if the manifest does not set it.
 func keepField(want, live *unstructured.Unstructured, path ...string) {
 	if _, found, err := unstructured.NestedFieldNoCopy(want.Object, path...); err == nil && !found {
 		CopyField(want, live, path...)
 	}
 }
 
-// CopyField takes a field from the live object.
+// CopyField copies a field from the live object, if it has one.
 func CopyField(want, live *unstructured.Unstructured, path ...string) {
 	if value, found, err := unstructured.NestedFieldCopy(live.Object, path...); err == nil && found {
 		_ = unstructured.SetNestedField(want.Object, value, path...)
 	}
 }
 
-// keepNodePorts takes the node ports of a Service from the live one, port by port, where the manifest does not say.
+// keepNodePorts copies the node ports of the live Service to the ports for which the manifest sets none.
 func keepNodePorts(want, live *unstructured.Unstructured) {
 	kind, _, _ := unstructured.NestedString(want.Object, "spec", "type")
 	if kind != "NodePort" && kind != "LoadBalancer" {
@@ -81,10 +81,10 @@ func keepNodePorts(want, live *unstructured.Unstructured) {
 	}
 }
 
-// portKey is what the API server tells the ports of a Service apart by.
+// portKey is the list map key of the ports of a Service.
 func portKey(port map[string]any) string { return fmt.Sprint(port["port"], "/", protocolOf(port)) }
 
-// CopyServerMetadata makes an object the next version of the one that is there: what the server knows it by, and what others hold on to.
+// CopyServerMetadata copies the metadata of the live object that an update must not change.
 func CopyServerMetadata(want, live *unstructured.Unstructured) {
 	want.SetResourceVersion(live.GetResourceVersion())
 	want.SetUID(live.GetUID())

@@ -77,7 +77,7 @@ func TestRetain(t *testing.T) {
 		"replicas are the manifest's": {
 			manifest: "Deployment apps/v1\nspec: {replicas: 2}", live: "Deployment apps/v1\nspec: {replicas: 5}", want: "Deployment apps/v1\nspec: {replicas: 2}",
 		},
-		"replicas of what somebody scales": {
+		"replicas of an autoscaled object": {
 			manifest: "Deployment apps/v1\nspec: {replicas: 2}", live: "Deployment apps/v1\nspec: {replicas: 5}", want: "Deployment apps/v1\nspec: {replicas: 5}", scaled: true,
 		},
 		"what is said to Fairlead does not go there": {

@@ -17,8 +17,8 @@ import (
 )
 
 // IsAutoscaled tells whether an autoscaler of the cluster decides on the replicas of an object. Where the hub may not read
-// autoscalers, none does. Before the replicas of the live object change, the cluster itself is asked: a cache may not have
-// heard yet of an autoscaler that was created with the object.
+// autoscalers, none does. Before the replicas of the live object change, the API server is asked: the cache may not have received
+// an autoscaler that was created together with the object.
 func (m *Client) IsAutoscaled(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
 	if manifest.Replicas(object) < 0 {
 		return false, nil
@@ -52,10 +52,10 @@ func scales(target autoscalingv2.CrossVersionObjectReference, object *unstructur
 	return target.Kind == kind.Kind && target.Name == object.GetName() && schema.FromAPIVersionAndKind(target.APIVersion, "").Group == kind.Group
 }
 
-// refusalInterval is how long a refusal to list autoscalers is believed.
+// refusalInterval is after how long a list of autoscalers that was forbidden is tried again.
 const refusalInterval = time.Minute
 
-// autoscalersReadable asks once, for an informer that is refused would be waited for in vain.
+// autoscalersReadable tries a list first, because an informer that is forbidden to list never syncs.
 func (m *Client) autoscalersReadable(ctx context.Context) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

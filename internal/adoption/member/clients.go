@@ -19,9 +19,9 @@ import (
 type Clients struct {
 	secrets client.Reader
 	limits  Limits
-	// WrapTransport, if set, is what requests to the hub go through, and those to clusters too.
+	// WrapTransport, if set, wraps the transport of requests to clusters, as it does for those to the hub.
 	WrapTransport transport.WrapperFunc
-	// OnEvent is called with the labels of every object of ours in a cluster of which there is news.
+	// OnEvent is called with the labels of every managed object in a cluster that is created, updated or deleted.
 	OnEvent func(cluster string, labels map[string]string)
 
 	mu      sync.Mutex
@@ -39,7 +39,7 @@ func (m *Clients) Connect(ctx context.Context, c *clusterv1alpha1.Cluster) (*Cli
 		return nil, fmt.Errorf("spec.secretRef of Cluster %s is missing: join it with `fairlead join %s`", c.Name, c.Name)
 	}
 	if c.Spec.SecretRef.Namespace != model.SecretNamespace {
-		// Whoever may write Clusters would otherwise have any Secret sent to any server.
+		// A user who may write Clusters could otherwise have any Secret sent to any server.
 		return nil, fmt.Errorf("spec.secretRef.namespace of Cluster %s is %s: only Secrets in %s are used", c.Name, c.Spec.SecretRef.Namespace, model.SecretNamespace)
 	}
 	key := client.ObjectKey{Namespace: c.Spec.SecretRef.Namespace, Name: c.Spec.SecretRef.Name}
@@ -53,7 +53,7 @@ func (m *Clients) Connect(ctx context.Context, c *clusterv1alpha1.Cluster) (*Cli
 	}
 	access := restConfig(c, secret, m.limits)
 	access.WrapTransport = m.WrapTransport
-	// Whatever else is asked of a cluster that does not answer takes longer, and says less.
+	// Other requests to an API server that does not respond take longer, and fail with less clear errors.
 	if _, err := checkServing(ctx, access); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (m *Clients) Connect(ctx context.Context, c *clusterv1alpha1.Cluster) (*Cli
 	return connection, nil
 }
 
-// restConfig a cluster, by the token in its Secret.
+// restConfig is the client configuration for a cluster, with the token in its Secret.
 func restConfig(c *clusterv1alpha1.Cluster, secret *corev1.Secret, limits Limits) *rest.Config {
 	return &rest.Config{
 		Host: c.Spec.APIEndpoint, BearerToken: string(secret.Data[secretToken]),

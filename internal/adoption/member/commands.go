@@ -30,12 +30,12 @@ func ConnectByName(ctx context.Context, hub client.Reader, name string) (*Client
 	return NewCommandClients(hub).ConnectForCommand(ctx, &c)
 }
 
-// NewCommandClients are the connections of a command. It asks only a few things at once, which is limit enough.
+// NewCommandClients are the connections of a command. They have no rate limit, because a command makes few requests at once.
 func NewCommandClients(hub client.Reader) *Clients {
 	return NewClients(hub, Limits{QPS: -1})
 }
 
-// ConnectForCommand connects to a cluster, if it answers.
+// ConnectForCommand connects to a cluster, with an error for users of the command.
 func (m *Clients) ConnectForCommand(ctx context.Context, c *clusterv1alpha1.Cluster) (*Client, error) {
 	connection, err := m.Connect(ctx, c)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *Client) List(ctx context.Context, mapping *meta.RESTMapping, namespace 
 	}
 }
 
-// Dependencies are what the pods of workloads cannot start without, as far as it is there.
+// Dependencies gets the objects that the pods of workloads require, as far as they exist.
 func (m *Client) Dependencies(ctx context.Context, workloads []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	wanted := map[model.TemplateKey]bool{}
 	for _, w := range workloads {

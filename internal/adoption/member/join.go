@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// Join makes a cluster a member of the hub. It can be called again: what is there already stays.
+// Join makes a cluster a member of the hub. It can be called again: existing objects stay.
 func Join(ctx context.Context, hub client.Client, hubID, name string, member *rest.Config) error {
 	if err := validateJoin(name, member); err != nil {
 		return err
@@ -49,10 +49,10 @@ func Join(ctx context.Context, hub client.Client, hubID, name string, member *re
 	return createCluster(ctx, hub, name, string(system.UID), member, account, token)
 }
 
-// maxClusterName leaves room for what namespaces of the hub begin with.
+// maxClusterName leaves room for the prefix of the execution namespace.
 const maxClusterName = 63 - len(model.ExecutionPrefix)
 
-// validateJoin refuses what would fail half way.
+// validateJoin rejects names and kubeconfigs with which a later step would fail.
 func validateJoin(name string, member *rest.Config) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("%q cannot be the name of a cluster: %s", name, problems[0])
@@ -91,7 +91,7 @@ func checkNotJoined(ctx context.Context, hub client.Client, name, id string) err
 	return nil
 }
 
-// createCluster writes down on the hub how the cluster is reached.
+// createCluster creates the Cluster, its Secret and its namespaces on the hub.
 func createCluster(ctx context.Context, hub client.Client, name, id string, member *rest.Config, account string, token authenticationv1.TokenRequestStatus) error {
 	onHub := namespaceClient{
 		create: func(ctx context.Context, n *corev1.Namespace) error {

@@ -17,17 +17,17 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// ClusterInfo is a cluster that has joined, and how it does.
+// ClusterInfo is a cluster that has joined, and its state.
 type ClusterInfo struct {
 	Name string `json:"name"`
-	// Ready is True, False or, as long as the operator has not asked it, Unknown.
+	// Ready is True, False or, until the operator has checked the cluster, Unknown.
 	Ready       metav1.ConditionStatus `json:"ready"`
 	Version     string                 `json:"version,omitempty"`
 	APIEndpoint string                 `json:"apiEndpoint"`
-	// Works are what it is to run, and Applied those of them that it does.
+	// Works are the number of Works of the cluster, and Applied those that are applied.
 	Works   int `json:"works"`
 	Applied int `json:"applied"`
-	// Reason is why it is not ready.
+	// Reason is why the cluster is not ready.
 	Reason *passage.Reason `json:"reason,omitempty"`
 	Joined time.Time       `json:"joined"`
 }
@@ -72,7 +72,7 @@ func clusterInfos(clusters []clusterv1alpha1.Cluster, works []workv1alpha1.Work)
 	return list
 }
 
-// readiness a cluster, and why it is not ready.
+// readiness tells whether a cluster is ready, and why not.
 func readiness(c *clusterv1alpha1.Cluster) (metav1.ConditionStatus, *passage.Reason) {
 	condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady)
 	var reason passage.Reason

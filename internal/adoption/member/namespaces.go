@@ -10,20 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// How long a namespace is waited for that is going, because a cluster of the same name has just left, and how often it is
-// looked at.
+// How long to wait for a namespace that is being deleted, because a cluster of the same name has just left, and how often to look.
 const (
 	namespaceTimeout  = time.Minute
 	namespaceInterval = 200 * time.Millisecond
 )
 
-// namespaceClient are those of a hub, or of a cluster.
+// namespaceClient creates and gets namespaces of the hub, or of a cluster.
 type namespaceClient struct {
 	create func(context.Context, *corev1.Namespace) error
 	get    func(ctx context.Context, name string) (*corev1.Namespace, error)
 }
 
-// ensure makes a namespace, if it is not there. One that is going is no place for anything new.
+// ensure creates a namespace that does not exist, and waits for one that is being deleted.
 func (n namespaceClient) ensure(ctx context.Context, namespace *corev1.Namespace) error {
 	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
 	defer cancel()

@@ -13,7 +13,7 @@ type Limits struct {
 	Burst int
 }
 
-// DefaultLimits leave most of it to the cluster's own API server.
+// DefaultLimits leave throttling mostly to the API priority and fairness of the cluster.
 func DefaultLimits() Limits { return Limits{QPS: 200, Burst: 400} }
 
 // AddFlags registers a flag for each.

@@ -108,8 +108,8 @@ func memberRoles() []*rbacv1.ClusterRole {
 	}
 }
 
-// deleteRBAC removes what the hub has in a cluster, and gives what is left of it, in words. With its own token the hub can remove no
-// more than its account.
+// deleteRBAC deletes the account and the roles of the hub in a cluster, and describes those that are left. With its own token the
+// hub can delete no more than its account.
 func deleteRBAC(ctx context.Context, member *rest.Config, account string, administrator bool) (string, error) {
 	kube, err := kubernetes.NewForConfig(member)
 	if err != nil {

@@ -53,8 +53,8 @@ func storeToken(secret *corev1.Secret, account string, token authenticationv1.To
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, model.AnnotationExpires, token.ExpirationTimestamp.UTC().Format(time.RFC3339))
 }
 
-// isRenewalDue tells whether the token in a Secret should be renewed: a third of its time is left, or less. Of one that somebody else
-// has put there nothing is known.
+// isRenewalDue tells whether the token in a Secret should be renewed: a third of its lifetime is left, or less. The lifetime of a
+// token that Fairlead did not request is unknown.
 func isRenewalDue(secret *corev1.Secret, now time.Time) bool {
 	issued, err := time.Parse(time.RFC3339, secret.Annotations[model.AnnotationIssued])
 	if err != nil {
@@ -67,7 +67,7 @@ func isRenewalDue(secret *corev1.Secret, now time.Time) bool {
 	return expires.Sub(now) <= expires.Sub(issued)/3
 }
 
-// renewToken the token that a cluster is reached with before it expires.
+// renewToken renews the token of a cluster before it expires.
 func (h *reconciler) renewToken(ctx context.Context, c *clusterv1alpha1.Cluster) error {
 	m := h.members.Get(c.Name)
 	if m == nil || c.Spec.SecretRef == nil {

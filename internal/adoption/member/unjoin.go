@@ -20,9 +20,9 @@ import (
 
 // UnjoinOptions is how a cluster leaves the hub.
 type UnjoinOptions struct {
-	// DeleteResources deletes what Fairlead manages there, instead of leaving it running without the labels of the hub.
+	// DeleteResources deletes the managed objects, instead of orphaning them.
 	DeleteResources bool
-	// Abandon leaves a cluster as it is that cannot be reached.
+	// Abandon leaves the objects of a cluster that cannot be reached unchanged.
 	Abandon bool
 	// Member is an administrator's access to the cluster, if there is one, to remove the role of the hub too.
 	Member *rest.Config
@@ -30,8 +30,7 @@ type UnjoinOptions struct {
 	Progress func(left int)
 }
 
-// Unjoin ends that a cluster is a member of the hub, and gives what is left of that in the cluster, in words. It can be called
-// again when it was interrupted.
+// Unjoin removes a cluster from the hub, and describes what is left in the cluster. It can be called again when it was interrupted.
 func Unjoin(ctx context.Context, hub client.Client, hubID, name string, how UnjoinOptions) (left string, err error) {
 	var c clusterv1alpha1.Cluster
 	err = hub.Get(ctx, client.ObjectKey{Name: name}, &c)

@@ -15,7 +15,7 @@ type PolicyKey struct{ Namespace, Name string }
 
 func (k PolicyKey) String() string { return k.Namespace + "/" + k.Name }
 
-// Where a binding says which policy has taken its resource.
+// Annotations of a binding with the policy that takes its template.
 const (
 	AnnotationPolicyNamespace = "propagationpolicy.karmada.io/namespace"
 	AnnotationPolicyName      = "propagationpolicy.karmada.io/name"
@@ -35,7 +35,7 @@ func Claim(binding *Binding, policy PolicyKey) {
 	binding.SetAnnotations(MergeKeys(binding.GetAnnotations(), []string{AnnotationPolicyNamespace, AnnotationPolicyName, AnnotationClusterPolicy}, ours))
 }
 
-// ClaimOf is the policy that has taken a resource.
+// ClaimOf is the policy that takes the template of a binding, the zero key if none does.
 func ClaimOf(binding *Binding) PolicyKey {
 	if binding == nil {
 		return PolicyKey{}
@@ -47,19 +47,19 @@ func ClaimOf(binding *Binding) PolicyKey {
 	return PolicyKey{annotations[AnnotationPolicyNamespace], annotations[AnnotationPolicyName]}
 }
 
-// IndexPolicy is the index of bindings by the policy that has taken their resource.
+// IndexPolicy is the index of bindings by the policy that takes their template.
 const IndexPolicy = "claim"
 
 func PolicyIndexValues(object client.Object) []string {
 	return []string{ClaimOf(AsBinding(object)).String()}
 }
 
-// ListClaimed are the bindings of all that a policy has taken.
+// ListClaimed are the bindings of the templates that a policy takes.
 func ListClaimed(ctx context.Context, reader client.Reader, policy PolicyKey) ([]*Binding, error) {
 	return ListBindings(ctx, reader, policy.Namespace, client.MatchingFields{IndexPolicy: policy.String()})
 }
 
-// ListBindings finds bindings in a namespace, or those in none and in all of them.
+// ListBindings lists the ResourceBindings of a namespace; without one, those of all namespaces and the ClusterResourceBindings.
 func ListBindings(ctx context.Context, reader client.Reader, namespace string, by ...client.ListOption) ([]*Binding, error) {
 	var all []*Binding
 	var list workv1alpha2.ResourceBindingList
@@ -83,7 +83,7 @@ func ListBindings(ctx context.Context, reader client.Reader, namespace string, b
 	return all, nil
 }
 
-// TemplateKeyOf is the resource that a binding is for.
+// TemplateKeyOf is the key of the template of a binding.
 func TemplateKeyOf(b *Binding) TemplateKey {
 	r := b.Spec.Resource
 	key := TemplateKey{Kind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)}

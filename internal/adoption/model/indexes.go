@@ -6,13 +6,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IndexObject is the index of Works by what is on what they have made.
+// IndexObject is the index of Works by the ObjectID of their object, which is the value of LabelWork.
 const IndexObject = "mark"
 
 // IndexBinding is the index of Works by the UID of their binding.
 const IndexBinding = "binding"
 
-// IndexRequiredBy is the index of bindings by those that need their resource.
+// IndexRequiredBy is the index of bindings by the bindings that require their template.
 const IndexRequiredBy = "requirer"
 
 func RequiredByIndexValues(object client.Object) []string {
@@ -23,7 +23,7 @@ func RequiredByIndexValues(object client.Object) []string {
 	return all
 }
 
-// ListDependencies are the bindings of what a resource needs.
+// ListDependencies are the bindings of the templates that the template of a binding requires.
 func ListDependencies(ctx context.Context, reader client.Reader, by *Binding) ([]*Binding, error) {
 	return ListBindings(ctx, reader, by.GetNamespace(), client.MatchingFields{IndexRequiredBy: by.GetNamespace() + "/" + by.GetName()})
 }

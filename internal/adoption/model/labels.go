@@ -1,12 +1,12 @@
 package model
 
-// What Works carry.
+// Labels and annotations of Works.
 const (
-	// LabelBinding has the UID of the binding that a Work was made for.
+	// LabelBinding has the UID of the binding of a Work.
 	LabelBinding = "fairlead.dev/binding"
-	// AnnotationBinding has where that is.
+	// AnnotationBinding has the namespace and name of the binding.
 	AnnotationBinding = "fairlead.dev/binding"
-	// AnnotationClaim has which policy took the resource to the cluster.
+	// AnnotationClaim has the policy that takes the template.
 	AnnotationClaim = "fairlead.dev/claim"
 )
 
@@ -27,16 +27,16 @@ const FinalizerCluster = "fairlead.dev/cluster"
 // AnnotationAborted set to "true" on a policy releases its resources, restores their originals, and takes no further resources.
 const AnnotationAborted = "fairlead.dev/aborted"
 
-// FinalizerExecution keeps a Work until what it has made in its cluster is gone, or released.
+// FinalizerExecution keeps a Work until its object is deleted or released.
 const FinalizerExecution = "karmada.io/execution-controller"
 
-// What is known about the token in a Secret.
+// Annotations of a Secret with the token of a cluster.
 const (
-	// AnnotationIssued has since when it is good.
+	// AnnotationIssued has the time when the token was issued.
 	AnnotationIssued = "fairlead.dev/issued"
-	// AnnotationExpires has until when.
+	// AnnotationExpires has the time when the token expires.
 	AnnotationExpires = "fairlead.dev/expires"
-	// AnnotationAccount has the ServiceAccount in the cluster that it is one of.
+	// AnnotationAccount has the ServiceAccount of the token, in the cluster.
 	AnnotationAccount = "fairlead.dev/account"
 )
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MergeKeys are labels or annotations: those of others, but for the ones that were ours and are no longer asked for, and ours.
+// MergeKeys are the live labels or annotations without the keys that we owned before, and with ours.
 func MergeKeys(live map[string]string, before []string, ours ...map[string]string) map[string]string {
 	all := maps.Clone(live)
 	if all == nil {
@@ -23,7 +23,7 @@ func MergeKeys(live map[string]string, before []string, ours ...map[string]strin
 	return all
 }
 
-// AddFinalizer keeps an object until it is removed. It is that of controllerutil, for planners, which import no client.
+// AddFinalizer is that of controllerutil, for planners, which import no client.
 func AddFinalizer(object metav1.Object, finalizer string) {
 	if !slices.Contains(object.GetFinalizers(), finalizer) {
 		object.SetFinalizers(append(object.GetFinalizers(), finalizer))

@@ -10,32 +10,32 @@ import (
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 )
 
-// Where things are when a cluster has joined.
+// Namespaces, roles and labels of joined clusters.
 const (
-	// SecretNamespace of the hub has the Secrets that clusters are reached with.
+	// SecretNamespace of the hub has the Secrets with the tokens of clusters.
 	SecretNamespace = "karmada-cluster"
 	// MemberNamespace of a cluster has the ServiceAccount of the hub.
 	MemberNamespace = "fairlead-member"
-	// MemberRole is what the hub may do in a cluster: all that ClusterRoles with LabelMemberRole say.
+	// MemberRole is the ClusterRole of the hub in a cluster. It aggregates the ClusterRoles with LabelMemberRole.
 	MemberRole = "fairlead-member"
-	// LabelMemberRole set to "true" on a ClusterRole of a cluster lets the hub do what that says.
+	// LabelMemberRole set to "true" on a ClusterRole of a cluster grants its rules to the hub.
 	LabelMemberRole = "fairlead.dev/aggregate-to-member"
 	// LabelMemberBinding marks the ClusterRoleBindings of hubs in a cluster.
 	LabelMemberBinding = "fairlead.dev/member"
 )
 
-// ExecutionPrefix is that of the namespaces of the hub that stand for clusters.
+// ExecutionPrefix is the prefix of the namespaces of the hub with the Works of a cluster.
 const ExecutionPrefix = "karmada-es-"
 
 func ExecutionNamespace(cluster string) string { return ExecutionPrefix + cluster }
 
-// ClusterOf is the cluster that a namespace of the hub stands for, if it does.
+// ClusterOf is the cluster whose Works a namespace has, if it has Works.
 func ClusterOf(namespace string) (string, bool) { return strings.CutPrefix(namespace, ExecutionPrefix) }
 
-// The names of bindings and Works start with that of the resource, so that people find them.
+// maxNameLength is that of the API server.
 const maxNameLength = 253
 
-// BindingName is that of the binding of a resource, in the resource's own namespace.
+// BindingName is the name of the binding of a template, in the namespace of the template. It starts with that of the template.
 func BindingName(kind schema.GroupVersionKind, name string) string {
 	full := name + "-" + strings.ToLower(kind.Kind)
 	if strings.Contains(kind.Group, ".") && !strings.HasSuffix(kind.Group, ".k8s.io") {
@@ -45,7 +45,7 @@ func BindingName(kind schema.GroupVersionKind, name string) string {
 	return sanitizeName(full, kind.Group, kind.Kind, name)
 }
 
-// WorkName is that of the Works of a resource, in the namespace of each cluster.
+// WorkName is the name of the Works of a template, in the namespace of each cluster.
 func WorkName(t Template) string {
 	return sanitizeName(t.Name+"-"+Digest(t.GroupVersionKind().Group, t.Kind, t.Namespace, t.Name), t.Name)
 }

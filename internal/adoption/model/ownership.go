@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// FieldOwner is who writes, in the eyes of the API server.
+// FieldOwner is the field manager of all writes of adoption.
 const FieldOwner = "fairlead/adoption"
 
-// What every object in a cluster carries that Fairlead manages. They are labels, because the annotations of a Deployment are
-// part of what moves its generation.
+// Labels of every managed object in a cluster. They are not annotations, because a change of those increments the generation of a
+// Deployment.
 const (
 	// LabelManaged tells that a hub manages the object.
 	LabelManaged = "karmada.io/managed"
-	// LabelHub has which hub that is: the UID of its namespace kube-system.
+	// LabelHub has the ID of the hub.
 	LabelHub = "fairlead.dev/hub"
-	// LabelWork has which Work of the hub the object belongs to: its ObjectID.
+	// LabelWork has the ObjectID of the object, by which its Work is found.
 	LabelWork = "fairlead.dev/work"
 )
 
@@ -37,7 +37,7 @@ func IdentityOf(hub string, object *unstructured.Unstructured) Identity {
 	return Identity{hub, ObjectID(object)}
 }
 
-// ObjectID identifies an object whatever Work it belongs to, so that a Work can be replaced. As a label of any other object it is a copy.
+// ObjectID identifies an object by kind and name, so that its Work can be replaced. A copy of the object has another ID.
 func ObjectID(object *unstructured.Unstructured) string {
 	return Digest(object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName())
 }
@@ -72,7 +72,7 @@ func (i Identity) OwnershipOf(object metav1.Object) Ownership {
 // Keys are labels and annotations.
 type Keys struct{ Labels, Annotations []string }
 
-// OwnedKeys are those that Fairlead was the last to set on an object, by who manages its fields.
+// OwnedKeys are the labels and annotations that Fairlead owns by managedFields.
 func OwnedKeys(object metav1.Object) Keys {
 	var own Keys
 	for _, entry := range object.GetManagedFields() {

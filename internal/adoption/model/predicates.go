@@ -4,5 +4,5 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// SpecChanged leaves out what we write ourselves.
+// SpecChanged leaves out updates of the status.
 var SpecChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})

@@ -20,7 +20,7 @@ const (
 	ReasonUnauthorized passage.Code = "ClusterTokenRefused"
 )
 
-// ReasonContested is why an object is left alone that somebody else keeps changing.
+// ReasonContested is for an object that is left alone because another client keeps changing it.
 const ReasonContested passage.Code = "Contested"
 
 // The reasons of the condition Applied of a Work.

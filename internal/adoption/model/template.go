@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Template is a resource of the hub, as far as policies look at it.
+// Template is the part of a resource of the hub that policies select by.
 type Template struct {
 	APIVersion, Kind, Namespace, Name string
 	Labels                            map[string]string

@@ -6,7 +6,7 @@ import (
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 )
 
-// AnnotationConflictResolution on a resource of the hub comes before what its policy says.
+// AnnotationConflictResolution on a template overrides conflictResolution of the policy.
 const AnnotationConflictResolution = "work.karmada.io/conflict-resolution"
 
 // The values of the annotation.
@@ -15,8 +15,8 @@ const (
 	resolutionOverwrite = "overwrite"
 )
 
-// ResolveConflict is what becomes of an object that a cluster already runs: as the resource says, or else as the policy does, and
-// nothing unless one of them asks for it. The error is what the resource says that means nothing.
+// ResolveConflict is the conflict resolution by the annotation of a template, or else by its policy; the default is Abort. With the
+// error, which is that of an invalid annotation, the resolution of the policy applies.
 func ResolveConflict(policy policyv1alpha1.ConflictResolution, annotation string) (policyv1alpha1.ConflictResolution, error) {
 	switch annotation {
 	case resolutionAbort:
@@ -35,7 +35,7 @@ func ResolveConflict(policy policyv1alpha1.ConflictResolution, annotation string
 	return resolution, nil
 }
 
-// ConflictAnnotation is how a resolution is written on a manifest.
+// ConflictAnnotation is the value of the annotation for a resolution.
 func ConflictAnnotation(resolution policyv1alpha1.ConflictResolution) string {
 	if resolution == policyv1alpha1.ConflictOverwrite {
 		return resolutionOverwrite

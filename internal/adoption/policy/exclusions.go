@@ -8,11 +8,11 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// systemNamespaces are those that a cluster runs itself in.
+// systemNamespaces are the namespaces of Kubernetes itself.
 var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}
 
-// IsClusterLocal holds for what every cluster makes for itself: the hub's would do harm elsewhere, such as the authority by
-// which pods know their API server.
+// IsClusterLocal holds for resources that every cluster creates itself, such as the certificate authority of its API server. Those
+// of the hub are never propagated.
 func IsClusterLocal(t model.Template) bool {
 	if slices.Contains(systemNamespaces, t.Namespace) || isFairleadNamespace(t.Namespace) {
 		return true
@@ -30,7 +30,7 @@ func IsClusterLocal(t model.Template) bool {
 	return false
 }
 
-// isFairleadNamespace holds for the namespaces that Fairlead keeps its books and its tokens in, here and in clusters.
+// isFairleadNamespace holds for the namespaces with Works, tokens and accounts of Fairlead.
 func isFairleadNamespace(namespace string) bool {
 	_, execution := model.ClusterOf(namespace)
 	return execution || namespace == model.SecretNamespace || namespace == model.MemberNamespace

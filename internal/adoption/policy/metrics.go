@@ -15,7 +15,7 @@ var resourcesByState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(resourcesByState) }
 
-// recordMetrics what became of all that a policy takes.
+// recordMetrics records the resources of a policy by state.
 func recordMetrics(policy model.PolicyKey, status policyv1alpha1.PropagationStatus, pending int32) {
 	for state, n := range map[string]int32{
 		"applied": status.Applied, "conflicting": status.Conflicting, "failed": status.Failed, "pending": pending,

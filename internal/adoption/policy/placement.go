@@ -12,22 +12,22 @@ import (
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 )
 
-// Member is a cluster that has joined, as far as placement looks at it.
+// Member is the part of a cluster that placements select by.
 type Member struct {
 	Name   string
 	Labels map[string]string
 }
 
-// Place finds the clusters that a resource goes to, in the order of their names, and how many of its replicas each gets
-// where they are divided. Replicas are negative for what has none.
+// Place finds the clusters that a resource goes to, in the order of their names, and the replicas of each if the placement divides
+// them. Replicas are negative for a resource without any.
 func Place(placement policyv1alpha1.Placement, members []Member, replicas int32) ([]workv1alpha2.TargetCluster, error) {
 	var targets []Member
 	for _, m := range members {
-		meant, err := isSelected(placement.ClusterAffinity, m)
+		selected, err := isSelected(placement.ClusterAffinity, m)
 		if err != nil {
 			return nil, fmt.Errorf("spec.placement.clusterAffinity: %w", err)
 		}
-		if meant {
+		if selected {
 			targets = append(targets, m)
 		}
 	}
@@ -52,7 +52,7 @@ func Place(placement policyv1alpha1.Placement, members []Member, replicas int32)
 	return all, nil
 }
 
-// isSelected tells whether a cluster is meant. All that is given has to hold.
+// isSelected tells whether an affinity selects a cluster. All of its fields have to match.
 func isSelected(affinity *policyv1alpha1.ClusterAffinity, m Member) (bool, error) {
 	if affinity == nil {
 		return true, nil
@@ -70,7 +70,7 @@ func isSelected(affinity *policyv1alpha1.ClusterAffinity, m Member) (bool, error
 	return selector.Matches(labels.Set(m.Labels)), nil
 }
 
-// weightsOf gives every cluster the heaviest of the weights that mean it, and all the same if there are none.
+// weightsOf gives every cluster the largest of the weights that select it, and all the same if the preference has none.
 func weightsOf(preference *policyv1alpha1.ClusterPreferences, targets []Member) ([]int64, error) {
 	weights := make([]int64, len(targets))
 	for i, m := range targets {
@@ -79,11 +79,11 @@ func weightsOf(preference *policyv1alpha1.ClusterPreferences, targets []Member) 
 			continue
 		}
 		for _, w := range preference.StaticWeightList {
-			meant, err := isSelected(&w.TargetCluster, m)
+			selected, err := isSelected(&w.TargetCluster, m)
 			if err != nil {
 				return nil, err
 			}
-			if meant {
+			if selected {
 				weights[i] = max(weights[i], w.Weight)
 			}
 		}
@@ -91,8 +91,8 @@ func weightsOf(preference *policyv1alpha1.ClusterPreferences, targets []Member) 
 	return weights, nil
 }
 
-// divideReplicas gives each its share by weight. What is left over goes to those with the largest remainder, the heavier and then
-// the first of them.
+// divideReplicas divides replicas by weight. The remaining ones go to the clusters with the largest remainder; of equal ones, to
+// the larger weight, and then to the first.
 func divideReplicas(replicas int32, weights []int64) []int32 {
 	var total int64
 	for _, w := range weights {

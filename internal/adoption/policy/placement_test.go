@@ -49,7 +49,7 @@ func TestPlace(t *testing.T) {
 		"fewer than clusters":             {divided(), 1, "east=1"},
 		"none at all goes everywhere":     {divided(weight(1, "west", "east")), 0, "east=0 west=0"},
 		"the heaviest of several weights": {divided(weight(1, "west"), weight(3, "west"), weight(1, "east")), 4, "east=1 west=3"},
-		"weights that mean nobody":        {divided(weight(1, "gone")), 4, ""},
+		"weights that select no cluster":  {divided(weight(1, "gone")), 4, ""},
 		"what has no replicas":            {divided(weight(1, "west")), -1, "east test west"},
 		"divided among those that it goes to": {
 			policyv1alpha1.Placement{ClusterAffinity: &affinity{ClusterNames: []string{"west", "test"}}, ReplicaScheduling: divided().ReplicaScheduling},

@@ -22,7 +22,7 @@ import (
 // Policy is a PropagationPolicy, or a ClusterPropagationPolicy, which is in no namespace.
 type Policy struct {
 	Namespace, Name string
-	// Generation of the spec, and whether it is being deleted, paused or aborted.
+	// Generation of the spec, and whether the policy is being deleted, paused or aborted.
 	Generation               int64
 	Deleted, Paused, Aborted bool
 	Spec                     policyv1alpha1.PropagationSpec
@@ -39,7 +39,7 @@ func (p *Policy) Kinds() map[schema.GroupVersionKind]bool {
 	return all
 }
 
-// SuspensionOf is what a policy says about it, and a paused policy suspends all.
+// SuspensionOf is the suspension of a policy. A paused one suspends dispatching.
 func SuspensionOf(policy *Policy) *policyv1alpha1.Suspension {
 	if !policy.Paused {
 		return policy.Spec.Suspension
@@ -47,7 +47,7 @@ func SuspensionOf(policy *Policy) *policyv1alpha1.Suspension {
 	return &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 }
 
-// Object that the policy is.
+// Object names the policy.
 func (p *Policy) Object() passage.Object {
 	kind := policyv1alpha1.PropagationPolicyKind
 	if p.Namespace == "" {
@@ -113,7 +113,7 @@ func Of(object client.Object) *Policy {
 	return p
 }
 
-// List are all of them, in an order that does not depend on how they were found.
+// List lists all policies, by namespace and name.
 func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 	var own policyv1alpha1.PropagationPolicyList
 	if err := reader.List(ctx, &own, client.UnsafeDisableDeepCopy); err != nil {
@@ -138,7 +138,7 @@ func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 	return all, nil
 }
 
-// IsOutdated holds for a binding that does not say yet what its policy says now.
+// IsOutdated holds for a binding that was written for an earlier spec of its policy.
 func IsOutdated(b *model.Binding, policy *Policy) bool {
 	resolution, _ := ResolveConflict(policy.Spec.ConflictResolution, "")
 	return b.Spec.ConflictResolution != resolution || !equality.Semantic.DeepEqual(b.Spec.Placement, &policy.Spec.Placement) ||

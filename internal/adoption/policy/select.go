@@ -21,9 +21,9 @@ const (
 	matchByName
 )
 
-// Select finds the policy that takes a resource, nil if none does. Once one has, it keeps it for as long as it selects it.
-// Otherwise those of the resource's namespace come before those of the cluster, then the one of the highest priority, the
-// one that selects most closely, and the first of the alphabet.
+// Select finds the policy that takes a resource, nil if none does. The policy that has claimed the resource keeps it as long as it
+// selects it. Otherwise a PropagationPolicy precedes a ClusterPropagationPolicy, then the highest priority, the closest match and
+// the first name decide.
 func Select(t model.Template, policies []*Policy, claimed model.PolicyKey) *Policy {
 	if IsClusterLocal(t) {
 		return nil
@@ -61,7 +61,7 @@ func comparePrecedence(a *Policy, fitA Match, b *Policy, fitB Match) int {
 	)
 }
 
-// Match is that of the selector that fits best.
+// Match is the closest match of all selectors.
 func (p *Policy) Match(t model.Template) Match {
 	best := NoMatch
 	for _, s := range p.Spec.ResourceSelectors {

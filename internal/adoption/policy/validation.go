@@ -4,13 +4,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlacementError is why a policy goes nowhere, if its placement cannot be understood.
+// PlacementError is why the placement of a policy is invalid.
 func (p *Policy) PlacementError() error {
 	_, err := Place(p.Spec.Placement, []Member{{Name: "any"}}, 1)
 	return err
 }
 
-// SelectorErrors are the places of the selectors that select nothing, and why.
+// SelectorErrors are why selectors of a policy are invalid, by index.
 func (p *Policy) SelectorErrors() map[int]error {
 	invalid := map[int]error{}
 	for i, s := range p.Spec.ResourceSelectors {

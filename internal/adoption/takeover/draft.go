@@ -12,22 +12,22 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Draft is what the hub needs to manage what runs in a cluster.
+// Draft has the templates and the policy by which the hub would manage objects of a cluster.
 type Draft struct {
-	// NewNamespace tells that the hub has yet to get the namespace.
+	// NewNamespace holds if the namespace has to be created on the hub.
 	NewNamespace bool
-	// Templates are to be written to the hub; Present are there already, from an earlier time.
+	// Templates are to be created on the hub; Present were created there by an earlier run.
 	Templates []*unstructured.Unstructured
 	Present   []passage.Object
-	// Skipped are left out, each for a reason.
+	// Skipped are not adopted, each for a reason.
 	Skipped []Skipped
-	// Policy takes them all to the cluster that they are from, and what runs there over. Nil: there is nothing to take.
+	// Policy takes over the objects in their cluster by these templates. It is nil if there are none.
 	Policy *policyv1alpha1.PropagationPolicy
-	// policyWritten tells that the hub has this policy already.
+	// policyWritten holds if the hub has this policy already.
 	policyWritten bool
 }
 
-// Complete tells whether the hub has all of it already.
+// Complete tells whether the hub has all templates and the policy already.
 func (d Draft) Complete() bool { return len(d.Templates) == 0 && d.policyWritten }
 
 // Skipped is an object of a cluster that is not copied to the hub, and why.
@@ -36,7 +36,7 @@ type Skipped struct {
 	Why    string
 }
 
-// present is what the hub has: the labels of its resources.
+// present has the labels of resources of the hub.
 type present map[passage.Object]map[string]string
 
 // newDraft decides about each object of a cluster.
@@ -62,7 +62,7 @@ func newDraft(cluster, hub string, found []*unstructured.Unstructured, has prese
 	return d
 }
 
-// selectors are selectors for all that a draft has on the hub, and for what was selected before.
+// selectors are the selectors before, and those that select the templates of a draft.
 func (d Draft) selectors(cluster string, before []policyv1alpha1.ResourceSelector) []policyv1alpha1.ResourceSelector {
 	all := slices.Clone(before)
 	add := func(apiVersion, kind string) {
@@ -85,7 +85,7 @@ func (d Draft) selectors(cluster string, before []policyv1alpha1.ResourceSelecto
 	return all
 }
 
-// policyFor takes what a draft has on the hub to the cluster that it is from.
+// policyFor is the policy that takes the templates of a draft to their cluster.
 func (d Draft) policyFor(cluster, namespace, name string) *policyv1alpha1.PropagationPolicy {
 	return &policyv1alpha1.PropagationPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: policyv1alpha1.PropagationPolicyKind},

@@ -14,8 +14,7 @@ import (
 // LabelAdoptedFrom has the cluster that a resource of the hub was copied from. Policies select by it; no cluster sees it.
 const LabelAdoptedFrom = "fairlead.dev/adopted-from"
 
-// cleanObject is a resource as its user may have written it, from one that runs in a cluster: without what servers and
-// controllers have set.
+// cleanObject is a live object without the fields that the API server and controllers have set.
 func cleanObject(live *unstructured.Unstructured) *unstructured.Unstructured {
 	o := live.DeepCopy()
 	unstructured.RemoveNestedField(o.Object, "status")
@@ -36,8 +35,7 @@ func cleanObject(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// removeAssigned removes what a cluster assigns. Nobody can tell it from what a user has set to the same value, and a takeover
-// keeps it.
+// removeAssigned removes the fields that a cluster assigns, even if a user has set one to the same value: a takeover keeps them.
 func removeAssigned(o *unstructured.Unstructured) {
 	kind := o.GroupVersionKind().GroupKind().String()
 	if kind == "Service" && manifest.IsHeadless(o) {
@@ -53,7 +51,7 @@ func removeAssigned(o *unstructured.Unstructured) {
 	}
 }
 
-// skipReason is why a resource of a cluster is not for a hub to manage, empty if it is. Hub is the one that asks.
+// skipReason is why an object of a cluster is not adopted by a hub, empty if it is.
 func skipReason(live *unstructured.Unstructured, hub string) string {
 	switch owner := model.IdentityOf(hub, live).OwnershipOf(live); {
 	case live.GetDeletionTimestamp() != nil:

@@ -23,8 +23,8 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// DefaultKinds are those that are taken if nobody says which. Jobs are not among them: one that has run and is cleaned up would
-// be made again, and run again.
+// DefaultKinds are the kinds that are adopted by default. Jobs are not among them: one that has finished and is cleaned up would
+// be created again, and run again.
 func DefaultKinds() []string {
 	return []string{
 		"deployments", "statefulsets", "daemonsets", "cronjobs", "services", "ingresses", "horizontalpodautoscalers",
@@ -32,16 +32,16 @@ func DefaultKinds() []string {
 	}
 }
 
-// Takeover is which of what runs in a cluster is to be managed by the hub.
+// Takeover selects the objects of a cluster that the hub is to manage.
 type Takeover struct {
 	Cluster, Namespace string
-	// Kinds as people write them, and how that is understood.
+	// Kinds as users write them, and how they are resolved.
 	Kinds     []string
 	KindNamed func(meta.RESTMapper, string) (*meta.RESTMapping, error)
 	Selector  labels.Selector
-	// WithDependencies takes along what pods cannot start without.
+	// WithDependencies includes the ConfigMaps, Secrets and other objects that pods require.
 	WithDependencies bool
-	// Policy is the name of the one to write.
+	// Policy is the name of the PropagationPolicy to write.
 	Policy string
 }
 
@@ -77,7 +77,7 @@ func (a Takeover) Draft(ctx context.Context, hub client.Client) (Draft, error) {
 	return d, client.IgnoreNotFound(err)
 }
 
-// findObjects lists what is asked for, and what that needs.
+// findObjects lists the selected objects and their dependencies.
 func (a Takeover) findObjects(ctx context.Context, m *member.Client) ([]*unstructured.Unstructured, error) {
 	discover, err := discovery.NewDiscoveryClientForConfig(m.Config)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a Takeover) findObjects(ctx context.Context, m *member.Client) ([]*unstruc
 	return all, nil
 }
 
-// listPresent is what the hub has of the same kinds, in the same namespaces.
+// listPresent lists the resources of the hub of the same kinds, in the same namespaces.
 func listPresent(ctx context.Context, hub client.Reader, like []*unstructured.Unstructured) (present, error) {
 	type place struct {
 		kind      schema.GroupVersionKind
@@ -154,7 +154,7 @@ func listPresent(ctx context.Context, hub client.Reader, like []*unstructured.Un
 	return has, nil
 }
 
-// mergePolicy adds to the policy that is there, if it was made for the same.
+// mergePolicy adds to the existing policy, if that was created for the same cluster.
 func (a Takeover) mergePolicy(ctx context.Context, hub client.Reader, d *Draft) error {
 	have := &policyv1alpha1.PropagationPolicy{}
 	err := hub.Get(ctx, client.ObjectKeyFromObject(d.Policy), have)

@@ -21,9 +21,9 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Copied is what became of a draft.
+// Copied is the result of writing a draft.
 type Copied struct {
-	// Written are the templates that the hub has now, and Overtaken those that somebody else was faster with.
+	// Written are the templates that were created, and Overtaken those that another client created meanwhile.
 	Written, Overtaken int
 	// Refused are those that the hub did not accept, by name.
 	Refused []Refusal
@@ -35,8 +35,8 @@ type Refusal struct {
 	Err    error
 }
 
-// Write writes a draft to the hub, the policy last: until then nothing in the cluster is touched, and what was interrupted can
-// simply be begun again.
+// Write writes a draft to the hub, the policy last: until then nothing in the cluster is changed, and an interrupted command can
+// be run again.
 func (d Draft) Write(ctx context.Context, hub client.Client, progress func(done int)) (Copied, error) {
 	if d.NewNamespace {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Policy.Namespace}}

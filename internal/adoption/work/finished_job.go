@@ -10,8 +10,8 @@ import (
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 )
 
-// finishedJob is the last status of a Job that has finished, and is not to run again because it was cleaned up; nil for any other
-// object.
+// finishedJob is the last status of a Job that has finished and was cleaned up since, which is not created again; nil for any
+// other object.
 func finishedJob(work *workv1alpha1.Work, i int, manifest *unstructured.Unstructured, before Record) *workv1alpha1.ManifestStatus {
 	if manifest.GroupVersionKind().GroupKind().String() != "Job.batch" || before.Manifest == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 // cacheDelay is how long a cache is given to receive a write.
 const cacheDelay = 50 * time.Millisecond
 
-// forgetAfter is after how long a cache will not hear of a write any more: the hub may have been set back.
+// forgetAfter is after how long a cache that has not received a write is used anyway: the hub may have been restored from a backup.
 const forgetAfter = 5 * time.Second
 
 type lastWrite struct {

@@ -11,11 +11,11 @@ func TestLatest(t *testing.T) {
 		wrote, cached string
 		want          bool
 	}{
-		"never written":              {"", "5", false},
-		"the cache has yet to hear":  {"10", "9", true},
-		"the cache has heard":        {"10", "10", false},
-		"somebody has written since": {"9", "10", false},
-		"versions without an order":  {"b", "a", false},
+		"never written":                    {"", "5", false},
+		"the cache has yet to hear":        {"10", "9", true},
+		"the cache is up to date":          {"10", "10", false},
+		"another client has written since": {"9", "10", false},
+		"versions without an order":        {"b", "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l freshnessCheck

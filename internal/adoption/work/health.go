@@ -6,7 +6,7 @@ import (
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 )
 
-// healthOf tells whether an object does what it should, by what it says of itself. Of most kinds nothing is known.
+// healthOf is the health of an object by its status. That of most kinds is unknown.
 func healthOf(object *unstructured.Unstructured) workv1alpha2.ResourceHealth {
 	number := func(fields ...string) int64 {
 		n, _, _ := unstructured.NestedInt64(object.Object, fields...)

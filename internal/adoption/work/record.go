@@ -11,20 +11,20 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 )
 
-// Record is what was last written to a cluster, and what became of it there.
+// Record has the digests of the last write to a cluster, by which changes of the template and drift are detected.
 type Record struct {
-	// Manifest is the digest of what was written, and Object that of what the cluster made of it.
+	// Manifest is the digest of the manifest that was written, and Object that of the object that the API server returned.
 	Manifest, Object string
 }
 
-// newRecord is that of a manifest that was written, and of the object that the cluster made of it.
+// newRecord is the record of a write: of its manifest, and of the live object after it.
 func newRecord(desired, live *unstructured.Unstructured) Record {
 	written := manifest.ForMember(desired)
 	return Record{Manifest: digestOf(written.Object), Object: digestOf(contentOf(live, written))}
 }
 
-// contentOf is all that a manifest could have a say in: everything but the status, the metadata of others, and what the
-// cluster assigns. Replicas that the manifest says are looked at apart, for others may be entitled to change them.
+// contentOf is the part of a live object that a manifest determines: not the status, the metadata of other clients, and the
+// fields that the cluster assigns. Replicas are compared apart, because an autoscaler may change them.
 func contentOf(live, said *unstructured.Unstructured) map[string]any {
 	rest := live.DeepCopy()
 	for _, path := range manifest.AssignedPaths[live.GroupVersionKind().GroupKind().String()] {
@@ -59,7 +59,7 @@ func selectKeys(live, want map[string]string) map[string]string {
 func digestOf(content any) string {
 	text, err := json.Marshal(content)
 	if err != nil {
-		// What was read from JSON can be written as JSON; anything else is still told apart.
+		// Content that was read from JSON can be encoded; the text of any other still differs by content.
 		text = fmt.Append(nil, content)
 	}
 	sum := sha256.Sum256(text)
