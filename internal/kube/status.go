@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
@@ -13,8 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ApplyStatus writes the part of a status that an owner has, by server-side apply. The write is conditional: an object that was
-// changed or recreated since it was read is a conflict, for the API server checks no UID of a status.
+// ApplyStatus writes the part of a status that an owner has, by server-side apply, and sets the resourceVersion of the object to
+// that of the write. The write is conditional: an object that was changed or recreated since it was read is a conflict, for the
+// API server checks no UID of a status.
 func ApplyStatus[S any](ctx context.Context, c client.Client, kind schema.GroupVersionKind, object client.Object, status S, owner string) error {
 	_, err := applyStatus(ctx, c, kind, object, status, owner)
 	return err
@@ -25,26 +27,44 @@ func ApplyStatus[S any](ctx context.Context, c client.Client, kind schema.GroupV
 // the status while a patch of an earlier version, or a restored backup, is recorded as its manager too. Such a field is removed
 // by a patch, because managedFields cannot be changed through the status subresource.
 func ApplyStatusPart[S any](ctx context.Context, c client.Client, kind schema.GroupVersionKind, object client.Object, part, whole S, owner string) error {
-	applied, err := applyStatus(ctx, c, kind, object, part, owner)
+	live, err := applyStatus(ctx, c, kind, object, part, owner)
+	if apierrors.IsInvalid(err) {
+		// Of a list item, the API server kept the key, which another manager has, and removed required fields.
+		live, err = statusOf(object)
+	}
 	if err != nil {
 		return err
 	}
-	patch, err := removeLeftovers(applied, whole)
+	patch, err := removeLeftovers(live, whole)
 	if err != nil || patch == nil {
 		return err
 	}
-	err = c.Status().Patch(ctx, object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(owner))
-	return statusError(kind, object, err)
+	now := object.DeepCopyObject().(client.Object)
+	if err := c.Status().Patch(ctx, now, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(owner)); err != nil {
+		return statusError(kind, object, err)
+	}
+	object.SetResourceVersion(now.GetResourceVersion())
+	return nil
 }
 
-// removeLeftovers is the merge patch from an applied status to the desired one, or nil if they are equal.
-func removeLeftovers[S any](applied *statusConfiguration, want S) ([]byte, error) {
-	// The type drops the fields of a newer version.
-	var live S
-	if err := json.Unmarshal(applied.Status, &live); err != nil {
+// statusOf is the status of an object as it was read.
+func statusOf(object client.Object) (*statusConfiguration, error) {
+	raw, err := json.Marshal(object)
+	if err != nil {
 		return nil, err
 	}
-	before, err := json.Marshal(live)
+	live := &statusConfiguration{}
+	return live, json.Unmarshal(raw, live)
+}
+
+// removeLeftovers is the merge patch from a live status to the desired one, or nil if they are equal.
+func removeLeftovers[S any](live *statusConfiguration, want S) ([]byte, error) {
+	// The type drops the fields of a newer version.
+	var known S
+	if err := json.Unmarshal(live.Status, &known); err != nil {
+		return nil, err
+	}
+	before, err := json.Marshal(known)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +77,7 @@ func removeLeftovers[S any](applied *statusConfiguration, want S) ([]byte, error
 		return nil, err
 	}
 	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": applied.ResourceVersion}, "status": json.RawMessage(patch),
+		"metadata": map[string]any{"resourceVersion": live.ResourceVersion}, "status": json.RawMessage(patch),
 	})
 }
 
@@ -74,14 +94,14 @@ func applyStatus(ctx context.Context, c client.Client, kind schema.GroupVersionK
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(kind.Kind).WithAPIVersion(kind.GroupVersion().String()),
 		ObjectMetaApplyConfiguration: metadata, Status: raw,
 	}
-	err = c.Status().Apply(ctx, configuration, client.FieldOwner(owner), client.ForceOwnership)
-	return configuration, statusError(kind, object, err)
+	if err := c.Status().Apply(ctx, configuration, client.FieldOwner(owner), client.ForceOwnership); err != nil {
+		return nil, statusError(kind, object, err)
+	}
+	object.SetResourceVersion(*configuration.ResourceVersion)
+	return configuration, nil
 }
 
 func statusError(kind schema.GroupVersionKind, object client.Object, err error) error {
-	if err == nil {
-		return nil
-	}
 	return fmt.Errorf("write the status of %s %s: %w", kind.Kind, strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"), err)
 }
 

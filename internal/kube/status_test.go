@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -37,6 +40,7 @@ func TestApplyStatusPart(t *testing.T) {
 	}
 	whole := status{Phase: "Running", Other: []string{"of another owner"}}
 	for name, c := range map[string]struct{ live, patch string }{
+		"rejected apply":           {"", `{"metadata":{"resourceVersion":"7"},"status":{"other":["of another owner"],"phase":"Running","record":null}}`},
 		"applied":                  {`{"other":["of another owner"],"phase":"Running"}`, ""},
 		"field of a newer version": {`{"other":["of another owner"],"phase":"Running","new":1}`, ""},
 		"leftover": {
@@ -45,8 +49,11 @@ func TestApplyStatusPart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sent := &statusRecorder{response: `{"metadata":{"resourceVersion":"8"},"status":` + c.live + `}`}
-			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "it", ResourceVersion: "7"}}
+			sent := &statusRecorder{response: `{"metadata":{"resourceVersion":"8"},"status":` + c.live + `}`, invalid: c.live == ""}
+			object := &unstructured.Unstructured{Object: map[string]any{
+				"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"name": "it", "resourceVersion": "7"},
+				"status": map[string]any{"record": map[string]any{"batch": int64(1)}},
+			}}
 			part := status{Phase: "Running"}
 			err := ApplyStatusPart(t.Context(), sent, corev1.SchemeGroupVersion.WithKind("Node"), object, part, whole, "fairlead/test")
 			if want := `{"kind":"Node","apiVersion":"v1","metadata":{"name":"it","resourceVersion":"7"},"status":{"phase":"Running"}}`; err != nil || sent.text != want {
@@ -62,7 +69,7 @@ func TestApplyStatusPart(t *testing.T) {
 type statusRecorder struct {
 	client.Client
 	text, owner, patch string
-	forced             bool
+	forced, invalid    bool
 	response           string
 }
 
@@ -77,6 +84,9 @@ func (w statusWriter) Apply(_ context.Context, configuration runtime.ApplyConfig
 	text, err := json.Marshal(configuration)
 	applied := (&client.SubResourceApplyOptions{}).ApplyOpts(options)
 	w.recorder.text, w.recorder.owner, w.recorder.forced = string(text), applied.FieldManager, applied.Force != nil && *applied.Force
+	if w.recorder.invalid {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "it", nil)
+	}
 	if err == nil && w.recorder.response != "" {
 		err = json.Unmarshal([]byte(w.recorder.response), configuration)
 	}

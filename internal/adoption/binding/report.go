@@ -13,6 +13,7 @@ import (
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -102,13 +103,7 @@ func writeStatus(ctx context.Context, c client.Client, b *model.Binding, status 
 	if equality.Semantic.DeepEqual(*b.Status, status) {
 		return nil
 	}
-	now := b.Copy()
-	*now.Status = status
-	err := c.Status().Patch(ctx, now.Object, client.MergeFrom(b.Object), client.FieldOwner(model.FieldOwner))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of %s: %w", b, err)
-	}
-	return nil
+	return client.IgnoreNotFound(kube.ApplyStatusPart(ctx, c, workv1alpha2.GroupVersion.WithKind(b.Kind()), b.Object, status, status, model.FieldOwner))
 }
 
 // workTooLargeError is a resource that the hub can keep, and whose Work for a cluster it cannot: a Work quotes it.

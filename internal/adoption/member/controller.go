@@ -93,10 +93,9 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	meta.SetStatusCondition(&status.Conditions, condition)
 	recordReady(c.Name, err == nil)
 	if !equality.Semantic.DeepEqual(c.Status, status) {
-		unchanged := c.DeepCopy()
-		c.Status = status
-		if err := h.client.Status().Patch(ctx, &c, client.MergeFrom(unchanged), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("write the status of Cluster %s: %w", c.Name, err)
+		kind := clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.ClusterKind)
+		if err := kube.ApplyStatusPart(ctx, h.client, kind, &c, status, status, model.FieldOwner); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, err
 		}
 	}
 	if err == nil && wasReady && before != h.members.Get(c.Name) {

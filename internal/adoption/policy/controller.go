@@ -87,7 +87,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		deleteMetrics(key)
 		return ctrl.Result{}, nil
 	}
-	before := object.DeepCopyObject().(client.Object)
 	policy, status := FromObject(object)
 	bindings, err := r.bindings(ctx, policy)
 	if err != nil {
@@ -112,16 +111,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return result, nil
 	}
 	previous := meta.FindStatusCondition(status.Conditions, policyv1alpha1.ConditionReady)
-	*status = next
-	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("write the status of policy %s: %w", policy.Key(), err)
+	kind := policyv1alpha1.GroupVersion.WithKind(policy.Object().Kind)
+	if err := kube.ApplyStatusPart(ctx, r.client, kind, object, next, next, model.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
 	}
 	if needsEvent(previous, is, reason) {
-		kind := corev1.EventTypeNormal
+		severity := corev1.EventTypeNormal
 		if is == metav1.ConditionFalse {
-			kind = corev1.EventTypeWarning
+			severity = corev1.EventTypeWarning
 		}
-		r.recorder.Eventf(object, nil, kind, string(reason.Code), "Propagate", "%s", reason.Message)
+		r.recorder.Eventf(object, nil, severity, string(reason.Code), "Propagate", "%s", reason.Message)
 	}
 	return result, nil
 }

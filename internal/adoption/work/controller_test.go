@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -83,9 +84,15 @@ type statusWriter struct {
 	hub *hubStub
 }
 
-func (w statusWriter) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
-	w.hub.written = object.(*workv1alpha1.Work).Status.Conditions
-	return nil
+func (w statusWriter) Apply(_ context.Context, configuration runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	text, err := json.Marshal(configuration)
+	if err != nil {
+		return err
+	}
+	var applied workv1alpha1.Work
+	err = json.Unmarshal(text, &applied)
+	w.hub.written = applied.Status.Conditions
+	return err
 }
 
 // refusingMember forbids to read objects.

@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -85,14 +85,10 @@ func (r *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, s
 	if equality.Semantic.DeepEqual(work.Status, status) {
 		return nil
 	}
-	before := work.DeepCopy()
-	work.Status = status
-	err := r.client.Status().Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(model.FieldOwner))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of Work %s/%s: %w", work.Namespace, work.Name, err)
-	}
+	kind := workv1alpha1.GroupVersion.WithKind(workv1alpha1.WorkKind)
+	err := kube.ApplyStatusPart(ctx, r.client, kind, work, status, status, model.FieldOwner)
 	if err == nil {
 		r.freshness.recordWrite(work)
 	}
-	return nil
+	return client.IgnoreNotFound(err)
 }
