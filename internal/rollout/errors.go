@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 // environmentdError is a request that environmentd has not fulfilled. It is retried.
@@ -92,7 +94,7 @@ func (e noCertManager) Error() string {
 // overloaded API server.
 func isReportable(err error) bool {
 	return errors.As(err, new(environmentdError)) || errors.As(err, new(specError)) || errors.As(err, new(noCertManager)) ||
-		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+		kube.IsRejected(err)
 }
 
 const (

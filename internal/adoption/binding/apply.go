@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
-	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 // applyWorks carries out all steps, and returns the Works that stay.
@@ -29,7 +29,7 @@ func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (ma
 			errs = append(errs, r.deleteWork(ctx, o.Works[step.Object.Cluster], work))
 			continue
 		}
-		if member.IsTooLarge(err) {
+		if kube.IsTooLarge(err) {
 			return nil, &workTooLargeError{step.Object.Cluster, err}
 		}
 		errs = append(errs, err)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -20,17 +21,11 @@ type userError struct{ error }
 
 func (t userError) Unwrap() error { return t.error }
 
-// IsUserError holds for errors that an immediate retry does not resolve.
+// IsUserError holds for errors that an immediate retry does not resolve. A member that is unavailable is one of them: its users see
+// that on the Work, and the connection is checked on its own.
 func IsUserError(err error) bool {
-	var t userError
-	return errors.As(err, &t) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || IsTooLarge(err) ||
-		apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
-		apierrors.IsMethodNotSupported(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
-}
-
-// IsTooLarge holds for what an API server, or its store, does not take for its size.
-func IsTooLarge(err error) bool {
-	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
+	return errors.As(err, new(userError)) || kube.IsRejected(err) || kube.IsTooLarge(err) || kube.IsUnavailable(err) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
 }
 
 // RefusedReason says why a cluster does not take an object, and what to do about it.
@@ -39,7 +34,7 @@ func RefusedReason(cluster string, object *unstructured.Unstructured, err error)
 	switch {
 	case meta.IsNoMatchError(err):
 		return passage.Because(model.ReasonFailed, "%s: the cluster has no kind %s in %s: install its CRD in the cluster", what, object.GetKind(), object.GetAPIVersion())
-	case IsTooLarge(err):
+	case kube.IsTooLarge(err):
 		return passage.Because(model.ReasonFailed, "%s is too large for the cluster (%v): split the resource", what, err)
 	}
 	if rule := missingRule(err); rule != "" {
@@ -48,10 +43,10 @@ func RefusedReason(cluster string, object *unstructured.Unstructured, err error)
 	return passage.Because(model.ReasonFailed, "%s: %v", what, err)
 }
 
-// missingRule is the one that would allow what a cluster forbids, if it is a rule that is missing: admission forbids too.
+// missingRule is the RBAC rule that a forbidden request needs, empty if it was not forbidden by RBAC.
 func missingRule(err error) string {
 	var said apierrors.APIStatus
-	if !apierrors.IsForbidden(err) || !errors.As(err, &said) || said.Status().Details == nil || !strings.Contains(err.Error(), `cannot `) || !strings.Contains(err.Error(), ` resource "`) {
+	if !kube.IsMissingPermission(err) || !errors.As(err, &said) || said.Status().Details == nil {
 		return ""
 	}
 	details := said.Status().Details
