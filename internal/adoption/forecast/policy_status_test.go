@@ -1,0 +1,129 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/adoption/template"
+)
+
+// What `fairlead status` says of a policy, by the bindings of the hub.
+func TestStatusOfPolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*policy.Policy, *hubReader)
+		want   string
+	}{
+		"applied":          {nil, "apply Deployment shop/cart in west Done AppliedSuccessful"},
+		"no templates":     {func(_ *policy.Policy, h *hubReader) { h.templates, h.bindings = nil, nil }, ""},
+		"not bound yet":    {func(_ *policy.Policy, h *hubReader) { h.bindings = nil }, "bind Deployment shop/cart Running Applying"},
+		"a changed policy": {func(p *policy.Policy, _ *hubReader) { p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite }, "bind Deployment shop/cart Running Applying"},
+		"template deleted": {func(_ *policy.Policy, h *hubReader) { h.templates[0].DeletionTimestamp = &metav1.Time{Time: now} }, ""},
+		"not selected":     {func(p *policy.Policy, _ *hubReader) { p.Spec.ResourceSelectors[0].Name = "pay" }, ""},
+		"another cluster":  {func(_ *policy.Policy, h *hubReader) { h.bindings[0].Status.AggregatedStatus = nil }, "apply Deployment shop/cart in west Running Applying"},
+		"refused":          {func(_ *policy.Policy, h *hubReader) { h.fail("AppliedFailed") }, "apply Deployment shop/cart in west Failed FullyAppliedFailed"},
+		"conflict":         {func(_ *policy.Policy, h *hubReader) { h.fail("ResourceConflict") }, "apply Deployment shop/cart in west Failed ResourceConflict"},
+		"cluster down":     {func(_ *policy.Policy, h *hubReader) { h.fail("AppliedFailed"); h.down = true }, "apply Deployment shop/cart in west Running ClusterNotReachable"},
+		"paused": {func(p *policy.Policy, h *hubReader) {
+			p.Paused = true
+			h.fail("DispatchingSuspended")
+			h.bindings[0].Spec.Suspension = policy.SuspensionOf(p)
+		}, "held: Paused; apply Deployment shop/cart in west Pending DispatchingSuspended"},
+		"aborting":           {func(p *policy.Policy, _ *hubReader) { p.Aborted = true }, "restore Deployment shop/cart Running Aborting"},
+		"aborted":            {func(p *policy.Policy, h *hubReader) { p.Aborted, h.bindings = true, nil }, "restore PropagationPolicy shop/p Done Aborted"},
+		"kind not installed": {func(_ *policy.Policy, h *hubReader) { h.noKind = true }, "select PropagationPolicy shop/p Failed KindNotFollowed"},
+		"invalid selector": {func(p *policy.Policy, _ *hubReader) {
+			p.Spec.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"no label": ""}}
+		}, "select PropagationPolicy shop/p Failed InvalidSelector"},
+		"invalid placement": {func(p *policy.Policy, _ *hubReader) {
+			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"no label": ""}}}
+		}, "bind PropagationPolicy shop/p Failed InvalidPlacement"},
+		"a dependency": {func(p *policy.Policy, h *hubReader) {
+			p.Spec.PropagateDeps = true
+			settings := template.NewDependency(model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, "u")
+			h.add(template.WithDependents(settings, nil, model.AsBinding(&h.bindings[0])))
+		}, "apply ConfigMap shop/settings in west Done AppliedSuccessful; apply Deployment shop/cart in west Done AppliedSuccessful"},
+		"a dependency of another policy": {func(p *policy.Policy, h *hubReader) {
+			p.Spec.PropagateDeps = true
+			settings := template.NewDependency(model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, "u")
+			h.add(template.WithDependents(settings, nil, model.NewBinding("shop", "pay-deployment")))
+		}, "apply Deployment shop/cart in west Done AppliedSuccessful"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &policy.Policy{Namespace: "shop", Name: "p"}
+			p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}
+			h := &hubReader{templates: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}}}
+			cart := model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
+			b, err := template.DesiredBinding(cart, "u", p, []policy.Member{{Name: "west"}}, -1, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.add(b)
+			if c.change != nil {
+				c.change(p, h)
+			}
+			plan, err := Status(t.Context(), h, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			if plan.Hold != nil {
+				got = append(got, "held: "+string(plan.Hold.Code))
+			}
+			for _, s := range plan.Steps {
+				got = append(got, fmt.Sprintf("%s %s %s %s", s.Action, s.Object, s.State, s.Reason.Code))
+			}
+			if strings.Join(got, "; ") != c.want {
+				t.Errorf("got %s", strings.Join(got, "; "))
+			}
+		})
+	}
+}
+
+// hubReader is a hub with one cluster, and no other policies.
+type hubReader struct {
+	client.Reader
+	templates    []metav1.PartialObjectMetadata
+	bindings     []workv1alpha2.ResourceBinding
+	down, noKind bool
+}
+
+// add adds a binding that is applied in cluster west.
+func (h *hubReader) add(b *model.Binding) {
+	b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "west", Applied: true}}
+	h.bindings = append(h.bindings, *b.Object.(*workv1alpha2.ResourceBinding))
+}
+
+func (h *hubReader) fail(reason string) {
+	h.bindings[0].Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "west", Reason: reason, AppliedMessage: "why"}}
+}
+
+func (h *hubReader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch list := list.(type) {
+	case *clusterv1alpha1.ClusterList:
+		cluster := clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
+		if !h.down {
+			cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		}
+		list.Items = append(list.Items, cluster)
+	case *workv1alpha2.ResourceBindingList:
+		list.Items = h.bindings
+	case *metav1.PartialObjectMetadataList:
+		if h.noKind {
+			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}}
+		}
+		list.Items = h.templates
+	}
+	return nil
+}
