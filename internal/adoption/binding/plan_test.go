@@ -126,3 +126,35 @@ func TestPlanWithAnUnknownResolution(t *testing.T) {
 		t.Errorf("%v, %v", d.AnnotationErr, d.Steps)
 	}
 }
+
+// Works are deleted in the order of their clusters, and each once.
+func TestPlanOfDeletion(t *testing.T) {
+	o := observed(t)
+	for _, cluster := range []string{"north", "east"} {
+		o.Works[cluster] = o.Works["west"].DeepCopy()
+		o.Works[cluster].Namespace = model.ExecutionNamespace(cluster)
+	}
+	o.Works["north"].DeletionTimestamp = &deletionTime
+	o.Binding.SetDeletionTimestamp(&deletionTime)
+	var got []string
+	d := Decide(o)
+	for i, step := range d.Steps {
+		got = append(got, step.Object.Cluster+" "+string(step.State)+" "+d.Works[i].Annotations[model.AnnotationKeep])
+	}
+	if want := "east Pending true,north Running ,west Pending true"; strings.Join(got, ",") != want {
+		t.Errorf("got %v", got)
+	}
+	if o.Works["west"].Annotations[model.AnnotationKeep] != "" {
+		t.Error("the observed Work was changed")
+	}
+}
+
+// A template whose managedFields cannot be read is an error, and deletes nothing.
+func TestPlanWithInvalidManagedFields(t *testing.T) {
+	o := observed(t)
+	o.Binding.Spec.Clusters = nil
+	o.Template.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"k:{":{}}`)}})
+	if d := Decide(o); d.Err == nil || len(d.Steps) > 0 {
+		t.Errorf("%v, %v", d.Err, d.Steps)
+	}
+}

@@ -18,6 +18,10 @@ func TestManifest(t *testing.T) {
 		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Update", FieldsV1: metav1.NewFieldsV1(fields)}})
 		return u
 	}
+	byManagers := func(u *unstructured.Unstructured, entries ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+		u.SetManagedFields(entries)
+		return u
+	}
 	for name, c := range map[string]struct {
 		template *unstructured.Unstructured
 		want     string
@@ -61,6 +65,26 @@ func TestManifest(t *testing.T) {
 		"the volume of a claim": {
 			owned(adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {volumeName: v}"), `{"f:spec":{"f:resources":{}}}`), "PersistentVolumeClaim v1\nspec: {}",
 		},
+		"the volume of a claim that its user chose": {
+			owned(adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {volumeName: v}"), `{"f:spec":{"f:volumeName":{}}}`), "PersistentVolumeClaim v1\nspec: {volumeName: v}",
+		},
+		"the volume of a claim that a controller bound": {
+			byManagers(adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {volumeName: v}"),
+				metav1.ManagedFieldsEntry{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:resources":{}}}`)},
+				metav1.ManagedFieldsEntry{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:volumeName":{}}}`)},
+				metav1.ManagedFieldsEntry{Manager: "status-writer", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:volumeName":{}}}`)}),
+			"PersistentVolumeClaim v1\nspec: {}",
+		},
+		"without managedFields": {
+			adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {volumeName: v}"), "PersistentVolumeClaim v1\nspec: {volumeName: v}",
+		},
+		"the tokens of a ServiceAccount": {
+			owned(adoptiontest.Object(t, "ServiceAccount v1\nsecrets: [{name: token}]\nimagePullSecrets: [{name: registry}]"), `{"f:imagePullSecrets":{}}`),
+			"ServiceAccount v1\nimagePullSecrets: [{name: registry}]",
+		},
+		"the node of a Pod": {
+			owned(adoptiontest.Object(t, "Pod v1\nspec: {nodeName: n, priority: 1}"), `{"f:spec":{"f:priority":{}}}`), "Pod v1\nspec: {priority: 1}",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := FromTemplate(c.template, policyv1alpha1.ConflictOverwrite)
@@ -74,5 +98,16 @@ func TestManifest(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	for text, want := range map[string]int32{
+		"Deployment apps/v1\nspec: {replicas: 3}": 3, "Deployment apps/v1\nspec: {replicas: 0}": 0, "Deployment apps/v1\nspec: {}": -1,
+		"ConfigMap v1\ndata: {replicas: '3'}": -1, "Widget example.com/v1\nspec: {replicas: many}": -1,
+	} {
+		if got := Replicas(adoptiontest.Served(t, text)); got != want {
+			t.Errorf("%s: got %d", text, got)
+		}
 	}
 }
