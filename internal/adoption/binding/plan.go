@@ -32,9 +32,6 @@ const (
 	ReasonRecreated passage.Code = "Recreated"
 )
 
-// Plan decides which Works a binding should have, and why.
-func Plan(o Observed) passage.Plan { return Decide(o).Plan }
-
 // Decision is the plan of a binding, and what its steps write.
 type Decision struct {
 	passage.Plan

@@ -3,6 +3,7 @@ package binding
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -27,10 +28,7 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 	status.ObservedGeneration = binding.GetGeneration()
 	status.AggregatedStatus = nil
 	tell := func(kind string, is metav1.ConditionStatus, reason passage.Reason) {
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: is, Reason: string(reason.Code), Message: reason.Message,
-			ObservedGeneration: binding.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
-		})
+		model.SetCondition(&status.Conditions, kind, is, reason, binding.GetGeneration(), now)
 	}
 	clusters := model.Targets(binding)
 	if len(clusters) == 0 {
@@ -120,15 +118,9 @@ func (l *workTooLargeError) Error() string {
 func (l *workTooLargeError) status(binding *model.Binding, works map[string]*workv1alpha1.Work, now time.Time) workv1alpha2.ResourceBindingStatus {
 	status, _ := AggregateStatus(binding, works, nil, now)
 	r := binding.Spec.Resource
-	name := r.Name
-	if r.Namespace != "" {
-		name = r.Namespace + "/" + r.Name
-	}
+	name := strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
 	reason := passage.Because(model.ReasonNotApplied, "%s %s is %v: split the resource", r.Kind, name, l)
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: workv1alpha2.ConditionFullyApplied, Status: metav1.ConditionFalse, Reason: string(reason.Code), Message: reason.Message,
-		ObservedGeneration: binding.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
-	})
+	model.SetCondition(&status.Conditions, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason, binding.GetGeneration(), now)
 	return status
 }
 

@@ -24,16 +24,14 @@ type Difference struct {
 // differences are the changes of an object that concern users: not those of its status, server metadata and ownership labels. The
 // data of a Secret is hidden.
 func differences(before, after *unstructured.Unstructured) []Difference {
-	secret := ""
-	if after.GroupVersionKind().GroupKind().String() == "Secret" {
-		secret = "data"
+	all := compareFields("", visible(before), visible(after))
+	if after.GroupVersionKind().GroupKind().String() != "Secret" {
+		return all
 	}
-	var all []Difference
-	for _, d := range compareFields("", visible(before), visible(after)) {
-		if secret != "" && (strings.HasPrefix(d.Field, secret) || strings.HasPrefix(d.Field, "stringData") || strings.Contains(d.Field, manifest.AnnotationLastApplied)) {
-			d.From, d.To = hidden(d.From), hidden(d.To)
+	for i, d := range all {
+		if strings.HasPrefix(d.Field, "data") || strings.HasPrefix(d.Field, "stringData") || strings.Contains(d.Field, manifest.AnnotationLastApplied) {
+			all[i].From, all[i].To = hidden(d.From), hidden(d.To)
 		}
-		all = append(all, d)
 	}
 	return all
 }
@@ -65,15 +63,11 @@ func visible(object *unstructured.Unstructured) map[string]any {
 }
 
 func compareFields(path string, before, after map[string]any) []Difference {
-	fields := slices.Collect(maps.Keys(before))
-	for field := range after {
-		if _, found := before[field]; !found {
-			fields = append(fields, field)
-		}
-	}
-	slices.Sort(fields)
+	fields := map[string]any{}
+	maps.Copy(fields, before)
+	maps.Copy(fields, after)
 	var all []Difference
-	for _, field := range fields {
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		all = append(all, compareValues(below(path, field), before[field], after[field])...)
 	}
 	return all

@@ -1,7 +1,6 @@
 package forecast
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -125,10 +124,7 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		})
 	}
 	_ = group.Wait()
-	slices.SortFunc(f.Outcomes, func(a, b Outcome) int {
-		return cmp.Or(cmp.Compare(a.Object.Cluster, b.Object.Cluster), cmp.Compare(a.Object.Kind, b.Object.Kind),
-			cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
-	})
+	slices.SortFunc(f.Outcomes, func(a, b Outcome) int { return compareObjects(a.Object, b.Object) })
 	return context.Cause(ctx)
 }
 

@@ -88,11 +88,12 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 		}
 	}
 	plan.Steps = append(plan.Steps, selectorSteps(subject)...)
-	slices.SortFunc(plan.Steps, func(a, b passage.Step) int {
-		return cmp.Or(cmp.Compare(a.Object.Cluster, b.Object.Cluster), cmp.Compare(a.Object.Kind, b.Object.Kind),
-			cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
-	})
+	slices.SortFunc(plan.Steps, func(a, b passage.Step) int { return compareObjects(a.Object, b.Object) })
 	return plan, nil
+}
+
+func compareObjects(a, b passage.Object) int {
+	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // abortSteps are those of an aborted policy: one for each resource that is not yet released, or one for the policy.
@@ -148,8 +149,7 @@ func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool
 	}
 	whole := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionFullyApplied)
 	if len(model.Targets(b)) == 0 {
-		step := passage.Step{Object: template, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")}
-		return []passage.Step{step}
+		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")}}
 	}
 	var all []passage.Step
 	for _, target := range model.Targets(b) {

@@ -3,11 +3,13 @@ package manifest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
@@ -39,7 +41,9 @@ func Dependencies(workload *unstructured.Unstructured) ([]model.TemplateKey, err
 	}
 	all := podDependencies{namespace: workload.GetNamespace(), found: map[model.TemplateKey]bool{}}
 	all.addPod(&spec)
-	return all.sorted(), nil
+	return slices.SortedFunc(maps.Keys(all.found), func(a, b model.TemplateKey) int {
+		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Name, b.Name))
+	}), nil
 }
 
 type podDependencies struct {
@@ -51,9 +55,7 @@ func (n *podDependencies) add(kind, name string) {
 	if name == "" {
 		return
 	}
-	key := model.TemplateKey{Kind: corev1.SchemeGroupVersion.WithKind(kind)}
-	key.Namespace, key.Name = n.namespace, name
-	n.found[key] = true
+	n.found[model.TemplateKey{Kind: corev1.SchemeGroupVersion.WithKind(kind), ObjectKey: types.NamespacedName{Namespace: n.namespace, Name: name}}] = true
 }
 
 func (n *podDependencies) addPod(spec *corev1.PodSpec) {
@@ -117,15 +119,4 @@ func (n *podDependencies) addContainer(c *corev1.Container) {
 			n.add("Secret", ref.Name)
 		}
 	}
-}
-
-func (n *podDependencies) sorted() []model.TemplateKey {
-	var all []model.TemplateKey
-	for key := range n.found {
-		all = append(all, key)
-	}
-	slices.SortFunc(all, func(a, b model.TemplateKey) int {
-		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return all
 }

@@ -2,6 +2,7 @@
 package manifest
 
 import (
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,11 +36,9 @@ func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for key := range annotations {
-		if key == AnnotationLastApplied || domainOf(key) == "fairlead.dev" || IsAssignedAnnotation(key) {
-			delete(annotations, key)
-		}
-	}
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return key == AnnotationLastApplied || domainOf(key) == "fairlead.dev" || IsAssignedAnnotation(key)
+	})
 	annotations[policy.AnnotationConflictResolution] = policy.ConflictAnnotation(resolution)
 	metadata["annotations"] = ToAny(annotations)
 	m.Object["metadata"] = metadata
@@ -56,12 +55,11 @@ func ForMember(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 
 // UserKeys are the labels or annotations that are not Fairlead's, Karmada's or kubectl's own.
 func UserKeys(all map[string]string) map[string]string {
-	kept := map[string]string{}
-	for key, value := range all {
-		if d := domainOf(key); d != "fairlead.dev" && d != "karmada.io" && !strings.HasSuffix(d, ".karmada.io") && key != AnnotationLastApplied {
-			kept[key] = value
-		}
-	}
+	kept := maps.Clone(all)
+	maps.DeleteFunc(kept, func(key, _ string) bool {
+		d := domainOf(key)
+		return d == "fairlead.dev" || d == "karmada.io" || strings.HasSuffix(d, ".karmada.io") || key == AnnotationLastApplied
+	})
 	if len(kept) == 0 {
 		return nil
 	}
@@ -69,11 +67,18 @@ func UserKeys(all map[string]string) map[string]string {
 }
 
 func domainOf(key string) string {
-	domain, _, found := strings.Cut(key, "/")
-	if !found {
-		return ""
+	if domain, _, found := strings.Cut(key, "/"); found {
+		return domain
 	}
-	return domain
+	return ""
+}
+
+// Replicas are spec.replicas of a resource, -1 if it has no such field.
+func Replicas(template *unstructured.Unstructured) int32 {
+	if n, found, err := unstructured.NestedInt64(template.Object, "spec", "replicas"); err == nil && found {
+		return int32(n)
+	}
+	return -1
 }
 
 func ToAny(of map[string]string) map[string]any {

@@ -20,6 +20,7 @@ import (
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/kube"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // Setup adds the controller that connects to members. OnReconnect is called with a cluster that has a new client.
@@ -74,23 +75,16 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	version, err := h.checkHealth(ctx, &c)
 	status := *c.Status.DeepCopy()
 	status.ObservedGeneration = c.Generation
-	condition := metav1.Condition{
-		Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: string(model.ReasonReady),
-		Message: "the API server responds", ObservedGeneration: c.Generation, LastTransitionTime: metav1.NewTime(h.now()),
-	}
-	if err != nil {
-		condition.Status, condition.Reason = metav1.ConditionFalse, string(model.ReasonUnreachable)
-		condition.Message = fmt.Sprintf("%s does not respond as expected: %v", c.Spec.APIEndpoint, err)
-		if errors.Is(err, errUnauthorized) {
-			condition.Reason = string(model.ReasonUnauthorized)
-			condition.Message = fmt.Sprintf("%s does not accept the token: the token has expired, or was revoked; `fairlead join %s --member-kubeconfig FILE` gets a new one",
-				c.Spec.APIEndpoint, c.Name)
-		}
-	} else {
-		status.KubernetesVersion = version
+	is, reason := metav1.ConditionFalse, passage.Because(model.ReasonUnreachable, "%s does not respond as expected: %v", c.Spec.APIEndpoint, err)
+	switch {
+	case err == nil:
+		is, reason, status.KubernetesVersion = metav1.ConditionTrue, passage.Because(model.ReasonReady, "the API server responds"), version
+	case errors.Is(err, errUnauthorized):
+		reason = passage.Because(model.ReasonUnauthorized, "%s does not accept the token: the token has expired, or was revoked; "+
+			"`fairlead join %s --member-kubeconfig FILE` gets a new one", c.Spec.APIEndpoint, c.Name)
 	}
 	wasReady := meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ConditionReady)
-	meta.SetStatusCondition(&status.Conditions, condition)
+	model.SetCondition(&status.Conditions, clusterv1alpha1.ConditionReady, is, reason, c.Generation, h.now())
 	recordReady(c.Name, err == nil)
 	if !equality.Semantic.DeepEqual(c.Status, status) {
 		kind := clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.ClusterKind)

@@ -86,7 +86,5 @@ func ListBindings(ctx context.Context, reader client.Reader, namespace string, b
 // TemplateKeyOf is the key of the template of a binding.
 func TemplateKeyOf(b *Binding) TemplateKey {
 	r := b.Spec.Resource
-	key := TemplateKey{Kind: schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)}
-	key.Namespace, key.Name = r.Namespace, r.Name
-	return key
+	return TemplateKey{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), client.ObjectKey{Namespace: r.Namespace, Name: r.Name}}
 }

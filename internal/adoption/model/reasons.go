@@ -1,6 +1,11 @@
 package model
 
 import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -53,3 +58,11 @@ const ReasonDrifted passage.Code = "Drifted"
 
 // ReasonConflict is why an object is left alone.
 const ReasonConflict passage.Code = "ResourceConflict"
+
+// SetCondition sets a condition for a generation of an object.
+func SetCondition(all *[]metav1.Condition, kind string, is metav1.ConditionStatus, reason passage.Reason, generation int64, now time.Time) {
+	meta.SetStatusCondition(all, metav1.Condition{
+		Type: kind, Status: is, Reason: string(reason.Code), Message: reason.Message,
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+	})
+}

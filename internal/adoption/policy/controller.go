@@ -99,10 +99,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	next.Conditions = slices.Clone(status.Conditions)
 	next.ObservedGeneration = policy.Generation
 	is, reason := t.Condition(policy)
-	meta.SetStatusCondition(&next.Conditions, metav1.Condition{
-		Type: policyv1alpha1.ConditionReady, Status: is, Reason: string(reason.Code), Message: reason.Message,
-		ObservedGeneration: policy.Generation, LastTransitionTime: metav1.NewTime(r.now()),
-	})
+	model.SetCondition(&next.Conditions, policyv1alpha1.ConditionReady, is, reason, policy.Generation, r.now())
 	var result ctrl.Result
 	if t.kindError != nil {
 		result.RequeueAfter = KindRetryInterval

@@ -125,12 +125,10 @@ func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 	}
 	var all []*Policy
 	for i := range own.Items {
-		p, _ := FromObject(&own.Items[i])
-		all = append(all, p)
+		all = append(all, Of(&own.Items[i]))
 	}
 	for i := range ofCluster.Items {
-		p, _ := FromObject(&ofCluster.Items[i])
-		all = append(all, p)
+		all = append(all, Of(&ofCluster.Items[i]))
 	}
 	slices.SortFunc(all, func(a, b *Policy) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

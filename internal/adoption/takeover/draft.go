@@ -1,7 +1,7 @@
 package takeover
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,9 +123,8 @@ func (d Draft) Counts() []Count {
 		of(o.Object.Kind).LeftOut++
 	}
 	var all []Count
-	for _, c := range byKind {
-		all = append(all, *c)
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		all = append(all, *byKind[kind])
 	}
-	slices.SortFunc(all, func(a, b Count) int { return cmp.Compare(a.Kind, b.Kind) })
 	return all
 }

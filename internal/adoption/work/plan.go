@@ -16,9 +16,6 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Plan decides what becomes of the objects of a Work.
-func Plan(o Observed, now time.Time) passage.Plan { return Decide(o, now).Plan }
-
 // Decision is the plan of a Work, and what its steps write.
 type Decision struct {
 	passage.Plan

@@ -161,7 +161,7 @@ func TestHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Observed{Hub: "hub", Cluster: readyCluster(), Connected: true, Work: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west"}}}
 			c.change(&o)
-			hold := Plan(o, now).Hold
+			hold := Decide(o, now).Hold
 			if hold == nil {
 				hold = &passage.Reason{}
 			}
@@ -225,7 +225,7 @@ func TestPlanOfADeletion(t *testing.T) {
 			for _, change := range c.change {
 				change(&o)
 			}
-			if got := Plan(o, now).Steps[0].Action; got != c.action {
+			if got := Decide(o, now).Steps[0].Action; got != c.action {
 				t.Errorf("got %s, want %s", got, c.action)
 			}
 		})

@@ -39,10 +39,7 @@ func HeldStatus(o Observed, hold passage.Reason, now time.Time) *workv1alpha1.Wo
 // WithApplied is the status of a Work with another condition Applied.
 func WithApplied(work *workv1alpha1.Work, is metav1.ConditionStatus, reason passage.Reason, now time.Time) workv1alpha1.WorkStatus {
 	status := *work.Status.DeepCopy()
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: workv1alpha1.ConditionApplied, Status: is, Reason: string(reason.Code), Message: reason.Message,
-		ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(now),
-	})
+	model.SetCondition(&status.Conditions, workv1alpha1.ConditionApplied, is, reason, work.Generation, now)
 	return status
 }
 

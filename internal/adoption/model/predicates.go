@@ -1,8 +1,0 @@
-package model
-
-import (
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-)
-
-// SpecChanged leaves out updates of the status.
-var SpecChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
