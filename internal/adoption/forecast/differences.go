@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 // Difference is a field of an object that would change. From or To is empty if the object does not have the field.
@@ -68,20 +69,9 @@ func compareFields(path string, before, after map[string]any) []Difference {
 	maps.Copy(fields, after)
 	var all []Difference
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		all = append(all, compareValues(below(path, field), before[field], after[field])...)
+		all = append(all, compareValues(kube.FieldPath(path, field), before[field], after[field])...)
 	}
 	return all
-}
-
-// below is the path of a field. A name with dots is in brackets.
-func below(path, field string) string {
-	switch {
-	case strings.ContainsAny(field, "./"):
-		return path + "[" + field + "]"
-	case path == "":
-		return field
-	}
-	return path + "." + field
 }
 
 func compareValues(path string, before, after any) []Difference {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
@@ -121,15 +121,10 @@ func (w *writer) dropStaleRefusals(o Observed) {
 	maps.DeleteFunc(w.unwritten, func(uid types.UID, _ Mark) bool { return versions[uid] == "" })
 }
 
-// isPermanentRefusal tells whether the API server would refuse the same change again.
+// isPermanentRefusal tells whether the API server would refuse the same change again. An API server that has just started
+// denies everything until it has read its RBAC rules.
 func isPermanentRefusal(err error) bool {
-	return apierrors.IsForbidden(err) && !isMissingPermission(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
-}
-
-// isMissingPermission tells a missing permission from a policy. An API server that has just started denies everything until
-// it has read its RBAC rules.
-func isMissingPermission(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is forbidden: User ")
+	return kube.IsRejected(err) && !kube.IsMissingPermission(err)
 }
 
 // isServerError tells whether the error has nothing to do with the object: the server is down or overloaded.
