@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
@@ -82,6 +84,9 @@ func (d differ) compareMaps(path string, written, want, have map[string]any, typ
 			}
 		default:
 			inner, list := typeOfField(typeOf, key, wanted)
+			if at == "metadata" && typeOf == nil {
+				inner = metadataType
+			}
 			if differing := d.compare(at, written[key], wanted, has, inner, list); differing != "" {
 				return differing
 			}
@@ -144,6 +149,13 @@ func (d differ) compareByKey(path string, written, want any, have []any, typeOf 
 
 // fieldTypes are the fields of a Go type; nil for a value without one.
 type fieldTypes = strategicpatch.LookupPatchMeta
+
+// metadataType has the fields of the metadata, which are those of every kind.
+var metadataType = func() fieldTypes {
+	of, err := strategicpatch.NewPatchMetaFromStruct(metav1.ObjectMeta{})
+	utilruntime.Must(err)
+	return of
+}()
 
 // listType is how the API server merges a list: as one value, as a set, or by a key of its elements.
 type listType struct {

@@ -39,6 +39,13 @@ func TestFirstDifference(t *testing.T) {
 			boat + "metadata: {annotations: {test/digest: a, test/b: c}}", boat + "metadata: {annotations: {test/digest: x, test/b: d}}",
 			"metadata.annotations[test/b]",
 		},
+		"an owner and a finalizer of other clients of an unknown kind": {
+			boat + "metadata: {finalizers: [a], ownerReferences: [{uid: a}]}",
+			boat + "metadata: {finalizers: [b, a], ownerReferences: [{uid: b}, {uid: a}]}", "",
+		},
+		"an owner that is missing": {
+			boat + "metadata: {ownerReferences: [{uid: a}]}", boat + "metadata: {ownerReferences: [{uid: b}]}", "metadata.ownerReferences[uid=a]",
+		},
 		"the first of several": {boat + "spec: {b: 1, a: 1}", boat + "spec: {b: 2, a: 2}", "spec.a"},
 	} {
 		t.Run(name, func(t *testing.T) {

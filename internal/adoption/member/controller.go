@@ -86,14 +86,15 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	wasReady := meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ConditionReady)
 	model.SetCondition(&status.Conditions, clusterv1alpha1.ConditionReady, is, reason, c.Generation, h.now())
 	recordReady(c.Name, err == nil)
+	// Before the status is written: after a conflict the client is no longer a new one.
+	if err == nil && wasReady && before != h.members.Get(c.Name) {
+		h.onReconnect(c.Name)
+	}
 	if !equality.Semantic.DeepEqual(c.Status, status) {
 		kind := clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.ClusterKind)
 		if err := kube.ApplyStatusPart(ctx, h.client, kind, &c, status, status, model.FieldOwner); client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}
-	}
-	if err == nil && wasReady && before != h.members.Get(c.Name) {
-		h.onReconnect(c.Name)
 	}
 	if !c.DeletionTimestamp.IsZero() {
 		return h.unjoin(ctx, &c)

@@ -36,7 +36,7 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub stri
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf(mgr.GetCache())), builder.WithPredicates(becameReady)).
 		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
-			client: mgr.GetClient(), clientOf: m.Get, hub: hub, now: time.Now,
+			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, hub: hub, now: time.Now,
 			originals: &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
 		}})
 	if err != nil {
@@ -67,6 +67,7 @@ const RecheckInterval = 20 * time.Second
 // reconciler brings Works to their members.
 type reconciler struct {
 	client client.Client
+	reader client.Reader // without a cache
 	// clientOf is the client for a cluster, nil while there is none. It may change between two calls.
 	clientOf     func(cluster string) *member.Client
 	hub          string

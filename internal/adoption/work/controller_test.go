@@ -44,6 +44,31 @@ func TestReconcileWhileMemberDisconnects(t *testing.T) {
 	}
 }
 
+// What was written to a member is recorded even if another client has labelled the Work meanwhile, but not if its manifests changed.
+func TestStatusConflict(t *testing.T) {
+	for name, c := range map[string]struct {
+		generation int64
+		conflicts  int
+		written    bool
+	}{
+		"metadata changed":       {1, 1, true},
+		"metadata changed twice": {1, 2, false},
+		"manifests changed":      {2, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub := &hubStub{work: workFor(t, false), conflicts: c.conflicts}
+			read := hub.work.DeepCopy()
+			read.Generation, hub.work.Generation = 1, c.generation
+			r := &reconciler{client: hub, reader: hub}
+			status := workv1alpha1.WorkStatus{Conditions: []metav1.Condition{{Type: workv1alpha1.ConditionApplied}}}
+			err := r.writeStatus(t.Context(), read, status)
+			if (err == nil) != c.written || (len(hub.written) > 0) != c.written || err != nil && !apierrors.IsConflict(err) {
+				t.Errorf("%v, written: %v", err, hub.written)
+			}
+		})
+	}
+}
+
 func workFor(t *testing.T, deleted bool) *workv1alpha1.Work {
 	raw, err := adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}").MarshalJSON()
 	if err != nil {
@@ -62,8 +87,9 @@ func workFor(t *testing.T, deleted bool) *workv1alpha1.Work {
 // hubStub has a Work and its Cluster, which is ready, and keeps the conditions that are written.
 type hubStub struct {
 	client.Client
-	work    *workv1alpha1.Work
-	written []metav1.Condition
+	work      *workv1alpha1.Work
+	written   []metav1.Condition
+	conflicts int
 }
 
 func (h *hubStub) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -85,6 +111,10 @@ type statusWriter struct {
 }
 
 func (w statusWriter) Apply(_ context.Context, configuration runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	if w.hub.conflicts > 0 {
+		w.hub.conflicts--
+		return apierrors.NewConflict(schema.GroupResource{Resource: "works"}, "it", nil)
+	}
 	text, err := json.Marshal(configuration)
 	if err != nil {
 		return err

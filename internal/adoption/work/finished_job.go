@@ -8,15 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
 )
 
 // finishedJob is the last status of a Job that has finished and was cleaned up since, which is not created again; nil for any
 // other object.
-func finishedJob(work *workv1alpha1.Work, i int, manifest *unstructured.Unstructured, before Record) *workv1alpha1.ManifestStatus {
-	if manifest.GroupVersionKind().GroupKind().String() != "Job.batch" || before.Manifest == "" {
+func finishedJob(work *workv1alpha1.Work, i int, desired *unstructured.Unstructured, before Record) *workv1alpha1.ManifestStatus {
+	if desired.GroupVersionKind().GroupKind().String() != "Job.batch" || before.Manifest == "" {
 		return nil
 	}
-	if digestOf(manifest.Object) != before.Manifest {
+	if digestOf(manifest.ForMember(desired).Object) != before.Manifest {
 		return nil
 	}
 	for n := range work.Status.ManifestStatuses {

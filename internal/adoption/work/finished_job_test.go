@@ -3,10 +3,13 @@ package work
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
@@ -34,12 +37,13 @@ func TestFinishedJobStaysFinished(t *testing.T) {
 			work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{}}
 			s := &work.Status.ManifestStatuses[0]
 			if c.written != "" {
-				s.WrittenManifest = digestOf(adoptiontest.Object(t, c.written).Object)
+				written := manifestOf(t, c.written)
+				s.WrittenManifest = newRecord(written, written).Manifest
 			}
 			if c.status != "" {
 				s.Status = &runtime.RawExtension{Raw: []byte(c.status)}
 			}
-			o := Observed{Hub: "hub", Work: work, Objects: []Object{{Manifest: adoptiontest.Object(t, c.manifest)}}}
+			o := Observed{Hub: "hub", Work: work, Objects: []Object{{Manifest: manifestOf(t, c.manifest)}}}
 			action := Decide(o, now).Steps[0].Action
 			if finished := action == model.ActionNone; finished != c.finished || !finished && action != model.ActionCreate {
 				t.Errorf("%s", action)
@@ -49,4 +53,14 @@ func TestFinishedJobStaysFinished(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manifestOf is the manifest of a Work for a template.
+func manifestOf(t *testing.T, template string) *unstructured.Unstructured {
+	t.Helper()
+	m, err := manifest.FromTemplate(adoptiontest.Object(t, template), policyv1alpha1.ConflictOverwrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,8 +85,25 @@ func (r *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, s
 	}
 	kind := workv1alpha1.GroupVersion.WithKind(workv1alpha1.WorkKind)
 	err := kube.ApplyStatusPart(ctx, r.client, kind, work, status, status, model.FieldOwner)
+	if apierrors.IsConflict(err) {
+		err = r.retryStatus(ctx, work, status, err)
+	}
 	if err == nil {
 		r.freshness.recordWrite(work)
 	}
 	return client.IgnoreNotFound(err)
+}
+
+// retryStatus writes the status once more after a conflict, if the Work is otherwise the one that was reconciled: only the status
+// remembers what was written to the member.
+func (r *reconciler) retryStatus(ctx context.Context, work *workv1alpha1.Work, status workv1alpha1.WorkStatus, conflict error) error {
+	var live workv1alpha1.Work
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(work), &live); err != nil {
+		return err
+	}
+	if live.UID != work.UID || live.Generation != work.Generation {
+		return conflict
+	}
+	work.ResourceVersion = live.ResourceVersion
+	return kube.ApplyStatusPart(ctx, r.client, workv1alpha1.GroupVersion.WithKind(workv1alpha1.WorkKind), work, status, status, model.FieldOwner)
 }
