@@ -7,8 +7,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -47,8 +49,8 @@ func (s ActiveConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec
 }
 
 // Shared returns the objects that all generations share. Those that the first generation needs come first; Services and
-// Deployments in front of environmentd follow once a rollout has completed. With an error, it returns those that can be
-// created all the same.
+// Deployments in front of environmentd follow once a rollout has completed. With an error, Shared returns the objects
+// that can be created all the same.
 func Shared(m *v1alpha2.Materialize, now ActiveConfig) ([]*unstructured.Unstructured, error) {
 	specs := now.specs(m)
 	objects := rbacObjects(m, specs)
@@ -80,7 +82,7 @@ type typedObject struct {
 }
 
 // rbacObjects let environmentd run its clusters. Several specs count while one generation replaces another; where only one
-// can apply, it is the first.
+// can apply, the first does.
 func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []typedObject {
 	n := NamesOf(m)
 	metadata := metav1.ObjectMeta{Name: n.Environmentd(), Labels: n.Labels(AppEnvironmentd)}
@@ -199,4 +201,36 @@ func (p frontend) deployment(n Names, spec *v1alpha2.MaterializeSpec) *appsv1.De
 			Template: corev1.PodTemplateSpec{ObjectMeta: podMetadata(spec, labels), Spec: pod},
 		},
 	}
+}
+
+// KeepSubjects adds the existing subjects of a RoleBinding to the desired ones.
+func KeepSubjects(want, have *unstructured.Unstructured) *unstructured.Unstructured {
+	subjects, _, _ := unstructured.NestedSlice(want.Object, "subjects")
+	before, _, err := unstructured.NestedSlice(have.Object, "subjects")
+	if err != nil {
+		return want
+	}
+	for _, subject := range before {
+		if !slices.ContainsFunc(subjects, func(s any) bool { return equality.Semantic.DeepEqual(s, subject) }) {
+			subjects = append(subjects, subject)
+		}
+	}
+	want = want.DeepCopy()
+	_ = unstructured.SetNestedSlice(want.Object, subjects, "subjects")
+	return want
+}
+
+// KeepSelector replaces the selector of a desired Deployment by the existing one, which is immutable. The pods
+// carry the labels of both.
+func KeepSelector(want, have *unstructured.Unstructured) *unstructured.Unstructured {
+	selector, found, err := unstructured.NestedMap(have.Object, "spec", "selector")
+	if wanted, _, _ := unstructured.NestedMap(want.Object, "spec", "selector"); err != nil || !found || equality.Semantic.DeepEqual(selector, wanted) {
+		return want
+	}
+	own, _, _ := unstructured.NestedStringMap(want.Object, "spec", "template", "metadata", "labels")
+	given, _, _ := unstructured.NestedStringMap(selector, "matchLabels")
+	want = want.DeepCopy()
+	_ = unstructured.SetNestedMap(want.Object, selector, "spec", "selector")
+	_ = unstructured.SetNestedStringMap(want.Object, labels.Merge(given, own), "spec", "template", "metadata", "labels")
+	return want
 }

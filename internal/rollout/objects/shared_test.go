@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestInherit(t *testing.T) {
+func TestKeepSelector(t *testing.T) {
 	type labels = map[string]any
 	deployment := func(selector map[string]any, template labels) *unstructured.Unstructured {
 		spec := map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": template}}}
@@ -48,7 +48,7 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-func TestLetIn(t *testing.T) {
+func TestKeepSubjects(t *testing.T) {
 	binding := func(names ...string) *unstructured.Unstructured {
 		subjects := []any{}
 		for _, name := range names {
