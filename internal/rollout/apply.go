@@ -25,8 +25,8 @@ type attempt struct {
 	action passage.Action
 }
 
-// advance executes all steps that need no waiting, with a new plan after each batch, and returns the rest.
-func (r *reconciler) advance(ctx context.Context, key client.ObjectKey) (Observed, decision, applyErrors) {
+// reconcileSteps observes, plans and executes the steps that need no waiting, until none is left, and returns the last plan.
+func (r *reconciler) reconcileSteps(ctx context.Context, key client.ObjectKey) (Observed, decision, applyErrors) {
 	log := ctrl.LoggerFrom(ctx)
 	tried := map[attempt]bool{}
 	var failed applyErrors
@@ -87,9 +87,9 @@ func markAttempted(steps []passage.Step, tried map[attempt]bool) []passage.Step 
 func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step passage.Step) error {
 	next := o.next().address(o.Materialize)
 	switch step.Action {
-	case ActionKeep, ActionApply, ActionSwitch:
+	case ActionApplyShared, ActionApply, ActionSwitch:
 		return r.apply(ctx, d.desired[step.Object])
-	case ActionRemove, ActionDrop:
+	case ActionRemove, ActionDeleteShared:
 		return r.remove(ctx, o, step.Object)
 	case ActionSkipCatchup:
 		return asEnvironmentdError(r.leaders.SkipCatchup(ctx, next))
@@ -119,7 +119,7 @@ func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured)
 	if want.GroupVersionKind() != objects.KindDeployment || !apierrors.IsInvalid(err) {
 		return err
 	}
-	// Another operator may have created it with another selector, which is immutable.
+	// Another operator may have created the Deployment with another selector, which is immutable.
 	have := newUnstructured(objects.KindDeployment)
 	if r.live.Get(ctx, client.ObjectKeyFromObject(want), have) != nil {
 		return err

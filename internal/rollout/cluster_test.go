@@ -44,7 +44,7 @@ type cluster struct {
 	starts, catchesUp time.Duration
 	// refuses is why an object cannot be applied; nil refuses nothing.
 	refuses func(passage.Object) error
-	hashes  algorithms
+	hashes  hasher
 	writes  int
 	tell    func(format string, args ...any)
 }
@@ -75,7 +75,7 @@ func newCluster(t testing.TB) *cluster {
 	c := &cluster{
 		t: t, now: epoch, m: makeMaterialize().Materialize,
 		objects: map[passage.Object]*unstructured.Unstructured{}, daemons: map[types.UID]*daemon{},
-		starts: 10 * time.Second, catchesUp: 20 * time.Second, hashes: hashAlgorithms,
+		starts: 10 * time.Second, catchesUp: 20 * time.Second, hashes: currentHasher,
 		tell: func(string, ...any) {},
 	}
 	c.m.ResourceVersion = c.nextVersion()

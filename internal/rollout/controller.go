@@ -64,7 +64,7 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 	r := &reconciler{
 		client: own, objects: owned.client, live: mgr.GetClient(), certificates: owned, leaders: leaders,
 		reader:   cacheReader{objects: owned.client, live: mgr.GetAPIReader(), kinds: owned.cachedKinds},
-		hashes:   hashAlgorithms,
+		hashes:   currentHasher,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1alpha2.PassageRollout),
 		now:      time.Now, newID: objects.NewResourceID, metrics: newRolloutMetrics(), backoff: newFailureBackoff(),
 		freshness: &freshnessCheck{live: mgr.GetAPIReader()},
@@ -94,7 +94,7 @@ type reconciler struct {
 	reader       Reader
 	certificates certificateWatcher
 	leaders      leaderClient
-	hashes       algorithms
+	hashes       hasher
 	recorder     events.EventRecorder
 	now          func() time.Time
 	newID        func() string
@@ -116,7 +116,7 @@ type certificateWatcher interface {
 
 // Reconcile observes, plans, applies and reports one environment.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	o, d, failed := r.advance(ctx, request.NamespacedName)
+	o, d, failed := r.reconcileSteps(ctx, request.NamespacedName)
 	switch stopped := failed.blocking; {
 	case o.Materialize == nil && apierrors.IsNotFound(stopped):
 		r.metrics.forget(request.NamespacedName)

@@ -12,7 +12,7 @@ func TestUnreadableRecord(t *testing.T) {
 	configMap := s.Generations[1].Objects[0]
 	configMap.Object["data"] = map[string]any{v1alpha2.RecordSpec: "{"}
 	g := &Generation{Number: 1}
-	if err := g.add(configMap, hashAlgorithms); err != nil {
+	if err := g.add(configMap, currentHasher); err != nil {
 		t.Fatal(err)
 	}
 	if g.Record != nil || g.Hash != "" {

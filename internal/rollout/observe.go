@@ -29,8 +29,8 @@ type Observed struct {
 	Generations map[int64]*Generation
 	// SharedObjects are the objects that all generations share.
 	SharedObjects map[passage.Object]*unstructured.Unstructured
-	// Relabelled are the hashes of the status by the current algorithm. Nil: they are already.
-	Relabelled *Hashes
+	// Rehashed are the hashes of the status by the current algorithm. Nil: the status has them already.
+	Rehashed *Hashes
 	// Leader is the answer of the next generation's environmentd, if the plan depends on it.
 	Leader Answer
 	// UnknownHash is why the hashes in the status cannot be compared.
@@ -47,25 +47,25 @@ type Answer struct {
 	Err    error
 }
 
-// Hashes are those in a status.
+// Hashes are the two hashes of a status.
 type Hashes struct{ Completed, Requested string }
 
-// algorithms are those that a spec can be hashed with, and the current version.
-type algorithms struct {
+// hasher hashes specs by the algorithm of any version, and by that of the current one.
+type hasher struct {
 	version int32
 	with    func(version int32, m *v1alpha2.Materialize) (string, error)
 }
 
-func (a algorithms) of(m *v1alpha2.Materialize) (string, error) { return a.with(a.version, m) }
+func (h hasher) of(m *v1alpha2.Materialize) (string, error) { return h.with(h.version, m) }
 
-var hashAlgorithms = algorithms{hash.Version, hash.With}
+var currentHasher = hasher{hash.Version, hash.With}
 
 // Observe reads the objects of an environment, and asks environmentd of its next generation for its status.
 func Observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders LeaderReader) (Observed, error) {
-	return observe(ctx, m, reader, leaders, hashAlgorithms)
+	return observe(ctx, m, reader, leaders, currentHasher)
 }
 
-func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders LeaderReader, hashes algorithms) (Observed, error) {
+func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders LeaderReader, hashes hasher) (Observed, error) {
 	o := Observed{Materialize: m, Generations: map[int64]*Generation{}, SharedObjects: map[passage.Object]*unstructured.Unstructured{}}
 	var err error
 	if o.Hash, err = hashes.of(m); err != nil {
@@ -77,14 +77,14 @@ func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leader
 		}
 	}
 	o.HashVersion = hashes.version
-	o.relabel(hashes)
+	o.rehash(hashes)
 	if o.needsLeaderStatus() {
 		o.Leader.Status, o.Leader.Err = leaders.Status(ctx, o.next().address(m))
 	}
 	return o, nil
 }
 
-func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes algorithms) error {
+func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes hasher) error {
 	m := o.Materialize
 	owned, err := reader.Owned(ctx, m)
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes algori
 
 // findStatefulSet looks for an unlabelled StatefulSet: to apply over one that another operator created would restart its
 // pods.
-func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materialize, reader Reader, hashes algorithms) error {
+func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materialize, reader Reader, hashes hasher) error {
 	if g.StatefulSet != nil {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materializ
 	}
 	g.Unlabelled = append(g.Unlabelled, set)
 	if controller := metav1.GetControllerOf(set); set.GetAnnotations()[v1alpha2.AnnotationRolloutHash] != "" && (controller == nil || controller.UID == m.UID) {
-		// A client removed its label or owner, which is corrected like other drift.
+		// A client removed the label or the owner of the StatefulSet, which is corrected like other drift.
 		return g.add(set, hashes)
 	}
 	g.Foreign, g.StatefulSet = true, &appsv1.StatefulSet{}
@@ -175,7 +175,7 @@ func (o Observed) generation(number int64) *Generation {
 	return &Generation{Number: number}
 }
 
-func (g *Generation) add(object *unstructured.Unstructured, hashes algorithms) error {
+func (g *Generation) add(object *unstructured.Unstructured, hashes hasher) error {
 	g.Objects = append(g.Objects, object)
 	var err error
 	switch object.GroupVersionKind() {
@@ -211,8 +211,8 @@ func (g *Generation) address(m *v1alpha2.Materialize) environmentd.Address {
 	return environmentd.Address{Name: m.Name, Namespace: m.Namespace, ResourceID: m.Status.ResourceID, Generation: g.Number}
 }
 
-// relabel translates the hashes of the status to the current algorithm. A hash that matches no known spec stays as it is.
-func (o *Observed) relabel(hashes algorithms) {
+// rehash translates the hashes of the status to the current algorithm. A hash that matches no known spec stays as it is.
+func (o *Observed) rehash(hashes hasher) {
 	status := &o.Materialize.Status
 	version := status.RolloutHashVersion
 	if version == hashes.version || status.LastCompletedRolloutHash == "" && status.RequestedRolloutHash == "" {
@@ -246,5 +246,5 @@ func (o *Observed) relabel(hashes algorithms) {
 			}
 		}
 	}
-	o.Relabelled = &kept
+	o.Rehashed = &kept
 }

@@ -18,16 +18,16 @@ import (
 const (
 	// ActionIdentify records the resource ID and the environment ID.
 	ActionIdentify passage.Action = "identify"
-	// ActionRelabel records the hashes of the status by the current algorithm.
-	ActionRelabel passage.Action = "relabel"
+	// ActionRehash records the hashes of the status by the current algorithm.
+	ActionRehash passage.Action = "relabel"
 	// ActionRequest records which spec is rolled out, and since when.
 	ActionRequest passage.Action = "request"
 	// ActionWithdraw records that the spec is that of the active generation again.
 	ActionWithdraw passage.Action = "withdraw"
-	// ActionKeep applies an object that all generations share, or one of the active generation during a promotion.
-	ActionKeep passage.Action = "keep"
-	// ActionDrop deletes an object that all generations shared.
-	ActionDrop passage.Action = "drop"
+	// ActionApplyShared applies an object that all generations share, or one of the active generation during a promotion.
+	ActionApplyShared passage.Action = "keep"
+	// ActionDeleteShared deletes an object that all generations shared.
+	ActionDeleteShared passage.Action = "drop"
 	// ActionApply applies an object of a generation.
 	ActionApply passage.Action = "apply"
 	// ActionRemove deletes an object of a generation.
@@ -89,7 +89,7 @@ func Plan(o Observed, now time.Time) passage.Plan {
 		if slices.Contains(o.Unlisted, kind) {
 			continue
 		}
-		if noCertificates && kind == objects.KindCertificate && step.Action == ActionKeep && step.State == passage.Pending {
+		if noCertificates && kind == objects.KindCertificate && step.Action == ActionApplyShared && step.State == passage.Pending {
 			step.State, step.Reason = passage.Failed, passage.Because(v1alpha2.ReasonFailedDeploy, "cert-manager is not installed")
 		}
 		plan.Steps = append(plan.Steps, step)
@@ -110,8 +110,8 @@ func decide(o Observed, now time.Time) decision {
 	p.Plan = passage.Plan{
 		Passage: v1alpha2.PassageRollout, Subject: objects.Subject(m), Hold: passage.FirstHold(o, gates...), Steps: []passage.Step{},
 	}
-	if o.Relabelled != nil && !o.promoting() {
-		p.statusStep(ActionRelabel, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
+	if o.Rehashed != nil && !o.promoting() {
+		p.statusStep(ActionRehash, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
 			passage.Because(CodeUnchanged, "the hash algorithm has changed, and the spec has not"))
 	}
 	p.Target = p.generationName(m.Status.ActiveGeneration + 1)
@@ -350,14 +350,14 @@ func (p *planner) planSharedObjects() {
 		case have != nil && kind == objects.KindRoleBinding && unknown:
 			object = objects.KeepSubjects(object, have)
 		}
-		p.apply(ActionKeep, object, have)
+		p.apply(ActionApplyShared, object, have)
 	}
 	if unknown || err != nil {
 		return
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.SharedObjects), compareObjects) {
 		if !wanted[key] {
-			p.deleteObject(p.SharedObjects[key], ActionDrop, passage.Because(CodeNotAsked, "the spec no longer requires it"))
+			p.deleteObject(p.SharedObjects[key], ActionDeleteShared, passage.Because(CodeNotAsked, "the spec no longer requires the object"))
 		}
 	}
 }
@@ -368,7 +368,7 @@ func (p *planner) maintainActive() {
 	active := p.active()
 	stopped := active != nil && active.StatefulSet == nil && p.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
 	if active != nil && active.Record != nil && !stopped {
-		p.applyObjects(ActionKeep, active)
+		p.applyObjects(ActionApplyShared, active)
 	}
 }
 

@@ -23,10 +23,10 @@ type scene struct {
 func seeing(t testing.TB, b maker) scene {
 	t.Helper()
 	s := scene{t, Observed{
-		Materialize: b.Materialize, Hash: hashOf(t, b), HashVersion: hashAlgorithms.version,
+		Materialize: b.Materialize, Hash: hashOf(t, b), HashVersion: currentHasher.version,
 		Generations: map[int64]*Generation{}, SharedObjects: map[passage.Object]*unstructured.Unstructured{},
 	}}
-	s.relabel(hashAlgorithms)
+	s.rehash(currentHasher)
 	return s
 }
 
@@ -51,7 +51,7 @@ func (s scene) generation(number int64, spec maker) scene {
 				"replicas": int64(1), "readyReplicas": int64(1), "updatedReplicas": int64(1),
 			}
 		}
-		if err := g.add(object, hashAlgorithms); err != nil {
+		if err := g.add(object, currentHasher); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func (s scene) without(number int64, kind string) scene {
 	left := &Generation{Number: number}
 	for _, object := range g.Objects {
 		if object.GetKind() != kind {
-			if err := left.add(object, hashAlgorithms); err != nil {
+			if err := left.add(object, currentHasher); err != nil {
 				s.t.Fatal(err)
 			}
 		}
@@ -124,7 +124,7 @@ func (s scene) kept(number int64) scene {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := g.add(keepsake, hashAlgorithms); err != nil {
+	if err := g.add(keepsake, currentHasher); err != nil {
 		s.t.Fatal(err)
 	}
 	return s

@@ -13,16 +13,16 @@ import (
 
 // completed is the hash of the spec that was last rolled out completely.
 func (o Observed) completed() string {
-	if o.Relabelled != nil {
-		return o.Relabelled.Completed
+	if o.Rehashed != nil {
+		return o.Rehashed.Completed
 	}
 	return o.Materialize.Status.LastCompletedRolloutHash
 }
 
 // requested is the hash of the spec whose rollout was last requested.
 func (o Observed) requested() string {
-	if o.Relabelled != nil {
-		return o.Relabelled.Requested
+	if o.Rehashed != nil {
+		return o.Rehashed.Requested
 	}
 	return o.Materialize.Status.RequestedRolloutHash
 }

@@ -75,7 +75,9 @@ func compareObjects(a, b passage.Object) int {
 }
 
 // isTolerated holds for actions that a rollout neither waits for nor fails with.
-func isTolerated(action passage.Action) bool { return action == ActionKeep || action == ActionDrop }
+func isTolerated(action passage.Action) bool {
+	return action == ActionApplyShared || action == ActionDeleteShared
+}
 
 // isWait holds for actions that nothing is done for.
 func isWait(action passage.Action) bool {

@@ -52,13 +52,13 @@ func (o Observed) Summary(now time.Time) Summary {
 
 // WithSpec is the same environment with another spec.
 func (o Observed) WithSpec(m *v1alpha2.Materialize) (Observed, error) {
-	hash, err := hashAlgorithms.of(m)
+	hash, err := currentHasher.of(m)
 	if err != nil {
 		return o, fmt.Errorf("hash the spec of Materialize %s/%s: %w", m.Namespace, m.Name, err)
 	}
-	o.Materialize, o.Hash, o.HashVersion = m, hash, hashAlgorithms.version
-	o.Relabelled, o.UnknownHash = nil, nil
-	o.relabel(hashAlgorithms)
+	o.Materialize, o.Hash, o.HashVersion = m, hash, currentHasher.version
+	o.Rehashed, o.UnknownHash = nil, nil
+	o.rehash(currentHasher)
 	if !o.needsLeaderStatus() {
 		o.Leader = Answer{}
 	}

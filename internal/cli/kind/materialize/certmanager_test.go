@@ -42,7 +42,7 @@ func TestFailCertificates(t *testing.T) {
 				t.Errorf("%q, want %q", result.Rollout.Obstacle, c.want)
 			}
 			for _, failed := range result.Failures() {
-				if failed.Action != rollout.ActionKeep || failed.State != passage.Failed {
+				if failed.Action != rollout.ActionApplyShared || failed.State != passage.Failed {
 					t.Errorf("%+v", failed)
 				}
 			}

@@ -311,7 +311,7 @@ Image:      materialize/environmentd:v1
 		},
 		"being deleted": {
 			scene{m: spec("v1", func(m *v1alpha2.Materialize) { m.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }), serves: v1, phase: v1alpha2.ReasonApplied},
-			passage.Hold(rollout.CodeBeingDeleted, "it is being deleted"), []passage.Step{{Action: rollout.ActionKeep, State: passage.Pending}},
+			passage.Hold(rollout.CodeBeingDeleted, "it is being deleted"), []passage.Step{{Action: rollout.ActionApplyShared, State: passage.Pending}},
 			`Materialize shop/mz to generation 2: Held
 Materialize is being deleted, and its objects with it
 

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 )
 
-// newer are the algorithms of a Fairlead to come, whose hashes have nothing in common with today's.
-var newer = algorithms{2, func(version int32, m *v1alpha2.Materialize) (string, error) {
+// newer is the hasher of a Fairlead to come, whose hashes have nothing in common with today's.
+var newer = hasher{2, func(version int32, m *v1alpha2.Materialize) (string, error) {
 	h, err := hash.With(1, m)
 	switch {
 	case err != nil || version == 1:
@@ -90,7 +90,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 func TestHashOfNobody(t *testing.T) {
 	s := seeing(t, makeMaterialize().image("v2").serving(t, 1, makeMaterialize()))
 	s.HashVersion = newer.version
-	s.relabel(newer)
+	s.rehash(newer)
 	if s.completed() == s.Hash {
 		t.Error("it is taken for the hash of the spec")
 	}
