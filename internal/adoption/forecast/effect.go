@@ -12,10 +12,10 @@ import (
 // Effect is the effect of a write on an existing object, without that of the ownership labels.
 type Effect struct {
 	Differences []Difference `json:"differences,omitempty"`
-	// Pods are the number of pods of the object, Restarts whether they are replaced, and Goes whether they are deleted with it.
+	// Pods is the number of pods of the object. Restarts holds when the pods are replaced, Deleted when they are deleted.
 	Pods     int64 `json:"pods,omitempty"`
 	Restarts bool  `json:"restarts"`
-	Goes     bool  `json:"goes,omitempty"`
+	Deleted  bool  `json:"goes,omitempty"`
 	// Generation is the change of the generation, nil if there is none.
 	Generation *Move `json:"generation,omitempty"`
 	// Note is a further remark.

@@ -26,7 +26,7 @@ type Forecast struct {
 	Elsewhere map[model.PolicyKey]int
 	// Obstacles are problems that have to be solved first.
 	Obstacles []passage.Step
-	// Notes are what else there is to know.
+	// Notes are further remarks.
 	Notes []string
 }
 
@@ -61,8 +61,8 @@ type Totals struct {
 	// Workloads restart, and Pods with them.
 	Workloads int   `json:"workloadsThatRestart"`
 	Pods      int64 `json:"podsThatRestart"`
-	// PodsThatGo are those of workloads that are removed.
-	PodsThatGo int64 `json:"podsThatGo"`
+	// PodsDeleted are the pods of workloads that are deleted.
+	PodsDeleted int64 `json:"podsThatGo"`
 }
 
 // Totals of all clusters.
@@ -73,8 +73,8 @@ func (f Forecast) Totals() Totals {
 		if o.Failed {
 			t.Failed++
 		}
-		if o.Goes {
-			t.PodsThatGo += o.Pods
+		if o.Deleted {
+			t.PodsDeleted += o.Pods
 		}
 		if o.Restarts {
 			t.Workloads++

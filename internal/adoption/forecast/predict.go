@@ -146,7 +146,7 @@ func predictDeletion(template *unstructured.Unstructured, why passage.Reason, w 
 		o.Reason = passage.Because(model.ReasonLeaving, "cluster %s is leaving the hub", cluster.Name)
 	}
 	o.Pods = podsOfWork(w)
-	o.Goes = o.Action == model.ActionDelete && o.Pods > 0
+	o.Deleted = o.Action == model.ActionDelete && o.Pods > 0
 	return o
 }
 

@@ -28,13 +28,13 @@ func TestPredictDeletion(t *testing.T) {
 		// said by the policy now, and when the Work was written
 		now, then, leaving, claimed bool
 		action                      passage.Action
-		goes                        bool
+		deleted                     bool
 		why                         string
 	}{
-		"it goes":                                  {action: model.ActionDelete, goes: true, why: "the placement no longer selects cluster west"},
+		"the object is deleted":                    {action: model.ActionDelete, deleted: true, why: "the placement no longer selects cluster west"},
 		"the policy lets it stay":                  {now: true, then: true, action: model.ActionOrphan, why: "the placement no longer selects cluster west"},
 		"the policy lets it stay from now on":      {now: true, action: model.ActionOrphan, why: "the placement no longer selects cluster west"},
-		"the policy no longer lets it stay":        {then: true, action: model.ActionDelete, goes: true, why: "the placement no longer selects cluster west"},
+		"the policy no longer lets it stay":        {then: true, action: model.ActionDelete, deleted: true, why: "the placement no longer selects cluster west"},
 		"another policy took it there":             {claimed: true, action: model.ActionOrphan, why: "the placement no longer selects cluster west"},
 		"a cluster that leaves keeps what it runs": {leaving: true, action: model.ActionOrphan, why: "cluster west is leaving the hub"},
 	}
@@ -59,8 +59,8 @@ func TestPredictDeletion(t *testing.T) {
 				t.Fatalf("steps: %v", d.Steps)
 			}
 			got := predictDeletion(cart, d.Steps[0].Reason, d.Works[0], west)
-			if got.Action != tc.action || got.Goes != tc.goes || got.Pods != 3 || got.Reason.Message != tc.why {
-				t.Errorf("%s, %d pods, go: %t, because %s", got.Action, got.Pods, got.Goes, got.Reason.Message)
+			if got.Action != tc.action || got.Deleted != tc.deleted || got.Pods != 3 || got.Reason.Message != tc.why {
+				t.Errorf("%s, %d pods, deleted: %t, because %s", got.Action, got.Pods, got.Deleted, got.Reason.Message)
 			}
 		})
 	}

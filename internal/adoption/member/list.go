@@ -81,7 +81,7 @@ func readiness(c *clusterv1alpha1.Cluster) (metav1.ConditionStatus, *passage.Rea
 		reason = passage.Because(model.ReasonLeaving, "the cluster is leaving the hub")
 		return metav1.ConditionFalse, &reason
 	case condition == nil || condition.ObservedGeneration != c.Generation:
-		reason = passage.Because(model.ReasonUnasked, "the operator has not checked the cluster yet: see whether the operator runs")
+		reason = passage.Because(model.ReasonNotReported, "the operator has not checked the cluster yet: see whether the operator runs")
 		return metav1.ConditionUnknown, &reason
 	case condition.Status == metav1.ConditionTrue:
 		return condition.Status, nil

@@ -39,12 +39,12 @@ func TestRoster(t *testing.T) {
 			work("west", 1, applied), work("west", 2, applied), work("west", 1), work("east", 1, applied),
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}},
 		})
-	unasked := &passage.Reason{Code: model.ReasonUnasked, Message: "the operator has not checked the cluster yet: see whether the operator runs"}
+	notReported := &passage.Reason{Code: model.ReasonNotReported, Message: "the operator has not checked the cluster yet: see whether the operator runs"}
 	want := []ClusterInfo{
 		{Name: "east", Ready: "False", Works: 1, Applied: 1, Reason: &passage.Reason{Code: "ClusterNotReachable", Message: "nobody answers"}},
 		{Name: "going", Ready: "False", Reason: &passage.Reason{Code: model.ReasonLeaving, Message: "the cluster is leaving the hub"}},
-		{Name: "north", Ready: "Unknown", Reason: unasked},
-		{Name: "south", Ready: "Unknown", Reason: unasked},
+		{Name: "north", Ready: "Unknown", Reason: notReported},
+		{Name: "south", Ready: "Unknown", Reason: notReported},
 		{Name: "west", Ready: "True", Works: 3, Applied: 1},
 	}
 	for i := range want {

@@ -47,10 +47,10 @@ const (
 	ReasonPaused           passage.Code = "Paused"
 )
 
-// Why a cluster is not ready that the operator has said nothing about.
+// Why a cluster is not ready, if its condition Ready does not tell.
 const (
-	ReasonLeaving passage.Code = "Leaving"
-	ReasonUnasked passage.Code = "NotAsked"
+	ReasonLeaving     passage.Code = "Leaving"
+	ReasonNotReported passage.Code = "NotAsked"
 )
 
 // ReasonDrifted is why an object is written again that has not changed on the hub.

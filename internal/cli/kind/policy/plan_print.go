@@ -111,9 +111,9 @@ func summarizeForecast(f forecast.Forecast, totals forecast.Totals) string {
 	default:
 		line += " No pod restarts."
 	}
-	if totals.PodsThatGo > 0 {
+	if totals.PodsDeleted > 0 {
 		line = strings.TrimSuffix(line, " No pod restarts.")
-		line += fmt.Sprintf(" %s with what is deleted.", podsDeleted(totals.PodsThatGo))
+		line += fmt.Sprintf(" %s with what is deleted.", podsDeleted(totals.PodsDeleted))
 	}
 	if totals.Failed > 0 {
 		line += fmt.Sprintf(" %d of %s cannot be applied.", totals.Failed, render.Count(len(f.Outcomes), "object"))
@@ -130,7 +130,7 @@ func podsDeleted(pods int64) string {
 
 func podsText(o forecast.Outcome) string {
 	switch {
-	case o.Goes:
+	case o.Deleted:
 		return fmt.Sprintf("%d go", o.Pods)
 	case o.Restarts:
 		return fmt.Sprintf("%d restart", o.Pods)
