@@ -35,7 +35,7 @@ func (w *world) reconcileTemplate(key model.TemplateKey) {
 		w.applyDependencies(have, nil, false)
 		w.deleteBinding(have, "")
 	case model.ActionRestore:
-		w.undoBinding(have)
+		w.restoreOriginals(have)
 	case model.ActionOrphan:
 		w.applyDependencies(have, nil, false)
 		released := have.Copy()
@@ -74,7 +74,7 @@ func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy
 	w.applyDependencies(bound, needed, false)
 }
 
-func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey, undo bool) {
+func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey, restore bool) {
 	wanted := map[client.ObjectKey]bool{}
 	for _, key := range needed {
 		name := client.ObjectKey{Namespace: key.Namespace, Name: model.BindingName(key.Kind, key.Name)}
@@ -97,17 +97,17 @@ func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey,
 		switch want := template.WithoutDependents(dependency, by); {
 		case model.IsTaken(want):
 			w.writeBinding(dependency, want)
-		case undo:
-			w.undoBinding(dependency)
+		case restore:
+			w.restoreOriginals(dependency)
 		default:
 			w.deleteBinding(dependency, model.AnnotationReleased)
 		}
 	}
 }
 
-func (w *world) undoBinding(have *model.Binding) {
+func (w *world) restoreOriginals(have *model.Binding) {
 	w.applyDependencies(have, nil, true)
-	w.deleteBinding(have, model.AnnotationUndo)
+	w.deleteBinding(have, model.AnnotationRestore)
 }
 
 // deleteBinding sets the annotation and then deletes, in two writes.

@@ -111,13 +111,13 @@ func stories() map[string]story {
 			w.do("the image of the template changes", func() { w.template("cart", strings.Replace(cartOnHub, "cart:v2", "cart:v3", 1)) })
 			w.do("fairlead resume pp adopt", func() { w.policy("adopt", overwrite) })
 		}},
-		"undo": {"A takeover is aborted: the Deployment that was there is as it was, and the one that the hub created keeps running without the labels of the hub. Then the policy starts again.", func(w *world) {
+		"restore": {"A takeover is aborted: the Deployment that was there is as it was, and the one that the hub created keeps running without the labels of the hub. Then the policy starts again.", func(w *world) {
 			takeover(w)
 			w.do("fairlead abort pp adopt", func() { w.policy("adopt", overwrite).Aborted = true })
 			w.show()
 			w.do("the annotation of the abort is removed", func() { w.policy("adopt", overwrite) })
 		}},
-		"undo-when-recreated": {"A Deployment is taken over, and then deleted and created again by a user. It is not the one that was taken over, and an abort does not restore that.", func(w *world) {
+		"restore-when-recreated": {"A Deployment is taken over, and then deleted and created again by a user. It is not the one that was taken over, and an abort does not restore that.", func(w *world) {
 			takeover(w)
 			w.do("the Deployment in west is deleted, and applied again with the labels of the hub", func() {
 				labels := map[string]string{}

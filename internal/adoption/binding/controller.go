@@ -1,5 +1,5 @@
-// Package binding brings bindings to Works: a template of the hub, as every cluster that it goes to is to run it. It reports on
-// a binding what became of its Works.
+// Package binding brings bindings to Works, one for each cluster that the template of the binding goes to, and reports the state
+// of the Works in the status of the binding.
 package binding
 
 import (
@@ -38,7 +38,7 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, version func(context.Contex
 	return nil
 }
 
-// reconciler brings bindings to Works, and reports what became of them.
+// reconciler brings bindings to Works, and reports the state of the Works.
 type reconciler struct {
 	client client.Client
 	// templates reads from the API server.
@@ -60,12 +60,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if b.GetDeletionTimestamp() != nil {
-		return ctrl.Result{}, r.release(ctx, o)
+		return ctrl.Result{}, r.reconcileDeleted(ctx, o)
 	}
 	var annotationErr error
 	if model.IsTaken(b) {
 		var large *workTooLargeError
-		if o.Works, annotationErr, err = r.apply(ctx, o); errors.As(err, &large) {
+		if o.Works, annotationErr, err = r.reconcileActive(ctx, o); errors.As(err, &large) {
 			// A retry would be refused as well, until the template changes.
 			return ctrl.Result{}, writeStatus(ctx, r.client, b, large.status(b, o.Works, r.now()))
 		} else if err != nil {
@@ -79,9 +79,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, writeStatus(ctx, r.client, b, status)
 }
 
-// apply observes the template, plans and applies a binding that stays. It returns the Works as they were written: the cache may
-// still have those before.
-func (r *reconciler) apply(ctx context.Context, o Observed) (works map[string]*workv1alpha1.Work, annotationErr, err error) {
+// reconcileActive observes the template, plans and applies a binding that stays. The Works are returned as they were
+// written, because the cache may be older.
+func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (works map[string]*workv1alpha1.Work, annotationErr, err error) {
 	key := model.TemplateKeyOf(o.Binding)
 	version := r.version(ctx, key)
 	if annotationErr, found := r.written.lookup(o.Binding, version, o.Works); found {
@@ -105,8 +105,8 @@ func (r *reconciler) apply(ctx context.Context, o Observed) (works map[string]*w
 	return works, d.AnnotationErr, nil
 }
 
-// release deletes the Works of a binding that is being deleted, and ends its deletion when they are gone.
-func (r *reconciler) release(ctx context.Context, o Observed) error {
+// reconcileDeleted deletes the Works of a binding that is being deleted, and removes its finalizer when no Work is left.
+func (r *reconciler) reconcileDeleted(ctx context.Context, o Observed) error {
 	r.written.delete(o.Binding.GetUID())
 	if len(o.Works) == 0 {
 		return r.removeFinalizer(ctx, o.Binding)

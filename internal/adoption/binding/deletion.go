@@ -20,8 +20,8 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 	preserve := ptr.Deref(o.Binding.Spec.PreserveResourcesOnDeletion, false)
 	annotations := o.Binding.GetAnnotations()
 	switch {
-	case annotations[model.AnnotationUndo] == "true":
-		return deletionPolicy{model.AnnotationUndo, preserve}, passage.Because(ReasonUndone, "the policy is aborted")
+	case annotations[model.AnnotationRestore] == "true":
+		return deletionPolicy{model.AnnotationRestore, preserve}, passage.Because(ReasonRestored, "the policy is aborted")
 	case annotations[model.AnnotationReleased] == "true":
 		return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no resource requires the template any more")
 	case o.Template == nil:

@@ -28,7 +28,7 @@ const (
 	ReasonChanged   passage.Code = "Changed"
 	ReasonNotPlaced passage.Code = "NotPlaced"
 	ReasonReleased  passage.Code = "Released"
-	ReasonUndone    passage.Code = "Undone"
+	ReasonRestored  passage.Code = "Undone"
 	ReasonRecreated passage.Code = "Recreated"
 )
 
@@ -78,6 +78,7 @@ func (d *Decision) add(action passage.Action, state passage.State, why passage.R
 func (d *Decision) addTargets(o Observed) {
 	var resolution = o.Binding.Spec.ConflictResolution
 	resolution, d.AnnotationErr = policy.ResolveConflict(resolution, o.Template.GetAnnotations()[policy.AnnotationConflictResolution])
+	// The manifest carries the resolution to the Work controller, as an annotation.
 	common, err := manifest.FromTemplate(o.Template, resolution)
 	if err != nil {
 		d.Err = err

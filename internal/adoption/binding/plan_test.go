@@ -44,7 +44,7 @@ func TestPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*Observed)
 		want   string
-		// undo, keep and preserve are what the Works say becomes of their objects.
+		// annotation and preserve are what becomes of the objects of deleted Works.
 		annotation string
 		preserve   bool
 	}{
@@ -77,7 +77,7 @@ func TestPlan(t *testing.T) {
 		"deleted, preserved": {[]func(*Observed){deleted, func(o *Observed) {
 			o.Template, o.Binding.Spec.PreserveResourcesOnDeletion = nil, ptr.To(true)
 		}}, "delete west Released", "", true},
-		"aborted":                {[]func(*Observed){deleted, annotated(model.AnnotationUndo)}, "delete west Undone", model.AnnotationUndo, false},
+		"aborted":                {[]func(*Observed){deleted, annotated(model.AnnotationRestore)}, "delete west Undone", model.AnnotationRestore, false},
 		"no longer required":     {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
 		"deleted, without Works": {[]func(*Observed){deleted, func(o *Observed) { o.Works = nil }}, "", "", false},
 	} {

@@ -39,7 +39,7 @@ func AbortImpactOf(ctx context.Context, reader client.Reader, policy *policy.Pol
 		return AbortImpact{}, fmt.Errorf("list Works: %w", err)
 	}
 	records := &corev1.SecretList{}
-	if err := reader.List(ctx, records, client.MatchingLabels{model.LabelUndo: "true"}); err != nil {
+	if err := reader.List(ctx, records, client.MatchingLabels{model.LabelRestore: "true"}); err != nil {
 		return AbortImpact{}, fmt.Errorf("list the originals: %w", err)
 	}
 	kept := map[client.ObjectKey]bool{}

@@ -46,6 +46,12 @@ func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1
 	return m, nil
 }
 
+// ResolutionOf is the conflict resolution that FromTemplate put into a manifest, Abort if there is none.
+func ResolutionOf(manifest *unstructured.Unstructured) policyv1alpha1.ConflictResolution {
+	resolution, _ := policy.ResolveConflict("", manifest.GetAnnotations()[policy.AnnotationConflictResolution])
+	return resolution
+}
+
 // ForMember is a manifest as it is written to a cluster, without the annotations of Fairlead and Karmada.
 func ForMember(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	m := manifest.DeepCopy()

@@ -45,8 +45,8 @@ const (
 	AnnotationKeep = "fairlead.dev/keep"
 	// AnnotationReleased set to "true" on a binding that is being deleted tells that no resource requires its template any more.
 	AnnotationReleased = "fairlead.dev/released"
-	// AnnotationUndo set to "true" on a binding or a Work that is being deleted restores the originals of its objects.
-	AnnotationUndo = "fairlead.dev/undo"
-	// LabelUndo set to "true" marks the Secrets with originals.
-	LabelUndo = "fairlead.dev/undo"
+	// AnnotationRestore set to "true" on a binding or a Work that is being deleted restores the originals of its objects.
+	AnnotationRestore = "fairlead.dev/undo"
+	// LabelRestore set to "true" marks the Secrets with the originals that can be restored.
+	LabelRestore = "fairlead.dev/undo"
 )

@@ -31,12 +31,12 @@ func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding) er
 	return d.client.Update(ctx, released.Object, client.FieldOwner(model.FieldOwner))
 }
 
-// undoBinding deletes a binding, and has the originals of its objects restored.
-func (d *Reconciler) undoBinding(ctx context.Context, have *model.Binding) error {
+// restoreOriginals deletes a binding with the annotation by which the originals of its objects are restored.
+func (d *Reconciler) restoreOriginals(ctx context.Context, have *model.Binding) error {
 	if err := d.applyDependencies(ctx, have, nil, true); err != nil {
 		return err
 	}
-	return d.deleteAnnotated(ctx, have, model.AnnotationUndo)
+	return d.deleteAnnotated(ctx, have, model.AnnotationRestore)
 }
 
 // deleteAnnotated deletes a binding with an annotation that says what becomes of its objects.

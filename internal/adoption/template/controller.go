@@ -3,14 +3,146 @@ package template
 
 import (
 	"context"
+	"fmt"
+	"maps"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/kube"
 )
+
+// Setup adds the controller that reconciles a template when the template, its binding, a policy or a cluster changes.
+func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error) {
+	metadata, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the cache of templates: %w", err)
+	}
+	if err := mgr.Add(metadata); err != nil {
+		return nil, fmt.Errorf("add the cache of templates: %w", err)
+	}
+	k := &watchedKinds{
+		mapper: mgr.GetRESTMapper(), reader: mgr.GetAPIReader(),
+		watched: map[schema.GroupVersionKind]bool{}, errors: map[schema.GroupVersionKind]error{},
+	}
+	d := &Reconciler{client: mgr.GetClient(), metadata: metadata, templates: mgr.GetAPIReader(), Kinds: k, enqueueBinding: changed}
+	templates, err := controller.NewTyped("adoption-template", mgr, controller.TypedOptions[model.TemplateKey]{
+		Reconciler: kube.RequeueOnConflict[model.TemplateKey]{TypedReconciler: d}, MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[model.TemplateKey](),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch templates: %w", err)
+	}
+	k.watch = func(kind schema.GroupVersionKind) {
+		// A controller that starts holds its lock until its sources have synced, and Watch would wait for that.
+		go func() {
+			err := templates.Watch(source.TypedKind(metadata, model.NewMetadata(kind),
+				handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []model.TemplateKey {
+					return []model.TemplateKey{{Kind: kind, ObjectKey: client.ObjectKeyFromObject(o)}}
+				}), templateChanged))
+			if err != nil {
+				mgr.GetLogger().Error(err, "watch templates", "kind", kind.String())
+			}
+		}()
+	}
+	if err := mgr.Add(k); err != nil {
+		return nil, fmt.Errorf("retry kinds: %w", err)
+	}
+	for _, s := range d.sources(mgr.GetCache()) {
+		if err := templates.Watch(s); err != nil {
+			return nil, fmt.Errorf("watch policies: %w", err)
+		}
+	}
+	return d, nil
+}
+
+func (d *Reconciler) sources(from cache.Cache) []source.TypedSource[model.TemplateKey] {
+	templatesOfPolicy := func(ctx context.Context, object client.Object) []model.TemplateKey {
+		p, _ := policy.FromObject(object)
+		all, err := d.templatesOf(ctx, p)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the templates of a policy", "policy", p.Key())
+		}
+		return all
+	}
+	return []source.TypedSource[model.TemplateKey]{
+		source.TypedKind(from, client.Object(&policyv1alpha1.PropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
+		source.TypedKind(from, client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
+		source.TypedKind(from, client.Object(&clusterv1alpha1.Cluster{}), handler.TypedEnqueueRequestsFromMapFunc(d.allTemplates), placementChanged),
+		source.TypedKind(from, client.Object(&workv1alpha2.ResourceBinding{}), bindingEvents),
+		source.TypedKind(from, client.Object(&workv1alpha2.ClusterResourceBinding{}), bindingEvents),
+	}
+}
+
+// allTemplates are the templates of all policies.
+func (d *Reconciler) allTemplates(ctx context.Context, _ client.Object) []model.TemplateKey {
+	policies, err := policy.List(ctx, d.client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list policies")
+		return nil
+	}
+	var all []model.TemplateKey
+	for _, p := range policies {
+		some, err := d.templatesOf(ctx, p)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the templates of a policy", "policy", p.Key())
+		}
+		all = append(all, some...)
+	}
+	return all
+}
+
+// bindingEvents enqueues the templates of bindings that exist when the operator starts, because their templates may have been
+// deleted meanwhile, and of bindings that another client has changed or deleted.
+var bindingEvents = handler.TypedFuncs[client.Object, model.TemplateKey]{
+	CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q workqueue.TypedRateLimitingInterface[model.TemplateKey]) {
+		if e.IsInInitialList {
+			q.Add(model.TemplateKeyOf(model.AsBinding(e.Object)))
+		}
+	},
+	UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q workqueue.TypedRateLimitingInterface[model.TemplateKey]) {
+		if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && e.ObjectNew.GetDeletionTimestamp() == nil {
+			q.Add(model.TemplateKeyOf(model.AsBinding(e.ObjectNew)))
+		}
+	},
+	DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q workqueue.TypedRateLimitingInterface[model.TemplateKey]) {
+		q.Add(model.TemplateKeyOf(model.AsBinding(e.Object)))
+	},
+}
+
+// placementChanged selects changes of a cluster that placements depend on.
+var placementChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	},
+}
+
+// templateChanged leaves out changes of the status, for kinds with a generation.
+var templateChanged = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
+	UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
+		a, b := e.ObjectOld, e.ObjectNew
+		return b.Generation == 0 || a.Generation != b.Generation || a.UID != b.UID || b.DeletionTimestamp != nil ||
+			!maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations)
+	},
+}
 
 // Reconciler brings every template to the binding that its policy asks for.
 type Reconciler struct {
@@ -48,7 +180,7 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 	case model.ActionDelete:
 		return reconcile.Result{}, d.deleteBinding(ctx, have)
 	case model.ActionRestore:
-		return reconcile.Result{}, d.undoBinding(ctx, have)
+		return reconcile.Result{}, d.restoreOriginals(ctx, have)
 	case model.ActionOrphan:
 		return reconcile.Result{}, d.releaseBinding(ctx, have)
 	case model.ActionKeep:

@@ -11,7 +11,7 @@ import (
 )
 
 // applyDependencies has the needed templates go to the clusters of by, and releases those that by no longer needs.
-func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, undo bool) error {
+func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, restore bool) error {
 	wanted := map[client.ObjectKey]bool{}
 	for _, key := range needed {
 		if err := d.Kinds.watchKind(ctx, key.Kind); err != nil {
@@ -31,7 +31,7 @@ func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, n
 		if wanted[client.ObjectKeyFromObject(b.Object)] {
 			continue
 		}
-		if err := d.removeDependency(ctx, by, b.Copy(), undo); err != nil {
+		if err := d.removeDependency(ctx, by, b.Copy(), restore); err != nil {
 			return err
 		}
 	}
@@ -71,8 +71,8 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 	return d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner))
 }
 
-// removeDependency ends that a template goes where another one required it.
-func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model.Binding, undo bool) error {
+// removeDependency removes the clusters of by from the binding of a template that by no longer requires.
+func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model.Binding, restore bool) error {
 	if dependency.GetDeletionTimestamp() != nil {
 		return nil
 	}
@@ -80,8 +80,8 @@ func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model
 	switch {
 	case model.IsTaken(want):
 		return client.IgnoreNotFound(d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)))
-	case undo:
-		return d.undoBinding(ctx, dependency)
+	case restore:
+		return d.restoreOriginals(ctx, dependency)
 	}
 	return d.deleteAnnotated(ctx, dependency, model.AnnotationReleased)
 }

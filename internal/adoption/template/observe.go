@@ -13,6 +13,16 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
+// Observed is a template, its binding and the policies of the hub.
+type Observed struct {
+	Template model.Template
+	// Exists is false if the template is gone, or being deleted. Then no policies are read.
+	Exists   bool
+	Policies []*policy.Policy
+	// Binding is nil if there is none.
+	Binding *model.Binding
+}
+
 // Version is the resourceVersion of a template, empty if its kind is not watched.
 func (d *Reconciler) Version(ctx context.Context, key model.TemplateKey) string {
 	if !d.Kinds.isWatched(key.Kind) {
@@ -57,7 +67,7 @@ func (d *Reconciler) templatesOf(ctx context.Context, policy *policy.Policy) ([]
 		}
 		informer, err := d.metadata.GetInformer(ctx, model.NewMetadata(kind), cache.BlockUntilSynced(false))
 		if err != nil || !informer.HasSynced() {
-			// Its informer enqueues all of them when it has synced.
+			// The informer enqueues all templates of the kind when it has synced.
 			continue
 		}
 		list := &metav1.PartialObjectMetadataList{}

@@ -14,16 +14,6 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Observed is a template, its binding and the policies of the hub.
-type Observed struct {
-	Template model.Template
-	// Exists is false if the template is gone, or being deleted. Then no policies are read.
-	Exists   bool
-	Policies []*policy.Policy
-	// Binding is nil if there is none.
-	Binding *model.Binding
-}
-
 // Decision is what becomes of the binding of a template.
 type Decision struct {
 	Action passage.Action
@@ -78,7 +68,7 @@ func isAborted(policies []*policy.Policy, claim model.PolicyKey) bool {
 	return slices.ContainsFunc(policies, func(p *policy.Policy) bool { return p.Key() == claim && p.Aborted })
 }
 
-// DesiredBinding is the binding of a resource as its policy asks for it, made from the one that there is.
+// DesiredBinding is the binding of a resource as its policy asks for, made from the existing binding.
 func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members []policy.Member, replicas int32, have *model.Binding) (*model.Binding, error) {
 	clusters, err := policy.Place(p.Spec.Placement, members, replicas)
 	if err != nil {
@@ -111,7 +101,7 @@ func NewDependency(t model.Template, uid types.UID) *model.Binding {
 	b := model.NewBinding(t.Namespace, model.BindingName(t.GroupVersionKind(), t.Name))
 	model.AddFinalizer(b.Object, model.FinalizerBinding)
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid}
-	// Others in the cluster may depend on it too.
+	// Other objects in the cluster may depend on the object too.
 	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
 	return b
 }

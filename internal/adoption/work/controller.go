@@ -102,9 +102,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	if !work.DeletionTimestamp.IsZero() {
-		return r.release(ctx, m, o)
+		return r.reconcileDeleted(ctx, m, o)
 	}
-	status, err := r.apply(ctx, m, &o)
+	status, err := r.reconcileActive(ctx, m, &o)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -115,8 +115,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result, r.writeStatus(ctx, &work, status)
 }
 
-// apply observes, plans and applies a Work that stays, and returns the status that follows.
-func (r *reconciler) apply(ctx context.Context, m *member.Client, o *Observed) (workv1alpha1.WorkStatus, error) {
+// reconcileActive observes, plans and applies a Work that stays, and returns its new status.
+func (r *reconciler) reconcileActive(ctx context.Context, m *member.Client, o *Observed) (workv1alpha1.WorkStatus, error) {
 	var statuses []workv1alpha1.ManifestStatus
 	for i := range o.Work.Spec.Workload.Manifests {
 		one, reason, err := r.applyManifest(ctx, m, o, i)
@@ -133,7 +133,7 @@ func (r *reconciler) apply(ctx context.Context, m *member.Client, o *Observed) (
 	return AppliedStatus(o.Work, m.Name, statuses, r.now()), nil
 }
 
-// applyManifest observes, plans and applies one manifest. The reason is why it is not applied.
+// applyManifest observes, plans and applies one manifest. The reason is why the manifest is not applied.
 func (r *reconciler) applyManifest(ctx context.Context, m *member.Client, o *Observed, i int) (*workv1alpha1.ManifestStatus, *passage.Reason, error) {
 	object, err := r.observeMember(ctx, m, o, i)
 	o.Objects = append(o.Objects, object)
@@ -152,8 +152,8 @@ func (r *reconciler) applyManifest(ctx context.Context, m *member.Client, o *Obs
 	return StepStatus(*o, i, step, live), nil, nil
 }
 
-// release observes, plans and applies a Work that is being deleted, and ends its deletion.
-func (r *reconciler) release(ctx context.Context, m *member.Client, o Observed) (ctrl.Result, error) {
+// reconcileDeleted observes, plans and applies a Work that is being deleted, and removes its finalizer.
+func (r *reconciler) reconcileDeleted(ctx context.Context, m *member.Client, o Observed) (ctrl.Result, error) {
 	switch deletion := deletionOf(o); deletion {
 	case model.ActionKeep:
 		return ctrl.Result{}, r.removeFinalizer(ctx, o.Work)

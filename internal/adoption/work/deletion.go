@@ -9,6 +9,7 @@ import (
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
 )
@@ -27,7 +28,7 @@ func deletionOf(o Observed) passage.Action {
 // unless its Cluster asks for the opposite.
 func DeletionFor(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster, binding *model.Binding) passage.Action {
 	switch {
-	case work.Annotations[model.AnnotationUndo] == "true":
+	case work.Annotations[model.AnnotationRestore] == "true":
 		return model.ActionRestore
 	case work.Annotations[model.AnnotationKeep] == "true":
 		return model.ActionKeep
@@ -58,4 +59,20 @@ func (p planner) release(deletion passage.Action) (passage.Action, passage.Reaso
 		return deletion, reason, restoredObject(p.Original, p.Live, p.Autoscaled)
 	}
 	return deletion, reason, nil
+}
+
+// restoredObject is the original without the ownership labels, and with the labels and annotations that others have added since.
+func restoredObject(original, live *unstructured.Unstructured, scaled bool) *unstructured.Unstructured {
+	want := original.DeepCopy()
+	if scaled {
+		manifest.CopyField(want, live, "spec", "replicas")
+	}
+	ours := model.OwnedKeys(live)
+	want.SetLabels(model.MergeKeys(original.GetLabels(), nil, model.MergeKeys(live.GetLabels(), append(ours.Labels, model.OwnershipLabels...))))
+	want.SetAnnotations(model.MergeKeys(original.GetAnnotations(), nil, model.MergeKeys(live.GetAnnotations(), ours.Annotations)))
+	manifest.CopyServerMetadata(want, live)
+	if status, found := live.Object["status"]; found {
+		want.Object["status"] = status
+	}
+	return want
 }

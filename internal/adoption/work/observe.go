@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// Observed is a Work, and what its member has of it.
+// Observed is a Work, and its objects in the member.
 type Observed struct {
 	// Hub is the ID of the hub.
 	Hub  string
@@ -30,12 +30,12 @@ type Observed struct {
 	Objects []Object
 }
 
-// Object is one manifest of a Work, and what the member has of it.
+// Object is one manifest of a Work, and its object in the member.
 type Object struct {
 	Manifest *unstructured.Unstructured
-	// Live is nil if the member does not have it.
+	// Live is the object in the member, nil if there is none.
 	Live *unstructured.Unstructured
-	// Original is what Live was before it was taken over. It is read only to restore it, and nil if the takeover changed nothing.
+	// Original is the object before its takeover. It is read only to be restored, and nil if the takeover changed nothing.
 	Original *unstructured.Unstructured
 	// Autoscaled holds when an autoscaler of the member decides on the replicas.
 	Autoscaled bool
@@ -43,7 +43,7 @@ type Object struct {
 	Restores []time.Time
 }
 
-// observeHub reads what the hub has of a Work.
+// observeHub reads the cluster of a Work, and the binding of a Work that is being deleted.
 func (r *reconciler) observeHub(ctx context.Context, work *workv1alpha1.Work, cluster string, connected bool) (Observed, error) {
 	o := Observed{Hub: r.hub, Work: work, Cluster: &clusterv1alpha1.Cluster{}, Connected: connected}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, o.Cluster); client.IgnoreNotFound(err) != nil {
@@ -63,7 +63,7 @@ func (r *reconciler) observeHub(ctx context.Context, work *workv1alpha1.Work, cl
 	return o, nil
 }
 
-// observeMember reads what the member has of one manifest.
+// observeMember reads the object of one manifest in the member.
 func (r *reconciler) observeMember(ctx context.Context, m *member.Client, o *Observed, ordinal int) (Object, error) {
 	object := Object{Manifest: &unstructured.Unstructured{}, Restores: r.driftLimiter.recent(o.Work.UID, r.now())}
 	if err := object.Manifest.UnmarshalJSON(o.Work.Spec.Workload.Manifests[ordinal].Raw); err != nil {
@@ -96,7 +96,7 @@ func (r *reconciler) observeReleased(ctx context.Context, m *member.Client, work
 		}
 		return err
 	}
-	if work.Annotations[model.AnnotationUndo] != "true" {
+	if work.Annotations[model.AnnotationRestore] != "true" {
 		return nil
 	}
 	if object.Original, err = r.originals.load(ctx, work, ordinal); err != nil || object.Original == nil {
@@ -104,14 +104,4 @@ func (r *reconciler) observeReleased(ctx context.Context, m *member.Client, work
 	}
 	object.Autoscaled, err = m.IsAutoscaled(ctx, object.Live, object.Original)
 	return err
-}
-
-// recordOf is what was last written of a manifest.
-func recordOf(work *workv1alpha1.Work, ordinal int) Record {
-	for _, s := range work.Status.ManifestStatuses {
-		if s.Identifier.Ordinal == ordinal {
-			return Record{s.WrittenManifest, s.WrittenObject}
-		}
-	}
-	return Record{}
 }

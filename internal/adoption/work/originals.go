@@ -39,7 +39,7 @@ func (u *originals) save(ctx context.Context, work *workv1alpha1.Work, i int, li
 			"make the template equal to the object, or delete the object in the cluster", len(text)))
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: model.OriginalName(work), Labels: map[string]string{model.LabelUndo: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: model.OriginalName(work), Labels: map[string]string{model.LabelRestore: "true"}},
 		Data:       map[string][]byte{originalKey(i): text},
 	}
 	err = u.client.Create(ctx, secret, client.FieldOwner(model.FieldOwner))

@@ -116,7 +116,7 @@ func (p planner) decide() (passage.Action, passage.Reason, *unstructured.Unstruc
 		return model.ActionLeave, passage.Because(model.ReasonConflict,
 			"%s in cluster %s is managed by another hub, and is left alone: release the object from that hub, or delete the object in the cluster", name, p.cluster), nil
 	case model.Unmanaged:
-		if p.Manifest.GetAnnotations()[policy.AnnotationConflictResolution] != policy.ConflictAnnotation(policyv1alpha1.ConflictOverwrite) {
+		if manifest.ResolutionOf(p.Manifest) != policyv1alpha1.ConflictOverwrite {
 			return model.ActionLeave, passage.Because(model.ReasonConflict,
 				"%s exists in cluster %s already, and is left alone: set conflictResolution of the policy to Overwrite, or annotate the resource with %s: overwrite, to take over the object; or delete the object in the cluster",
 				name, p.cluster, policy.AnnotationConflictResolution), nil

@@ -202,7 +202,7 @@ func TestPlanOfADeletion(t *testing.T) {
 	}{
 		"deleted":                               {nil, model.ActionDelete},
 		"preserved by the policy":               {[]func(*Observed){func(o *Observed) { o.Work.Spec.PreserveResourcesOnDeletion = ptr.To(true) }}, model.ActionOrphan},
-		"aborted":                               {[]func(*Observed){annotated(model.AnnotationUndo)}, model.ActionRestore},
+		"aborted":                               {[]func(*Observed){annotated(model.AnnotationRestore)}, model.ActionRestore},
 		"another Work follows":                  {[]func(*Observed){annotated(model.AnnotationKeep)}, model.ActionKeep},
 		"the binding still wants it":            {[]func(*Observed){wanted}, model.ActionKeep},
 		"the binding wants it, cluster leaves":  {[]func(*Observed){wanted, leaving}, model.ActionOrphan},
@@ -251,7 +251,7 @@ func TestPlanOfARestore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Observed{
 				Hub: "hub", Cluster: readyCluster(), Connected: true,
-				Work:    &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Annotations: map[string]string{model.AnnotationUndo: "true"}}},
+				Work:    &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Annotations: map[string]string{model.AnnotationRestore: "true"}}},
 				Objects: []Object{{Manifest: live, Live: c.live, Original: c.original, Autoscaled: c.autoscaled}},
 			}
 			deleted(&o)
