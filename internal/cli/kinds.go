@@ -68,5 +68,5 @@ func newConfirmedCommand[T any](cmd *cobra.Command, c *connect.Flags, streams St
 
 // unsupported refuses a command for a kind that does not implement T.
 func unsupported[T any](cmd *cobra.Command, kinds kind.Registry, r connect.Resource) error {
-	return console.UsageErrorf("there is nothing to %s for %s: that is for %s", cmd.Name(), r.Kind().Kind, kind.Names[T](kinds))
+	return console.UsageErrorf("there is nothing to %s for %s: `fairlead %s` supports only %s", cmd.Name(), r.Kind().Kind, cmd.Name(), kind.Names[T](kinds))
 }

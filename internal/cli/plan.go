@@ -28,6 +28,7 @@ func newPlanCommand(c *connect.Flags, streams Streams) *cobra.Command {
 the cluster.
 
 Istio: the revisions, tags and workloads that change. --version plans for another version.
+IstioRevision, IstioRevisionTag: planned with their Istio; they have no plan of their own.
 Materialize: whether there is a rollout, and which fields cause it.
 PropagationPolicy, ClusterPropagationPolicy: for each object in each cluster, the action, the fields that change, and whether
 pods restart. The clusters dry-run each write.

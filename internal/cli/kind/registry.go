@@ -20,7 +20,7 @@ func (registry Registry) Find(r connect.Resource) (Kind, error) {
 			return k, nil
 		}
 		if e, ok := k.(PolicyExplainer); ok && e.PartHint(r) != "" {
-			return nil, console.UsageErrorf("no passage starts from a %s: which policies apply to what it calls, `%s` tells", r.Kind().Kind, e.PartHint(r))
+			return nil, console.UsageErrorf("no passage starts from a %s; to list the policies of its destinations, run `%s`", r.Kind().Kind, e.PartHint(r))
 		}
 	}
 	return nil, console.UsageErrorf("no passage starts from %s; those that start one are %s", r.Kind().Kind, Names[Kind](registry))

@@ -121,7 +121,7 @@ func TestStoryRollout(t *testing.T) {
 	for _, line := range []string{
 		"Materialize " + e.namespace + "/production to generation 2: InProgress\n",
 		"Pod " + e.namespace + "/" + e.name(first, 2) + "-0: Running, ready\n",
-		"To go back to what serves: fairlead abort mzs production -n " + e.namespace + "\n",
+		"To return to generation 1: fairlead abort mzs production -n " + e.namespace + "\n",
 		"Applied: generation 2 serves the current spec\n",
 	} {
 		if !strings.Contains(result.Stdout, line) {

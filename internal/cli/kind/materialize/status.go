@@ -104,16 +104,17 @@ func (e environment) advice(r *rolloutStatus, s rollout.Summary) []string {
 	if s.Underway && !s.Expired && !s.Forced && r.Strategy != v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
 		switch r.Phase {
 		case v1alpha2.ReasonReadyToPromote:
-			parts = append(parts, "To promote it: "+command("promote"))
+			parts = append(parts, fmt.Sprintf("To promote generation %d: %s", r.Next, command("promote")))
 		case v1alpha2.ReasonApplying:
-			parts = append(parts, "To promote it as soon as its pods are ready, caught up or not: "+command("promote"))
+			parts = append(parts, fmt.Sprintf("To promote generation %d as soon as its pods are ready, caught up or not: %s",
+				r.Next, command("promote")))
 		}
 	}
 	switch {
 	case r.Active > 0 && r.Down:
 		parts = append(parts, fmt.Sprintf("To start generation %d again: %s", r.Active, command("abort")))
 	case r.Active > 0:
-		parts = append(parts, "To go back to what serves: "+command("abort"))
+		parts = append(parts, fmt.Sprintf("To return to generation %d: %s", r.Active, command("abort")))
 	}
 	return parts
 }

@@ -75,8 +75,8 @@ To come:    catch up, approve, commit, promote, switch, remove, complete
 POD                             READY   STATUS    AGE
 mza1b2c3d4e5-environmentd-2-0   yes     Running   30s
 
-To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
-To go back to what serves: fairlead abort mzs mz -n shop
+To promote generation 2 as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitUnfinished,
 		},
 		"cannot pull": {
@@ -99,8 +99,8 @@ To come:    await, catch up, approve, commit, promote, switch, remove, complete
 POD                             READY   STATUS             AGE
 mza1b2c3d4e5-environmentd-2-0   no      ImagePullBackOff   30s
 
-To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
-To go back to what serves: fairlead abort mzs mz -n shop
+To promote generation 2 as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitUnfinished,
 		},
 		"waits to be promoted": {
@@ -120,8 +120,8 @@ Requested:  30m ago
 Timeout:    in 30m, if it is not promoting by then
 To come:    approve, commit, promote, switch, remove, complete
 
-To promote it: fairlead promote mzs mz -n shop
-To go back to what serves: fairlead abort mzs mz -n shop
+To promote generation 2: fairlead promote mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitUnfinished,
 		},
 		"waits to be promoted, and was once before": {
@@ -141,8 +141,8 @@ Requested:  30m ago
 Timeout:    in 30m, if it is not promoting by then
 To come:    approve, commit, promote, switch, remove, complete
 
-To promote it: fairlead promote mzs mz -n shop
-To go back to what serves: fairlead abort mzs mz -n shop
+To promote generation 2: fairlead promote mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitUnfinished,
 		},
 		"takes over": {
@@ -177,7 +177,7 @@ Strategy:   WaitUntilReady
 Leader:     -
 Requested:  120m ago
 
-To go back to what serves: fairlead abort mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitFailed,
 		},
 		"cannot be made": {
@@ -195,7 +195,7 @@ Requested:  60s ago
 Timeout:    in 59m, if it is not promoting by then
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
 
-To go back to what serves: fairlead abort mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitUnfinished,
 		},
 		"took too long, and is paused": {
@@ -213,7 +213,7 @@ Strategy:   WaitUntilReady
 Leader:     -
 Requested:  120m ago
 
-To go back to what serves: fairlead abort mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitFailed,
 		},
 		"took too long, and was paused before all was removed": {
@@ -232,7 +232,7 @@ Leader:     -
 Requested:  120m ago
 To come:    remove
 
-To go back to what serves: fairlead abort mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitFailed,
 		},
 		"took too long, and is forced anew": {
@@ -250,7 +250,7 @@ Strategy:   WaitUntilReady
 Leader:     -
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
 
-To go back to what serves: fairlead abort mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitUnfinished,
 		},
 		"causes downtime": {
@@ -295,8 +295,8 @@ Requested:  60s ago
 Timeout:    in 59m, if it is not promoting by then
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
 
-To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
-To go back to what serves: fairlead abort mzs mz -n shop
+To promote generation 2 as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
+To return to generation 1: fairlead abort mzs mz -n shop
 `, console.ExitUnfinished,
 		},
 		"done": {
@@ -437,8 +437,8 @@ func TestLineWriterOfRollout(t *testing.T) {
 	}
 	want := `12:00:00  Materialize shop/mz to generation 2: InProgress
 12:00:00  Applying: creating generation 2
-12:00:00  To promote it as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
-12:00:00  To go back to what serves: fairlead abort mzs mz -n shop
+12:00:00  To promote generation 2 as soon as its pods are ready, caught up or not: fairlead promote mzs mz -n shop
+12:00:00  To return to generation 1: fairlead abort mzs mz -n shop
 12:00:01  Applying: creating generation 2: 0 of 1 pods ready
 12:00:01  Pod shop/mza1b2c3d4e5-environmentd-2-0: ContainerCreating
 12:00:03  Applying: creating generation 2: environmentd has not caught up yet

@@ -43,18 +43,18 @@ func summarizeMesh(f forecast.Forecast) string {
 	}
 	moved := consumersWith(f, func(g forecast.Group) bool { return g.Moved() > 0 })
 	lost := consumersWith(f, func(g forecast.Group) bool { return g.Lost() > 0 })
-	line += fmt.Sprintf(" Something changes for %d of %s", affected, render.Count(f.Consumers, "consumer"))
+	line += fmt.Sprintf(" Changes for %d of %s", affected, render.Count(f.Consumers, "consumer"))
 	if moved+lost == 0 {
-		return line + ", and what they call now is answered as before."
+		return line + "; their current destinations stay the same."
 	}
 	var parts []string
 	if moved > 0 {
-		parts = append(parts, fmt.Sprintf("for %d, something that they call now is answered by others", moved))
+		parts = append(parts, fmt.Sprintf("other zones or destinations for %d", moved))
 	}
 	if lost > 0 {
-		parts = append(parts, fmt.Sprintf("for %d, something that they call now goes", lost))
+		parts = append(parts, fmt.Sprintf("a lost destination for %d", lost))
 	}
-	return line + ": " + strings.Join(parts, "; ") + "."
+	return line + ": " + strings.Join(parts, ", ") + "."
 }
 
 // consumersWith counts the consumers that are in a group of which something holds.
