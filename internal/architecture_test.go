@@ -49,7 +49,7 @@ var (
 		"adoption/work":         {"deletion.go", "record.go", "finished_job.go", "health.go"},
 		"meshservice/consumers": {"gates.go", "intent.go", "record.go"},
 		"revision/controlplane": {"shared.go", "names.go"},
-		"revision/istio":        {"retire.go"},
+		"revision/istio":        {"retire.go", "tags.go"},
 		"revision/workload":     {"gates.go", "match.go", "overrides.go", "steps.go", "outcome.go", "mark.go", "failures.go", "legacy.go"},
 		"rollout":               {"steps.go", "gates.go", "state.go", "generation.go", "progress.go", "legacy.go", "summary.go", "forecast.go", "status_after.go"},
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/revision"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
-	"github.com/fairlead/fairlead/internal/revision/workload"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/conversion"
 )
@@ -74,11 +73,7 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	mgr.GetLogger().Info("Istio's charts come from " + source.String())
-	shared, err := revision.Setup(mgr, source)
-	if err != nil {
-		return err
-	}
-	return workload.Setup(mgr, shared.Client, shared.Users)
+	return revision.Setup(mgr, source)
 }
 
 func rolloutWebhooks(log logr.Logger) map[string]http.Handler {

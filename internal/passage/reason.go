@@ -31,6 +31,12 @@ func Because[C ~string](code C, format string, args ...any) Reason {
 	return Reason{Code: Code(code), Message: shorten(fmt.Sprintf(format, args...), maxMessage)}
 }
 
+// NewReason is Because for a reason that may be absent.
+func NewReason[C ~string](code C, format string, args ...any) *Reason {
+	reason := Because(code, format, args...)
+	return &reason
+}
+
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -61,6 +67,5 @@ func FirstHold[In any](in In, gates ...Gate[In]) *Reason {
 
 // Hold is what a gate returns when it holds.
 func Hold[C ~string](code C, format string, args ...any) *Reason {
-	reason := Because(code, format, args...)
-	return &reason
+	return NewReason(code, format, args...)
 }

@@ -28,8 +28,8 @@ type View struct {
 	Failures []Step `json:"failures"`
 	// At is the time of the view, so that renderers need no clock.
 	At time.Time `json:"at"`
-	// RequeueAt is when the view changes without an event.
-	RequeueAt time.Time `json:"nextLook,omitzero"`
+	// ChangesAt is when the view changes without an event.
+	ChangesAt time.Time `json:"nextLook,omitzero"`
 }
 
 // NewView shows a decision as it was made at the time now.
@@ -48,7 +48,7 @@ func NewView(d Decision, now time.Time) View {
 		Steps:     append([]Step{}, d.Plan.Steps...),
 		Failures:  append([]Step{}, d.Plan.Failures()...),
 		At:        now,
-		RequeueAt: d.RequeueAt,
+		ChangesAt: d.RequeueAt,
 	}
 	v.Headline = v.headline()
 	return v

@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/istio"
 	"github.com/fairlead/fairlead/internal/revision/tag"
 	"github.com/fairlead/fairlead/internal/revision/usage"
+	"github.com/fairlead/fairlead/internal/revision/workload"
 )
 
 // Name of the passage.
@@ -35,35 +36,23 @@ func Caches() []client.Object {
 	return []client.Object{&v1.Istio{}, &v1.IstioRevision{}, &v1.IstioRevisionTag{}}
 }
 
-// Shared is what the controller of workloads shares with those of the passage.
-type Shared struct {
-	// Client reads Istios, revisions and tags from the manager's cache, its own writes included.
-	Client client.Client
-	// Users is a cache of namespaces and pods, with the options of the package usage.
-	Users cache.Cache
-}
-
 // Setup adds the passage to the manager.
-func Setup(mgr ctrl.Manager, source charts.Source) (Shared, error) {
+func Setup(mgr ctrl.Manager, source charts.Source) error {
 	consistent, err := kube.NewConsistentClient(mgr, client.CacheOptions{Reader: mgr.GetCache()})
 	if err != nil {
-		return Shared{}, err
+		return err
 	}
 	watchErrors := usage.NewWatchErrors()
 	installed, err := newInstalledCache(mgr, watchErrors)
 	if err != nil {
-		return Shared{}, err
+		return err
 	}
-	return Shared{Client: consistent, Users: installed.GetCache()}, setup(mgr, source, consistent, installed, watchErrors)
-}
-
-func setup(mgr ctrl.Manager, source charts.Source, consistent client.Client, installed cluster.Cluster, watchErrors *usage.WatchErrors) error {
 	ctx := context.Background()
-	users, err := usage.NewTracker(ctx, installed.GetCache(), mgr.GetCache())
+	tracker, err := usage.NewTracker(ctx, installed.GetCache(), mgr.GetCache())
 	if err != nil {
 		return err
 	}
-	users.SetWatchErrors(watchErrors)
+	tracker.SetWatchErrors(watchErrors)
 	objects, err := installer.NewObjects(ctx, installed.GetCache(), mgr.GetRESTMapper())
 	if err != nil {
 		return err
@@ -78,7 +67,7 @@ func setup(mgr ctrl.Manager, source charts.Source, consistent client.Client, ins
 		Objects:  objects,
 		Releases: installer.NewReleaseClient(objects, installed.GetAPIReader(), releases),
 		Charts:   installer.NewCharts(source),
-		Users:    users,
+		Usage:    tracker,
 		Recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),
 		Now:      time.Now,
 	}
@@ -90,6 +79,9 @@ func setup(mgr ctrl.Manager, source charts.Source, consistent client.Client, ins
 	}
 	if err := tag.Setup(mgr, tools); err != nil {
 		return fmt.Errorf("watch IstioRevisionTags: %w", err)
+	}
+	if err := workload.Setup(mgr, consistent, installed.GetCache()); err != nil {
+		return fmt.Errorf("watch workloads: %w", err)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (p pages) since(before pages, own requests) account {
 	made := requestsOf(p.server).since(requestsOf(before.server)).since(own)
 	writes, reads := asks(p.operator)
 	writesBefore, readsBefore := asks(before.operator)
-	controller := map[string]string{"controller": "migration"}
+	controller := map[string]string{"controller": "workload"}
 	const reconciles, processor = "controller_runtime_reconcile_total", "process_cpu_seconds_total"
 	a := account{
 		deployments: made[asked{"PATCH", "deployments"}],

@@ -62,10 +62,10 @@ func (b revisionBuilder) paused() revisionBuilder {
 	return b
 }
 
-func siblings(revisions ...revisionBuilder) []Sibling {
-	var all []Sibling
+func candidates(revisions ...revisionBuilder) []RevisionCandidate {
+	var all []RevisionCandidate
 	for _, r := range revisions {
-		all = append(all, Sibling{IstioRevision: r.IstioRevision, Installable: true})
+		all = append(all, RevisionCandidate{IstioRevision: r.IstioRevision, Installable: true})
 	}
 	return all
 }
@@ -97,7 +97,7 @@ func healthy(revision revisionBuilder) Observed {
 		Namespace:   true,
 		Istiod:      installed(wanted(namespace, istiodRelease(name), version)),
 		Base:        installed(wanted(namespace, BaseRelease, version)),
-		Leads:       true,
+		ManagesBase: true,
 		Deployments: []appsv1.Deployment{deployment(1, 1, 1, 1)},
 	}
 }

@@ -45,8 +45,8 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 		})).
 		// A tag may take or release the name of a revision; the tag named default selects the validating revision.
 		Watches(&v1.IstioRevisionTag{}, all, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		WatchesRawSource(tools.Users.Source()).
-		WatchesRawSource(tools.Users.WatchErrorSource(r.requestsForAll))
+		WatchesRawSource(tools.Usage.Source()).
+		WatchesRawSource(tools.Usage.WatchErrorSource(r.requestsForAll))
 	return tools.Objects.Watch(b, installer.Watch{
 		Kind:          v1.IstioRevisionKind,
 		ReleaseSuffix: istiodSuffix,

@@ -10,6 +10,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/kube"
+	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -24,17 +25,17 @@ type Observed struct {
 	Namespace bool
 	// Istiod is the release of the control plane.
 	Istiod installer.Release
-	// Base is the release that all revisions share. The lead manages it, the others wait for it.
-	Base  installer.Release
-	Leads bool
-	// Lead is the name of the lead, if there is one.
-	Lead string
+	// Base is the release that all revisions share. One of them manages the release, and the others wait for it.
+	Base        installer.Release
+	ManagesBase bool
+	// BaseManager is the name of the IstioRevision that manages Base; empty if none can.
+	BaseManager string
 	// Validator is managed by the default revision.
 	Validator installer.Release
 	IsDefault bool
-	// Strays are shared releases that this revision has to remove.
-	Strays      []release.State
-	Deployments []appsv1.Deployment
+	// ObsoleteReleases are shared releases that this revision has to remove.
+	ObsoleteReleases []release.State
+	Deployments      []appsv1.Deployment
 	// DeploymentsErr is why the Deployments could not be read.
 	DeploymentsErr error
 	Usage          usage.Usage
@@ -48,6 +49,18 @@ func (o Observed) reported() bool {
 // Owner is the IstioRevision.
 func (o Observed) Owner() client.Object { return o.Revision }
 
+// ReleaseOf is the release that a step was planned for: a shared one, or that of the control plane.
+func (o Observed) ReleaseOf(step passage.Step) installer.Release {
+	for _, shared := range []installer.Release{o.Base, o.Validator} {
+		for _, s := range installer.Steps(shared, false) {
+			if s.Object == step.Object {
+				return shared
+			}
+		}
+	}
+	return o.Istiod
+}
+
 // ReadError is why the Deployments could not be read.
 func (o Observed) ReadError() error { return o.DeploymentsErr }
 
@@ -59,7 +72,7 @@ func (o Observed) beingDeleted() bool { return !o.Revision.DeletionTimestamp.IsZ
 // observe reads an IstioRevision and its releases. With fresh, Deployments are read from the API server: after a write, the
 // cache may lag behind.
 func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Observed, error) {
-	o := Observed{Revision: &v1.IstioRevision{}, Usage: r.Users.Revision(name)}
+	o := Observed{Revision: &v1.IstioRevision{}, Usage: r.Usage.Revision(name)}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, o.Revision); err != nil {
 		return o, fmt.Errorf("get IstioRevision %s: %w", name, err)
 	}
@@ -129,7 +142,7 @@ func (r *reconciler) observeRelease(ctx context.Context, wanted release.Spec, ch
 }
 
 func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
-	siblings, err := r.siblings(ctx)
+	candidates, err := r.candidates(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,24 +158,24 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 	if err != nil {
 		return err
 	}
-	decided := decideShared(siblings, defaultTag, bases)
-	if decided.Lead != nil {
-		o.Lead, o.Leads = decided.Lead.Name, decided.Lead.UID == o.Revision.UID
+	decided := decideShared(candidates, defaultTag, bases)
+	if decided.BaseManager != nil {
+		o.BaseManager, o.ManagesBase = decided.BaseManager.Name, decided.BaseManager.UID == o.Revision.UID
 	}
 	o.IsDefault = decided.Default != nil && decided.Default.UID == o.Revision.UID
-	o.Strays = strays(o, decided, bases, validators)
-	if decided.Lead == nil && len(bases) > 0 {
+	o.ObsoleteReleases = obsoleteReleases(o, decided, bases, validators)
+	if decided.BaseManager == nil && len(bases) > 0 {
 		o.Base = installer.Release{Name: BaseRelease, Namespace: bases[0].Namespace, State: bases[0]}
 	}
-	if decided.Lead != nil {
+	if decided.BaseManager != nil {
 		o.Base, err = r.observeRelease(ctx, release.Spec{
 			Name:         BaseRelease,
 			Namespace:    decided.Namespace,
-			Values:       baseValues(decided.Lead, decided.Namespace),
+			Values:       baseValues(decided.BaseManager, decided.Namespace),
 			ChartVersion: decided.Version,
 			// CRDs outlive the releases that bring them, ours and those of others.
 			TakeOwnership: true,
-		}, "base", o.Leads)
+		}, "base", o.ManagesBase)
 	}
 	if err == nil && o.IsDefault {
 		o.Validator, err = r.observeRelease(ctx, release.Spec{
@@ -180,33 +193,33 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 	return err
 }
 
-// strays are shared releases in former namespaces, or that are not needed any more. The last revision to be deleted removes
-// them.
-func strays(o *Observed, decided shared, bases, validators []release.State) []release.State {
-	var strays []release.State
+// obsoleteReleases are shared releases in former namespaces, or that are not needed any more. The last revision to be
+// deleted removes them.
+func obsoleteReleases(o *Observed, decided shared, bases, validators []release.State) []release.State {
+	var obsolete []release.State
 	last := !decided.Needed
 	for _, state := range bases {
-		if last || o.Leads && state.Namespace != decided.Namespace {
-			strays = append(strays, state)
+		if last || o.ManagesBase && state.Namespace != decided.Namespace {
+			obsolete = append(obsolete, state)
 		}
 	}
 	for _, state := range validators {
-		unneeded := decided.Default == nil && (last || o.Leads)
+		unneeded := decided.Default == nil && (last || o.ManagesBase)
 		if unneeded || o.IsDefault && state.Namespace != decided.Default.Spec.Namespace {
-			strays = append(strays, state)
+			obsolete = append(obsolete, state)
 		}
 	}
-	return strays
+	return obsolete
 }
 
-// siblings are all revisions, this one included.
-func (r *reconciler) siblings(ctx context.Context) ([]Sibling, error) {
+// candidates are all revisions, this one included.
+func (r *reconciler) candidates(ctx context.Context) ([]RevisionCandidate, error) {
 	var list v1.IstioRevisionList
 	if err := r.Client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list IstioRevisions: %w", err)
 	}
 	has := r.Charts.Has(ctx)
-	var siblings []Sibling
+	var candidates []RevisionCandidate
 	for i := range list.Items {
 		revision := &list.Items[i]
 		exists, err := r.Objects.NamespaceExists(ctx, revision.Spec.Namespace)
@@ -217,11 +230,11 @@ func (r *reconciler) siblings(ctx context.Context) ([]Sibling, error) {
 		if err != nil {
 			return nil, err
 		}
-		siblings = append(siblings, Sibling{
+		candidates = append(candidates, RevisionCandidate{
 			IstioRevision: revision,
 			Installable: exists && has(revision.Spec.Version) && !installer.Paused(revision) &&
 				(tag == nil || !NameHolder(revision, tag)),
 		})
 	}
-	return siblings, nil
+	return candidates, nil
 }

@@ -39,7 +39,7 @@ func Plan(o Observed) passage.Plan {
 		})
 		return plan
 	}
-	if o.Leads {
+	if o.ManagesBase {
 		plan.Steps = append(plan.Steps, installer.Steps(o.Base, o.reported())...)
 	}
 	// A control plane needs the base release of its version or a newer one. One that is installed does not wait for it.
@@ -51,9 +51,10 @@ func Plan(o Observed) passage.Plan {
 			Action: installer.ActionInstall,
 			To:     o.Revision.Spec.Version,
 			State:  passage.Running,
-			Reason: passage.Because(v1.ReasonNotInstalled, "waiting for release %s, which installs Istio's CRDs%s", BaseRelease, o.describeLead()),
+			Reason: passage.Because(v1.ReasonNotInstalled, "waiting for release %s, which installs Istio's CRDs%s",
+				BaseRelease, o.describeBaseManager()),
 		})
-		plan.Steps = append(plan.Steps, strayRemovals(o)...)
+		plan.Steps = append(plan.Steps, obsoleteRemovals(o)...)
 		return plan
 	}
 	if o.IsDefault {
@@ -64,24 +65,24 @@ func Plan(o Observed) passage.Plan {
 	if len(istiod) == 0 {
 		plan.Steps = append(plan.Steps, runStep(o))
 	}
-	plan.Steps = append(plan.Steps, strayRemovals(o)...)
+	plan.Steps = append(plan.Steps, obsoleteRemovals(o)...)
 	return plan
 }
 
-// strayRemovals uninstall shared releases from former namespaces. New before old: the new ones must be installed first.
-func strayRemovals(o Observed) []passage.Step {
+// obsoleteRemovals uninstall shared releases from former namespaces. New before old: the new ones must be installed first.
+func obsoleteRemovals(o Observed) []passage.Step {
 	successors := map[string]installer.Release{}
-	if o.Leads {
+	if o.ManagesBase {
 		successors[BaseRelease] = o.Base
 	}
 	if o.IsDefault {
 		successors[ValidatorRelease] = o.Validator
 	}
 	var steps []passage.Step
-	for _, stray := range o.Strays {
-		step := installer.UninstallStep(stray.Namespace, stray.Name,
+	for _, obsolete := range o.ObsoleteReleases {
+		step := installer.UninstallStep(obsolete.Namespace, obsolete.Name,
 			passage.Because(v1.ReasonReleaseDiffers, "the release belongs to another namespace now, or is not needed any more"))
-		if successor, moves := successors[stray.Name]; moves && !successor.Installed() {
+		if successor, moves := successors[obsolete.Name]; moves && !successor.Installed() {
 			step.State = passage.Running
 		}
 		steps = append(steps, step)
@@ -89,15 +90,15 @@ func strayRemovals(o Observed) []passage.Step {
 	return steps
 }
 
-// describeLead names the revision that installs the base release.
-func (o Observed) describeLead() string {
+// describeBaseManager names the revision that installs the base release.
+func (o Observed) describeBaseManager() string {
 	switch {
-	case o.Leads:
+	case o.ManagesBase:
 		return ""
-	case o.Lead == "":
+	case o.BaseManager == "":
 		return "; no IstioRevision can install that release at the moment"
 	}
-	return "; IstioRevision " + o.Lead + " installs that release: see its status"
+	return "; IstioRevision " + o.BaseManager + " installs that release: see its status"
 }
 
 // coversVersion tells whether a control plane of a version finds the CRDs that it needs.
@@ -131,8 +132,8 @@ func removalSteps(o Observed) []passage.Step {
 		steps = append(steps, installer.UninstallStep(o.Istiod.Namespace, o.Istiod.Name,
 			passage.Because(v1.ReasonBeingDeleted, "IstioRevision %s is being deleted", o.Revision.Name)))
 	}
-	for _, stray := range o.Strays {
-		steps = append(steps, installer.UninstallStep(stray.Namespace, stray.Name,
+	for _, obsolete := range o.ObsoleteReleases {
+		steps = append(steps, installer.UninstallStep(obsolete.Namespace, obsolete.Name,
 			passage.Because(v1.ReasonBeingDeleted, "no other IstioRevision needs the release; Istio's CRDs are kept")))
 	}
 	return steps

@@ -65,24 +65,26 @@ func TestPlan(t *testing.T) {
 			[]string{"Pending install Release istio-system/a-istiod NotInstalled"},
 		},
 		"another revision looks after the base": {
-			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.Leads, o.Base, o.Istiod = false, missing(o.Base.Wanted), missing(o.Istiod.Wanted) }),
+			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
+				o.ManagesBase, o.Base, o.Istiod = false, missing(o.Base.Wanted), missing(o.Istiod.Wanted)
+			}),
 			[]string{"Running install Release istio-system/a-istiod NotInstalled"},
 		},
 		"another revision looks after the base, which is too old": {
 			healthy(makeRevision("a", "v1.26.0")).with(func(o *Observed) {
-				o.Leads, o.Base, o.Istiod = false, installed(wanted("istio-system", BaseRelease, "v1.24.0")), missing(o.Istiod.Wanted)
+				o.ManagesBase, o.Base, o.Istiod = false, installed(wanted("istio-system", BaseRelease, "v1.24.0")), missing(o.Istiod.Wanted)
 			}),
 			[]string{"Running install Release istio-system/a-istiod NotInstalled"},
 		},
 		"another revision looks after the base, and is not done with it": {
 			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
-				o.Leads, o.Istiod, o.Base.State.Status = false, missing(o.Istiod.Wanted), "pending-upgrade"
+				o.ManagesBase, o.Istiod, o.Base.State.Status = false, missing(o.Istiod.Wanted), "pending-upgrade"
 			}),
 			[]string{"Running install Release istio-system/a-istiod NotInstalled"},
 		},
 		"another revision looks after a newer base": {
 			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
-				o.Leads, o.Base, o.Istiod = false, installed(wanted("istio-system", BaseRelease, "v1.26.0")), missing(o.Istiod.Wanted)
+				o.ManagesBase, o.Base, o.Istiod = false, installed(wanted("istio-system", BaseRelease, "v1.26.0")), missing(o.Istiod.Wanted)
 			}),
 			[]string{"Pending install Release istio-system/a-istiod NotInstalled"},
 		},
@@ -98,7 +100,7 @@ func TestPlan(t *testing.T) {
 		},
 		"an upgrade waits for the CRDs it needs, and what runs goes on": {
 			healthy(makeRevision("a", "v1.26.0")).with(func(o *Observed) {
-				o.Leads, o.Base.State.ChartVersion, o.Istiod.State.Fingerprint = false, "v1.24.0", "before"
+				o.ManagesBase, o.Base.State.ChartVersion, o.Istiod.State.Fingerprint = false, "v1.24.0", "before"
 			}),
 			[]string{"Running install Release istio-system/a-istiod NotInstalled"},
 		},
@@ -166,7 +168,7 @@ func TestPlan(t *testing.T) {
 			[]string{"Done run Release istio-system/a-istiod IstiodReady"},
 		},
 		"runs, and nobody can look after the base": {
-			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.Leads, o.Base = false, installer.Release{} }),
+			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.ManagesBase, o.Base = false, installer.Release{} }),
 			[]string{"Done run Release istio-system/a-istiod IstiodReady"},
 		},
 		"the source of charts does not answer, and the spec has changed": {
@@ -192,7 +194,7 @@ func TestPlan(t *testing.T) {
 		},
 		"the base moves to where revisions are": {
 			healthy(makeRevision("default", "v1.24.0")).with(func(o *Observed) {
-				o.Strays = []release.State{{Name: BaseRelease, Namespace: "before"}}
+				o.ObsoleteReleases = []release.State{{Name: BaseRelease, Namespace: "before"}}
 				o.Base = missing(o.Base.Wanted)
 			}),
 			[]string{
@@ -203,7 +205,7 @@ func TestPlan(t *testing.T) {
 		},
 		"the base has moved": {
 			healthy(makeRevision("default", "v1.24.0")).with(func(o *Observed) {
-				o.Strays = []release.State{{Name: BaseRelease, Namespace: "before"}}
+				o.ObsoleteReleases = []release.State{{Name: BaseRelease, Namespace: "before"}}
 			}),
 			[]string{
 				"Done run Release istio-system/default-istiod IstiodReady",
@@ -212,7 +214,7 @@ func TestPlan(t *testing.T) {
 		},
 		"another revision becomes the default": {
 			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
-				o.Strays = []release.State{{Name: ValidatorRelease, Namespace: "before"}}
+				o.ObsoleteReleases = []release.State{{Name: ValidatorRelease, Namespace: "before"}}
 				o.IsDefault, o.Validator = true, missing(wanted("istio-system", ValidatorRelease, "v1.24.0"))
 			}),
 			[]string{
@@ -223,7 +225,7 @@ func TestPlan(t *testing.T) {
 		},
 		"nobody is the default any more": {
 			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {
-				o.Strays = []release.State{{Name: ValidatorRelease, Namespace: "before"}}
+				o.ObsoleteReleases = []release.State{{Name: ValidatorRelease, Namespace: "before"}}
 			}),
 			[]string{
 				"Done run Release istio-system/a-istiod IstiodReady",
@@ -240,7 +242,7 @@ func TestPlan(t *testing.T) {
 		},
 		"being deleted, the last one": {
 			healthy(makeRevision("a", "v1.24.0").deleting()).with(func(o *Observed) {
-				o.Strays = []release.State{{Name: BaseRelease, Namespace: "istio-system"}}
+				o.ObsoleteReleases = []release.State{{Name: BaseRelease, Namespace: "istio-system"}}
 			}),
 			[]string{
 				"Pending uninstall Release istio-system/a-istiod BeingDeleted",

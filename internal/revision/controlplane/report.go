@@ -48,3 +48,5 @@ func ready(o Observed, reconciled metav1.Condition) metav1.Condition {
 	condition.Reason, condition.Message = string(why.Code), why.Message
 	return condition
 }
+
+func (r *reconciler) recordEvent(o Observed, step passage.Step) { r.RecordStep(o.Revision, step) }

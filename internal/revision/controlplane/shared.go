@@ -19,8 +19,8 @@ const (
 	ValidatorRelease = "fairlead-default-validator"
 )
 
-// Sibling is an IstioRevision, as input for the decision on shared releases.
-type Sibling struct {
+// RevisionCandidate is an IstioRevision, as input for the decision on shared releases.
+type RevisionCandidate struct {
 	*v1.IstioRevision
 	// Installable is false for one that cannot be installed as things are.
 	Installable bool
@@ -30,8 +30,8 @@ type Sibling struct {
 type shared struct {
 	// Needed is false when every revision is being deleted.
 	Needed bool
-	// Lead manages the base release; it is nil when no revision can at the moment.
-	Lead *v1.IstioRevision
+	// BaseManager manages the base release; it is nil when no revision can at the moment.
+	BaseManager *v1.IstioRevision
 	// Version and namespace of the base release.
 	Version, Namespace string
 	// Default is the revision that validates, and manages the validator release; it may be nil.
@@ -40,38 +40,38 @@ type shared struct {
 
 // decideShared chooses the revisions that manage the shared releases. CRDs are never downgraded: an older control plane works
 // with newer ones, and stored objects may already use them.
-func decideShared(siblings []Sibling, defaultTag *v1.IstioRevisionTag, base []release.State) shared {
-	siblings = slices.DeleteFunc(slices.Clone(siblings), func(s Sibling) bool { return !s.DeletionTimestamp.IsZero() })
+func decideShared(candidates []RevisionCandidate, defaultTag *v1.IstioRevisionTag, base []release.State) shared {
+	candidates = slices.DeleteFunc(slices.Clone(candidates), func(c RevisionCandidate) bool { return !c.DeletionTimestamp.IsZero() })
 	// An installed base release keeps its namespace as long as possible.
-	elsewhere := func(s Sibling) int {
-		if slices.ContainsFunc(base, func(state release.State) bool { return state.Namespace == s.Spec.Namespace }) {
+	elsewhere := func(c RevisionCandidate) int {
+		if slices.ContainsFunc(base, func(state release.State) bool { return state.Namespace == c.Spec.Namespace }) {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(siblings, func(a, b Sibling) int {
+	slices.SortFunc(candidates, func(a, b RevisionCandidate) int {
 		return cmp.Or(
 			cmp.Compare(elsewhere(a), elsewhere(b)),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
-	decided := shared{Needed: len(siblings) > 0}
+	decided := shared{Needed: len(candidates) > 0}
 	if decided.Needed {
-		decided.Namespace = siblings[0].Spec.Namespace
+		decided.Namespace = candidates[0].Spec.Namespace
 	}
 	for _, state := range base {
 		decided.Version = newerVersion(decided.Version, state.ChartVersion)
 	}
 	// A revision that cannot be installed at the moment may still run: it counts for the namespace, not for the version.
-	for _, s := range siblings {
-		if s.Installable {
-			decided.Version = newerVersion(decided.Version, s.Spec.Version)
-			decided.Lead = cmp.Or(decided.Lead, s.IstioRevision)
+	for _, c := range candidates {
+		if c.Installable {
+			decided.Version = newerVersion(decided.Version, c.Spec.Version)
+			decided.BaseManager = cmp.Or(decided.BaseManager, c.IstioRevision)
 		}
-		tagged := defaultTag != nil && defaultTag.Status.IstioRevision == s.Name
-		if s.Name == v1.DefaultRevision || tagged {
-			decided.Default = s.IstioRevision
+		tagged := defaultTag != nil && defaultTag.Status.IstioRevision == c.Name
+		if c.Name == v1.DefaultRevision || tagged {
+			decided.Default = c.IstioRevision
 		}
 	}
 	return decided
@@ -86,10 +86,10 @@ func newerVersion(a, b string) string {
 	return a
 }
 
-// baseValues are the values of the lead that the base chart uses. Other values must neither upgrade the release nor, if
+// baseValues are the values of the revision that the base chart uses. Other values must neither upgrade the release nor, if
 // invalid, block the other revisions.
-func baseValues(lead *v1.IstioRevision, namespace string) map[string]any {
-	all := Values(lead)
+func baseValues(revision *v1.IstioRevision, namespace string) map[string]any {
+	all := Values(revision)
 	global := all["global"].(map[string]any)
 	global["istioNamespace"] = namespace
 	delete(global, "profile")

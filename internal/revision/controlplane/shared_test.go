@@ -12,7 +12,7 @@ import (
 )
 
 func TestDecideShared(t *testing.T) {
-	type want struct{ Lead, Version, Default string }
+	type want struct{ BaseManager, Version, Default string }
 	a := makeRevision("a", "v1.24.0").age(3)
 	b := makeRevision("b", "v1.26.0").age(2)
 	tagged := func(revision string) *v1.IstioRevisionTag {
@@ -21,73 +21,73 @@ func TestDecideShared(t *testing.T) {
 		return tag
 	}
 	cases := map[string]struct {
-		siblings []Sibling
-		tag      *v1.IstioRevisionTag
-		base     []release.State
-		want     want
+		candidates []RevisionCandidate
+		tag        *v1.IstioRevisionTag
+		base       []release.State
+		want       want
 	}{
 		"nobody": {},
 		"one": {
-			siblings: siblings(a),
-			want:     want{"a", "v1.24.0", ""},
+			candidates: candidates(a),
+			want:       want{"a", "v1.24.0", ""},
 		},
-		"the oldest leads, the newest version counts": {
-			siblings: siblings(b, a),
-			want:     want{"a", "v1.26.0", ""},
+		"the oldest manages the base, the newest version counts": {
+			candidates: candidates(b, a),
+			want:       want{"a", "v1.26.0", ""},
 		},
 		"CRDs never step back": {
-			siblings: siblings(a),
-			base:     []release.State{{Namespace: "istio-system", ChartVersion: "v1.26.0"}},
-			want:     want{"a", "v1.26.0", ""},
+			candidates: candidates(a),
+			base:       []release.State{{Namespace: "istio-system", ChartVersion: "v1.26.0"}},
+			want:       want{"a", "v1.26.0", ""},
 		},
 		"ten is more than nine": {
-			siblings: siblings(makeRevision("a", "v1.9.0"), makeRevision("b", "v1.10.0")),
-			want:     want{"a", "v1.10.0", ""},
+			candidates: candidates(makeRevision("a", "v1.9.0"), makeRevision("b", "v1.10.0")),
+			want:       want{"a", "v1.10.0", ""},
 		},
 		"what is installed stays where it is": {
-			siblings: siblings(a, makeRevision("c", "v1.24.0").in("mesh")),
-			base:     []release.State{{Namespace: "mesh", ChartVersion: "v1.24.0"}},
-			want:     want{"c", "v1.24.0", ""},
+			candidates: candidates(a, makeRevision("c", "v1.24.0").in("mesh")),
+			base:       []release.State{{Namespace: "mesh", ChartVersion: "v1.24.0"}},
+			want:       want{"c", "v1.24.0", ""},
 		},
 		"the revision called default validates": {
-			siblings: siblings(a, makeRevision("default", "v1.24.0").in("mesh")),
-			want:     want{"a", "v1.24.0", "default"},
+			candidates: candidates(a, makeRevision("default", "v1.24.0").in("mesh")),
+			want:       want{"a", "v1.24.0", "default"},
 		},
 		"the revision tagged default validates": {
-			siblings: siblings(a, b),
-			tag:      tagged("b"),
-			want:     want{"a", "v1.26.0", "b"},
+			candidates: candidates(a, b),
+			tag:        tagged("b"),
+			want:       want{"a", "v1.26.0", "b"},
 		},
 		"a tag that points nowhere": {
-			siblings: siblings(a),
-			tag:      tagged(""),
-			want:     want{"a", "v1.24.0", ""},
+			candidates: candidates(a),
+			tag:        tagged(""),
+			want:       want{"a", "v1.24.0", ""},
 		},
 		"one that is going does not count": {
-			siblings: siblings(a.deleting(), b),
-			want:     want{"b", "v1.26.0", ""},
+			candidates: candidates(a.deleting(), b),
+			want:       want{"b", "v1.26.0", ""},
 		},
 		"one that cannot be installed does not count": {
-			siblings: append(siblings(b), Sibling{IstioRevision: makeRevision("default", "v1.31.0").in("missing").IstioRevision}),
-			want:     want{"b", "v1.26.0", "default"},
+			candidates: append(candidates(b), RevisionCandidate{IstioRevision: makeRevision("default", "v1.31.0").in("missing").IstioRevision}),
+			want:       want{"b", "v1.26.0", "default"},
 		},
 		"the default one cannot be installed for a moment, and stays the default one": {
-			siblings: append(siblings(b), Sibling{IstioRevision: makeRevision("default", "v1.24.0").in("mesh").IstioRevision}),
-			base:     []release.State{{Namespace: "mesh", ChartVersion: "v1.26.0"}},
-			want:     want{"b", "v1.26.0", "default"},
+			candidates: append(candidates(b), RevisionCandidate{IstioRevision: makeRevision("default", "v1.24.0").in("mesh").IstioRevision}),
+			base:       []release.State{{Namespace: "mesh", ChartVersion: "v1.26.0"}},
+			want:       want{"b", "v1.26.0", "default"},
 		},
 		"only one, and it cannot be installed": {
-			siblings: []Sibling{{IstioRevision: a.IstioRevision}},
-			base:     []release.State{{Namespace: "istio-system", ChartVersion: "v1.26.0"}},
-			want:     want{"", "v1.26.0", ""},
+			candidates: []RevisionCandidate{{IstioRevision: a.IstioRevision}},
+			base:       []release.State{{Namespace: "istio-system", ChartVersion: "v1.26.0"}},
+			want:       want{"", "v1.26.0", ""},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			decided := decideShared(c.siblings, c.tag, c.base)
+			decided := decideShared(c.candidates, c.tag, c.base)
 			got := want{Version: decided.Version}
-			if decided.Lead != nil {
-				got.Lead = decided.Lead.Name
+			if decided.BaseManager != nil {
+				got.BaseManager = decided.BaseManager.Name
 			}
 			if decided.Default != nil {
 				got.Default = decided.Default.Name
@@ -103,24 +103,24 @@ func TestStrays(t *testing.T) {
 	here, there := release.State{Namespace: "istio-system"}, release.State{Namespace: "before"}
 	a := makeRevision("a", "v1.24.0").IstioRevision
 	cases := map[string]struct {
-		leads, isDefault  bool
-		decided           shared
-		bases, validators []release.State
-		want              int
+		managesBase, isDefault bool
+		decided                shared
+		bases, validators      []release.State
+		want                   int
 	}{
-		"all is where it belongs":                         {leads: true, isDefault: true, decided: shared{Needed: true, Lead: a, Namespace: "istio-system", Default: a}, bases: []release.State{here}, validators: []release.State{here}},
-		"the base has moved":                              {leads: true, decided: shared{Needed: true, Lead: a, Namespace: "istio-system"}, bases: []release.State{here, there}, want: 1},
-		"the validator has moved":                         {isDefault: true, decided: shared{Needed: true, Lead: a, Namespace: "istio-system", Default: a}, validators: []release.State{there}, want: 1},
-		"nobody validates any more":                       {leads: true, decided: shared{Needed: true, Lead: a, Namespace: "istio-system"}, validators: []release.State{here}, want: 1},
-		"nobody validates, but another one leads":         {decided: shared{Needed: true, Lead: a, Namespace: "istio-system"}, validators: []release.State{here}},
-		"what another one looks after is not touched":     {decided: shared{Needed: true, Lead: a, Namespace: "istio-system", Default: a}, bases: []release.State{there}, validators: []release.State{there}},
-		"nobody can look after them, but they are needed": {decided: shared{Needed: true}, bases: []release.State{here}, validators: []release.State{here}},
-		"where it is stays where it is, whoever leads":    {leads: true, decided: shared{Needed: true, Lead: a, Namespace: "before"}, bases: []release.State{there}},
-		"the last to go takes all along":                  {bases: []release.State{here}, validators: []release.State{here}, want: 2},
+		"all is where it belongs":                                 {managesBase: true, isDefault: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, bases: []release.State{here}, validators: []release.State{here}},
+		"the base has moved":                                      {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, bases: []release.State{here, there}, want: 1},
+		"the validator has moved":                                 {isDefault: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, validators: []release.State{there}, want: 1},
+		"nobody validates any more":                               {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, validators: []release.State{here}, want: 1},
+		"nobody validates, but another one manages the base":      {decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, validators: []release.State{here}},
+		"what another one looks after is not touched":             {decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, bases: []release.State{there}, validators: []release.State{there}},
+		"nobody can look after them, but they are needed":         {decided: shared{Needed: true}, bases: []release.State{here}, validators: []release.State{here}},
+		"where it is stays where it is, whoever manages the base": {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{there}},
+		"the last to go takes all along":                          {bases: []release.State{here}, validators: []release.State{here}, want: 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := strays(&Observed{Leads: c.leads, IsDefault: c.isDefault}, c.decided, c.bases, c.validators); len(got) != c.want {
+			if got := obsoleteReleases(&Observed{ManagesBase: c.managesBase, IsDefault: c.isDefault}, c.decided, c.bases, c.validators); len(got) != c.want {
 				t.Errorf("got %v, want %d", got, c.want)
 			}
 		})
@@ -201,21 +201,21 @@ func TestValues(t *testing.T) {
 }
 
 func TestBaseValues(t *testing.T) {
-	lead := makeRevision("a", "v1.24.0").in("mesh").values(v1.Values{
+	manager := makeRevision("a", "v1.24.0").in("mesh").values(v1.Values{
 		"profile": "nonsense", "compatibilityVersion": "0.1", "platform": "none", "pilot": map[string]any{"cni": true},
 		"base":   map[string]any{"excludedCRDs": []any{"x"}},
 		"global": map[string]any{"imagePullSecrets": []any{"s"}, "profile": "nonsense", "platform": "none"},
 	})
-	given := lead.Spec.Values.DeepCopy()
+	given := manager.Spec.Values.DeepCopy()
 	want := map[string]any{
 		"defaultRevision": "",
 		"base":            map[string]any{"excludedCRDs": []any{"x"}},
 		"global":          map[string]any{"imagePullSecrets": []any{"s"}, "istioNamespace": "mesh"},
 	}
-	if diff := cmp.Diff(want, baseValues(lead.IstioRevision, "mesh")); diff != "" {
+	if diff := cmp.Diff(want, baseValues(manager.IstioRevision, "mesh")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(given, lead.Spec.Values); diff != "" {
+	if diff := cmp.Diff(given, manager.Spec.Values); diff != "" {
 		t.Errorf("the revision's own values were changed:\n%s", diff)
 	}
 }

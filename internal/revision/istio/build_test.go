@@ -145,7 +145,7 @@ func (u users) Revision(name string) usage.Usage { return u[name] }
 
 // observed is an Istio with charts of the version that it asks for, among others.
 func observed(istio istioBuilder, revisions ...revisionBuilder) Observed {
-	o := Observed{Istio: istio.Istio, Users: users{}, Charts: Charts{Versions: []string{"v1.26.0", "v1.24.0", istio.Spec.Version}}}
+	o := Observed{Istio: istio.Istio, Usage: users{}, Charts: Charts{Versions: []string{"v1.26.0", "v1.24.0", istio.Spec.Version}}}
 	for _, r := range revisions {
 		o.Revisions = append(o.Revisions, r.Revision)
 	}
@@ -174,7 +174,7 @@ func (o Observed) used(names ...string) Observed {
 }
 
 func (o Observed) usedBy(name string, by usage.Usage) Observed {
-	o.Users.(users)[name] = by
+	o.Usage.(users)[name] = by
 	return o
 }
 

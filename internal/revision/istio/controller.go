@@ -51,7 +51,7 @@ const statusPollInterval = 5 * time.Second
 
 // Reconcile observes, plans, applies and reports one Istio.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if !r.Users.HasSynced() {
+	if !r.Usage.HasSynced() {
 		// A revision must not be taken for unused before the tracker has synced.
 		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	}
@@ -99,7 +99,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
 	versions, err := r.Charts.Versions(ctx)
-	return Observe(ctx, r.Client, name, Charts{Versions: versions, Err: err}, r.Users)
+	return Observe(ctx, r.Client, name, Charts{Versions: versions, Err: err}, r.Usage)
 }
 
 // requeueAfter is when the passage of time may change the plan: at the end of a grace period, or with newer charts.

@@ -23,7 +23,7 @@ type Observed struct {
 	// Tags are those that follow the Istio, by name.
 	Tags   []v1.IstioRevisionTag
 	Charts Charts
-	Users  Users
+	Usage  UsageReader
 }
 
 // Charts are the versions that can be installed, or why they cannot be listed.
@@ -34,8 +34,8 @@ type Charts struct {
 	UseReportedError bool
 }
 
-// Users tells who uses a revision.
-type Users interface {
+// UsageReader tells what uses a revision.
+type UsageReader interface {
 	Revision(name string) usage.Usage
 }
 
@@ -47,7 +47,7 @@ type Revision struct {
 }
 
 // Observe reads an Istio, its revisions and its tags.
-func Observe(ctx context.Context, reader client.Reader, name string, charts Charts, users Users) (Observed, error) {
+func Observe(ctx context.Context, reader client.Reader, name string, charts Charts, users UsageReader) (Observed, error) {
 	istio := &v1.Istio{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, istio); err != nil {
 		return Observed{}, fmt.Errorf("get Istio %s: %w", name, err)
@@ -56,7 +56,7 @@ func Observe(ctx context.Context, reader client.Reader, name string, charts Char
 	if err := reader.List(ctx, &list); err != nil {
 		return Observed{}, fmt.Errorf("list IstioRevisions: %w", err)
 	}
-	observed := Observed{Istio: istio, Charts: charts, Users: users}
+	observed := Observed{Istio: istio, Charts: charts, Usage: users}
 	for i := range list.Items {
 		revision, err := revisionFor(istio, &list.Items[i])
 		if err != nil {

@@ -105,14 +105,14 @@ func resolve(o Observed) (string, *passage.Reason) {
 		return asked, nil
 	}
 	if o.Charts.Err != nil {
-		return "", passage.Hold(v1.ReasonChartsUnavailable, "%v", o.Charts.Err)
+		return "", passage.NewReason(v1.ReasonChartsUnavailable, "%v", o.Charts.Err)
 	}
 	version, err := charts.Resolve(asked, o.Charts.Versions)
 	if err != nil && o.satisfiedVersion(asked) == asked && isExactVersion(asked) {
 		return asked, nil
 	}
 	if err != nil {
-		return "", passage.Hold(v1.ReasonVersionNotFound, "%v", err)
+		return "", passage.NewReason(v1.ReasonVersionNotFound, "%v", err)
 	}
 	if runs := o.satisfiedVersion(asked); runs != "" && charts.Older(version, runs) {
 		// Removed charts do not cause a downgrade.
@@ -129,7 +129,7 @@ func reportedChartError(istio *v1.Istio) *passage.Reason {
 	}
 	switch v1.Reason(condition.Reason) {
 	case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable:
-		return passage.Hold(condition.Reason, "%s", condition.Message)
+		return passage.NewReason(condition.Reason, "%s", condition.Message)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func nameTooLong(istio *v1.Istio, version, name string) *passage.Reason {
 	if len(name) <= v1.MaxRevisionNameLength {
 		return nil
 	}
-	return passage.Hold(v1.ReasonRevisionNameTooLong, "IstioRevision %s would have a name of %d characters, of at most %d: "+
+	return passage.NewReason(v1.ReasonRevisionNameTooLong, "IstioRevision %s would have a name of %d characters, of at most %d: "+
 		"use a spec.version that is shorter than %s, or a shorter name for Istio %s",
 		name, len(name), v1.MaxRevisionNameLength, version, istio.Name)
 }

@@ -13,37 +13,6 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// tagSteps are the tags that follow the Istio and have not moved yet. The controller of tags moves them once the target is
-// the active revision; until then, the move is a change to come.
-func tagSteps(o Observed, target string) []passage.Step {
-	var steps []passage.Step
-	for _, tag := range o.Tags {
-		if tag.Status.IstioRevision == target || !tag.DeletionTimestamp.IsZero() {
-			continue
-		}
-		why := passage.Because(v1.ReasonFollowsIstio, "follows Istio %s; moves when IstioRevision %s is ready",
-			o.Istio.Name, target)
-		state := passage.Running
-		reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled))
-		if hold := installer.WhilePaused(v1.IstioRevisionTagKind, &tag); hold != nil {
-			why = *hold
-		} else if reconciled != nil && reconciled.Reason == string(v1.ReasonNameAlreadyExists) {
-			why = passage.Because(reconciled.Reason, "%s", reconciled.Message)
-		} else if target != o.Istio.Status.ActiveRevisionName {
-			state = passage.Pending
-		}
-		steps = append(steps, passage.Step{
-			Object: object(v1.IstioRevisionTagKind, tag.Name),
-			Action: ActionMove,
-			From:   tag.Status.IstioRevision,
-			To:     target,
-			State:  state,
-			Reason: why,
-		})
-	}
-	return steps
-}
-
 // retireSteps retire and prune the revisions that are not the target.
 func retireSteps(o Observed, target string, now time.Time) []passage.Step {
 	var steps []passage.Step
@@ -79,7 +48,7 @@ func pruneStep(o Observed, revision Revision, target string, now time.Time) pass
 		From:   revision.Spec.Version,
 		State:  passage.Running,
 	}
-	uses := o.Users.Revision(revision.Name)
+	uses := o.Usage.Revision(revision.Name)
 	unused := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionInUse))
 	since, due := o.pruneTime(revision, now)
 	active := o.revision(target)
@@ -155,17 +124,6 @@ func describeKept(plan passage.Plan) string {
 		return ""
 	}
 	return fmt.Sprintf("; kept while in use: %s", strings.Join(names, ", "))
-}
-
-// countFollowingTags counts the tags that point to a revision and are about to move to the target. One that is paused is not.
-func (o Observed) countFollowingTags(revision, target string) int {
-	count := 0
-	for _, tag := range o.Tags {
-		if tag.Status.IstioRevision == revision && revision != target && !installer.Paused(&tag) {
-			count++
-		}
-	}
-	return count
 }
 
 // statusLagsUsage tells whether the condition InUse of a revision lags behind its usage.

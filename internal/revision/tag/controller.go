@@ -32,8 +32,8 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 		))).
 		Watches(&v1.Istio{}, handler.EnqueueRequestsFromMapFunc(r.requestsForIstio), changed).
 		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.requestsForRevision), changed).
-		WatchesRawSource(tools.Users.Source()).
-		WatchesRawSource(tools.Users.WatchErrorSource(r.requestsForAll))
+		WatchesRawSource(tools.Usage.Source()).
+		WatchesRawSource(tools.Usage.WatchErrorSource(r.requestsForAll))
 	return tools.Objects.Watch(b, installer.Watch{
 		Kind:          v1.IstioRevisionTagKind,
 		ReleaseSuffix: releaseSuffix,

@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/kube"
+	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/controlplane"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
@@ -23,20 +24,20 @@ const releaseSuffix = "-revisiontag"
 // Observed is what the passage sees of one IstioRevisionTag.
 type Observed struct {
 	Tag *v1.IstioRevisionTag
-	// Istio is the target of a tag that floats, if it exists.
+	// Istio is the target of a tag that follows an Istio, if it exists.
 	Istio *v1.Istio
 	// Target is the revision to point to, and Current the one that is pointed to; nil where there is none.
 	Target, Current *v1.IstioRevision
-	// Namesake is an IstioRevision that has the name of the tag.
-	Namesake     *v1.IstioRevision
-	NamesakeUses usage.Usage
+	// SameNameRevision is an IstioRevision that has the name of the tag.
+	SameNameRevision *v1.IstioRevision
+	SameNameUsage    usage.Usage
 	// Release points to the target if that is ready, and otherwise to the current revision.
 	Release installer.Release
 	// MissingNamespace is the namespace of the revision to point to, if it does not exist.
 	MissingNamespace string
-	// Strays are releases in namespaces where the tag has pointed before.
-	Strays []release.State
-	Usage  usage.Usage
+	// ObsoleteReleases are releases in namespaces where the tag has pointed before.
+	ObsoleteReleases []release.State
+	Usage            usage.Usage
 }
 
 // reported tells whether the tag has once pointed to its current target.
@@ -47,6 +48,9 @@ func (o Observed) reported() bool {
 
 // Owner is the IstioRevisionTag.
 func (o Observed) Owner() client.Object { return o.Tag }
+
+// ReleaseOf is the only release of a tag.
+func (o Observed) ReleaseOf(passage.Step) installer.Release { return o.Release }
 
 // ReadError is nil: a tag that cannot be read in full is not observed.
 func (o Observed) ReadError() error { return nil }
@@ -65,16 +69,16 @@ func (o Observed) pointsTo() *v1.IstioRevision {
 }
 
 func (r *reconciler) observe(ctx context.Context, name string, _ bool) (Observed, error) {
-	o := Observed{Tag: &v1.IstioRevisionTag{}, Usage: r.Users.Tag(name)}
+	o := Observed{Tag: &v1.IstioRevisionTag{}, Usage: r.Usage.Tag(name)}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, o.Tag); err != nil {
 		return o, fmt.Errorf("get IstioRevisionTag %s: %w", name, err)
 	}
 	var err error
-	if o.Namesake, err = r.revision(ctx, name); err != nil {
+	if o.SameNameRevision, err = r.revision(ctx, name); err != nil {
 		return o, err
 	}
-	if o.Namesake != nil {
-		o.NamesakeUses = r.Users.Revision(name)
+	if o.SameNameRevision != nil {
+		o.SameNameUsage = r.Usage.Revision(name)
 	}
 	if o.Current, err = r.revision(ctx, o.Tag.Status.IstioRevision); err != nil {
 		return o, err
@@ -128,7 +132,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 		// Nothing new is installed. Releases of a tag that lost its name block the revision of that name.
 		o.Release = installer.Release{Name: name}
 		if o.beingDeleted() || whileNameIsTaken(*o) != nil {
-			o.Strays = states
+			o.ObsoleteReleases = states
 		}
 		return nil
 	}
@@ -142,7 +146,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	}
 	for _, state := range states {
 		if state.Namespace != to.Spec.Namespace {
-			o.Strays = append(o.Strays, state)
+			o.ObsoleteReleases = append(o.ObsoleteReleases, state)
 		}
 	}
 	chart, unavailable := r.Charts.Load(ctx, "istiod", to.Spec.Version)

@@ -26,7 +26,7 @@ func Plan(o Observed) passage.Plan {
 		plan.Target = o.Target.Name
 	}
 	if o.beingDeleted() {
-		for _, state := range o.Strays {
+		for _, state := range o.ObsoleteReleases {
 			plan.Steps = append(plan.Steps, installer.UninstallStep(state.Namespace, state.Name,
 				passage.Because(v1.ReasonBeingDeleted, "IstioRevisionTag %s is being deleted", o.Tag.Name)))
 		}
@@ -51,7 +51,7 @@ func Plan(o Observed) passage.Plan {
 		plan.Steps = append(plan.Steps, installer.Steps(o.Release, o.reported())...)
 	}
 	// New before old: where the tag was before goes last.
-	for _, state := range o.Strays {
+	for _, state := range o.ObsoleteReleases {
 		why := passage.Because(v1.ReasonReleaseDiffers, "the tag points into namespace %s now", o.Release.Namespace)
 		if blocker != nil {
 			why = *blocker
@@ -70,18 +70,20 @@ func whilePaused(o Observed) *passage.Reason {
 }
 
 func whileNameIsTaken(o Observed) *passage.Reason {
-	if o.Namesake == nil || controlplane.NameHolder(o.Namesake, o.Tag) {
+	if o.SameNameRevision == nil || controlplane.NameHolder(o.SameNameRevision, o.Tag) {
 		return nil
 	}
-	holder := "IstioRevision " + o.Namesake.Name
-	switch {
-	case !o.Namesake.DeletionTimestamp.IsZero():
+	holder := "IstioRevision " + o.SameNameRevision.Name
+	if !o.SameNameRevision.DeletionTimestamp.IsZero() {
 		return passage.Hold(v1.ReasonNameAlreadyExists, "the name is still used by %s, which is being removed", holder)
-	case o.NamesakeUses.Used():
-		holder += fmt.Sprintf(" (in use by %s)", o.NamesakeUses)
+	}
+	inUse := ""
+	if o.SameNameUsage.Used() {
+		inUse = fmt.Sprintf(" (in use by %s)", o.SameNameUsage)
 	}
 	return passage.Hold(v1.ReasonNameAlreadyExists,
-		"the name is already used by %s; the tag takes it when that is gone, or give the tag another name", holder)
+		"the name is already used by %s%s; the tag gets the name when %s is deleted, or give the tag another name",
+		holder, inUse, holder)
 }
 
 // whileTargetNotReady is why the tag cannot point to its target now, or nil. New before old: a tag moves only to a ready
@@ -106,7 +108,8 @@ func whileNamespaceIsMissing(o Observed) *passage.Reason {
 	if o.MissingNamespace == "" {
 		return nil
 	}
-	return passage.Hold(v1.ReasonNamespaceNotFound, "namespace %s of IstioRevision %s does not exist; create it, and the tag goes on",
+	return passage.Hold(v1.ReasonNamespaceNotFound,
+		"namespace %s of IstioRevision %s does not exist; create it, and the tag is then installed",
 		o.MissingNamespace, o.pointsTo().Name)
 }
 

@@ -85,12 +85,12 @@ func (o Observed) release(recorded string) Observed {
 }
 
 func TestPlan(t *testing.T) {
-	namesake := func(age time.Duration) *v1.IstioRevision {
+	sameNameRevision := func(age time.Duration) *v1.IstioRevision {
 		r := revisionNamed("prod", metav1.ConditionTrue)
 		r.CreationTimestamp = metav1.NewTime(epoch.Add(-age))
 		return r
 	}
-	stray := []release.State{{Name: "prod-revisiontag", Namespace: "before", Exists: true}}
+	obsolete := []release.State{{Name: "prod-revisiontag", Namespace: "before", Exists: true}}
 	cases := map[string]struct {
 		in   Observed
 		want []string
@@ -140,26 +140,26 @@ func TestPlan(t *testing.T) {
 			nil,
 		},
 		"into another namespace: first there, then not here": {
-			floating("a").target("b", "True").release("").with(func(o *Observed) { o.Strays = stray }),
+			floating("a").target("b", "True").release("").with(func(o *Observed) { o.ObsoleteReleases = obsolete }),
 			[]string{
 				"Pending install Release istio-system/prod-revisiontag NotInstalled",
 				"Running uninstall Release before/prod-revisiontag ReleaseDiffers",
 			},
 		},
 		"into another namespace: what is left behind goes": {
-			floating("a").target("b", "True").release("b").with(func(o *Observed) { o.Strays = stray }),
+			floating("a").target("b", "True").release("b").with(func(o *Observed) { o.ObsoleteReleases = obsolete }),
 			[]string{"Pending uninstall Release before/prod-revisiontag ReleaseDiffers"},
 		},
 		"the name belongs to an older revision": {
-			floating("").target("a", "True").with(func(o *Observed) { o.Namesake = namesake(time.Minute) }),
+			floating("").target("a", "True").with(func(o *Observed) { o.SameNameRevision = sameNameRevision(time.Minute) }),
 			[]string{"Failed point IstioRevisionTag prod NameAlreadyExists"},
 		},
 		"a younger revision of the same name is not our concern": {
-			floating("a").target("a", "True").release("a").with(func(o *Observed) { o.Namesake = namesake(-time.Minute) }),
+			floating("a").target("a", "True").release("a").with(func(o *Observed) { o.SameNameRevision = sameNameRevision(-time.Minute) }),
 			nil,
 		},
 		"what a tag without a name has left is in the way": {
-			floating("a").target("a", "True").with(func(o *Observed) { o.Namesake, o.Strays = namesake(time.Minute), stray }),
+			floating("a").target("a", "True").with(func(o *Observed) { o.SameNameRevision, o.ObsoleteReleases = sameNameRevision(time.Minute), obsolete }),
 			[]string{
 				"Failed point IstioRevisionTag prod NameAlreadyExists",
 				"Pending uninstall Release before/prod-revisiontag NameAlreadyExists",
@@ -173,7 +173,7 @@ func TestPlan(t *testing.T) {
 		},
 		"being deleted": {
 			floating("a").target("a", "True").with(func(o *Observed) {
-				o.Tag.DeletionTimestamp, o.Strays = ptr.To(metav1.NewTime(epoch)), stray
+				o.Tag.DeletionTimestamp, o.ObsoleteReleases = ptr.To(metav1.NewTime(epoch)), obsolete
 			}),
 			[]string{"Pending uninstall Release before/prod-revisiontag BeingDeleted"},
 		},
@@ -242,17 +242,17 @@ func TestStatus(t *testing.T) {
 			in:         floating("a").target("a", "False").with(func(o *Observed) { o.MissingNamespace = "istio-system" }),
 			state:      "NamespaceNotFound",
 			revision:   "a",
-			reconciled: "False NamespaceNotFound: namespace istio-system of IstioRevision a does not exist; create it, and the tag goes on",
+			reconciled: "False NamespaceNotFound: namespace istio-system of IstioRevision a does not exist; create it, and the tag is then installed",
 			inUse:      "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"the name is taken": {
 			in: floating("").target("a", "True").with(func(o *Observed) {
-				o.Namesake = revisionNamed("prod", "True")
-				o.NamesakeUses = usage.Usage{Namespaces: 1, Names: []string{"Namespace shop"}}
+				o.SameNameRevision = revisionNamed("prod", "True")
+				o.SameNameUsage = usage.Usage{Namespaces: 1, Names: []string{"Namespace shop"}}
 			}),
 			state: "NameAlreadyExists",
 			reconciled: "False NameAlreadyExists: the name is already used by IstioRevision prod (in use by 1 namespace: Namespace shop); " +
-				"the tag takes it when that is gone, or give the tag another name",
+				"the tag gets the name when IstioRevision prod is deleted, or give the tag another name",
 			inUse: "False NotReferencedByAnything: nothing refers to this name",
 		},
 	}

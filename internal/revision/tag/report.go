@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -23,7 +25,7 @@ func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.Is
 	if to := o.pointsTo(); to != nil && o.Release.Installed() {
 		status.IstioRevision, status.IstiodNamespace = to.Name, to.Spec.Namespace
 	}
-	if whileNameIsTaken(o) != nil && len(o.Strays) == 0 {
+	if whileNameIsTaken(o) != nil && len(o.ObsoleteReleases) == 0 {
 		status.IstioRevision, status.IstiodNamespace = "", ""
 	}
 	reconciled := installer.Reconciled(plan, failure, fmt.Sprintf("the tag points to IstioRevision %s", plan.Target))
@@ -31,4 +33,17 @@ func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.Is
 	status.State = installer.StateOf(reconciled, inUse)
 	kube.SetConditions(&status.Conditions, o.Tag.Generation, now, reconciled, inUse)
 	return status
+}
+
+func (r *reconciler) recordEvent(o Observed, step passage.Step) {
+	to := o.pointsTo()
+	switch {
+	case step.Action == installer.ActionUninstall || step.Action == installer.ActionRestore:
+		r.RecordStep(o.Tag, step)
+	case o.Tag.Status.IstioRevision == "" || o.Tag.Status.IstioRevision == to.Name:
+		r.Recorder.Eventf(o.Tag, to, corev1.EventTypeNormal, "TagPoints", string(ActionPoint), "points to IstioRevision %s", to.Name)
+	default:
+		r.Recorder.Eventf(o.Tag, to, corev1.EventTypeNormal, "TagMoved", string(ActionPoint),
+			"moved from IstioRevision %s to %s", o.Tag.Status.IstioRevision, to.Name)
+	}
 }

@@ -1,5 +1,5 @@
-// Package workload is the passage that moves workloads to the active revision of their Istio: first the labels of
-// namespaces, then Deployments, a few at a time.
+// Package workload is the controller of the passage revision that moves workloads to the active revision of their Istio:
+// first the labels of namespaces, then Deployments, in batches.
 package workload
 
 import (
@@ -36,8 +36,8 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to the manager. The client reads Istios, revisions and tags from the manager's cache, its own
-// writes included; users is a cache of namespaces and pods made with the options of the package usage.
-func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error {
+// writes included; usageCache has namespaces and pods, with the options of the package usage.
+func Setup(mgr ctrl.Manager, consistent client.Client, usageCache cache.Cache) error {
 	ctx := context.Background()
 	deployments, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -56,7 +56,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 		default:
 		}
 	})
-	synced, err := workloads.Watch(ctx, deployments, users)
+	synced, err := workloads.Watch(ctx, deployments, usageCache)
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func Setup(mgr ctrl.Manager, consistent client.Client, users cache.Cache) error 
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.migratingIstios(ctx) })
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("migration").
-		WithLogConstructor(kube.Logger(mgr, "istio", v1.IstioKind)).
+		Named("workload").
+		WithLogConstructor(kube.Logger(mgr, "workload", v1.IstioKind)).
 		For(&v1.Istio{}).
 		Watches(&v1.IstioRevision{}, all, changed).
 		Watches(&v1.IstioRevisionTag{}, all, changed).

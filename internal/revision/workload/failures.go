@@ -74,5 +74,5 @@ func (p planner) unreportedReason() *passage.Reason {
 	if !p.unreportedFailures {
 		return nil
 	}
-	return passage.Hold(v1.ReasonNotReported, "failed, and the status has no room for the reason; see the operator's log")
+	return passage.NewReason(v1.ReasonNotReported, "failed, and the status has no room for the reason; see the operator's log")
 }

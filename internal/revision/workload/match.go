@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
 // revisionMatch is how the revision or tag that a label names relates to the target.
@@ -125,7 +125,7 @@ func (o Observed) follows(tag *v1.IstioRevisionTag) bool {
 
 // tagHold is why a tag does not move by itself, or nil.
 func tagHold(tag *v1.IstioRevisionTag) *string {
-	if tag.Annotations[fairlead.AnnotationPaused] == "true" {
+	if installer.Paused(tag) {
 		why := fmt.Sprintf("is paused; resume with `fairlead resume istiorevisiontag %s`", tag.Name)
 		return &why
 	}

@@ -24,7 +24,7 @@ func overridesOf(d *appsv1.Deployment) (overrides, *passage.Reason) {
 	var w overrides
 	var err error
 	unreadable := func(annotation, want string) *passage.Reason {
-		return passage.Hold(v1.ReasonInvalidAnnotation, "annotation %s of Deployment %s/%s is %q, and should be %s",
+		return passage.NewReason(v1.ReasonInvalidAnnotation, "annotation %s of Deployment %s/%s is %q, and should be %s",
 			annotation, d.Namespace, d.Name, d.Annotations[annotation], want)
 	}
 	if text, found := d.Annotations[v1.AnnotationSkipMigration]; found {

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
@@ -173,144 +171,4 @@ func (p planner) outcomeOf(d *appsv1.Deployment, mark Mark) outcome {
 
 func (p planner) podsOf(d *appsv1.Deployment) inventory.Pods {
 	return p.Inventory.Pods[inventory.DeploymentOf(d)]
-}
-
-// namespaceSteps are the steps of phase one, which restart nothing.
-func (p planner) namespaceSteps() []passage.Step {
-	var steps []passage.Step
-	for _, name := range slices.Sorted(maps.Keys(p.Inventory.Namespaces)) {
-		choice := usage.Choose(p.Inventory.Namespaces[name].Labels, nil)
-		if choice.Name == "" || p.matchOf(choice.Name).revisionMatch != outdated {
-			continue
-		}
-		step := passage.Step{
-			Object: passage.Object{APIVersion: "v1", Kind: kindNamespace, Name: name},
-			Action: ActionRelabel, From: choice.Name, To: p.Target.Name, State: passage.Pending,
-			Reason: passage.Because(v1.ReasonNamesOldRevision, "selected by label %s", choice.Label),
-		}
-		if why, refused := p.Refused[p.Inventory.Namespaces[name].UID]; refused {
-			step.State, step.Reason, step.EndedAt = passage.Failed, why.Reason, why.At
-		} else if why := p.unreportedReason(); why != nil {
-			step.State, step.Reason = passage.Failed, *why
-		}
-		steps = append(steps, step)
-	}
-	return steps
-}
-
-// deploymentStep is the step of a Deployment, or nil if it has nothing to do with this migration, and the outcome if it
-// was moved before.
-func (p planner) deploymentStep(d *appsv1.Deployment, mark *Mark) (*passage.Step, outcome) {
-	if d.DeletionTimestamp != nil {
-		return nil, outcome{}
-	}
-	if mark == nil || mark.Target != p.Target.Name {
-		return p.unstartedStep(d, nil), outcome{}
-	}
-	result := p.outcomeOf(d, *mark)
-	switch {
-	case !mark.Failed.IsZero():
-		if result.state == passage.Failed && p.isRetried(*mark) {
-			return p.unstartedStep(d, mark), outcome{}
-		}
-	case !mark.Run.Equal(p.runStart):
-		if result.state == passage.Done {
-			return nil, outcome{}
-		}
-		if result.state == passage.Failed || mark.Batch == 0 {
-			return p.unstartedStep(d, nil), outcome{}
-		}
-	case p.isOver(*mark) && result.hasWrongRevision():
-		// The rollback may be intended.
-		if again := p.unstartedStep(d, nil); again == nil || again.State != passage.Pending {
-			return again, outcome{}
-		}
-	case p.isOver(*mark) && result.state == passage.Failed && staysOnOldRevision(d, p.podsOf(d), *mark):
-		// The failure could not be recorded before.
-	case p.isOver(*mark):
-		ended := p.nextBatchStart[mark.Batch]
-		if result.state == passage.Done && result.unwritten == nil {
-			ended = earliest(ended, result.ended)
-		}
-		result = outcome{state: passage.Done, ended: ended}
-	}
-	return p.startedStep(d, result, *mark), result
-}
-
-// isOver tells whether a move of this run that has not failed is done. The next batch opens when those before it have
-// settled, and a migration ends when all of it has: a later rollout is not part of it. Times count as well, because the number
-// of a batch is reused when all of its members are retried.
-func (p planner) isOver(mark Mark) bool {
-	return mark.Batch == 0 || mark.Started.Before(p.nextBatchStart[mark.Batch]) || !p.isRunning()
-}
-
-// isRetried tells whether a retry was requested after a move that failed was made. Requests are compared, not times: the
-// client may have another clock.
-func (p planner) isRetried(mark Mark) bool {
-	return !mark.Failed.IsZero() && p.retry != "" && mark.Retry != p.retry
-}
-
-// startedStep is the step of a Deployment that was moved before. One that is done counts only in its own migration; one that
-// has failed stays failed in those that follow.
-func (p planner) startedStep(d *appsv1.Deployment, result outcome, mark Mark) *passage.Step {
-	step := p.newStep(d)
-	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, result.state, result.progress
-	step.StartedAt, step.EndedAt = mark.Started, result.ended
-	step.Reason = passage.Because(v1.ReasonWorkloadRestarting, "its pods are being replaced")
-	step.Disruptive = mark.Batch > 0
-	if w, err := overridesOf(d); err == nil {
-		step.Priority = w.priority
-	}
-	if mark.Run.Equal(p.runStart) {
-		step.Batch = mark.Batch
-	}
-	switch result.state {
-	case passage.Done:
-		if !mark.Run.Equal(p.runStart) {
-			return nil
-		}
-		step.Reason = passage.Because(v1.ReasonRunsOnTarget, "its pods run on %s", p.Target.Name)
-	case passage.Failed:
-		step.Reason = *result.reason
-	}
-	return step
-}
-
-func (p planner) newStep(d *appsv1.Deployment) *passage.Step {
-	return &passage.Step{Object: deploymentObject(d.Namespace, d.Name), To: p.Target.Name}
-}
-
-// unmanagedWorkloads are the workloads of other kinds that run on an old revision.
-func (p planner) unmanagedWorkloads() []passage.Step {
-	var steps []passage.Step
-	for workload, pods := range p.Inventory.Pods {
-		if workload.Kind == kindDeployment {
-			continue
-		}
-		old := p.outdatedRevisions(pods)
-		if len(old) == 0 {
-			continue
-		}
-		how := "restart it when its pods' label names " + p.Target.Name
-		choice := usage.Choose(p.Inventory.Namespaces[workload.Namespace].Labels, nil)
-		switch means := p.matchOf(choice.Name); {
-		case p.leadsToTarget(choice):
-			how = "its next restart picks up the revision"
-		case choice.OfNamespace && means.description != "":
-			how = "its namespace selects " + means.description
-		}
-		steps = append(steps, passage.Step{
-			Object: passage.Object{APIVersion: workload.APIVersion, Kind: workload.Kind, Namespace: workload.Namespace, Name: workload.Name},
-			Action: ActionStay, From: joinRevisions(old), To: p.Target.Name, State: passage.Skipped,
-			Reason: passage.Because(v1.ReasonKindNotMoved, "%s is not restarted by Fairlead; %s", workload.Kind, how),
-		})
-	}
-	slices.SortFunc(steps, func(a, b passage.Step) int {
-		return cmp.Or(
-			cmp.Compare(a.Object.Namespace, b.Object.Namespace),
-			cmp.Compare(a.Object.Kind, b.Object.Kind),
-			cmp.Compare(a.Object.Name, b.Object.Name),
-		)
-	})
-	return steps
 }

@@ -78,7 +78,7 @@ func TestNamespaceCreatedLater(t *testing.T) {
 	w.delete(t, home)
 	missing()
 	waiting := says(t, w, tag, v1.ConditionReconciled, v1.ReasonNamespaceNotFound)
-	if want := fmt.Sprintf("namespace %s of IstioRevision %s does not exist; create it, and the tag goes on", home.Name, revision.Name); waiting.Message != want {
+	if want := fmt.Sprintf("namespace %s of IstioRevision %s does not exist; create it, and the tag is then installed", home.Name, revision.Name); waiting.Message != want {
 		t.Errorf("the tag says %q, want %q", waiting.Message, want)
 	}
 	harness.Create(t, w, home.DeepCopy())

@@ -95,7 +95,7 @@ func TestDefaultBecomesATag(t *testing.T) {
 	waits := func() {
 		t.Helper()
 		want := fmt.Sprintf("the name is already used by IstioRevision default (in use by 1 namespace and 1 pod: Namespace %s, Pod %s/cart); "+
-			"the tag takes it when that is gone, or give the tag another name", shop, shop)
+			"the tag gets the name when IstioRevision default is deleted, or give the tag another name", shop, shop)
 		until(t, w, tag, func(tag *v1.IstioRevisionTag) error {
 			if got := condition(tag, v1.ConditionReconciled); got.Reason != string(v1.ReasonNameAlreadyExists) || got.Message != want {
 				return fmt.Errorf("it does not wait: %q", want)

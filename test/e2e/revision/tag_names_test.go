@@ -27,7 +27,8 @@ func TestTagAndRevisionOfTheSameName(t *testing.T) {
 	t.Log("a tag wants the name of a revision")
 	tag := harness.Create(t, w, makeTag(name, v1.IstioRevisionKind, target.Name))
 	got := says(t, w, tag, v1.ConditionReconciled, v1.ReasonNameAlreadyExists)
-	want := fmt.Sprintf("the name is already used by IstioRevision %s; the tag takes it when that is gone, or give the tag another name", name)
+	want := fmt.Sprintf("the name is already used by IstioRevision %s; the tag gets the name when IstioRevision %s is deleted, "+
+		"or give the tag another name", name, name)
 	if got.Status != metav1.ConditionFalse || got.Message != want {
 		t.Errorf("the tag says %+v, want %q", got, want)
 	}

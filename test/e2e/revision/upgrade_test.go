@@ -32,7 +32,7 @@ func TestStoryUpgrade(t *testing.T) {
 	first, second := name+"-v1-24-0", name+"-v1-26-0"
 	revisions := history.Follow[*v1.IstioRevision](t, w, &v1.IstioRevisionList{})
 
-	t.Log("a control plane, a tag that floats and one that is fixed")
+	t.Log("a control plane, a tag that follows the Istio and one that is fixed")
 	istio := harness.Create(t, w, revisionBased(name, system, "v1.24.0", grace))
 	live := harness.Create(t, w, makeTag(name+"-live", v1.IstioKind, name))
 	pinned := harness.Create(t, w, makeTag(name+"-pinned", v1.IstioRevisionKind, first))

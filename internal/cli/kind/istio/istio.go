@@ -46,14 +46,16 @@ type observed struct {
 }
 
 func (k *Kind) observe(ctx context.Context, reader client.Reader, name string) (observed, error) {
-	fleet, users, err := inventory.List(ctx, reader)
+	workloads, users, err := inventory.List(ctx, reader)
 	if err != nil {
 		return observed{}, err
 	}
-	return k.observeFrom(ctx, reader, name, users, fleet.Snapshot())
+	return k.observeFrom(ctx, reader, name, users, workloads.Snapshot())
 }
 
-func (k *Kind) observeFrom(ctx context.Context, reader client.Reader, name string, users istio.Users, snapshot inventory.Snapshot) (observed, error) {
+func (k *Kind) observeFrom(ctx context.Context, reader client.Reader, name string, users istio.UsageReader,
+	snapshot inventory.Snapshot,
+) (observed, error) {
 	known := k.versions(ctx)
 	input, err := istio.Observe(ctx, reader, name, known, users)
 	if err != nil {
@@ -111,14 +113,6 @@ func (k *Kind) ValidatePlanFlags() error {
 		}
 	}
 	return nil
-}
-
-func (k *Kind) Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error) {
-	o, err := k.observe(ctx, c.Client, r.Key.Name)
-	if err != nil {
-		return nil, r.NotFoundOr(err)
-	}
-	return newPlan(o, time.Now()), nil
 }
 
 func (k *Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {

@@ -1,9 +1,11 @@
 package istio
 
 import (
+	"context"
 	"io"
 	"time"
 
+	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -21,6 +23,14 @@ type workloadsPlan struct {
 	// Estimate is what the plan takes at the least, however fast pods get ready.
 	Estimate passage.Estimate `json:"estimate"`
 	batching passage.Batching
+}
+
+func (k *Kind) Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error) {
+	o, err := k.observe(ctx, c.Client, r.Key.Name)
+	if err != nil {
+		return nil, r.NotFoundOr(err)
+	}
+	return newPlan(o, time.Now()), nil
 }
 
 func newPlan(o observed, now time.Time) *plan {

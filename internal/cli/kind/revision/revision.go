@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -37,7 +38,7 @@ func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource)
 		return nil, err
 	}
 	conditions, reported := revision.Status.Conditions, revision.Status.ObservedGeneration == revision.Generation
-	plan := FromConditions(v1.IstioRevisionKind, &revision, passage.Step{Action: "install", To: revision.Spec.Version},
+	plan := FromConditions(v1.IstioRevisionKind, &revision, passage.Step{Action: installer.ActionInstall, To: revision.Spec.Version},
 		conditions, v1.ConditionReconciled, v1.ConditionReady)
 	return NewStatus(plan, conditions, reported, users.References(r.Key.Name), time.Now()), nil
 }

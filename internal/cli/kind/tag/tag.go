@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/kind/revision"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
+	revisiontag "github.com/fairlead/fairlead/internal/revision/tag"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -43,7 +44,8 @@ func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource)
 		return nil, err
 	}
 	reported := tag.Status.ObservedGeneration == tag.Generation
-	return revision.NewStatus(planTag(&tag, target), tag.Status.Conditions, reported, users.TagReferences(r.Key.Name), time.Now()), nil
+	plan := planFromStatus(&tag, target)
+	return revision.NewStatus(plan, tag.Status.Conditions, reported, users.TagReferences(r.Key.Name), time.Now()), nil
 }
 
 // resolveTarget is the revision that a tag should point to, or nothing as long as there is none.
@@ -58,8 +60,8 @@ func resolveTarget(ctx context.Context, reader client.Reader, ref v1.TargetRefer
 	return istio.Status.ActiveRevisionName, nil
 }
 
-func planTag(tag *v1.IstioRevisionTag, target string) passage.Plan {
-	step := passage.Step{Action: "point", To: target}
+func planFromStatus(tag *v1.IstioRevisionTag, target string) passage.Plan {
+	step := passage.Step{Action: revisiontag.ActionPoint, To: target}
 	if tag.Status.IstioRevision != target {
 		step.From = tag.Status.IstioRevision
 	}

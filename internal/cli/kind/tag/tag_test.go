@@ -75,7 +75,7 @@ func TestStatusOfTag(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			report := revision.NewStatus(planTag(c.tag, c.target), nil, true, nil, now)
+			report := revision.NewStatus(planFromStatus(c.tag, c.target), nil, true, nil, now)
 			s := report.Steps[0]
 			got := fmt.Sprintf("to %s: %s, %s %q->%q %s", report.Target, report.State, s.State, s.From, s.To, s.Reason.Code)
 			if diff := cmp.Diff(c.want, got); diff != "" {

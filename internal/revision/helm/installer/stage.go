@@ -26,7 +26,7 @@ type Tools struct {
 	Objects  *Objects
 	Releases *ReleaseClient
 	Charts   *Charts
-	Users    *usage.Tracker
+	Usage    *usage.Tracker
 	Recorder events.EventRecorder
 	Now      func() time.Time
 }
