@@ -75,7 +75,7 @@ type MeshStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Served and ConsumersSwitched.
+	// Generated, VIPs, Served and ConsumersSwitched.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -102,7 +102,7 @@ type MeshServiceCount struct {
 }
 
 // ModeInForce is the mode that proxies are configured by. A mesh leaves Disabled, and enters Exclusive, which removes the tags,
-// only when the status has the mode: the MeshServices must exist first.
+// only when the status has the mode: generationStatus.nextMode writes it when the MeshServices exist.
 func (m *Mesh) ModeInForce() Mode {
 	mode, was := m.Mode(), m.Status.Mode
 	switch {
