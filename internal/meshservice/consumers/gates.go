@@ -11,24 +11,24 @@ import (
 
 // gates are the reasons to start nothing, in order.
 var gates = []passage.Gate[*planner]{
-	holdInvalidIntent,
-	holdWithdrawn,
-	holdPaused,
-	holdNotServed,
-	holdMode,
-	holdModeNotInForce,
-	holdNotGenerated,
-	holdNoMeshServices,
+	whileIntentIsInvalid,
+	whileWithdrawn,
+	whilePaused,
+	whileNotServed,
+	whileModeIsUnsuitable,
+	whileModeNotInForce,
+	whileNotGenerated,
+	whileNoMeshServices,
 }
 
-func holdInvalidIntent(p *planner) *passage.Reason {
+func whileIntentIsInvalid(p *planner) *passage.Reason {
 	if p.invalid == nil {
 		return nil
 	}
 	return passage.Hold(kumav1alpha1.ReasonInvalidIntent, "%v", p.invalid)
 }
 
-func holdWithdrawn(p *planner) *passage.Reason {
+func whileWithdrawn(p *planner) *passage.Reason {
 	if p.intent != nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func holdWithdrawn(p *planner) *passage.Reason {
 		"continue with `fairlead migrate mesh %s`, or revert with --revert", kumav1alpha1.AnnotationMigrate, p.Mesh.Name)
 }
 
-func holdPaused(p *planner) *passage.Reason {
+func whilePaused(p *planner) *passage.Reason {
 	if p.Mesh.Annotations[fairlead.AnnotationPaused] != "true" {
 		return nil
 	}
@@ -44,7 +44,7 @@ func holdPaused(p *planner) *passage.Reason {
 		fairlead.AnnotationPaused, p.Mesh.Name)
 }
 
-func holdNotServed(p *planner) *passage.Reason {
+func whileNotServed(p *planner) *passage.Reason {
 	if p.Serving {
 		return nil
 	}
@@ -52,7 +52,7 @@ func holdNotServed(p *planner) *passage.Reason {
 		"xDS serving is disabled, so acknowledgements cannot be observed; start the operator with --mesh-bind-address, or set mesh.serving.enabled of the chart")
 }
 
-func holdMode(p *planner) *passage.Reason {
+func whileModeIsUnsuitable(p *planner) *passage.Reason {
 	return ModeHold(p.Mesh, p.record.Revert)
 }
 
@@ -70,7 +70,7 @@ func ModeHold(mesh *kumav1alpha1.Mesh, revert bool) *passage.Reason {
 		"set %s to switch consumers in batches", mesh.Name, mode, kumav1alpha1.ModeReachableBackendRefs)
 }
 
-func holdModeNotInForce(p *planner) *passage.Reason {
+func whileModeNotInForce(p *planner) *passage.Reason {
 	status, mode := p.Mesh.Status, p.Mesh.Mode()
 	if p.record.Revert || status.Mode == mode && status.ObservedGeneration >= p.Mesh.Generation {
 		return nil
@@ -78,7 +78,7 @@ func holdModeNotInForce(p *planner) *passage.Reason {
 	return passage.Hold(kumav1alpha1.ReasonModeNotInForce, "waiting for spec.meshServices: %s to be in force", mode)
 }
 
-func holdNotGenerated(p *planner) *passage.Reason {
+func whileNotGenerated(p *planner) *passage.Reason {
 	generated := meta.FindStatusCondition(p.Mesh.Status.Conditions, kumav1alpha1.ConditionGenerated)
 	switch {
 	case p.record.Revert:
@@ -91,7 +91,7 @@ func holdNotGenerated(p *planner) *passage.Reason {
 	return nil
 }
 
-func holdNoMeshServices(p *planner) *passage.Reason {
+func whileNoMeshServices(p *planner) *passage.Reason {
 	if count := p.Mesh.Status.MeshServices; p.record.Revert || count != nil && count.Total > 0 {
 		return nil
 	}

@@ -126,7 +126,7 @@ func (p *planner) update() {
 
 // revertsAtOnce holds in a Disabled mesh, whose proxies have no MeshServices anyway.
 func (p *planner) revertsAtOnce() bool {
-	return p.record.Revert && p.intent != nil && p.Mesh.Mode() == kumav1alpha1.ModeDisabled && holdPaused(p) == nil
+	return p.record.Revert && p.intent != nil && p.Mesh.Mode() == kumav1alpha1.ModeDisabled && whilePaused(p) == nil
 }
 
 func (p *planner) revertAll() {
