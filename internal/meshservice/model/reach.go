@@ -6,17 +6,6 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-// Mode is how a mesh uses its MeshServices.
-type Mode string
-
-// The modes.
-const (
-	Disabled             Mode = "Disabled"
-	Everywhere           Mode = "Everywhere"
-	ReachableBackendRefs Mode = "ReachableBackendRefs"
-	Exclusive            Mode = "Exclusive"
-)
-
 // BackendRef selects resources that a proxy reaches.
 type BackendRef struct {
 	Kind            Kind

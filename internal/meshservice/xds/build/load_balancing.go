@@ -87,11 +87,11 @@ func localityWeighted() *commonv3.LocalityLbConfig {
 // setLoadBalancingPolicy sets a policy that proxyless clients do not support, with round robin as fallback: they would
 // reject the cluster otherwise.
 func setLoadBalancingPolicy(c *clusterv3.Cluster, name string, policy Message) error {
-	turns, err := extension(&roundv3.RoundRobin{})
+	roundRobin, err := extension(&roundv3.RoundRobin{})
 	if err != nil {
 		return err
 	}
-	fallback := &localityv3.WrrLocality{EndpointPickingPolicy: policies(typed("round_robin", turns))}
+	fallback := &localityv3.WrrLocality{EndpointPickingPolicy: policies(typed("round_robin", roundRobin))}
 	first, err := extension(policy)
 	if err != nil {
 		return err
