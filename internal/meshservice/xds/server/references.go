@@ -129,9 +129,9 @@ func addPrewarmRoutes(r *resource.Resource, clusters []string) *resource.Resourc
 			})
 		}
 	}
-	sealed, err := build.Marshal(r.Name, &routes, nil)
+	extended, err := build.Marshal(r.Name, &routes, nil)
 	if err != nil {
 		return r
 	}
-	return sealed
+	return extended
 }

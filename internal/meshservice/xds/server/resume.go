@@ -77,33 +77,33 @@ func (p *proxy) findPreviousStream(of *session, t resource.Type, version string,
 
 // resume restores what the client has of a type from an earlier stream, by its version.
 func (s *session) resume(t resource.Type, version string) {
-	l, page := &s.state, &s.state.types[t]
-	if version == "" || page.wildcard {
+	l, p := &s.state, &s.state.types[t]
+	if version == "" || p.wildcard {
 		return
 	}
 	if l.resumedAt.IsZero() {
-		if l.previous = s.proxy.findPreviousStream(s, t, version, page.isSubscribed); l.previous != nil {
+		if l.previous = s.proxy.findPreviousStream(s, t, version, p.isSubscribed); l.previous != nil {
 			l.resumedAt = time.Now()
 		}
 	}
 	if l.previous != nil {
 		if had, known := l.previous.resourcesAt(t, version); known {
-			page.known = had.filter(page.isSubscribed)
-			page.acked = page.known
+			p.known = had.filter(p.isSubscribed)
+			p.acked = p.known
 		}
 	}
 	if t == resource.Cluster {
-		page.known = page.known.union(placeholderClusters(page, s.proxy.config))
-		page.acked = page.known
+		p.known = p.known.union(placeholderClusters(p, s.proxy.config))
+		p.acked = p.known
 	}
 }
 
 // placeholderClusters stand for subscribed clusters that no longer exist. A response without them would delete clusters
 // that the client still calls.
-func placeholderClusters(page *typeState, config *resource.Config) list {
+func placeholderClusters(p *typeState, config *resource.Config) list {
 	var all list
-	for name := range page.names {
-		if page.known.find(name) != nil || config.Find(resource.Cluster, name) != nil {
+	for name := range p.names {
+		if p.known.find(name) != nil || config.Find(resource.Cluster, name) != nil {
 			continue
 		}
 		cluster, err := build.Cluster(name, model.GRPC, build.Settings{})

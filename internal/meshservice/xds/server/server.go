@@ -114,8 +114,8 @@ func (s *Server) runStream(parent context.Context, serve func(*session) error) e
 	done := make(chan error, 1)
 	go func() { done <- serve(one) }()
 	var id model.ProxyID
-	hello, recheck := time.NewTimer(s.options.FirstRequestTimeout), time.NewTicker(s.options.RecheckInterval)
-	defer hello.Stop()
+	firstRequest, recheck := time.NewTimer(s.options.FirstRequestTimeout), time.NewTicker(s.options.RecheckInterval)
+	defer firstRequest.Stop()
 	defer recheck.Stop()
 	for {
 		select {
@@ -129,8 +129,8 @@ func (s *Server) runStream(parent context.Context, serve func(*session) error) e
 		case <-s.stopped.Done():
 			return status.Error(codes.Unavailable, "the control plane is shutting down: reconnect")
 		case id = <-one.identified:
-			hello.Stop()
-		case <-hello.C:
+			firstRequest.Stop()
+		case <-firstRequest.C:
 			return status.Errorf(codes.DeadlineExceeded, "no request within %s: send a request with the node id", s.options.FirstRequestTimeout)
 		case <-recheck.C:
 			if id == (model.ProxyID{}) {

@@ -139,7 +139,7 @@ func (s *session) sendUpdates() {
 	returning, end := s.state.isResuming(now)
 	again := earliest(prewarm.requeueAt, end)
 	for _, t := range resource.Types() {
-		if leads := t == resource.Listener || t == resource.Route; s.watches[t] == nil || leads && returning {
+		if s.watches[t] == nil || returning && refersToClusters(t) {
 			continue
 		}
 		p := &s.state.types[t]

@@ -54,8 +54,8 @@ type proxy struct {
 func NewStore() *Store { return NewStoreWithTiming(DefaultTiming()) }
 
 // NewStoreWithTiming returns an empty store with other delays.
-func NewStoreWithTiming(pace Timing) *Store {
-	return &Store{timing: pace, references: newReferenceCache(), proxies: map[model.ProxyID]*proxy{}, proxiesPerMesh: map[string]int{}, proxyAdded: make(chan struct{})}
+func NewStoreWithTiming(timing Timing) *Store {
+	return &Store{timing: timing, references: newReferenceCache(), proxies: map[model.ProxyID]*proxy{}, proxiesPerMesh: map[string]int{}, proxyAdded: make(chan struct{})}
 }
 
 // Set sets the configuration of a proxy without waiting for its streams; nil deletes the proxy.
@@ -153,19 +153,19 @@ func (s *Store) find(id model.ProxyID) *proxy {
 // waitForProxy waits until a proxy is added. A pod may be faster than its Dataplane, and a restarted control plane has no
 // proxies yet: a rejected client fails its calls, a waiting one delays them.
 func (s *Store) waitForProxy(ctx context.Context, id model.ProxyID) {
-	patience := time.NewTimer(s.timing.ClientWait)
-	defer patience.Stop()
+	timeout := time.NewTimer(s.timing.ClientWait)
+	defer timeout.Stop()
 	for {
 		s.mu.RLock()
 		_, known := s.proxies[id]
-		news := s.proxyAdded
+		added := s.proxyAdded
 		s.mu.RUnlock()
 		if known {
 			return
 		}
 		select {
-		case <-news:
-		case <-patience.C:
+		case <-added:
+		case <-timeout.C:
 			return
 		case <-ctx.Done():
 			return

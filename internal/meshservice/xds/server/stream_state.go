@@ -44,6 +44,9 @@ type streamState struct {
 	references *referenceCache
 }
 
+// refersToClusters says whether resources of a type are sent after the clusters that they refer to.
+func refersToClusters(t resource.Type) bool { return t == resource.Listener || t == resource.Route }
+
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -55,7 +58,7 @@ func earliest(a, b time.Time) time.Time {
 func (l *streamState) nextResources(t resource.Type, config *resource.Config, prewarm prewarmPlan, now time.Time) (list, time.Time) {
 	p := &l.types[t]
 	selected := p.subscribedOf(config.Of(t))
-	if t == resource.Listener || t == resource.Route {
+	if refersToClusters(t) {
 		if open, again := l.clustersWarmed(t, config, now); !open {
 			// A missing resource that is subscribed by name cannot divert existing traffic.
 			named := selected.missingIn(p.known).filter(func(name string) bool { _, asked := p.names[name]; return asked })
@@ -125,7 +128,7 @@ func (l *streamState) acknowledge(t resource.Type, nonce, against, version strin
 // again, so they are sent again.
 func (l *streamState) recordResponse(t resource.Type, after, sent list, version string) {
 	p := &l.types[t]
-	if leads := t == resource.Listener || t == resource.Route; leads && len(sent) > 0 {
+	if refersToClusters(t) && len(sent) > 0 {
 		// A proxy subscribes to the routes of a listener after its ACK: until the routes are acknowledged too, it has not converged.
 		l.convergedAt = time.Time{}
 	}
@@ -155,7 +158,7 @@ func (l *streamState) updateCurrentVersion(t resource.Type, config *resource.Con
 func (l *streamState) configChanged(from, to *resource.Config) {
 	for _, t := range resource.Types() {
 		l.types[t].retryRejected(to.Version(t))
-		if leads := t == resource.Listener || t == resource.Route; leads && from.Version(t) != to.Version(t) {
+		if refersToClusters(t) && from.Version(t) != to.Version(t) {
 			l.convergedAt = time.Time{}
 		}
 	}
