@@ -136,6 +136,8 @@ func (p *passage) manager() (ctrl.Manager, error) {
 	})
 }
 
+// setup connects the parts. Generate writes Dataplanes, MeshServices and VIPs. The publisher reads them with the Meshes and
+// policies, has the engine build a configuration for each proxy, and puts it into the store, from which the server sends it.
 func (p *passage) setup(mgr ctrl.Manager) error {
 	where := p.options.zoneInfo()
 	engine := snapshot.New(where)
@@ -143,21 +145,21 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
 		return fmt.Errorf("set up the generation of MeshServices: %w", err)
 	}
-	fed := publish.New(mgr.GetCache(), engine, store, where, mgr.GetLogger())
-	if err := mgr.Add(fed); err != nil {
+	publisher := publish.New(mgr.GetCache(), engine, store, where)
+	if err := mgr.Add(publisher); err != nil {
 		return fmt.Errorf("set up the xDS publisher: %w", err)
 	}
 	if p.options.Serving.enabled() {
-		if err := mgr.Add(&proxyServer{options: p.options.Serving, where: where, store: store, manager: mgr}); err != nil {
+		if err := mgr.Add(&xdsServer{options: p.options.Serving, where: where, store: store, manager: mgr}); err != nil {
 			return fmt.Errorf("set up the xDS server: %w", err)
 		}
 	}
-	reporter := &servedReconciler{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: fed.IsServed, problems: fed.Problems}
+	reporter := &servedReconciler{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: publisher.IsServed, problems: publisher.Problems}
 	if err := reporter.setup(mgr); err != nil {
 		return fmt.Errorf("set up the report on Meshes: %w", err)
 	}
 	return consumers.Setup(mgr, consumers.Options{
-		Serving: p.options.Serving.enabled(), Connections: store, Proxies: engine, Sent: fed.SwitchedConsumers, Changes: store.OnChange,
+		Serving: p.options.Serving.enabled(), Connections: store, Proxies: engine, Sent: publisher.SwitchedConsumers, Changes: store.OnChange,
 		Timeout: p.options.SwitchTimeout,
 	})
 }

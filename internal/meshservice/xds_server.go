@@ -20,8 +20,8 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/server"
 )
 
-// proxyServer is a runnable that serves the store over xDS.
-type proxyServer struct {
+// xdsServer is a runnable that serves the store over xDS.
+type xdsServer struct {
 	options ServingOptions
 	where   desired.ZoneInfo
 	store   *server.Store
@@ -29,9 +29,9 @@ type proxyServer struct {
 }
 
 // Start serves until the context ends.
-func (s *proxyServer) Start(ctx context.Context) error {
+func (s *xdsServer) Start(ctx context.Context) error {
 	log := s.manager.GetLogger().WithName("mesh")
-	transport, identify, err := s.identity()
+	transport, identify, err := s.authentication()
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,8 @@ func patchServingLabel(ctx context.Context, writer client.Writer, namespace, nam
 	return writer.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", patch))
 }
 
-// identity returns the transport credentials, and how proxies are authenticated.
-func (s *proxyServer) identity() (credentials.TransportCredentials, server.Identifier, error) {
+// authentication returns the transport credentials, and how proxies are authenticated.
+func (s *xdsServer) authentication() (credentials.TransportCredentials, server.Identifier, error) {
 	if s.options.Insecure {
 		return insecure.NewCredentials(), server.Insecure{}, nil
 	}
@@ -101,7 +101,7 @@ func (s *proxyServer) identity() (credentials.TransportCredentials, server.Ident
 }
 
 // pod returns the pod of a proxy's Dataplane.
-func (s *proxyServer) pod(id model.ProxyID) (server.Pod, bool) {
+func (s *xdsServer) pod(id model.ProxyID) (server.Pod, bool) {
 	var dataplane kumav1alpha1.Dataplane
 	err := s.manager.GetClient().Get(context.Background(), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, &dataplane)
 	if err != nil || desired.MeshOf(&dataplane) != id.Mesh {

@@ -149,7 +149,7 @@ func meshDataplane(i int) *kumav1alpha1.Dataplane {
 // addressed is an error until every tag has its address.
 func addressed(ctx context.Context, reader client.Reader) error {
 	var record corev1.ConfigMap
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: meshNamespace, Name: desired.TagsConfigMap(meshName)}, &record); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: meshNamespace, Name: desired.VIPConfigMap(meshName)}, &record); err != nil {
 		return err
 	}
 	if len(record.Data) != meshServices {

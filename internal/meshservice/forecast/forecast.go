@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
@@ -67,6 +68,42 @@ func (g Group) listeners(of func(Change) bool) int {
 		}
 	}
 	return n
+}
+
+// Scenario is what to compare a mesh with.
+type Scenario struct {
+	// Mode of the mesh.
+	Mode model.Mode
+	// Consumers to switch, as namespace/Kind/name; AllConsumers switches all.
+	Consumers    []string
+	AllConsumers bool
+}
+
+// Compare returns what a scenario changes for the consumers of a mesh.
+func Compare(w *MeshState, q Scenario) (Forecast, error) {
+	mesh := w.Mesh.Name
+	f := Forecast{Mesh: mesh, From: model.Mode(w.Mesh.Mode()), To: q.Mode, Zone: w.Where.Zone, Notes: slices.Clone(w.notes)}
+	today := w.engine(w.Mesh, w.meshServices, consumers.Switched(w.Mesh))
+	switched := consumers.Switched(w.Mesh)
+	var err error
+	if f.Switched, err = w.simulateSwitched(switched, today.Proxies(mesh), q); err != nil {
+		return Forecast{}, err
+	}
+	services := w.meshServicesIn(q.Mode)
+	f.Made, f.Removed = namesOnlyIn(services, w.meshServices), namesOnlyIn(w.meshServices, services)
+	then := w.engine(w.withMode(q.Mode), services, switched)
+	if f.Groups, f.Consumers, err = consumersOf(mesh, today, then); err != nil {
+		return Forecast{}, err
+	}
+	if q.Mode == model.ReachableBackendRefs && len(q.Consumers) == 0 && !q.AllConsumers {
+		f.Notes = append(f.Notes, "The mode alone switches no consumer: --switched shows the changes with all consumers switched, and --consumer with one.")
+	}
+	if q.Mode == model.Disabled && len(f.Switched) > 0 {
+		f.Notes = append(f.Notes, "There are no MeshServices to switch to in Disabled: give --mode "+string(model.ReachableBackendRefs)+" as well.")
+	}
+	f.Routes = tagRouteFindings(w.policies, q.Mode)
+	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)
+	return f, nil
 }
 
 // configSource is the part of the engine that is read.

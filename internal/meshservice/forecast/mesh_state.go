@@ -62,7 +62,7 @@ func NewMeshState(mesh *kumav1alpha1.Mesh, tags *corev1.ConfigMap, where desired
 		w.Where.Zone = defaultZone
 		w.notes = append(w.notes, fmt.Sprintf("ConfigMap %s/%s does not name the zone of the operator, so zone %s is assumed: "+
 			"give --mesh-zone for another one, and check that the operator runs with the passage meshservice.",
-			w.Where.SystemNamespace, desired.TagsConfigMap(mesh.Name), defaultZone))
+			w.Where.SystemNamespace, desired.VIPConfigMap(mesh.Name), defaultZone))
 	}
 	return w
 }

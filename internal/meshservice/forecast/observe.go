@@ -23,7 +23,7 @@ func Load(ctx context.Context, reader client.Reader, name string, where desired.
 		return nil, fmt.Errorf("get Mesh %s: %w", name, err)
 	}
 	var tags corev1.ConfigMap
-	key := client.ObjectKey{Namespace: cmp.Or(where.SystemNamespace, defaultNamespace), Name: desired.TagsConfigMap(name)}
+	key := client.ObjectKey{Namespace: cmp.Or(where.SystemNamespace, defaultNamespace), Name: desired.VIPConfigMap(name)}
 	if err := reader.Get(ctx, key, &tags); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get ConfigMap %s: %w", key, err)
 	}

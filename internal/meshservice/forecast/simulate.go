@@ -5,46 +5,9 @@ import (
 	"slices"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
-	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
-
-// Scenario is what to compare a mesh with.
-type Scenario struct {
-	// Mode of the mesh.
-	Mode model.Mode
-	// Consumers to switch, as namespace/Kind/name; AllConsumers switches all.
-	Consumers    []string
-	AllConsumers bool
-}
-
-// Compare returns what a scenario changes for the consumers of a mesh.
-func Compare(w *MeshState, q Scenario) (Forecast, error) {
-	mesh := w.Mesh.Name
-	f := Forecast{Mesh: mesh, From: model.Mode(w.Mesh.Mode()), To: q.Mode, Zone: w.Where.Zone, Notes: slices.Clone(w.notes)}
-	today := w.engine(w.Mesh, w.meshServices, consumers.Switched(w.Mesh))
-	switched := consumers.Switched(w.Mesh)
-	var err error
-	if f.Switched, err = w.simulateSwitched(switched, today.Proxies(mesh), q); err != nil {
-		return Forecast{}, err
-	}
-	services := w.meshServicesIn(q.Mode)
-	f.Made, f.Removed = namesOnlyIn(services, w.meshServices), namesOnlyIn(w.meshServices, services)
-	then := w.engine(w.withMode(q.Mode), services, switched)
-	if f.Groups, f.Consumers, err = consumersOf(mesh, today, then); err != nil {
-		return Forecast{}, err
-	}
-	if q.Mode == model.ReachableBackendRefs && len(q.Consumers) == 0 && !q.AllConsumers {
-		f.Notes = append(f.Notes, "The mode alone switches no consumer: --switched shows the changes with all consumers switched, and --consumer with one.")
-	}
-	if q.Mode == model.Disabled && len(f.Switched) > 0 {
-		f.Notes = append(f.Notes, "There are no MeshServices to switch to in Disabled: give --mode "+string(model.ReachableBackendRefs)+" as well.")
-	}
-	f.Routes = tagRouteFindings(w.policies, q.Mode)
-	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)
-	return f, nil
-}
 
 // simulateSwitched adds the consumers of a scenario to the switched ones.
 func (w *MeshState) simulateSwitched(switched map[string]bool, proxies []model.Proxy, q Scenario) ([]string, error) {
@@ -81,7 +44,7 @@ func (w *MeshState) withMode(mode model.Mode) *kumav1alpha1.Mesh {
 func (w *MeshState) engine(mesh *kumav1alpha1.Mesh, services []*kumav1alpha1.MeshService, switched map[string]bool) *snapshot.Engine {
 	e := snapshot.New(w.Where)
 	e.Put(mesh)
-	e.SetTags(mesh.Name, w.tags)
+	e.SetVIPs(mesh.Name, w.tags)
 	e.SetSwitched(mesh.Name, switched)
 	putAll(e, w.services)
 	putAll(e, w.dataplanes)

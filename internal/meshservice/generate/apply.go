@@ -69,10 +69,10 @@ func (r *reconciler) delete(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// applyTags writes the ConfigMap of VIPs if it differs.
-func (r *reconciler) applyTags(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.Tags) error {
+// applyVIPs writes the ConfigMap of VIPs if it differs.
+func (r *reconciler) applyVIPs(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.TagVIPs) error {
 	now := there.DeepCopy()
-	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, desired.TagsConfigMap(mesh.Name), tags.VIPs, nil
+	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, desired.VIPConfigMap(mesh.Name), tags.VIPs, nil
 	if now.Labels == nil {
 		now.Labels = map[string]string{}
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -78,12 +77,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	var err error
-	r.client, err = client.New(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: ptr.To(true)},
-	})
+	r.client, err = kube.NewConsistentClient(mgr, client.CacheOptions{Reader: mgr.GetCache()})
 	if err != nil {
-		return fmt.Errorf("create a client: %w", err)
+		return err
 	}
 	if r.workloads, err = newWorkloadCache(mgr, options.ZoneInfo); err != nil {
 		return err
@@ -95,7 +91,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if options.IsUniversal() {
 		setups = []func(ctrl.Manager) error{r.setupUniversal}
 	}
-	setups = append(setups, r.setupTags, r.setupStatuses, r.setupMeshes, r.setupPolicies, r.setupGenerators)
+	setups = append(setups, r.setupVIPs, r.setupStatuses, r.setupMeshes, r.setupPolicies, r.setupGenerators)
 	for _, setup := range setups {
 		if err := setup(mgr); err != nil {
 			return err

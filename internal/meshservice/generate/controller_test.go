@@ -80,7 +80,7 @@ func TestInForce(t *testing.T) {
 			mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 			mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: c.asked}
 			mesh.Status.Mode, mesh.Status.ObservedGeneration = c.was, c.observed
-			got := c.census.inForce(mesh, false)
+			got := c.census.nextMode(mesh, false)
 			if got != c.want {
 				t.Errorf("%s is in force, want %s", got, c.want)
 			}
@@ -93,7 +93,7 @@ func TestInForce(t *testing.T) {
 	t.Run("out of Disabled, with one that never comes", func(t *testing.T) {
 		mesh := &kumav1alpha1.Mesh{Spec: kumav1alpha1.MeshSpec{MeshServices: &kumav1alpha1.MeshServices{Mode: backends}}}
 		mesh.Status.Mode = disabled
-		if got := missing.inForce(mesh, true); got != backends {
+		if got := missing.nextMode(mesh, true); got != backends {
 			t.Errorf("%s is in force, want %s", got, backends)
 		}
 	})
@@ -177,7 +177,7 @@ func TestAddressedTags(t *testing.T) {
 	for reason, outcome := range map[string]desired.Allocation{
 		kumav1alpha1.ReasonAllocated: {}, kumav1alpha1.ReasonRangeExhausted: {Unallocated: []string{"a"}}, ReasonInvalidValue: {Invalid: []string{"a b"}},
 	} {
-		if got := tagsCondition(outcome, ranges); got.Reason != reason || (got.Status == metav1.ConditionTrue) != (reason == kumav1alpha1.ReasonAllocated) {
+		if got := vipsCondition(outcome, ranges); got.Reason != reason || (got.Status == metav1.ConditionTrue) != (reason == kumav1alpha1.ReasonAllocated) {
 			t.Errorf("%+v is told as %+v", outcome, got)
 		}
 	}

@@ -60,10 +60,10 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	return condition
 }
 
-// inForce is the mode that may be in force. A mesh leaves Disabled when all MeshServices are generated or generation has
-// stalled, so that proxies change once. Exclusive starts when nothing is missing, since it removes the tags; it is not left
-// for a new Service, which would bring all tags back.
-func (c *generationStatus) inForce(mesh *kumav1alpha1.Mesh, stalled bool) kumav1alpha1.Mode {
+// nextMode is the mode for the status, from which Mesh.ModeInForce decides what proxies get. A mesh leaves Disabled when all
+// MeshServices are generated or generation has stalled, so that proxies change once. Exclusive starts when nothing is
+// missing, since it removes the tags; it is not left for a new Service, which would bring all tags back.
+func (c *generationStatus) nextMode(mesh *kumav1alpha1.Mesh, stalled bool) kumav1alpha1.Mode {
 	mode, was := mesh.Mode(), mesh.Status.Mode
 	if mode != kumav1alpha1.ModeDisabled && was == kumav1alpha1.ModeDisabled && len(c.pending) > 0 && !stalled {
 		return kumav1alpha1.ModeDisabled

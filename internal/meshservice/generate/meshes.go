@@ -61,7 +61,7 @@ func (r *reconciler) reconcileMesh(ctx context.Context, request reconcile.Reques
 		}
 	}
 	stalled, again := r.stalls.stalled(mesh.Name, len(in.pending), r.now())
-	condition, mode := in.condition(mesh.Mode()), in.inForce(&mesh, stalled)
+	condition, mode := in.condition(mesh.Mode()), in.nextMode(&mesh, stalled)
 	if mode != mesh.Mode() {
 		condition.Message += fmt.Sprintf("; until then mode %s is in force", mode)
 	}

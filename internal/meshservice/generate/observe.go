@@ -188,7 +188,7 @@ func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]client.Obje
 // destinationsOf returns all destinations that policies of a mesh can refer to, and false until its tags are recorded.
 func (r *reconciler) destinationsOf(ctx context.Context, mesh string) (all []model.Destination, known bool, err error) {
 	var record corev1.ConfigMap
-	err = r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.TagsConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
+	err = r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, false, client.IgnoreNotFound(err)
 	}

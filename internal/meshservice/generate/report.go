@@ -61,8 +61,8 @@ func setCondition(object client.Object, kind string, status metav1.ConditionStat
 	})
 }
 
-// tagsCondition reports values without a VIP.
-func tagsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Condition {
+// vipsCondition reports values without a VIP.
+func vipsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Condition {
 	c := metav1.Condition{Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse}
 	switch {
 	case len(outcome.Unallocated) > 0:

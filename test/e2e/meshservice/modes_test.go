@@ -82,7 +82,7 @@ func (s *stage) calledAt(t testing.TB, p *proxy, service string) {
 	t.Helper()
 	wait.Until(t, func(ctx context.Context) error {
 		var record corev1.ConfigMap
-		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: desired.TagsConfigMap(s.mesh)}, &record); err != nil {
+		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: desired.VIPConfigMap(s.mesh)}, &record); err != nil {
 			return err
 		}
 		has := p.names(resource.Listener)

@@ -40,9 +40,9 @@ func TestPick(t *testing.T) {
 	}
 }
 
-func TestTags(t *testing.T) {
+func TestTagVIPs(t *testing.T) {
 	wide, start := Ranges{}.OrDefaults().Tags, time.Unix(1000, 0).UTC()
-	one := Tags{}.Allocate([]string{"b", "a", "a"}, wide, time.Minute, start)
+	one := TagVIPs{}.Allocate([]string{"b", "a", "a"}, wide, time.Minute, start)
 	if len(one.VIPs) != 2 || one.VIPs["a"] == one.VIPs["b"] || one.RequeueAfter != 0 {
 		t.Fatalf("got %+v", one)
 	}
@@ -70,7 +70,7 @@ func TestTags(t *testing.T) {
 		}
 	})
 	t.Run("found twice", func(t *testing.T) {
-		got := Tags{VIPs: map[string]string{"a": "240.0.0.5", "b": "240.0.0.5", "c": "10.0.0.1", "d": "?"}}.Allocate([]string{"a", "b", "c", "d"}, wide, time.Minute, start)
+		got := TagVIPs{VIPs: map[string]string{"a": "240.0.0.5", "b": "240.0.0.5", "c": "10.0.0.1", "d": "?"}}.Allocate([]string{"a", "b", "c", "d"}, wide, time.Minute, start)
 		seen := map[string]bool{}
 		for service, address := range got.VIPs {
 			if seen[address] || !wide.Contains(netip.MustParseAddr(address)) {
@@ -83,13 +83,13 @@ func TestTags(t *testing.T) {
 		}
 	})
 	t.Run("exhausted", func(t *testing.T) {
-		got := Tags{}.Allocate([]string{"a", "b", "c"}, netip.MustParsePrefix("240.0.0.0/30"), time.Minute, start)
+		got := TagVIPs{}.Allocate([]string{"a", "b", "c"}, netip.MustParsePrefix("240.0.0.0/30"), time.Minute, start)
 		if diff := cmp.Diff([]string{"c"}, got.Unallocated); diff != "" || len(got.VIPs) != 2 {
 			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("unfit", func(t *testing.T) {
-		got := Tags{}.Allocate([]string{"a", "with space"}, wide, time.Minute, start)
+		got := TagVIPs{}.Allocate([]string{"a", "with space"}, wide, time.Minute, start)
 		if diff := cmp.Diff([]string{"with space"}, got.Invalid); diff != "" || len(got.VIPs) != 1 {
 			t.Errorf("got %+v", got)
 		}
@@ -97,10 +97,10 @@ func TestTags(t *testing.T) {
 }
 
 // Whatever comes and goes, no address has two owners, and nobody's address changes while it is there.
-func TestTagsAtRandom(t *testing.T) {
+func TestTagVIPsAtRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	narrow, now := netip.MustParsePrefix("240.0.0.0/26"), time.Unix(0, 0)
-	var tags Tags
+	var tags TagVIPs
 	there := map[string]bool{}
 	for range 2000 {
 		service := fmt.Sprint("s", random.IntN(80))
@@ -128,6 +128,6 @@ func TestTagsAtRandom(t *testing.T) {
 				t.Fatalf("%s has none of %d", service, len(next.VIPs))
 			}
 		}
-		tags = next.Tags
+		tags = next.TagVIPs
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -39,7 +38,6 @@ type Publisher struct {
 	Engine *snapshot.Engine
 	Store  Store
 	Where  desired.ZoneInfo
-	Log    logr.Logger
 
 	changed  chan struct{}
 	serving  servingGate
@@ -51,18 +49,18 @@ type Publisher struct {
 }
 
 // New returns a publisher from the cache to the store.
-func New(c cache.Cache, engine *snapshot.Engine, store Store, where desired.ZoneInfo, log logr.Logger) *Publisher {
-	return &Publisher{Cache: c, Engine: engine, Store: store, Where: where, Log: log, changed: make(chan struct{}, 1)}
+func New(c cache.Cache, engine *snapshot.Engine, store Store, where desired.ZoneInfo) *Publisher {
+	return &Publisher{Cache: c, Engine: engine, Store: store, Where: where, changed: make(chan struct{}, 1)}
 }
 
 // kinds are the kinds that the engine reads.
-func (f *Publisher) kinds() []client.Object {
+func (p *Publisher) kinds() []client.Object {
 	kinds := []client.Object{
 		&kumav1alpha1.Mesh{}, &kumav1alpha1.Dataplane{}, &kumav1alpha1.ZoneIngress{}, &kumav1alpha1.MeshService{},
 		&kumav1alpha1.MeshMultiZoneService{}, &kumav1alpha1.MeshTimeout{}, &kumav1alpha1.MeshRetry{}, &kumav1alpha1.MeshCircuitBreaker{},
 		&kumav1alpha1.MeshLoadBalancingStrategy{}, &kumav1alpha1.MeshHTTPRoute{}, &kumav1alpha1.MeshTCPRoute{},
 	}
-	if f.Where.Environment == desired.Kubernetes {
+	if p.Where.Environment == desired.Kubernetes {
 		kinds = append(kinds, &corev1.Service{})
 	}
 	return kinds
@@ -70,14 +68,14 @@ func (f *Publisher) kinds() []client.Object {
 
 // Start publishes until the context ends. The first configurations are built when all informers have synced, and a mesh is
 // not served until its VIPs are recorded.
-func (f *Publisher) Start(ctx context.Context) error {
+func (p *Publisher) Start(ctx context.Context) error {
 	var synced []toolscache.InformerSynced
-	for _, kind := range append(f.kinds(), &corev1.ConfigMap{}) {
-		informer, err := f.Cache.GetInformer(ctx, kind)
+	for _, kind := range append(p.kinds(), &corev1.ConfigMap{}) {
+		informer, err := p.Cache.GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
 		}
-		registration, err := informer.AddEventHandler(f.handler())
+		registration, err := informer.AddEventHandler(p.handler())
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
 		}
@@ -88,11 +86,11 @@ func (f *Publisher) Start(ctx context.Context) error {
 		return nil
 	}
 	for {
-		f.flush()
+		p.flush()
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-f.changed:
+		case <-p.changed:
 		}
 		select {
 		case <-ctx.Done():
@@ -102,36 +100,36 @@ func (f *Publisher) Start(ctx context.Context) error {
 	}
 }
 
-func (f *Publisher) handler() toolscache.ResourceEventHandler {
+func (p *Publisher) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    f.put,
-		UpdateFunc: func(_, now any) { f.put(now) },
-		DeleteFunc: f.remove,
+		AddFunc:    p.put,
+		UpdateFunc: func(_, now any) { p.put(now) },
+		DeleteFunc: p.remove,
 	}
 }
 
-func (f *Publisher) put(object any) {
+func (p *Publisher) put(object any) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
 		mesh := desired.MeshOf(o)
-		if o.Name != desired.TagsConfigMap(mesh) {
+		if o.Name != desired.VIPConfigMap(mesh) {
 			return
 		}
-		f.Engine.SetTags(mesh, o.Data)
-		f.serving.open(mesh)
+		p.Engine.SetVIPs(mesh, o.Data)
+		p.serving.open(mesh)
 	case *kumav1alpha1.Mesh:
-		f.Engine.Put(o)
+		p.Engine.Put(o)
 		switched := consumers.Switched(o)
-		f.Engine.SetSwitched(o.Name, switched)
-		f.switched.want(o.Name, switched)
+		p.Engine.SetSwitched(o.Name, switched)
+		p.switched.setWanted(o.Name, switched)
 	case client.Object:
-		f.Engine.Put(o)
+		p.Engine.Put(o)
 	}
-	f.notify()
+	p.notify()
 }
 
 // remove deletes an object. VIPs stay in force when their ConfigMap is deleted: it is created again with the same.
-func (f *Publisher) remove(object any) {
+func (p *Publisher) remove(object any) {
 	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
@@ -139,68 +137,68 @@ func (f *Publisher) remove(object any) {
 	case *corev1.ConfigMap:
 		return
 	case *kumav1alpha1.Mesh:
-		f.Engine.Delete(o)
-		f.serving.close(o.Name)
-		f.switched.forget(o.Name)
-		f.mu.Lock()
-		delete(f.problems, o.Name)
-		f.mu.Unlock()
+		p.Engine.Delete(o)
+		p.serving.close(o.Name)
+		p.switched.forget(o.Name)
+		p.mu.Lock()
+		delete(p.problems, o.Name)
+		p.mu.Unlock()
 	case client.Object:
-		f.Engine.Delete(o)
+		p.Engine.Delete(o)
 	}
-	f.notify()
+	p.notify()
 }
 
-func (f *Publisher) notify() {
+func (p *Publisher) notify() {
 	select {
-	case f.changed <- struct{}{}:
+	case p.changed <- struct{}{}:
 	default:
 	}
 }
 
 // flush publishes changed configurations. Proxies of a mesh that is not served yet wait in the gate.
-func (f *Publisher) flush() {
-	asked := f.switched.pending()
+func (p *Publisher) flush() {
+	wanted := p.switched.allWanted()
 	// A mesh that is opened during this flush is published in full by the next one.
-	maps.DeleteFunc(asked, func(mesh string, _ map[string]bool) bool { return !f.serving.isOpen(mesh) })
+	maps.DeleteFunc(wanted, func(mesh string, _ map[string]bool) bool { return !p.serving.isOpen(mesh) })
 	var changed []model.ProxyID
-	for _, id := range f.Engine.Flush() {
-		if f.Engine.Config(id) == nil {
-			f.Store.Forget(id)
+	for _, id := range p.Engine.Flush() {
+		if p.Engine.Config(id) == nil {
+			p.Store.Forget(id)
 			continue
 		}
 		changed = append(changed, id)
 	}
-	for _, id := range f.serving.admit(changed) {
-		if config := f.Engine.Config(id); config != nil {
-			f.Store.Set(id, config)
+	for _, id := range p.serving.admit(changed) {
+		if config := p.Engine.Config(id); config != nil {
+			p.Store.Set(id, config)
 		}
 	}
-	for mesh, consumers := range asked {
-		f.switched.published(mesh, consumers)
+	for mesh, consumers := range wanted {
+		p.switched.setPublished(mesh, consumers)
 	}
-	f.flushes.Add(1)
+	p.flushes.Add(1)
 }
 
 // SwitchedConsumers returns the consumers of a mesh that are switched in the published configurations, and false before the
 // first ones are published.
-func (f *Publisher) SwitchedConsumers(mesh string) (map[string]bool, bool) {
-	return f.switched.get(mesh)
+func (p *Publisher) SwitchedConsumers(mesh string) (map[string]bool, bool) {
+	return p.switched.get(mesh)
 }
 
 // Problems returns the problems of a mesh, computed once for each flush.
-func (f *Publisher) Problems(mesh string) []snapshot.Problem {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.flushes.Load()
-	if known, found := f.problems[mesh]; found && known.flushes == now {
+func (p *Publisher) Problems(mesh string) []snapshot.Problem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.flushes.Load()
+	if known, found := p.problems[mesh]; found && known.flushes == now {
 		return known.problems
 	}
-	known := cachedProblems{flushes: now, problems: f.Engine.Problems(mesh)}
-	if f.problems == nil {
-		f.problems = map[string]cachedProblems{}
+	known := cachedProblems{flushes: now, problems: p.Engine.Problems(mesh)}
+	if p.problems == nil {
+		p.problems = map[string]cachedProblems{}
 	}
-	f.problems[mesh] = known
+	p.problems[mesh] = known
 	return known.problems
 }
 
@@ -211,4 +209,4 @@ type cachedProblems struct {
 }
 
 // IsServed says whether the proxies of a mesh get configurations.
-func (f *Publisher) IsServed(mesh string) bool { return f.serving.isOpen(mesh) }
+func (p *Publisher) IsServed(mesh string) bool { return p.serving.isOpen(mesh) }

@@ -3,7 +3,6 @@ package publish
 import (
 	"testing"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,29 +23,28 @@ func (onSet) Forget(model.ProxyID)                  {}
 func TestSentIsWhatWasGiven(t *testing.T) {
 	where := desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
 	store := &onSet{}
-	f := New(nil, snapshot.New(where),
-		store, where, logr.Discard())
+	p := New(nil, snapshot.New(where), store, where)
 	for _, mesh := range []string{"one", "two"} {
-		f.put(&kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: mesh}})
-		f.put(&kumav1alpha1.Dataplane{ObjectMeta: metav1.ObjectMeta{
+		p.put(&kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: mesh}})
+		p.put(&kumav1alpha1.Dataplane{ObjectMeta: metav1.ObjectMeta{
 			Name: "cart", Namespace: mesh, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
 		}})
 	}
 	addresses := func(mesh string) {
-		f.put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: desired.TagsConfigMap(mesh), Namespace: where.SystemNamespace, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
+		p.put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: desired.VIPConfigMap(mesh), Namespace: where.SystemNamespace, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
 		}})
 	}
 	store.happens = func() { addresses("two") }
 	addresses("one")
-	f.flush()
+	p.flush()
 	for mesh, want := range map[string]bool{"one": true, "two": false} {
-		if _, sent := f.SwitchedConsumers(mesh); sent != want {
+		if _, sent := p.SwitchedConsumers(mesh); sent != want {
 			t.Errorf("the proxies of mesh %s count as given their configuration: %v", mesh, sent)
 		}
 	}
-	f.flush()
-	if _, sent := f.SwitchedConsumers("two"); !sent {
+	p.flush()
+	if _, sent := p.SwitchedConsumers("two"); !sent {
 		t.Error("the proxies of mesh two were given theirs")
 	}
 }

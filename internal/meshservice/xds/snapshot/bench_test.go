@@ -151,7 +151,7 @@ func (town town) measure() costs {
 		for i := range town.services {
 			vips[serviceTag(i)] = fmt.Sprintf("240.0.%d.%d", i/250, i%250+1)
 		}
-		e.SetTags("default", vips)
+		e.SetVIPs("default", vips)
 		for _, obj := range objects {
 			e.Put(obj)
 		}

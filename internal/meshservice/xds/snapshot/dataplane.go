@@ -49,7 +49,7 @@ func (i *inbound) serves(target intstr.IntOrString) bool {
 func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *dataplane {
 	id := desired.ProxyOf(obj, where)
 	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time, proxy: model.Proxy{
-		ID: id, Labels: obj.Labels, Reach: reachOf(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: desired.ConsumerIn(obj, where),
+		ID: id, Labels: obj.Labels, Reach: readReach(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: desired.ConsumerIn(obj, where),
 	}}
 	n := obj.Spec.Networking
 	if t := n.TransparentProxying; t != nil && t.ReachableBackendRefs != nil && t.ReachableBackendRefs.Malformed != "" {
@@ -86,8 +86,8 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *datapla
 	return d
 }
 
-// reachOf returns the reach of a Dataplane. A name without a namespace is in its own.
-func reachOf(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach {
+// readReach returns the reach of a Dataplane. A name without a namespace is in its own.
+func readReach(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach {
 	var reach model.Reach
 	if t == nil {
 		return reach
@@ -186,7 +186,7 @@ func (m *mesh) outboundDestination(o outbound) *destination {
 		return nil
 	}
 	m.destinations.sort()
-	found := m.selected(o.ref)
+	found := m.selectedDestinations(o.ref)
 	if len(found) == 0 {
 		return nil
 	}

@@ -54,9 +54,9 @@ func (m *mesh) defineTag(key model.Key) *definition {
 		d.Protocol = commonProtocol(d.Protocol, in.protocol)
 		d.addLocal(in)
 	}
-	for way, a := range remote {
+	for ingress, a := range remote {
 		d.Protocol = commonProtocol(d.Protocol, a.protocol)
-		d.addRemote(way, a.instances)
+		d.addRemote(ingress, a.instances)
 	}
 	return d.normalize()
 }
@@ -148,8 +148,8 @@ func (m *mesh) selectedBy(c *serviceResource) map[*serviceResource]bool {
 func (m *mesh) addService(d *definition, c *serviceResource, port *kumav1alpha1.Port) model.Protocol {
 	spoken := protocolOf(port.AppProtocol)
 	if !c.id.Local {
-		for _, way := range m.state.ingresses[c.id.Zone] {
-			d.addRemote(way, max(c.instances, 1))
+		for _, ingress := range m.state.ingresses[c.id.Zone] {
+			d.addRemote(ingress, max(c.instances, 1))
 		}
 		return spoken
 	}
@@ -205,15 +205,15 @@ func (d *definition) addLocal(in *inbound) {
 	d.endpoints = append(d.endpoints, in.endpoint)
 }
 
-func (d *definition) addRemote(way *ingress, instances uint32) {
-	if !way.isDialable() {
+func (d *definition) addRemote(i *ingress, instances uint32) {
+	if !i.isDialable() {
 		d.problems = append(d.problems, Problem{
-			Object: "ZoneIngress " + way.name.String(), Field: "spec.networking.advertisedAddress",
-			Message: fmt.Sprintf("%q port %d cannot be dialled: write an IP address and a port", way.address, way.port),
+			Object: "ZoneIngress " + i.name.String(), Field: "spec.networking.advertisedAddress",
+			Message: fmt.Sprintf("%q port %d cannot be dialled: write an IP address and a port", i.address, i.port),
 		})
 		return
 	}
-	d.endpoints = append(d.endpoints, model.Endpoint{Address: way.address, Port: way.port, Zone: way.zone, Weight: instances, Ready: true})
+	d.endpoints = append(d.endpoints, model.Endpoint{Address: i.address, Port: i.port, Zone: i.zone, Weight: instances, Ready: true})
 }
 
 // normalize makes the definition independent of the order of objects, and merges duplicate endpoints.
@@ -241,4 +241,36 @@ func (d *definition) normalize() *definition {
 func compareEndpoints(a, b model.Endpoint) int {
 	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port),
 		cmp.Compare(fmt.Sprint(a.Tags), fmt.Sprint(b.Tags)), cmp.Compare(a.Weight, b.Weight))
+}
+
+// protocolOf returns the protocol, empty if none is written.
+func protocolOf(written string) model.Protocol {
+	if written == "" {
+		return ""
+	}
+	return model.ProtocolOf(written)
+}
+
+// compatibleProtocols are the protocols that a server of a protocol understands, best first.
+var compatibleProtocols = map[model.Protocol][]model.Protocol{
+	model.GRPC:  {model.GRPC, model.HTTP2, model.TCP},
+	model.HTTP2: {model.HTTP2, model.TCP},
+	model.HTTP:  {model.HTTP, model.TCP},
+	model.TCP:   {model.TCP},
+}
+
+// commonProtocol is the best protocol that both understand; an empty one is compatible with all.
+func commonProtocol(a, b model.Protocol) model.Protocol {
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	}
+	for _, p := range compatibleProtocols[a] {
+		if slices.Contains(compatibleProtocols[b], p) {
+			return p
+		}
+	}
+	return model.TCP
 }

@@ -31,14 +31,14 @@ type destination struct {
 	// variants are its resources by effective policies; byClass caches the lookup.
 	variants map[string]*variant
 	byClass  map[*policy.Class]*variant
-	// sets reach it, and extras are groups that need it because of a route or a listed outbound.
-	sets   sets.Set[*reachSet]
-	extras sets.Set[*group]
+	// reachSets contain the destination, and extras are groups that need it because of a route or a listed outbound.
+	reachSets sets.Set[*reachSet]
+	extras    sets.Set[*group]
 }
 
 // eachGroup visits the groups whose configuration has the destination.
 func (d *destination) eachGroup(visit func(*group)) {
-	for s := range d.sets {
+	for s := range d.reachSets {
 		for g := range s.groups {
 			visit(g)
 		}
@@ -110,7 +110,7 @@ func (ds *destinations) sort() {
 func (ds *destinations) dropUnusedVariants(groups map[groupKey]*group) {
 	used := sets.New[*variant]()
 	for _, g := range groups {
-		for _, d := range g.set.destinations {
+		for _, d := range g.reachSet.destinations {
 			used.Insert(d.byClass[g.class])
 		}
 		for d := range g.extras {
@@ -134,11 +134,11 @@ type changes struct {
 	changed, endpointsChanged []*destination
 }
 
-// structural says that references may resolve differently.
-func (c *changes) structural() bool { return len(c.added)+len(c.removed) > 0 }
+// isStructural says that references may resolve differently.
+func (c *changes) isStructural() bool { return len(c.added)+len(c.removed) > 0 }
 
-// refresh updates the dirty destinations.
-func (m *mesh) refresh() changes {
+// updateDestinations updates the dirty destinations.
+func (m *mesh) updateDestinations() changes {
 	var c changes
 	for key := range m.dirty.keys {
 		now := m.define(key)
@@ -150,19 +150,19 @@ func (m *mesh) refresh() changes {
 			delete(m.destinations.all, key)
 			c.removed = append(c.removed, d)
 		case d == nil:
-			d = &destination{definition: *now, cluster: key.Cluster(), sets: sets.New[*reachSet](), extras: sets.New[*group]()}
+			d = &destination{definition: *now, cluster: key.Cluster(), reachSets: sets.New[*reachSet](), extras: sets.New[*group]()}
 			d.dropVariants()
 			m.destinations.all[key] = d
 			m.destinations.index(d, true)
 			c.added = append(c.added, d)
 		default:
-			m.change(d, now, &c)
+			m.updateDestination(d, now, &c)
 		}
 	}
 	return c
 }
 
-func (m *mesh) change(d *destination, now *definition, c *changes) {
+func (m *mesh) updateDestination(d *destination, now *definition, c *changes) {
 	before := d.definition
 	if !reflect.DeepEqual(before.Target, now.Target) {
 		m.destinations.index(d, false)

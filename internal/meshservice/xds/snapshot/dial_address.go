@@ -24,8 +24,8 @@ func ipAddress(address string, port uint32) dialAddress {
 	return dialAddress{name: build.ListenerAddress{Address: address, Port: port}.Name(), host: address, port: port}
 }
 
-func (f dialAddress) listenerAddress() build.ListenerAddress {
-	return build.ListenerAddress{Address: f.host, Port: f.port, Bind: f.bound}
+func (a dialAddress) listenerAddress() build.ListenerAddress {
+	return build.ListenerAddress{Address: a.host, Port: a.port, Bind: a.bound}
 }
 
 func hostAddress(hostname string, port uint32) dialAddress {
@@ -45,26 +45,26 @@ func serviceHost(name, namespace string) string { return name + "." + namespace 
 
 // tagAddresses are the VIP and hostname of a tag; on Kubernetes, with a local instance, also those of its Service.
 func (m *mesh) tagAddresses(tag string, local bool) []dialAddress {
-	fronts := []dialAddress{hostAddress(tagHost(tag), tagPort)}
+	addresses := []dialAddress{hostAddress(tagHost(tag), tagPort)}
 	if vip := m.vips[tag]; isIP(vip) {
-		fronts = append(fronts, ipAddress(vip, tagPort))
+		addresses = append(addresses, ipAddress(vip, tagPort))
 	}
 	if m.state.zone.IsUniversal() || !local {
-		return fronts
+		return addresses
 	}
 	name, namespace, port, ok := model.ParseKubernetesTag(tag)
 	if !ok {
-		return fronts
+		return addresses
 	}
 	s := m.state.services[types.NamespacedName{Namespace: namespace, Name: name}]
 	if s == nil || !slices.Contains(s.ports, port) {
-		return fronts
+		return addresses
 	}
-	fronts = append(fronts, hostAddress(serviceHost(name, namespace), port))
+	addresses = append(addresses, hostAddress(serviceHost(name, namespace), port))
 	for _, ip := range s.ips {
-		fronts = append(fronts, ipAddress(ip, port))
+		addresses = append(addresses, ipAddress(ip, port))
 	}
-	return fronts
+	return addresses
 }
 
 // serviceAddresses are the addresses and hostnames of a port of a resource. A local MeshService also has those of its
@@ -74,31 +74,31 @@ func (m *mesh) serviceAddresses(c *serviceResource, port uint32) []dialAddress {
 	local := c.kind == model.MeshService && c.id.Local
 	kubernetes := local && !m.state.zone.IsUniversal()
 
-	var fronts []dialAddress
+	var addresses []dialAddress
 	for _, ip := range c.vips {
 		// The ClusterIP of another Service is not used.
 		if owners := m.state.owners[ip]; isIP(ip) && (len(owners) == 0 || kubernetes && owners.Has(own)) {
-			fronts = append(fronts, ipAddress(ip, port))
+			addresses = append(addresses, ipAddress(ip, port))
 		}
 	}
 	for _, hostname := range c.hostnames {
 		if !strings.HasSuffix(hostname, clusterDomain) || kubernetes && hostname == serviceHost(own.Name, own.Namespace) {
-			fronts = append(fronts, hostAddress(hostname, port))
+			addresses = append(addresses, hostAddress(hostname, port))
 		}
 	}
 	if kubernetes {
-		fronts = append(fronts, hostAddress(serviceHost(own.Name, own.Namespace), port))
+		addresses = append(addresses, hostAddress(serviceHost(own.Name, own.Namespace), port))
 		if s := m.state.services[own]; s != nil && slices.Contains(s.ports, port) {
 			for _, ip := range s.ips {
-				fronts = append(fronts, ipAddress(ip, port))
+				addresses = append(addresses, ipAddress(ip, port))
 			}
 		}
-		fronts = append(fronts, hostAddress(tagHost(model.KubernetesTag(own.Name, own.Namespace, port)), tagPort))
+		addresses = append(addresses, hostAddress(tagHost(model.KubernetesTag(own.Name, own.Namespace, port)), tagPort))
 	} else if local && port == portOfTag(c) {
-		fronts = append(fronts, hostAddress(tagHost(own.Name), tagPort))
+		addresses = append(addresses, hostAddress(tagHost(own.Name), tagPort))
 	}
-	slices.SortFunc(fronts, func(a, b dialAddress) int { return strings.Compare(a.name, b.name) })
-	return slices.Compact(fronts)
+	slices.SortFunc(addresses, func(a, b dialAddress) int { return strings.Compare(a.name, b.name) })
+	return slices.Compact(addresses)
 }
 
 // portOfTag is the port of a universal MeshService that replaces its tag: port 80, or else the lowest.

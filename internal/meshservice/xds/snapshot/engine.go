@@ -24,7 +24,7 @@ type Engine struct {
 	pendingMu sync.Mutex
 	// objects are put, or nil where deleted.
 	objects  map[objectKey]model.Object
-	tags     map[string]map[string]string
+	vips     map[string]map[string]string
 	switched map[string]map[string]bool
 
 	// buildMu guards state.
@@ -43,7 +43,7 @@ func New(zone desired.ZoneInfo) *Engine {
 	return &Engine{
 		zone:     zone,
 		objects:  map[objectKey]model.Object{},
-		tags:     map[string]map[string]string{},
+		vips:     map[string]map[string]string{},
 		switched: map[string]map[string]bool{},
 		state:    newZoneState(zone),
 		configs:  map[model.ProxyID]*resource.Config{},
@@ -69,11 +69,11 @@ func (e *Engine) enqueue(of, is model.Object) {
 	e.objects[key] = is
 }
 
-// SetTags sets the VIP of each kuma.io/service of a mesh.
-func (e *Engine) SetTags(mesh string, vips map[string]string) {
+// SetVIPs sets the VIP of each kuma.io/service of a mesh.
+func (e *Engine) SetVIPs(mesh string, vips map[string]string) {
 	e.pendingMu.Lock()
 	defer e.pendingMu.Unlock()
-	e.tags[mesh] = maps.Clone(vips)
+	e.vips[mesh] = maps.Clone(vips)
 }
 
 // SetSwitched sets the switched consumers of a mesh, as namespace/Kind/name.
@@ -89,24 +89,24 @@ func (e *Engine) Flush() []model.ProxyID {
 	defer e.buildMu.Unlock()
 
 	e.pendingMu.Lock()
-	objects, tags, switched := e.objects, e.tags, e.switched
-	e.objects, e.tags, e.switched = map[objectKey]model.Object{}, map[string]map[string]string{}, map[string]map[string]bool{}
+	objects, vips, switched := e.objects, e.vips, e.switched
+	e.objects, e.vips, e.switched = map[objectKey]model.Object{}, map[string]map[string]string{}, map[string]map[string]bool{}
 	e.pendingMu.Unlock()
 
 	for key, obj := range objects {
 		e.state.apply(key, obj)
 	}
-	for mesh, vips := range tags {
-		e.state.mesh(mesh).setVIPs(vips)
+	for mesh, byTag := range vips {
+		e.state.mesh(mesh).setVIPs(byTag)
 	}
 	for mesh, consumers := range switched {
 		e.state.mesh(mesh).setSwitched(consumers)
 	}
-	return e.publish(e.state.build())
+	return e.setConfigs(e.state.build())
 }
 
-// publish makes the built configurations readable, and returns those that have changed.
-func (e *Engine) publish(built map[model.ProxyID]*resource.Config) []model.ProxyID {
+// setConfigs makes the built configurations readable, and returns those that have changed.
+func (e *Engine) setConfigs(built map[model.ProxyID]*resource.Config) []model.ProxyID {
 	var changed []model.ProxyID
 	for id, config := range built {
 		before := e.configs[id]

@@ -73,7 +73,7 @@ func (s setting) engine(objects []client.Object) *Engine {
 	for _, obj := range objects {
 		e.Put(obj)
 	}
-	e.SetTags("default", s.Tags)
+	e.SetVIPs("default", s.Tags)
 	switched := map[string]bool{}
 	for _, consumer := range s.Switched {
 		switched[consumer] = true

@@ -29,22 +29,22 @@ type group struct {
 }
 
 type groupKey struct {
-	set   *reachSet
-	class *policy.Class
+	reachSet *reachSet
+	class    *policy.Class
 	// affinity are the affinity tags.
 	affinity string
 	// listed are the outbounds of the Dataplane, as text.
 	listed string
 }
 
-// regroup assigns the dirty proxies to groups, and returns the deleted ones.
-func (m *mesh) regroup() []model.ProxyID {
+// assignGroups assigns the dirty proxies to groups, and returns the deleted ones.
+func (m *mesh) assignGroups() []model.ProxyID {
 	var gone []model.ProxyID
 	for id := range m.dirty.proxies {
 		before, d := m.grouped[id], m.proxies[id]
 		if d == nil {
 			if before != nil {
-				m.leave(before, id)
+				m.removeMember(before, id)
 				gone = append(gone, id)
 			}
 			continue
@@ -54,7 +54,7 @@ func (m *mesh) regroup() []model.ProxyID {
 			continue
 		}
 		if before != nil {
-			m.leave(before, id)
+			m.removeMember(before, id)
 		}
 		m.grouped[id] = now
 		now.members.Insert(id)
@@ -69,7 +69,7 @@ func (m *mesh) regroup() []model.ProxyID {
 
 func (m *mesh) groupOf(d *dataplane, before *group) *group {
 	tags := m.affinityOf(d)
-	key := groupKey{set: m.reachOf(d), class: m.set.Class(d.proxy), affinity: affinityText(m.affinity, tags)}
+	key := groupKey{reachSet: m.reachSetOf(d), class: m.policySet.Class(d.proxy), affinity: affinityText(m.affinity, tags)}
 	if len(d.outbounds) > 0 {
 		key.listed = fmt.Sprint(d.outbounds)
 	}
@@ -77,7 +77,7 @@ func (m *mesh) groupOf(d *dataplane, before *group) *group {
 	if g == nil {
 		g = &group{groupKey: key, tags: tags, outbounds: d.outbounds, members: sets.New[model.ProxyID](), dirty: true}
 		m.groups[key] = g
-		key.set.groups.Insert(g)
+		key.reachSet.groups.Insert(g)
 		if before != nil {
 			m.reuseConfig(g, before)
 		}
@@ -87,14 +87,14 @@ func (m *mesh) groupOf(d *dataplane, before *group) *group {
 
 // reuseConfig takes over the configuration of a group that differs in its policies only, if their effect is the same.
 func (m *mesh) reuseConfig(g, before *group) {
-	if before.dirty || g.set != before.set || g.affinity != before.affinity || g.listed != before.listed {
+	if before.dirty || g.reachSet != before.reachSet || g.affinity != before.affinity || g.listed != before.listed {
 		return
 	}
 	same := func(d *destination) bool {
 		v := m.previous[d][before.class]
 		return v != nil && v == m.variant(d, g.class)
 	}
-	for _, d := range g.set.destinations {
+	for _, d := range g.reachSet.destinations {
 		if !same(d) {
 			return
 		}
@@ -108,7 +108,7 @@ func (m *mesh) reuseConfig(g, before *group) {
 	g.setExtras(before.extras.Clone())
 }
 
-func (m *mesh) leave(g *group, id model.ProxyID) {
+func (m *mesh) removeMember(g *group, id model.ProxyID) {
 	delete(m.grouped, id)
 	g.members.Delete(id)
 	g.newMembers.Delete(id)
@@ -116,7 +116,7 @@ func (m *mesh) leave(g *group, id model.ProxyID) {
 		return
 	}
 	delete(m.groups, g.groupKey)
-	g.set.groups.Delete(g)
+	g.reachSet.groups.Delete(g)
 	for d := range g.extras {
 		d.extras.Delete(g)
 	}
@@ -199,24 +199,24 @@ func (g *group) buildConfig(m *mesh) {
 		clusters, endpoints = append(clusters, v.cluster), append(endpoints, cla)
 		return v
 	}
-	// lead adds a destination with its routes, and their backends as extras.
-	lead := func(d *destination) *variant {
+	// addWithRoutes adds a destination with its routes, and their backends as extras.
+	addWithRoutes := func(d *destination) *variant {
 		v := add(d)
 		if v == nil || v.route == nil {
 			return nil
 		}
 		routes = append(routes, v.route)
 		for _, backend := range v.backends {
-			if !backend.sets.Has(g.set) {
+			if !backend.reachSets.Has(g.reachSet) {
 				extras.Insert(backend)
 			}
 		}
 		return v
 	}
-	for _, d := range g.set.destinations {
-		if v := lead(d); v != nil {
-			for _, f := range d.addresses {
-				m.claimListener(listenerOwner{destination: d, variant: v, address: f})
+	for _, d := range g.reachSet.destinations {
+		if v := addWithRoutes(d); v != nil {
+			for _, address := range d.addresses {
+				m.claimListener(listenerOwner{destination: d, variant: v, address: address})
 			}
 		}
 	}
@@ -226,9 +226,9 @@ func (g *group) buildConfig(m *mesh) {
 		if d == nil {
 			continue
 		}
-		if !d.sets.Has(g.set) && !listed.Has(d) {
+		if !d.reachSets.Has(g.reachSet) && !listed.Has(d) {
 			listed.Insert(d)
-			lead(d)
+			addWithRoutes(d)
 		}
 		// Listed outbounds take precedence.
 		if v := m.variant(d, g.class); v.cluster != nil && v.route != nil {

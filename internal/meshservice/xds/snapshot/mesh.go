@@ -45,14 +45,14 @@ type mesh struct {
 	destinations destinations
 	// directory resolves the backends of routes; built on demand.
 	directory *policy.Directory
-	set       *policy.Set
+	policySet *policy.Set
 	// previous are the variants before a recompilation of policies.
-	previous map[*destination]map[*policy.Class]*variant
-	affinity []string
-	reaches  map[string]*reachSet
-	groups   map[groupKey]*group
-	grouped  map[model.ProxyID]*group
-	dirty    dirtySet
+	previous  map[*destination]map[*policy.Class]*variant
+	affinity  []string
+	reachSets map[string]*reachSet
+	groups    map[groupKey]*group
+	grouped   map[model.ProxyID]*group
+	dirty     dirtySet
 	// listenerOwners and hostOwners are scratch space of buildConfig.
 	listenerOwners, hostOwners map[string]listenerOwner
 }
@@ -88,8 +88,8 @@ func newMesh(w *zoneState, name string) *mesh {
 		byLabels:       tagIndex[*serviceResource]{},
 		multiZone:      selectorIndex[*serviceResource]{},
 		destinations:   newDestinations(),
-		set:            policy.Compile(nil, w.zone),
-		reaches:        map[string]*reachSet{},
+		policySet:      policy.Compile(nil, w.zone),
+		reachSets:      map[string]*reachSet{},
 		groups:         map[groupKey]*group{},
 		grouped:        map[model.ProxyID]*group{},
 		dirty:          newDirtySet(),
@@ -98,10 +98,33 @@ func newMesh(w *zoneState, name string) *mesh {
 	}
 }
 
-// empty says that the mesh can be dropped.
-func (m *mesh) empty() bool {
+// isEmpty says that the mesh can be dropped.
+func (m *mesh) isEmpty() bool {
 	return len(m.proxies)+len(m.grouped)+len(m.destinations.all)+len(m.services)+len(m.policies)+len(m.vips)+len(m.switched) == 0 &&
 		m.mode == model.Disabled && !m.localFirst
+}
+
+// meshInput is the relevant part of a Mesh.
+type meshInput struct {
+	name string
+	mode model.Mode
+	// localFirst says that instances of other zones are a fallback for tags.
+	localFirst bool
+}
+
+func readMesh(obj *kumav1alpha1.Mesh) *meshInput {
+	return &meshInput{
+		name: obj.Name, mode: model.Mode(obj.ModeInForce()),
+		localFirst: obj.Spec.Routing != nil && obj.Spec.Routing.LocalityAwareLoadBalancing,
+	}
+}
+
+func (i *meshInput) set(w *zoneState, present bool) {
+	if present {
+		w.mesh(i.name).setMode(i.mode, i.localFirst)
+	} else {
+		w.mesh(i.name).setMode(model.Disabled, false)
+	}
 }
 
 func (m *mesh) setMode(mode model.Mode, localFirst bool) {
@@ -160,13 +183,13 @@ func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
 	if m.dirty.policies {
 		m.compilePolicies()
 	}
-	changes := m.refresh()
-	if m.dirty.mode || changes.structural() {
+	changes := m.updateDestinations()
+	if m.dirty.mode || changes.isStructural() {
 		m.rebuildRoutes(&changes)
 	}
 	m.updateReachSets(changes)
-	gone := m.regroup()
-	if m.dirty.mode || changes.structural() {
+	gone := m.assignGroups()
+	if m.dirty.mode || changes.isStructural() {
 		for _, g := range m.groups {
 			g.dirty = g.dirty || len(g.outbounds) > 0
 		}

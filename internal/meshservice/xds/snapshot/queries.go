@@ -30,8 +30,6 @@ type Explanation struct {
 	Decisions   []policy.Decision
 }
 
-func (c *serviceResource) String() string { return string(c.kind) + " " + c.object.String() }
-
 // Proxies returns the proxies of a mesh, sorted, as of the last Flush. The reach of switched ones includes MeshServices.
 func (e *Engine) Proxies(mesh string) []model.Proxy {
 	e.buildMu.Lock()
@@ -43,7 +41,7 @@ func (e *Engine) Proxies(mesh string) []model.Proxy {
 	list := make([]model.Proxy, 0, len(m.grouped))
 	for id, g := range m.grouped {
 		p := m.proxies[id].proxy
-		p.Reach = g.set.reach
+		p.Reach = g.reachSet.reach
 		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b model.Proxy) int {
@@ -52,7 +50,7 @@ func (e *Engine) Proxies(mesh string) []model.Proxy {
 	return list
 }
 
-func (m *mesh) sorted() []model.Destination {
+func (m *mesh) sortedDestinations() []model.Destination {
 	list := make([]model.Destination, 0, len(m.destinations.all))
 	for _, d := range m.destinations.all {
 		list = append(list, d.Destination)
@@ -92,7 +90,7 @@ func (e *Engine) Problems(mesh string) []Problem {
 		})
 	}
 	policies := slices.Collect(maps.Values(m.policies))
-	for _, f := range policy.Dangling(policies, m.sorted()) {
+	for _, f := range policy.Dangling(policies, m.sortedDestinations()) {
 		if m.mode == model.Disabled && f.Generated {
 			// MeshServices are not generated yet.
 			continue
@@ -118,11 +116,11 @@ func (e *Engine) Explain(id model.ProxyID) []Explanation {
 		return nil
 	}
 	g := m.grouped[id]
-	all := slices.AppendSeq(slices.Clone(g.set.destinations), maps.Keys(g.extras))
+	all := slices.AppendSeq(slices.Clone(g.reachSet.destinations), maps.Keys(g.extras))
 	slices.SortFunc(all, compareDestinations)
 	list := make([]Explanation, len(all))
 	for i, d := range all {
-		list[i] = Explanation{Destination: d.Destination, Decisions: m.set.Explain(g.class, d.Destination)}
+		list[i] = Explanation{Destination: d.Destination, Decisions: m.policySet.Explain(g.class, d.Destination)}
 	}
 	return list
 }

@@ -194,7 +194,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 				}
 				tags[c.tag()] = fmt.Sprintf("240.0.0.%d", c.IntN(200))
 				switched[pick(c, "", "shop/Dataplane/")+pick(c, "p1", "p2", "p3")] = c.IntN(2) == 0
-				e.SetTags("default", tags)
+				e.SetVIPs("default", tags)
 				e.SetSwitched("default", switched)
 				changed := e.Flush()
 
@@ -202,7 +202,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 				for _, obj := range there {
 					fresh.Put(obj)
 				}
-				fresh.SetTags("default", tags)
+				fresh.SetVIPs("default", tags)
 				fresh.SetSwitched("default", switched)
 				fresh.Flush()
 				compare(t, e, fresh)
@@ -212,7 +212,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 			for _, obj := range there {
 				e.Delete(obj)
 			}
-			e.SetTags("default", nil)
+			e.SetVIPs("default", nil)
 			e.SetSwitched("default", nil)
 			e.Flush()
 			if w := e.state; len(e.configs)+len(w.meshes)+len(w.inputs)+len(w.services)+len(w.ingresses)+len(w.owners) > 0 {
@@ -250,11 +250,11 @@ func sizes(m *mesh) []int {
 	all := []int{
 		len(m.proxies), len(m.candidates), len(m.byObject), len(m.inbounds), len(m.remote), len(m.services), len(m.headless), len(m.byIdentity), len(m.byVIP), len(m.byZone),
 		len(m.byDataplane), len(m.selectors), len(m.byLabels), len(m.multiZone),
-		len(m.destinations.all), len(m.destinations.byName), len(m.destinations.byDisplayName), len(m.reaches), len(m.groups), len(m.grouped), len(m.policies),
+		len(m.destinations.all), len(m.destinations.byName), len(m.destinations.byDisplayName), len(m.reachSets), len(m.groups), len(m.grouped), len(m.policies),
 	}
 	var reached, extras int
 	for _, d := range m.destinations.all {
-		reached += len(d.sets)
+		reached += len(d.reachSets)
 		extras += len(d.extras)
 	}
 	return append(all, reached, extras)

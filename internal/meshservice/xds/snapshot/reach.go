@@ -20,8 +20,8 @@ type reachSet struct {
 	groups     sets.Set[*group]
 }
 
-// reachOf returns the reach set of a proxy, and creates it if needed.
-func (m *mesh) reachOf(d *dataplane) *reachSet {
+// reachSetOf returns the reach set of a proxy, and creates it if needed.
+func (m *mesh) reachSetOf(d *dataplane) *reachSet {
 	reach := d.proxy.Reach
 	if m.switched[d.proxy.Consumer] {
 		reach = reach.WithMeshServices()
@@ -30,11 +30,11 @@ func (m *mesh) reachOf(d *dataplane) *reachSet {
 	if err != nil {
 		panic(err) // strings and maps can always be encoded
 	}
-	s := m.reaches[string(text)]
+	s := m.reachSets[string(text)]
 	if s == nil {
 		s = &reachSet{key: string(text), reach: reach, groups: sets.New[*group]()}
-		m.reaches[s.key] = s
-		m.fill(s)
+		m.reachSets[s.key] = s
+		m.fillReachSet(s)
 	}
 	return s
 }
@@ -46,12 +46,12 @@ const maxIncremental = 16
 func (m *mesh) updateReachSets(c changes) {
 	again := sets.New[*reachSet]()
 	for _, d := range c.removed {
-		again = again.Union(d.sets)
+		again = again.Union(d.reachSets)
 	}
 	for _, d := range c.added {
-		again = again.Union(d.sets)
+		again = again.Union(d.reachSets)
 	}
-	for _, s := range m.reaches {
+	for _, s := range m.reachSets {
 		if m.dirty.mode || len(c.added) > maxIncremental || slices.ContainsFunc(c.added, func(d *destination) bool {
 			return s.reach.Reaches(m.mode, d.Target)
 		}) {
@@ -59,23 +59,23 @@ func (m *mesh) updateReachSets(c changes) {
 		}
 	}
 	for s := range again {
-		m.fill(s)
+		m.fillReachSet(s)
 	}
 }
 
-// fill updates the destinations of a reach set.
-func (m *mesh) fill(s *reachSet) {
+// fillReachSet updates the destinations of a reach set.
+func (m *mesh) fillReachSet(s *reachSet) {
 	now, unmet := m.destinationsFor(s.reach)
 	s.unresolved = unmet
 	if slices.Equal(s.destinations, now) {
 		return
 	}
 	for _, d := range s.destinations {
-		d.sets.Delete(s)
+		d.reachSets.Delete(s)
 	}
 	s.destinations = now
 	for _, d := range now {
-		d.sets.Insert(s)
+		d.reachSets.Insert(s)
 	}
 	for g := range s.groups {
 		g.dirty = true
@@ -101,7 +101,7 @@ func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int)
 	case m.mode == model.Disabled:
 	case r.RefsSet:
 		for i, ref := range r.Refs {
-			found := m.selected(ref)
+			found := m.selectedDestinations(ref)
 			if len(found) == 0 {
 				unmet = append(unmet, i)
 			}
@@ -114,8 +114,8 @@ func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int)
 	return slices.Clip(slices.Compact(list)), unmet
 }
 
-// selected returns the destinations of a reference.
-func (m *mesh) selected(ref model.BackendRef) []*destination {
+// selectedDestinations returns the destinations of a reference.
+func (m *mesh) selectedDestinations(ref model.BackendRef) []*destination {
 	var list []*destination
 	look := func(d *destination) {
 		if ref.Selects(d.Target) {
@@ -139,13 +139,13 @@ func (m *mesh) selected(ref model.BackendRef) []*destination {
 }
 
 func (m *mesh) dropUnusedReachSets() {
-	for key, s := range m.reaches {
+	for key, s := range m.reachSets {
 		if len(s.groups) > 0 {
 			continue
 		}
-		delete(m.reaches, key)
+		delete(m.reachSets, key)
 		for _, d := range s.destinations {
-			d.sets.Delete(s)
+			d.reachSets.Delete(s)
 		}
 	}
 }

@@ -37,8 +37,8 @@ func (m *mesh) backendRefProblems(d *dataplane) []Problem {
 		return nil
 	}
 	var list []Problem
-	for _, i := range g.set.unresolved {
-		ref := g.set.reach.Refs[i]
+	for _, i := range g.reachSet.unresolved {
+		ref := g.reachSet.reach.Refs[i]
 		// An empty selector may match nothing.
 		if ref.Kind == kumav1alpha1.MeshExternalServiceKind || ref.Labels != nil && len(ref.Labels) == 0 {
 			continue

@@ -11,14 +11,14 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// route builds the routes of a variant.
-func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
+// buildRoutes builds the routes of a variant.
+func (m *mesh) buildRoutes(v *variant, d *destination, e *policy.Effective) {
 	var rules []build.Rule
 	switch {
 	case e.HTTPRoute != nil && d.Protocol.HasRequests():
 		v.routed = true
 		for i, rule := range e.HTTPRoute.Rules {
-			if r, ok := m.rule(v, d, i, rule); ok {
+			if r, ok := m.buildRule(v, d, i, rule); ok {
 				rules = append(rules, r)
 			}
 		}
@@ -31,8 +31,8 @@ func (m *mesh) route(v *variant, d *destination, e *policy.Effective) {
 	v.route = v.marshal(d, resource.Route, d.cluster)(build.Routes(d.cluster, d.Protocol, rules, v.clusters, v.settings))
 }
 
-// rule builds a rule of a route. An invalid one is left out, so that the others stay in force.
-func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (build.Rule, bool) {
+// buildRule builds a rule of a route. An invalid one is left out, so that the others stay in force.
+func (m *mesh) buildRule(v *variant, d *destination, i int, from policy.HTTPRule) (build.Rule, bool) {
 	rule := build.Rule{Hostnames: from.Hostnames, Match: from.Match, Clusters: v.clusters}
 	report := func(err error) {
 		v.report(resource.Route, fmt.Sprintf("%s rule %d", d.cluster, i), Problem{
@@ -47,7 +47,7 @@ func (m *mesh) rule(v *variant, d *destination, i int, from policy.HTTPRule) (bu
 			return rule, false
 		}
 		if filter.RequestMirror != nil {
-			if backend := m.backend(filter.RequestMirror.BackendRef, from.Namespace); backend != nil {
+			if backend := m.resolveBackend(filter.RequestMirror.BackendRef, from.Namespace); backend != nil {
 				v.addBackend(backend)
 				filter.RequestMirror.Cluster = backend.cluster
 			}
@@ -82,7 +82,7 @@ func (m *mesh) unusableBackends(d *destination, kind string) Problem {
 func (m *mesh) weightedClusters(v *variant, refs []kumav1alpha1.BackendRef, namespace string) []build.WeightedCluster {
 	var list []build.WeightedCluster
 	for _, ref := range refs {
-		backend := m.backend(ref, namespace)
+		backend := m.resolveBackend(ref, namespace)
 		if backend == nil {
 			continue
 		}
@@ -102,8 +102,8 @@ func (v *variant) addBackend(backend *destination) {
 	}
 }
 
-// backend resolves a reference; the local zone comes first.
-func (m *mesh) backend(ref kumav1alpha1.BackendRef, namespace string) *destination {
+// resolveBackend resolves a reference; the local zone comes first.
+func (m *mesh) resolveBackend(ref kumav1alpha1.BackendRef, namespace string) *destination {
 	if m.directory == nil {
 		var there []model.Destination
 		for key, d := range m.destinations.all {
@@ -120,4 +120,18 @@ func (m *mesh) backend(ref kumav1alpha1.BackendRef, namespace string) *destinati
 	}
 	first := slices.MinFunc(found, compareLocality)
 	return m.destinations.all[first.Key]
+}
+
+// rebuildRoutes resolves the backends of routes again after destinations have changed.
+func (m *mesh) rebuildRoutes(c *changes) {
+	m.directory = nil
+	for _, d := range m.destinations.all {
+		for _, v := range d.variants {
+			if v.routed {
+				d.dropVariants()
+				c.changed = append(c.changed, d)
+				break
+			}
+		}
+	}
 }

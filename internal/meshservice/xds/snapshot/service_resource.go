@@ -75,6 +75,8 @@ func (c *serviceResource) setAddresses(addresses []kumav1alpha1.Address, vips []
 	}
 }
 
+func (c *serviceResource) String() string { return string(c.kind) + " " + c.object.String() }
+
 func (c *serviceResource) key(port uint32) model.Key {
 	return model.Key{Kind: c.kind, Name: c.id.Name, Namespace: c.id.Namespace, Zone: c.id.Zone, Mesh: c.mesh, Port: port}
 }

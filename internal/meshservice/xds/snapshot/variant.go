@@ -1,11 +1,6 @@
 package snapshot
 
 import (
-	"slices"
-
-	"k8s.io/apimachinery/pkg/util/sets"
-
-	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -33,7 +28,7 @@ func (m *mesh) variant(d *destination, class *policy.Class) *variant {
 	if v != nil {
 		return v
 	}
-	effective := m.set.Resolve(class, d.Destination)
+	effective := m.policySet.Resolve(class, d.Destination)
 	v = d.variants[effective.Fingerprint()]
 	if v == nil {
 		v = m.newVariant(d, effective)
@@ -53,7 +48,7 @@ func (m *mesh) newVariant(d *destination, e *policy.Effective) *variant {
 		clusters:  []build.WeightedCluster{{Name: d.cluster, Weight: 1}},
 	}
 	v.cluster = v.marshal(d, resource.Cluster, d.cluster)(build.Cluster(d.cluster, d.Protocol, v.settings))
-	m.route(v, d, e)
+	m.buildRoutes(v, d, e)
 	return v
 }
 
@@ -83,21 +78,21 @@ func (v *variant) report(t resource.Type, name string, p Problem) {
 }
 
 // listener returns the listener of an address, or nil if it is invalid.
-func (v *variant) listener(d *destination, f dialAddress) *resource.Resource {
-	if l, made := v.listeners[f]; made {
+func (v *variant) listener(d *destination, address dialAddress) *resource.Resource {
+	if l, made := v.listeners[address]; made {
 		return l
 	}
 	var l *resource.Resource
-	seal := v.marshal(d, resource.Listener, f.name)
+	marshal := v.marshal(d, resource.Listener, address.name)
 	switch {
-	case f.api:
-		l = seal(build.APIListener(f.name, d.cluster, v.settings))
+	case address.api:
+		l = marshal(build.APIListener(address.name, d.cluster, v.settings))
 	case d.Protocol.HasRequests():
-		l = seal(build.HTTPListener(f.listenerAddress(), d.cluster, v.settings))
+		l = marshal(build.HTTPListener(address.listenerAddress(), d.cluster, v.settings))
 	default:
-		l = seal(build.TCPListener(f.listenerAddress(), d.cluster, v.clusters, v.settings))
+		l = marshal(build.TCPListener(address.listenerAddress(), d.cluster, v.clusters, v.settings))
 	}
-	v.listeners[f] = l
+	v.listeners[address] = l
 	return l
 }
 
@@ -119,47 +114,4 @@ func (v *variant) affinityKeys() []string {
 		keys = append(keys, tag.Key)
 	}
 	return keys
-}
-
-// compilePolicies compiles the policies, and marks every proxy dirty.
-func (m *mesh) compilePolicies() {
-	var list []policy.Policy
-	keys := sets.New[string]()
-	for _, p := range m.policies {
-		list = append(list, p)
-		if s, ok := p.(*kumav1alpha1.MeshLoadBalancingStrategy); ok {
-			for i := range s.Spec.To {
-				for _, tag := range affinityTags(&s.Spec.To[i].Default) {
-					keys.Insert(tag.Key)
-				}
-			}
-		}
-	}
-	m.set = policy.Compile(list, m.state.zone)
-	affinity := slices.Sorted(slices.Values(keys.UnsortedList()))
-	m.previous = map[*destination]map[*policy.Class]*variant{}
-	for _, d := range m.destinations.all {
-		if slices.Equal(m.affinity, affinity) {
-			m.previous[d] = d.byClass
-		}
-		d.byClass = map[*policy.Class]*variant{}
-	}
-	m.affinity = affinity
-	for id := range m.proxies {
-		m.dirty.proxies.Insert(id)
-	}
-}
-
-// rebuildRoutes resolves the backends of routes again after destinations have changed.
-func (m *mesh) rebuildRoutes(c *changes) {
-	m.directory = nil
-	for _, d := range m.destinations.all {
-		for _, v := range d.variants {
-			if v.routed {
-				d.dropVariants()
-				c.changed = append(c.changed, d)
-				break
-			}
-		}
-	}
 }

@@ -20,7 +20,7 @@ type zoneState struct {
 	// inputs are the last read of each object.
 	inputs map[objectKey]input
 	// services are those of Kubernetes, and ingresses those of other zones; neither belongs to one mesh.
-	services  map[types.NamespacedName]*service
+	services  map[types.NamespacedName]*kubernetesService
 	ingresses map[string]map[types.NamespacedName]*ingress
 	// ignored are ingresses outside the system namespace.
 	ignored map[types.NamespacedName]*ingress
@@ -39,7 +39,7 @@ func newZoneState(where desired.ZoneInfo) *zoneState {
 		zone:      where,
 		meshes:    map[string]*mesh{},
 		inputs:    map[objectKey]input{},
-		services:  map[types.NamespacedName]*service{},
+		services:  map[types.NamespacedName]*kubernetesService{},
 		ingresses: map[string]map[types.NamespacedName]*ingress{},
 		ignored:   map[types.NamespacedName]*ingress{},
 		owners:    map[string]sets.Set[types.NamespacedName]{},
@@ -99,7 +99,7 @@ func (w *zoneState) read(key objectKey, obj model.Object) input {
 	case *kumav1alpha1.MeshMultiZoneService:
 		return readMultiZone(obj, w.zone)
 	case *corev1.Service:
-		return readService(obj)
+		return readKubernetesService(obj)
 	default:
 		return &policyInput{key: key, mesh: desired.MeshOf(obj), policy: obj.(kumav1alpha1.Policy)}
 	}
@@ -110,7 +110,7 @@ func (w *zoneState) build() map[model.ProxyID]*resource.Config {
 	built := map[model.ProxyID]*resource.Config{}
 	for name, m := range w.meshes {
 		m.build(built)
-		if m.empty() {
+		if m.isEmpty() {
 			delete(w.meshes, name)
 		}
 	}

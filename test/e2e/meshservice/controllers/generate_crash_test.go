@@ -118,7 +118,7 @@ func (w *world) addressesStay() func(context.Context) error {
 	return func(ctx context.Context) error {
 		var services kumav1alpha1.MeshServiceList
 		var record corev1.ConfigMap
-		key := client.ObjectKey{Namespace: w.options.SystemNamespace, Name: desired.TagsConfigMap(w.mesh)}
+		key := client.ObjectKey{Namespace: w.options.SystemNamespace, Name: desired.VIPConfigMap(w.mesh)}
 		if err := errors.Join(w.List(ctx, &services), client.IgnoreNotFound(w.Get(ctx, key, &record))); err != nil {
 			return nil // nothing was seen that is wrong
 		}

@@ -99,7 +99,7 @@ func (w *world) tags(t *testing.T, want ...string) map[string]string {
 	var record corev1.ConfigMap
 	wait.Until(t, func(ctx context.Context) error {
 		record = corev1.ConfigMap{}
-		if err := w.Get(ctx, client.ObjectKey{Namespace: w.options.SystemNamespace, Name: desired.TagsConfigMap(w.mesh)}, &record); err != nil {
+		if err := w.Get(ctx, client.ObjectKey{Namespace: w.options.SystemNamespace, Name: desired.VIPConfigMap(w.mesh)}, &record); err != nil {
 			return err
 		}
 		seen := map[string]bool{}

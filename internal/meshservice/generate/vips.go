@@ -27,8 +27,8 @@ import (
 // annotationGone is, on the ConfigMap of VIPs, since when values without a Dataplane are kept.
 const annotationGone = "fairlead.dev/gone-since"
 
-// setupTags adds the controller of VIPs of kuma.io/service values.
-func (r *reconciler) setupTags(mgr ctrl.Manager) error {
+// setupVIPs adds the controller of VIPs of kuma.io/service values.
+func (r *reconciler) setupVIPs(mgr ctrl.Manager) error {
 	b := newController(mgr, "tags", 1).
 		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Dataplane{}, r.enqueueTagChanges(r.dataplaneTags)).
@@ -37,7 +37,7 @@ func (r *reconciler) setupTags(mgr ctrl.Manager) error {
 			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: desired.MeshOf(record)}}}
 			})))
-	return complete(b, "Dataplanes and ZoneIngresses", r.reconcileTags)
+	return complete(b, "Dataplanes and ZoneIngresses", r.reconcileVIPs)
 }
 
 // tag is a value of kuma.io/service in a mesh.
@@ -79,21 +79,21 @@ func (r *reconciler) enqueueTagChanges(of func(client.Object) []tag) handler.Eve
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, of(e.Object), r.hasAddress, q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, of(e.Object), r.hasVIP, q) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, of(e.Object), r.isServed, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if before, now := of(e.ObjectOld), of(e.ObjectNew); !slices.Equal(before, now) {
 				wake(ctx, before, r.isServed, q)
-				wake(ctx, now, r.hasAddress, q)
+				wake(ctx, now, r.hasVIP, q)
 			}
 		},
 	}
 }
 
-// hasAddress says whether a value has a VIP that is not about to expire: another pod of the service then changes nothing.
-func (r *reconciler) hasAddress(ctx context.Context, t tag) bool {
+// hasVIP says whether a value has a VIP that is not about to expire: another pod of the service then changes nothing.
+func (r *reconciler) hasVIP(ctx context.Context, t tag) bool {
 	var record corev1.ConfigMap
-	err := r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.TagsConfigMap(t.mesh)}, &record, client.UnsafeDisableDeepCopy)
+	err := r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(t.mesh)}, &record, client.UnsafeDisableDeepCopy)
 	return err == nil && record.Data[t.service] != "" && record.Annotations[annotationGone] == ""
 }
 
@@ -105,8 +105,8 @@ func (r *reconciler) isServed(ctx context.Context, t tag) bool {
 	})
 }
 
-// reconcileTags allocates a VIP for each value of kuma.io/service of a mesh.
-func (r *reconciler) reconcileTags(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+// reconcileVIPs allocates a VIP for each value of kuma.io/service of a mesh.
+func (r *reconciler) reconcileVIPs(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var mesh kumav1alpha1.Mesh
 	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil || mesh.DeletionTimestamp != nil {
 		// The garbage collector deletes its ConfigMap.
@@ -118,13 +118,13 @@ func (r *reconciler) reconcileTags(ctx context.Context, request reconcile.Reques
 	}
 	// Read from the API server: a VIP must never be allocated twice.
 	record := &corev1.ConfigMap{}
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.TagsConfigMap(mesh.Name)}, record)
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh.Name)}, record)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	outcome := readTags(record).Allocate(wanted, r.Ranges.Tags, r.Grace, r.now())
-	condition := tagsCondition(outcome, r.Ranges)
-	switch err := r.applyTags(ctx, &mesh, record, outcome.Tags); {
+	outcome := readVIPs(record).Allocate(wanted, r.Ranges.Tags, r.Grace, r.now())
+	condition := vipsCondition(outcome, r.Ranges)
+	switch err := r.applyVIPs(ctx, &mesh, record, outcome.TagVIPs); {
 	case apierrors.IsNotFound(err):
 		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonNoNamespace
 		condition.Message = fmt.Sprintf("namespace %s, in which VIPs are recorded, does not exist: create the namespace, or set another one with --mesh-namespace", r.SystemNamespace)
@@ -136,8 +136,8 @@ func (r *reconciler) reconcileTags(ctx context.Context, request reconcile.Reques
 	return reconcile.Result{RequeueAfter: outcome.RequeueAfter}, client.IgnoreNotFound(err)
 }
 
-func readTags(record *corev1.ConfigMap) desired.Tags {
-	tags := desired.Tags{VIPs: record.Data}
+func readVIPs(record *corev1.ConfigMap) desired.TagVIPs {
+	tags := desired.TagVIPs{VIPs: record.Data}
 	// If malformed, the grace period starts again.
 	_ = json.Unmarshal([]byte(record.Annotations[annotationGone]), &tags.UnservedSince)
 	return tags

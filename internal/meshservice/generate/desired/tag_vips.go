@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TagsConfigMap is the name of the ConfigMap, in the system namespace, that records the VIP of each value of kuma.io/service of a
+// VIPConfigMap is the name of the ConfigMap, in the system namespace, that records the VIP of each value of kuma.io/service of a
 // mesh.
-func TagsConfigMap(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
+func VIPConfigMap(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
 
-// Tags are the VIPs of values of kuma.io/service.
-type Tags struct {
+// TagVIPs are the VIPs of values of kuma.io/service.
+type TagVIPs struct {
 	VIPs map[string]string
 	// UnservedSince is since when no Dataplane serves a value with a VIP.
 	UnservedSince map[string]time.Time
@@ -22,7 +22,7 @@ type Tags struct {
 
 // Allocation is the result of an allocation of VIPs.
 type Allocation struct {
-	Tags
+	TagVIPs
 	// Unallocated are values without a VIP, since the range is exhausted.
 	Unallocated []string
 	// Invalid are values that cannot be recorded.
@@ -33,8 +33,8 @@ type Allocation struct {
 
 // Allocate allocates a VIP for each of the values, keeps allocated ones, and frees those of values that were not served for
 // the grace period.
-func (t Tags) Allocate(wanted []string, from netip.Prefix, grace time.Duration, now time.Time) Allocation {
-	o := Allocation{Tags: Tags{VIPs: map[string]string{}, UnservedSince: map[string]time.Time{}}}
+func (t TagVIPs) Allocate(wanted []string, from netip.Prefix, grace time.Duration, now time.Time) Allocation {
+	o := Allocation{TagVIPs: TagVIPs{VIPs: map[string]string{}, UnservedSince: map[string]time.Time{}}}
 	wanted = slices.Compact(slices.Sorted(slices.Values(wanted)))
 	taken := map[netip.Addr]bool{}
 	for _, service := range slices.Sorted(maps.Keys(t.VIPs)) {

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -64,49 +63,4 @@ func (g *servingGate) admit(changed []model.ProxyID) []model.ProxyID {
 		delete(g.waiting, mesh)
 	}
 	return passing
-}
-
-// switchedConsumers tracks which consumers are switched in the published configurations. A change during a flush counts
-// from the next flush on: never too early.
-type switchedConsumers struct {
-	mu      sync.Mutex
-	wanted  map[string]map[string]bool
-	current map[string]map[string]bool
-}
-
-func (s *switchedConsumers) want(mesh string, consumers map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.wanted == nil {
-		s.wanted, s.current = map[string]map[string]bool{}, map[string]map[string]bool{}
-	}
-	s.wanted[mesh] = consumers
-}
-
-func (s *switchedConsumers) pending() map[string]map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.wanted)
-}
-
-func (s *switchedConsumers) published(mesh string, consumers map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, still := s.wanted[mesh]; still {
-		s.current[mesh] = consumers
-	}
-}
-
-func (s *switchedConsumers) forget(mesh string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.wanted, mesh)
-	delete(s.current, mesh)
-}
-
-func (s *switchedConsumers) get(mesh string) (map[string]bool, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	consumers, ok := s.current[mesh]
-	return consumers, ok
 }
