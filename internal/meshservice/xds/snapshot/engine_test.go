@@ -189,7 +189,7 @@ func TestEndpointsMoveAlone(t *testing.T) {
 	s, objects := readWorld(t, "testdata/policy-load-balancing.in.yaml")
 	e := s.engine(objects)
 	before := e.Config(cart)
-	e.state.meshes["default"].set = nil // who asks it, falls
+	e.state.meshes["default"].policySet = nil // who asks it, falls
 	for _, obj := range objects {
 		if ingress, is := obj.(*kumav1alpha1.ZoneIngress); is {
 			ingress = ingress.DeepCopy()
