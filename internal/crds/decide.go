@@ -42,7 +42,7 @@ func (o Outcome) writes() bool {
 	return false
 }
 
-// decide says what is to be done about a CRD, given the live one (nil if there is none) and the one of this binary.
+// decide chooses the action for a CRD, given the live one (nil if there is none) and the one of this binary.
 func decide(live, want *apiextensionsv1.CustomResourceDefinition, takeOver bool) (Outcome, string) {
 	if live == nil {
 		return Created, ""

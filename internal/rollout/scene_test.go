@@ -120,11 +120,11 @@ func (s scene) foreign(number int64) scene {
 func (s scene) kept(number int64) scene {
 	s.t.Helper()
 	g := s.Generations[number]
-	keepsake, err := objects.NewStatefulSetBackup(s.Materialize, number, g.unlabelledStatefulSet())
+	backup, err := objects.NewStatefulSetBackup(s.Materialize, number, g.unlabelledStatefulSet())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := g.add(keepsake, currentHasher); err != nil {
+	if err := g.add(backup, currentHasher); err != nil {
 		s.t.Fatal(err)
 	}
 	return s

@@ -319,7 +319,7 @@ func (d *demo) startOperator(ctx context.Context, flags []string) (*process, err
 		return nil, err
 	}
 	defer log.Close()
-	// There is no other operator, and nobody who would start this one again when a busy machine makes it lose its lease.
+	// There is no other operator. No Deployment would restart this one if it lost its lease on a busy machine.
 	args := append([]string{"operator", "--kubeconfig", kubeconfig, "--leader-elect=false"}, flags...)
 	fmt.Println("$ " + d.typed(append([]string{"fairlead"}, args...)) + " &")
 	// Not CommandContext: it is asked to stop, not killed.

@@ -16,7 +16,7 @@ import (
 type Draft struct {
 	// NewNamespace holds if the namespace has to be created on the hub.
 	NewNamespace bool
-	// Templates are to be created on the hub; Present were created there by an earlier run.
+	// Templates will be created on the hub. Present were created there by an earlier run.
 	Templates []*unstructured.Unstructured
 	Present   []passage.Object
 	// Skipped are not adopted, each for a reason.

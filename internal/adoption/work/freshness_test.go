@@ -12,7 +12,7 @@ func TestLatest(t *testing.T) {
 		want          bool
 	}{
 		"never written":                    {"", "5", false},
-		"the cache has yet to hear":        {"10", "9", true},
+		"the cache is behind":              {"10", "9", true},
 		"the cache is up to date":          {"10", "10", false},
 		"another client has written since": {"9", "10", false},
 		"versions without an order":        {"b", "a", false},

@@ -108,15 +108,15 @@ func TestStrays(t *testing.T) {
 		bases, validators      []release.State
 		want                   int
 	}{
-		"all is where it belongs":                                 {managesBase: true, isDefault: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, bases: []release.State{here}, validators: []release.State{here}},
-		"the base has moved":                                      {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, bases: []release.State{here, there}, want: 1},
-		"the validator has moved":                                 {isDefault: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, validators: []release.State{there}, want: 1},
-		"nobody validates any more":                               {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, validators: []release.State{here}, want: 1},
-		"nobody validates, but another one manages the base":      {decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, validators: []release.State{here}},
-		"what another one looks after is not touched":             {decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, bases: []release.State{there}, validators: []release.State{there}},
-		"nobody can look after them, but they are needed":         {decided: shared{Needed: true}, bases: []release.State{here}, validators: []release.State{here}},
-		"where it is stays where it is, whoever manages the base": {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{there}},
-		"the last to go takes all along":                          {bases: []release.State{here}, validators: []release.State{here}, want: 2},
+		"all is where it belongs":   {managesBase: true, isDefault: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, bases: []release.State{here}, validators: []release.State{here}},
+		"the base has moved":        {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, bases: []release.State{here, there}, want: 1},
+		"the validator has moved":   {isDefault: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, validators: []release.State{there}, want: 1},
+		"the validator is obsolete": {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, validators: []release.State{here}, want: 1},
+		"the validator is obsolete, and another revision manages the base": {decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system"}, validators: []release.State{here}},
+		"what another one looks after is not touched":                      {decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, bases: []release.State{there}, validators: []release.State{there}},
+		"no revision can manage them, but they are needed":                 {decided: shared{Needed: true}, bases: []release.State{here}, validators: []release.State{here}},
+		"where it is stays where it is, whoever manages the base":          {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{there}},
+		"the last to go takes all along":                                   {bases: []release.State{here}, validators: []release.State{here}, want: 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

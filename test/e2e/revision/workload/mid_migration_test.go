@@ -105,7 +105,7 @@ func (c *convoy) fairlead(t testing.TB, args ...string) {
 }
 
 // Whatever changes in the middle of a migration, nothing is restarted twice, and nothing while it must not be. The golden
-// files of internal/revision/workload tell of each change alone.
+// files of internal/revision/workload have one story for each change.
 func TestChangesDuringMigration(t *testing.T) {
 	t.Parallel()
 	c := theWorld(t).setOut(t, maxVersion(newVersion))
