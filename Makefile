@@ -177,6 +177,10 @@ generated:
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-meshservice,fileName=meshservice-role.yaml paths=./internal/meshservice/... output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
 
+.PHONY: docs
+docs: programs ## Run the commands in docs/ and write what they print into the pages
+	FAIRLEAD_TESTS=full go test -count=1 -timeout 60m ./test/docs -update
+
 .PHONY: verify
 verify: ## Fail when what is committed differs from what is generated
 	@hack/verify.sh

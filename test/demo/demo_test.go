@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/pages"
 )
 
 // storyVariable has the test binary be the demo: a story to tell.
@@ -35,7 +38,7 @@ func TestMain(m *testing.M) {
 // way than it should.
 func tell(t *testing.T, story string) string {
 	t.Helper()
-	if err := cluster.LookAt("bin/fairlead", "bin/localkube", "bin/localkube-istiod", "docs/samples"); err != nil {
+	if err := cluster.LookAt("bin/fairlead", "bin/localkube", "bin/localkube-istiod", "docs/samples", "README.md"); err != nil {
 		t.Fatal(err)
 	}
 	demo := exec.CommandContext(t.Context(), os.Args[0])
@@ -64,9 +67,40 @@ func says(t *testing.T, output string, lines ...string) {
 	}
 }
 
+// isInReadme fails the test unless the demo printed what the README shows under a heading.
+func isInReadme(t *testing.T, output, heading string) {
+	t.Helper()
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := pages.Read(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := readme.Section(heading)
+	if len(section) == 0 {
+		t.Errorf("README.md has no commands under %q", heading)
+	}
+	told := pages.Commands(output)
+	for _, shown := range section {
+		var printed [][]string
+		for _, c := range told {
+			if pages.Match([]string{shown.Text}, []string{c.Text}) {
+				printed = append(printed, c.Shown)
+			}
+		}
+		if !slices.ContainsFunc(printed, shown.Matches) {
+			t.Errorf("README.md:%d: $ %s\nthe README shows\n%s\nthe demo prints\n%s",
+				shown.Line, shown.Text, strings.Join(shown.Shown, "\n"), strings.Join(slices.Concat(printed...), "\n"))
+		}
+	}
+}
+
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	output := tell(t, "migration")
+	isInReadme(t, output, "## What you will see")
 	says(t, output,
 		"then 24 Deployments in 4 batches of at most 6",
 		"Deployment legacy/mainframe: restart failed: Readiness timeout exceeded after 2s",
@@ -81,6 +115,7 @@ func TestDemo(t *testing.T) {
 func TestDemoRollout(t *testing.T) {
 	t.Parallel()
 	output := tell(t, "rollout")
+	isInReadme(t, output, "### A stateful service to its next generation")
 	says(t, output,
 		"no rollout: only balancerdReplicas changed",
 		"rollout: generation 2 follows generation 1, because environmentdImageRef changed",
@@ -98,6 +133,7 @@ func TestDemoRollout(t *testing.T) {
 func TestDemoAdoption(t *testing.T) {
 	t.Parallel()
 	output := tell(t, "adoption")
+	isInReadme(t, output, "### What already runs, under central management")
 	says(t, output,
 		"PropagationPolicy shop/adopted-east in 1 cluster: 4 to take over. No pod restarts.",
 		"propagationpolicy.policy.karmada.io/adopted-east: 4 templates written",
@@ -123,6 +159,7 @@ func TestDemoAdoption(t *testing.T) {
 func TestDemoMesh(t *testing.T) {
 	t.Parallel()
 	output := tell(t, "mesh")
+	isInReadme(t, output, "### A mesh from service tags to MeshServices")
 	says(t, output,
 		"Mesh default from Disabled to Everywhere, seen from zone east: 1 MeshService to make, 0 to remove.",
 		"answers from east and west -> east only",
