@@ -100,7 +100,9 @@ func (d Decision) Settled() bool {
 // lags behind them, a started step looks like one that has yet to start.
 func Next(plan Plan, batching Batching, now time.Time) Decision {
 	size := batching.size()
-	r := readBatches(plan.Steps, size, latestCredible(batching, now))
+	// The clock of an earlier process may have been a little ahead, which is tolerated; an end further ahead than one delay is an
+	// error and is ignored.
+	r := readBatches(plan.Steps, size, now.Add(max(batching.Delay, 0)))
 	plan.Steps = r.steps
 	d := Decision{
 		Plan:    plan,
@@ -147,19 +149,11 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 	return d
 }
 
-// latestCredible is the latest end of a step that the delay is counted from. The
-// clock of an earlier process may have been a little ahead, which is tolerated; an
-// end further ahead than one delay is an error and is ignored.
-func latestCredible(batching Batching, now time.Time) time.Time {
-	return now.Add(max(batching.Delay, 0))
-}
-
 // heldUnplanned holds for a plan that may be empty because it could not be made.
 func (p Plan) heldUnplanned() bool { return p.Hold != nil && len(p.Steps) == 0 }
 
 func (d *Decision) startNothing(outcome Outcome, code Code, format string, args ...any) {
-	reason := Because(code, format, args...)
-	d.Outcome, d.Reason = outcome, &reason
+	d.Outcome, d.Reason = outcome, NewReason(code, format, args...)
 }
 
 func (d *Decision) finish(r batchState) {
