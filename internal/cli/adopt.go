@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/yaml"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/fairlead/fairlead/internal/adoption/takeover"
 	"github.com/fairlead/fairlead/internal/cli/connect"
@@ -83,7 +83,7 @@ the policy does.`,
 	return cmd
 }
 
-// adopt shows what is to be written, asks, and writes it.
+// adoptNamespace shows what is to be written, asks, and writes it.
 func adoptNamespace(c *connect.Cluster, cmd *cobra.Command, streams Streams, confirm *console.Confirmation, a takeover.Takeover, draft takeover.Draft) error {
 	policy := fmt.Sprintf("propagationpolicy.policy.karmada.io/%s", a.Policy)
 	printAdoption(streams.Out, a, draft)
@@ -122,16 +122,12 @@ func printAdoption(w io.Writer, a takeover.Takeover, draft takeover.Draft) {
 			"PropagationPolicy %s takes over what runs, and no other cluster gets it.",
 			a.Namespace, a.Cluster, render.Count(len(draft.Templates), "template"), len(draft.Present), len(draft.Skipped), a.Policy))
 	}
-	var rows [][]string
-	for _, c := range draft.Counts() {
-		rows = append(rows, []string{c.Kind, strconv.Itoa(c.Templates), strconv.Itoa(c.Present), strconv.Itoa(c.LeftOut)})
-	}
-	render.PrintRows(w, render.Text, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, rows)
-	rows = nil
-	for _, p := range draft.Skipped {
-		rows = append(rows, []string{p.Object.String(), p.Why})
-	}
-	render.PrintRows(w, render.Text, []string{"LEFT OUT", "WHY"}, rows)
+	render.PrintList(w, render.Text, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, draft.Counts(), func(c takeover.Count) []string {
+		return []string{c.Kind, strconv.Itoa(c.Templates), strconv.Itoa(c.Present), strconv.Itoa(c.LeftOut)}
+	})
+	render.PrintList(w, render.Text, []string{"LEFT OUT", "WHY"}, draft.Skipped, func(s takeover.Skipped) []string {
+		return []string{s.Object.String(), s.Why}
+	})
 	fmt.Fprintln(w)
 }
 
@@ -153,16 +149,10 @@ func printDraft(w io.Writer, draft takeover.Draft) error {
 	if err != nil {
 		return err
 	}
-	for i, o := range objects {
-		text, err := yaml.Marshal(o.Object)
-		if err != nil {
+	var printer printers.YAMLPrinter
+	for _, o := range objects {
+		if err := printer.PrintObj(o, w); err != nil {
 			return fmt.Errorf("write %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-		if i > 0 {
-			fmt.Fprintln(w, "---")
-		}
-		if _, err := w.Write(text); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -96,25 +96,29 @@ func (c *converter) read(stdin io.Reader) ([]convertedFile, error) {
 	var files []convertedFile
 	var failed []error
 	for _, from := range c.from {
-		names, err := listFiles(from)
-		if err != nil {
+		paths, err := listFiles(from)
+		failed = append(failed, err)
+		for _, path := range paths {
+			file, err := c.convert(stdin, path)
+			if err == nil {
+				files = append(files, file)
+			}
 			failed = append(failed, err)
-		}
-		for _, name := range names {
-			in, err := readFile(stdin, name)
-			if err != nil {
-				failed = append(failed, err)
-				continue
-			}
-			out, report, err := convert.Convert(in, c.options)
-			if err != nil {
-				failed = append(failed, fmt.Errorf("convert %s: %w", displayPath(name), err))
-				continue
-			}
-			files = append(files, convertedFile{displayPath(name), report.Changed(), append([]convert.Finding{}, report.Findings...), out})
 		}
 	}
 	return files, errors.Join(failed...)
+}
+
+func (c *converter) convert(stdin io.Reader, path string) (convertedFile, error) {
+	name, in, err := console.ReadFile(stdin, path)
+	if err != nil {
+		return convertedFile{}, err
+	}
+	out, report, err := convert.Convert(in, c.options)
+	if err != nil {
+		return convertedFile{}, fmt.Errorf("convert %s: %w", name, err)
+	}
+	return convertedFile{name, report.Changed(), append([]convert.Finding{}, report.Findings...), out}, nil
 }
 
 // writeResults writes the files or prints them, and tells what was done.
@@ -201,21 +205,6 @@ func listFiles(from string) ([]string, error) {
 		err = fmt.Errorf("there is no file of YAML or JSON in %s: name the directory that has some", from)
 	}
 	return files, err
-}
-
-// displayPath tells people where something was read.
-func displayPath(path string) string {
-	if path == "-" {
-		return "standard input"
-	}
-	return path
-}
-
-func readFile(stdin io.Reader, path string) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(stdin)
-	}
-	return os.ReadFile(path)
 }
 
 // replaceFile writes a file so that it is never there by half; a link stays one.

@@ -11,14 +11,6 @@ import (
 	"github.com/fairlead/fairlead/internal/operator"
 )
 
-// limitHeapGrowth lets the heap grow by a third of what is in use instead of doubling it, unless the environment says otherwise: an
-// operator has little to do, all of the time, and what it costs is its memory.
-func limitHeapGrowth() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(35)
-	}
-}
-
 func newOperatorCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	options := operator.DefaultOptions()
 	cmd := &cobra.Command{
@@ -37,7 +29,11 @@ Its servers listen on free ports of 127.0.0.1, unless a flag sets another addres
 			if err != nil {
 				return err
 			}
-			limitHeapGrowth()
+			// An operator has little to do, all of the time, and what it costs is its memory: the heap grows by a third of what is in
+			// use instead of doubling, unless the environment says otherwise.
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(35)
+			}
 			log := operator.NewLogger(streams.Err, options.LogFormat, options.LogLevel)
 			return operator.Run(cmd.Context(), config, options, log)
 		},

@@ -75,10 +75,8 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 		newVersionCommand(streams),
 	)
 	root.InitDefaultCompletionCmd()
-	for _, command := range root.Commands() {
-		if command.Name() == "completion" {
-			commandGroup(command)
-		}
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		commandGroup(completion)
 	}
 	return root, started
 }

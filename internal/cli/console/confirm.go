@@ -20,17 +20,31 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
+// ReadFile reads a file, or the standard input if the path is -. The name is the one for messages.
+func ReadFile(stdin io.Reader, path string) (name string, content []byte, err error) {
+	if path == "-" {
+		content, err = io.ReadAll(stdin)
+		return "standard input", content, err
+	}
+	content, err = os.ReadFile(path)
+	return path, content, err
+}
+
 // Confirmation is asked for before a command does what cannot be undone.
-type Confirmation struct{ yes bool }
+type Confirmation struct {
+	yes bool
+	// DryRun asks for nothing, because nothing is done.
+	DryRun bool
+}
 
 // AddFlag adds --yes.
 func (c *Confirmation) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask for confirmation")
 }
 
-// RequireTerminal fails, before anything is done, if nobody can answer.
+// RequireTerminal fails, before anything is done, if there is something to ask and nobody can answer.
 func (c *Confirmation) RequireTerminal(cmd *cobra.Command, in io.Reader) error {
-	if file, ok := in.(*os.File); c.yes || ok && term.IsTerminal(int(file.Fd())) {
+	if file, ok := in.(*os.File); c == nil || c.yes || c.DryRun || ok && term.IsTerminal(int(file.Fd())) {
 		return nil
 	}
 	return UsageErrorf("%s asks before it does anything, and there is no terminal to ask at: give --yes", cmd.CommandPath())

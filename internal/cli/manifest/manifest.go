@@ -3,10 +3,10 @@ package manifest
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -16,6 +16,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
 // Manifest is an object as somebody wrote it down.
@@ -36,18 +38,11 @@ func (m Manifest) HasNamespace(namespace string) bool {
 
 // Read finds the object of a kind and name among the documents of a file; - is the standard input.
 func Read(stdin io.Reader, path string, kind schema.GroupKind, name string) (Manifest, error) {
-	from, in := path, stdin
-	if path == "-" {
-		from = "standard input"
-	} else {
-		file, err := os.Open(path)
-		if err != nil {
-			return Manifest{}, err
-		}
-		defer file.Close()
-		in = file
+	from, content, err := console.ReadFile(stdin, path)
+	if err != nil {
+		return Manifest{}, err
 	}
-	all, err := readObjects(in)
+	all, err := readObjects(bytes.NewReader(content))
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read %s: %w", from, err)
 	}
