@@ -4,11 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/kind"
 )
 
 func newAbortCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	return newConfirmedCommand(&cobra.Command{
+	return newChangeCommand(&cobra.Command{
 		Use:   "abort TYPE NAME",
 		Short: "Abort a rollout, release what a policy has taken over, or switch the consumers of a mesh back",
 		Long: `Abort what the operator does about a resource. The command shows what changes, and asks.
@@ -21,5 +22,5 @@ their originals. Objects that Fairlead has created stay, and so do the resources
 
 Mesh: switch all consumers back, in batches of the same size, as ` + "`fairlead migrate mesh NAME --revert`" + ` does.`,
 		Example: "  fairlead abort mzs production -n shop\n  fairlead abort mzs production -n shop --yes\n  fairlead abort pp deployments-pp -n shop\n  fairlead abort mesh default",
-	}, c, streams, kind.Aborter.Abort)
+	}, c, streams, &console.Confirmation{}, kind.Aborter.Abort)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/kind/revision"
-	"github.com/fairlead/fairlead/internal/cli/kind/tag"
 	"github.com/fairlead/fairlead/internal/version"
 )
 
@@ -176,7 +175,7 @@ func TestNoPlanError(t *testing.T) {
 		"there is no plan to show for IstioRevision: the plan of an IstioRevision follows from the Istio that owns it: " +
 			"`fairlead plan istio NAME`; `fairlead status istiorevision x` shows its progress": &revision.Kind{},
 		"there is no plan to show for IstioRevisionTag: the plan of an IstioRevisionTag follows from the Istio in its spec.targetRef: " +
-			"`fairlead plan istio NAME`; `fairlead status istiorevisiontag x` shows its progress": &tag.Kind{},
+			"`fairlead plan istio NAME`; `fairlead status istiorevisiontag x` shows its progress": &revision.TagKind{},
 	} {
 		if got := noPlanError(k, k.GroupKinds()[0].Kind, "x"); got.Error() != want || console.ExitCode(got, true) != console.ExitUsage {
 			t.Errorf("%v, want %s", got, want)

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -13,60 +15,54 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/kind/mesh"
 	"github.com/fairlead/fairlead/internal/cli/kind/policy"
 	"github.com/fairlead/fairlead/internal/cli/kind/revision"
-	"github.com/fairlead/fairlead/internal/cli/kind/tag"
 )
 
 // newKinds are all kinds, with flags of their own.
 func newKinds() kind.Registry {
-	return kind.Registry{&istio.Kind{}, &revision.Kind{}, &tag.Kind{}, &materialize.Kind{}, &policy.Kind{}, &mesh.Kind{}}
+	return kind.Registry{&istio.Kind{}, &revision.Kind{}, &revision.TagKind{}, &materialize.Kind{}, &policy.Kind{}, &mesh.Kind{}}
 }
 
 // resolve connects, and finds the resource and its kind.
-func resolve(c *connect.Flags, kinds kind.Registry, args []string) (*connect.Cluster, connect.Resource, kind.Kind, error) {
-	cluster, err := c.Connect()
+func resolve(c *connect.Flags, kinds kind.Registry, args []string) (connect.Resource, kind.Kind, error) {
+	r, err := c.Resolve(args)
 	if err != nil {
-		return nil, connect.Resource{}, nil, err
-	}
-	r, err := cluster.Resolve(args)
-	if err != nil {
-		return nil, connect.Resource{}, nil, err
+		return r, nil, err
 	}
 	k, err := kinds.Find(r)
-	return cluster, r, k, err
+	return r, k, err
 }
 
-// resolveAs connects, and finds a resource whose kind implements T.
-func resolveAs[T any](cmd *cobra.Command, c *connect.Flags, kinds kind.Registry, args []string) (*connect.Cluster, connect.Resource, T, error) {
-	cluster, r, k, err := resolve(c, kinds, args)
-	able, ok := k.(T)
-	if err == nil && !ok {
-		err = unsupported[T](cmd, kinds, r)
-	}
-	return cluster, r, able, err
-}
-
-// newConfirmedCommand completes a command that shows what a kind is about to do to a resource, asks, and does it.
-func newConfirmedCommand[T any](cmd *cobra.Command, c *connect.Flags, streams Streams,
-	act func(T, context.Context, *connect.Cluster, connect.Resource, Streams, *console.Confirmation) error,
+// newChangeCommand completes a command that has a kind change a resource. Without a confirmation, it does not ask.
+func newChangeCommand[T any](cmd *cobra.Command, c *connect.Flags, streams Streams, confirm *console.Confirmation,
+	decide func(T, context.Context, connect.Resource) (kind.Change, error),
 ) *cobra.Command {
-	var confirm console.Confirmation
-	confirm.AddFlag(cmd)
 	kinds := newKinds()
+	kinds.AddFlags(cmd)
+	if confirm != nil {
+		confirm.AddFlag(cmd)
+	}
 	cmd.Args = connect.RequireTypeAndName
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := kinds.ValidateFlags(); err != nil {
+			return err
+		}
 		if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 			return err
 		}
-		cluster, r, able, err := resolveAs[T](cmd, c, kinds, args)
+		r, k, err := resolve(c, kinds, args)
 		if err != nil {
 			return err
 		}
-		return act(able, cmd.Context(), cluster, r, streams, &confirm)
+		able, ok := k.(T)
+		if !ok {
+			hint := cmp.Or(kind.Hint(k, cmd.Name()), fmt.Sprintf("`fairlead %s` supports only %s", cmd.Name(), kind.Names[T](kinds)))
+			return console.UsageErrorf("there is nothing to %s for %s: %s", cmd.Name(), r.Kind().Kind, hint)
+		}
+		change, err := decide(able, cmd.Context(), r)
+		if err != nil {
+			return err
+		}
+		return change.Make(cmd.Context(), r, streams, confirm)
 	}
 	return cmd
-}
-
-// unsupported refuses a command for a kind that does not implement T.
-func unsupported[T any](cmd *cobra.Command, kinds kind.Registry, r connect.Resource) error {
-	return console.UsageErrorf("there is nothing to %s for %s: `fairlead %s` supports only %s", cmd.Name(), r.Kind().Kind, cmd.Name(), kind.Names[T](kinds))
 }

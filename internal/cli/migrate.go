@@ -10,8 +10,6 @@ import (
 
 func newMigrateCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	confirm := &console.Confirmation{}
-	var dryRun bool
-	kinds := newKinds()
 	cmd := &cobra.Command{
 		Use:   "migrate TYPE NAME",
 		Short: "Switch the consumers of a Mesh over to MeshServices, batch by batch, or back",
@@ -27,33 +25,7 @@ A new request replaces the previous one: switched consumers stay switched, and w
   fairlead migrate mesh default --consumers shop/Deployment/cart,shop/Deployment/pay
   fairlead migrate mesh default --batch-size 10 --dry-run
   fairlead migrate mesh default --revert --batch-size 10`,
-		Args: connect.RequireTypeAndName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, k := range kinds {
-				if m, ok := k.(kind.Migrator); ok {
-					if err := m.ValidateMigrateFlags(); err != nil {
-						return err
-					}
-				}
-			}
-			if dryRun {
-				confirm = nil
-			} else if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
-				return err
-			}
-			cluster, r, migrator, err := resolveAs[kind.Migrator](cmd, c, kinds, args)
-			if err != nil {
-				return err
-			}
-			return migrator.Migrate(cmd.Context(), cluster, r, streams, confirm)
-		},
 	}
-	for _, k := range kinds {
-		if m, ok := k.(kind.Migrator); ok {
-			m.AddMigrateFlags(cmd.Flags())
-		}
-	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the batches, and record no request")
-	confirm.AddFlag(cmd)
-	return cmd
+	cmd.Flags().BoolVar(&confirm.DryRun, "dry-run", false, "show the batches, and record no request")
+	return newChangeCommand(cmd, c, streams, confirm, kind.Migrator.Migrate)
 }

@@ -5,73 +5,50 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 )
 
 func newPauseCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	return &cobra.Command{
+	return newChangeCommand(&cobra.Command{
 		Use:     "pause TYPE NAME",
 		Short:   "Pause a resource: the operator starts nothing more for it",
 		Long:    "Pause a resource: the operator starts no further steps for it. Steps that have started are completed.",
 		Example: "  fairlead pause istio default\n  fairlead pause mzs production -n shop\n  fairlead pause mesh default",
-		Args:    connect.RequireTypeAndName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return setPaused(cmd.Context(), c, streams, args, true)
-		},
-	}
+	}, c, streams, nil, pause)
 }
 
 func newResumeCommand(c *connect.Flags, streams Streams) *cobra.Command {
-	return &cobra.Command{
+	return newChangeCommand(&cobra.Command{
 		Use:     "resume TYPE NAME",
 		Short:   "Resume a paused resource",
 		Example: "  fairlead resume istio default\n  fairlead resume mzs production -n shop\n  fairlead resume mesh default",
-		Args:    connect.RequireTypeAndName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return setPaused(cmd.Context(), c, streams, args, false)
-		},
-	}
+	}, c, streams, nil, resume)
 }
 
-func setPaused(ctx context.Context, c *connect.Flags, streams Streams, args []string, pause bool) error {
-	cluster, resource, _, err := resolve(c, newKinds(), args)
-	if err != nil {
-		return err
-	}
-	result := map[bool]string{true: "paused", false: "resumed"}[pause]
-	changed, err := annotatePaused(ctx, cluster, resource, pause)
-	switch {
-	case apierrors.IsNotFound(err):
-		return resource.NotFound()
-	case err != nil:
-		return fmt.Errorf("%s: %w", resource, err)
-	case !changed && pause:
-		result = "is paused already"
-	case !changed:
-		result = "is not paused"
-	}
-	fmt.Fprintf(streams.Out, "%s %s\n", resource, result)
-	return nil
+func pause(_ kind.Kind, ctx context.Context, r connect.Resource) (kind.Change, error) {
+	return setPaused(ctx, r, "true", "paused", "is paused already")
 }
 
-func annotatePaused(ctx context.Context, c *connect.Cluster, r connect.Resource, pause bool) (changed bool, err error) {
+func resume(_ kind.Kind, ctx context.Context, r connect.Resource) (kind.Change, error) {
+	return setPaused(ctx, r, nil, "resumed", "is not paused")
+}
+
+// setPaused gives the annotation a value, and removes it if that is nil.
+func setPaused(ctx context.Context, r connect.Resource, wanted any, done, noop string) (kind.Change, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.Mapping.GroupVersionKind)
-	if err := c.Client.Get(ctx, r.Key, object); err != nil {
-		return false, err
+	if err := r.Get(ctx, r.Cluster.Client, object); err != nil {
+		return kind.Change{}, err
 	}
-	value, found := object.Annotations[fairlead.AnnotationPaused]
-	if pause && value == "true" || !pause && !found {
-		return false, nil
+	if value, found := object.Annotations[fairlead.AnnotationPaused]; wanted == value || wanted == nil && !found {
+		return kind.Change{Noop: fmt.Sprintf("%s %s", r, noop)}, nil
 	}
-	// In a merge patch, null removes.
-	var wanted any
-	if pause {
-		wanted = "true"
-	}
-	return true, c.Annotate(ctx, r, fairlead.AnnotationPaused, wanted)
+	return kind.Change{
+		Apply: func(ctx context.Context) error { return r.Annotate(ctx, fairlead.AnnotationPaused, wanted) },
+		Done:  fmt.Sprintf("%s %s", r, done),
+	}, nil
 }

@@ -32,7 +32,7 @@ Exit codes with --wait: 0 done, 1 failed, 3 still in progress at the timeout.`,
 			if timeout < 0 {
 				return console.UsageErrorf("--timeout %s is negative", timeout)
 			}
-			cluster, r, k, err := resolve(c, kinds, args)
+			r, k, err := resolve(c, kinds, args)
 			if err != nil {
 				return err
 			}
@@ -42,15 +42,15 @@ Exit codes with --wait: 0 done, 1 failed, 3 still in progress at the timeout.`,
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			w, err := kind.NewWatch(ctx, k, cluster, r)
+			w, err := kind.NewWatch(ctx, k, r)
 			if err == nil {
 				err = watch(ctx, w, render.NewRenderer(streams.Out), wait)
 			}
 			var exit console.ExitError
-			if err != nil && !errors.As(err, &exit) {
-				return watchError(ctx, r.NotFoundOr(err), wait)
+			if err != nil && ctx.Err() != nil && !errors.As(err, &exit) {
+				return timeoutError(ctx, wait, "")
 			}
-			return err
+			return r.NotFoundOr(err)
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "end when nothing is left to do; the exit code is the result")
@@ -73,35 +73,28 @@ func watch(ctx context.Context, w kind.Watch, renderer render.Renderer, wait boo
 		}
 		select {
 		case <-ctx.Done():
-			return explainTimeout(watchError(ctx, nil, wait), status)
 		case <-time.After(minRedrawInterval):
+			select {
+			case <-ctx.Done():
+			case <-w.Changed:
+			case <-time.After(w.Interval):
+			}
 		}
-		select {
-		case <-ctx.Done():
-			return explainTimeout(watchError(ctx, nil, wait), status)
-		case <-w.Changed:
-		case <-time.After(w.Interval):
+		if ctx.Err() != nil {
+			return timeoutError(ctx, wait, status.TimeoutHint())
 		}
 	}
 }
 
-// explainTimeout adds what may keep the operator from finishing.
-func explainTimeout(err error, status render.Status) error {
-	var exit console.ExitError
-	if hint := status.TimeoutHint(); hint != "" && errors.As(err, &exit) {
-		exit.Message += "; " + hint
-		return exit
-	}
-	return err
-}
-
-// watchError is the error of a watch that was interrupted, or timed out.
-func watchError(ctx context.Context, err error, wait bool) error {
-	switch {
-	case wait && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return console.ExitError{Code: console.ExitUnfinished, Message: "still in progress when the timeout was over"}
-	case ctx.Err() != nil:
+// timeoutError is the error of a watch that has timed out, with what may keep the operator from finishing. It is nil for one
+// that was interrupted, or does not wait.
+func timeoutError(ctx context.Context, wait bool, hint string) error {
+	if !wait || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil
 	}
-	return err
+	message := "still in progress when the timeout was over"
+	if hint != "" {
+		message += "; " + hint
+	}
+	return console.ExitError{Code: console.ExitUnfinished, Message: message}
 }

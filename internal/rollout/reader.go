@@ -67,22 +67,14 @@ func OwnedKinds() []schema.GroupVersionKind {
 	return append(slices.Clone(builtinKinds), objects.KindCertificate)
 }
 
-// NewReader returns a Reader for commands, which finds owned objects by label. It skips the kinds in except.
-func NewReader(reader client.Reader, except ...schema.GroupVersionKind) Reader {
-	return labelReader{reader, except}
-}
+// NewReader returns a Reader for commands, which finds owned objects by label.
+func NewReader(reader client.Reader) Reader { return labelReader{reader} }
 
-type labelReader struct {
-	reader client.Reader
-	except []schema.GroupVersionKind
-}
+type labelReader struct{ reader client.Reader }
 
 func (r labelReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, kind := range OwnedKinds() {
-		if slices.Contains(r.except, kind) {
-			continue
-		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := r.reader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{v1alpha2.LabelResourceID: m.Status.ResourceID})

@@ -36,7 +36,7 @@ func (c *Flags) Connect() (*Cluster, error) {
 	}
 	// A command asks a few things at once, and the API server has limits of its own.
 	config.QPS = -1
-	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	namespace, _, err := c.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("find the namespace: %w", err)
 	}

@@ -4,9 +4,7 @@ package connect
 import (
 	"errors"
 	"fmt"
-	"os"
 
-	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,12 +14,10 @@ import (
 )
 
 // Flags find the cluster as kubectl would.
-type Flags struct {
-	flags *genericclioptions.ConfigFlags
-}
+type Flags struct{ *genericclioptions.ConfigFlags }
 
 func NewFlags() *Flags {
-	return &Flags{flags: &genericclioptions.ConfigFlags{
+	return &Flags{&genericclioptions.ConfigFlags{
 		KubeConfig:   ptr.To(""),
 		Context:      ptr.To(""),
 		ClusterName:  ptr.To(""),
@@ -31,15 +27,10 @@ func NewFlags() *Flags {
 	}}
 }
 
-func (c *Flags) AddFlags(flags *pflag.FlagSet) { c.flags.AddFlags(flags) }
-
 func (c *Flags) Config() (*rest.Config, error) {
-	loader := c.flags.ToRawKubeConfigLoader()
+	loader := c.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	case err != nil && !clientcmd.IsEmptyConfig(err):
+	if err != nil && !clientcmd.IsEmptyConfig(err) {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	// client-go would go on and try localhost:8080, which nobody meant.

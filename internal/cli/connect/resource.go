@@ -19,6 +19,7 @@ import (
 
 // Resource is what TYPE NAME name.
 type Resource struct {
+	Cluster *Cluster
 	Mapping *meta.RESTMapping
 	Key     client.ObjectKey
 }
@@ -31,12 +32,24 @@ func (r Resource) String() string {
 	return kind + "." + r.Mapping.GroupVersionKind.Group + "/" + r.Key.Name
 }
 
-// NotFound names the namespace, which is what people tend to get wrong.
-func (r Resource) NotFound() error {
-	if r.Key.Namespace != "" {
-		return fmt.Errorf("%s does not exist in namespace %s", r, r.Key.Namespace)
+// Get reads the resource.
+func (r Resource) Get(ctx context.Context, reader client.Reader, into client.Object) error {
+	if err := reader.Get(ctx, r.Key, into); err != nil {
+		return r.NotFoundOr(fmt.Errorf("get %s: %w", r, err))
 	}
-	return fmt.Errorf("%s does not exist", r)
+	return nil
+}
+
+// NotFoundOr names the namespace, which is what people tend to get wrong, in a NotFound. Other errors stay as they are.
+func (r Resource) NotFoundOr(err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	text := fmt.Sprintf("%s does not exist", r)
+	if r.Key.Namespace != "" {
+		text += " in namespace " + r.Key.Namespace
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Message: text}}
 }
 
 // typeAndName reads TYPE NAME, or TYPE/NAME as kubectl prints it.
@@ -58,10 +71,14 @@ func RequireTypeAndName(cmd *cobra.Command, args []string) error {
 	return console.UsageErrorf("%s takes TYPE and NAME, such as `%s`, but got %q", cmd.CommandPath(), example, strings.Join(args, " "))
 }
 
-// Resolve understands TYPE as kubectl does: kind, singular, plural or short name, with or without version and group.
-func (c *Cluster) Resolve(args []string) (Resource, error) {
+// Resolve connects, and understands TYPE as kubectl does: kind, singular, plural or short name, with or without version and group.
+func (c *Flags) Resolve(args []string) (Resource, error) {
+	cluster, err := c.Connect()
+	if err != nil {
+		return Resource{}, err
+	}
 	kind, name, _ := typeAndName(args)
-	mapping, err := MappingFor(c.Mapper, kind)
+	mapping, err := MappingFor(cluster.Mapper, kind)
 	if meta.IsNoMatchError(err) {
 		return Resource{}, console.UsageErrorf("the cluster has no resource type %q; if it is one of Fairlead's, "+
 			"its CRDs are not installed: `fairlead crds install`", kind)
@@ -69,9 +86,9 @@ func (c *Cluster) Resolve(args []string) (Resource, error) {
 	if err != nil {
 		return Resource{}, fmt.Errorf("look up resource type %q: %w", kind, err)
 	}
-	r := Resource{Mapping: mapping, Key: client.ObjectKey{Name: name}}
+	r := Resource{Cluster: cluster, Mapping: mapping, Key: client.ObjectKey{Name: name}}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		r.Key.Namespace = c.Namespace
+		r.Key.Namespace = cluster.Namespace
 	}
 	return r, nil
 }
@@ -90,18 +107,11 @@ func MappingFor(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) 
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
-// NotFoundOr returns NotFound for an error that says so, and any other error as it is.
-func (r Resource) NotFoundOr(err error) error {
-	if apierrors.IsNotFound(err) {
-		return r.NotFound()
-	}
-	return err
-}
-
 // FieldOwner is the field manager of what commands write.
 const FieldOwner = "fairlead/cli"
 
-func (c *Cluster) Annotate(ctx context.Context, r Resource, key string, value any) error {
+// Annotate sets an annotation, or removes it if the value is nil.
+func (r Resource) Annotate(ctx context.Context, key string, value any) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.Mapping.GroupVersionKind)
 	object.SetNamespace(r.Key.Namespace)
@@ -112,5 +122,5 @@ func (c *Cluster) Annotate(ctx context.Context, r Resource, key string, value an
 	if err != nil {
 		return err
 	}
-	return c.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	return r.Cluster.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
 }

@@ -3,7 +3,6 @@ package kind
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,18 +30,19 @@ const (
 )
 
 // NewWatch watches a resource until the context ends.
-func NewWatch(ctx context.Context, k Kind, c *connect.Cluster, r connect.Resource) (Watch, error) {
+func NewWatch(ctx context.Context, k Kind, r connect.Resource) (Watch, error) {
 	if w, ok := k.(Watcher); ok {
-		return w.Watch(ctx, c, r)
+		return w.Watch(ctx, r)
 	}
-	return Watch{Status: func(ctx context.Context) (render.Status, error) { return k.Status(ctx, c, r) }, Interval: pollInterval}, nil
+	poll := func(ctx context.Context) (render.Status, error) { return k.Status(ctx, r.Cluster.Client, r) }
+	return Watch{Status: poll, Interval: pollInterval}, nil
 }
 
 // NewCachedWatch reads the status from a cache of objects of these kinds, whenever one of them changes.
-func NewCachedWatch(ctx context.Context, c *connect.Cluster, options cache.Options, kinds []client.Object,
-	status func(context.Context, client.Reader) (render.Status, error),
+func NewCachedWatch(ctx context.Context, r connect.Resource, options cache.Options, kinds []client.Object,
+	status func(context.Context, client.Reader, connect.Resource) (render.Status, error),
 ) (Watch, error) {
-	w, err := NewWatchCache(c, options)
+	w, err := NewWatchCache(r.Cluster, options)
 	if err == nil {
 		err = w.WatchKinds(ctx, kinds...)
 	}
@@ -52,7 +52,7 @@ func NewCachedWatch(ctx context.Context, c *connect.Cluster, options cache.Optio
 	if err != nil {
 		return Watch{}, err
 	}
-	return w.Watch(func(ctx context.Context) (render.Status, error) { return status(ctx, w) }), nil
+	return w.Watch(func(ctx context.Context) (render.Status, error) { return status(ctx, w, r) }), nil
 }
 
 // WatchCache keeps a copy of the objects that a status is made of, and tells when they change.
@@ -61,9 +61,6 @@ type WatchCache struct {
 	changed chan struct{}
 	errors  chan error
 }
-
-// syncInterval is how often to look whether all that exists has been received.
-const syncInterval = 20 * time.Millisecond
 
 // NewWatchCache returns a cache that is yet to be started.
 func NewWatchCache(c *connect.Cluster, options cache.Options) (*WatchCache, error) {
@@ -115,25 +112,20 @@ func (w *WatchCache) WatchKinds(ctx context.Context, kinds ...client.Object) err
 }
 
 // Run starts the cache, and returns when it has synced and all that is made from it is ready.
-func (w *WatchCache) Run(ctx context.Context, ready ...func() bool) error {
+func (w *WatchCache) Run(ctx context.Context, ready ...toolscache.InformerSynced) error {
 	go func() { w.errors <- w.Start(ctx) }()
 	synced := make(chan bool, 1)
-	go func() { synced <- w.WaitForCacheSync(ctx) }()
-	pending := func(ready func() bool) bool { return !ready() }
-	for ok := false; !ok || slices.ContainsFunc(ready, pending); {
-		select {
-		case err := <-w.errors:
-			return fmt.Errorf("watch the cluster: %w", err)
-		case <-ctx.Done():
-			return fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
-		case ok = <-synced:
-			if !ok {
-				return fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
-			}
-		case <-time.After(syncInterval):
+	go func() { synced <- w.WaitForCacheSync(ctx) && toolscache.WaitForCacheSync(ctx.Done(), ready...) }()
+	select {
+	case err := <-w.errors:
+		return fmt.Errorf("watch the cluster: %w", err)
+	case ok := <-synced:
+		if ok {
+			return nil
 		}
+	case <-ctx.Done():
 	}
-	return nil
+	return fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
 }
 
 // Watch reads the status from the cache, and fails once the cache may not see something.

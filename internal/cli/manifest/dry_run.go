@@ -23,7 +23,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // DryRunApply is the resource that there would be if a manifest were applied in the way that the one before it was. The API
 // server tries it without doing it, so that defaults, merging and refusals are its own.
-func DryRunApply(ctx context.Context, c *connect.Cluster, r connect.Resource, from Manifest, manager string) (*unstructured.Unstructured, error) {
+func DryRunApply(ctx context.Context, r connect.Resource, from Manifest, manager string) (*unstructured.Unstructured, error) {
 	object := from.Object.DeepCopy()
 	if ns := object.GetNamespace(); ns != "" && ns != r.Key.Namespace {
 		return nil, console.UsageErrorf("%s in %s is of namespace %s, and not of %s; give -n %s", r, from.Source, ns, r.Key.Namespace, ns)
@@ -32,8 +32,8 @@ func DryRunApply(ctx context.Context, c *connect.Cluster, r connect.Resource, fr
 	removeServerFields(object)
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
-	err := c.Client.Get(ctx, r.Key, live)
-	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
+	err := r.Cluster.Client.Get(ctx, r.Key, live)
+	strict := client.WithFieldValidation(r.Cluster.Client, metav1.FieldValidationStrict)
 	switch applied := applyManager(live, manager); {
 	case apierrors.IsNotFound(err):
 		err = strict.Create(ctx, object, client.DryRunAll)

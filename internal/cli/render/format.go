@@ -29,62 +29,37 @@ func (o *Format) AddFlag(cmd *cobra.Command, formats ...Format) {
 		names = append(names, string(f))
 	}
 	list := strings.Join(names, "|")
-	cmd.Flags().VarP(formatValue{o, formats, list}, "output", "o", "output format: "+list)
+	cmd.Flags().FuncP("output", "o", "output `format`: "+list, func(text string) error {
+		if !slices.Contains(names, text) {
+			return fmt.Errorf("must be one of %s", list)
+		}
+		*o = Format(text)
+		return nil
+	})
 	complete := cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
 		panic(err)
 	}
 }
 
-type formatValue struct {
-	*Format
-	formats []Format
-	list    string
-}
-
-func (v formatValue) String() string {
-	if v.Format == nil {
-		return ""
-	}
-	return string(*v.Format)
-}
-
-func (v formatValue) Type() string { return "format" }
-
-func (v formatValue) Set(text string) error {
-	if !slices.Contains(v.formats, Format(text)) {
-		return fmt.Errorf("must be one of %s", v.list)
-	}
-	*v.Format = Format(text)
-	return nil
-}
-
-// Encode prints for programs; it reports false when the format is one for people.
-func (o Format) Encode(w io.Writer, value any) (bool, error) {
+// Print prints a value for programs, or has it printed as text for people.
+func (o Format) Print(w io.Writer, value any, text func()) error {
 	switch o {
 	case JSON:
 		encoder := json.NewEncoder(w)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")
-		return true, encoder.Encode(value)
+		return encoder.Encode(value)
 	case YAML:
-		text, err := yaml.Marshal(value)
+		encoded, err := yaml.Marshal(value)
 		if err != nil {
-			return true, err
+			return err
 		}
-		_, err = w.Write(text)
-		return true, err
+		_, err = w.Write(encoded)
+		return err
 	}
-	return false, nil
-}
-
-// Print prints a value for programs, or has it printed as text for people.
-func (o Format) Print(w io.Writer, value any, text func()) error {
-	encoded, err := o.Encode(w, value)
-	if !encoded {
-		text()
-	}
-	return err
+	text()
+	return nil
 }
 
 // Columns is how wide people's output is, unless they ask for -o wide.

@@ -31,11 +31,8 @@ func (l *LineWriter) Draw(s Status) {
 	s.WriteChanges(l)
 }
 
-// State prints the state of the resource when it is another one.
-func (l *LineWriter) State(line string) { l.OnChange("state", line, line) }
-
-// Headline prints the headline when it is another one.
-func (l *LineWriter) Headline(line string) { l.OnChange("headline", line, line) }
+// Line prints the line of a topic when it is another one.
+func (l *LineWriter) Line(topic, line string) { l.OnChange(topic, line, line) }
 
 // OnChange prints a line when the value of a topic is another one than before.
 func (l *LineWriter) OnChange(topic, value, line string) {

@@ -43,19 +43,16 @@ func (r *PlanReport) ExitError() error {
 
 // PrintPlan prints a headline and the steps that are not done.
 func PrintPlan(w io.Writer, format Format, plan passage.Plan) {
-	if len(plan.Failures()) > 0 {
-		PrintHold(w, plan)
-		fmt.Fprintf(w, "%s cannot continue.\n", plan.Subject)
-	} else {
-		PrintChanges(w, plan)
-	}
+	PrintHeadline(w, plan)
 	PrintSteps(w, format, Open(plan.Steps))
 }
 
-// PrintChanges prints how many changes a plan makes.
-func PrintChanges(w io.Writer, plan passage.Plan) {
+// PrintHeadline prints how many changes a plan makes, or why it makes none.
+func PrintHeadline(w io.Writer, plan passage.Plan) {
 	PrintHold(w, plan)
 	switch changes := len(Pending(plan)); {
+	case len(plan.Failures()) > 0:
+		fmt.Fprintf(w, "%s cannot continue.\n", plan.Subject)
 	case changes > 0:
 		fmt.Fprintf(w, "%s to %s: %s.\n", plan.Subject, plan.Target, Count(changes, "change"))
 	case plan.HasChanges():

@@ -39,6 +39,8 @@ type StatusReport struct {
 	Conditions []metav1.Condition `json:"conditions"`
 	// Deleting is set where the operator does not report any more.
 	Deleting bool `json:"-"`
+	// NeedsUser is set where the operator has tried, and only a user can help.
+	NeedsUser bool `json:"-"`
 }
 
 var _ Status = &StatusReport{}
@@ -62,16 +64,15 @@ func (r *StatusReport) PrintDetails(w io.Writer, format Format) {
 func (r *StatusReport) DrawDetails(w io.Writer) { PrintSteps(w, Text, Open(r.Steps)) }
 
 func (r *StatusReport) WriteChanges(l *LineWriter) {
-	l.State(fmt.Sprintf("%s to %s: %s", r.Subject, OrDash(r.Target), r.State))
+	l.Line("state", fmt.Sprintf("%s to %s: %s", r.Subject, OrDash(r.Target), r.State))
 	l.Steps(r.Steps, StepText)
 }
 
 func (r *StatusReport) ExitError() error {
-	switch r.State {
-	case passage.CompletedWithFailures, passage.Stopped:
+	switch {
+	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.Reported && r.NeedsUser:
 		return console.ExitError{Code: console.ExitFailed}
-	}
-	if r.State != passage.Completed || !r.Reported {
+	case r.State != passage.Completed || !r.Reported:
 		return console.ExitError{Code: console.ExitUnfinished}
 	}
 	return nil

@@ -5,22 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"regexp"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/revision/istio"
+	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/internal/revision/workload"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
@@ -90,10 +93,16 @@ func (k *Kind) versions(ctx context.Context) istio.Charts {
 	return istio.Charts{Versions: known, Err: err}
 }
 
-func (k *Kind) AddPlanFlags(flags *pflag.FlagSet) {
-	k.flags = flags
-	flags.StringVar(&k.version, "version", "", "plan as if spec.version of the Istio had this value")
-	k.charts.AddFlags(flags)
+func (*Kind) Hints() map[string]string {
+	return map[string]string{"plan -f": "an Istio is planned with --version"}
+}
+
+func (k *Kind) AddFlags(command string, flags *pflag.FlagSet) {
+	if command == "plan" {
+		k.flags = flags
+		flags.StringVar(&k.version, "version", "", "plan as if spec.version of the Istio had this value")
+		k.charts.AddFlags(flags)
+	}
 }
 
 func (k *Kind) hasVersion() bool { return k.flags != nil && k.flags.Changed("version") }
@@ -103,7 +112,7 @@ func (k *Kind) hasCharts() bool { return k.charts.Dir != "" || k.charts.Reposito
 // versionPattern is what the API takes for spec.version.
 var versionPattern = regexp.MustCompile(`^v[0-9]+\.[0-9]+(\.[0-9]+(-[0-9a-z.-]+)?|-latest)$`)
 
-func (k *Kind) ValidatePlanFlags() error {
+func (k *Kind) ValidateFlags() error {
 	if k.version != "" && !versionPattern.MatchString(k.version) {
 		return console.UsageErrorf("--version %s is neither an exact version such as v1.24.0 nor one such as v1.24-latest", k.version)
 	}
@@ -115,29 +124,62 @@ func (k *Kind) ValidatePlanFlags() error {
 	return nil
 }
 
-func (k *Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
-	o, err := k.observe(ctx, c.Client, r.Key.Name)
+func (k *Kind) Status(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
+	o, err := k.observe(ctx, reader, r.Key.Name)
 	if err != nil {
 		return nil, err
 	}
 	return newStatus(o, time.Now()), nil
 }
 
-func (*Kind) Retry(ctx context.Context, c *connect.Cluster, r connect.Resource, out io.Writer) error {
+// Watch keeps the inventory that the operator keeps: an Istio may have thousands of workloads, too many to list again and
+// again.
+func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error) {
+	kept := inventory.CacheOptions()
+	maps.Copy(kept, usage.CacheOptions())
+	w, err := kind.NewWatchCache(r.Cluster, cache.Options{ByObject: kept})
+	if err != nil {
+		return kind.Watch{}, err
+	}
+	workloads := inventory.New(w.Notify)
+	workloadsSynced, err := workloads.Watch(ctx, w, w)
+	if err != nil {
+		return kind.Watch{}, err
+	}
+	users, err := usage.NewTracker(ctx, w, w)
+	if err != nil {
+		return kind.Watch{}, err
+	}
+	if err := w.WatchKinds(ctx, &v1.Istio{}, &v1.IstioRevision{}, &v1.IstioRevisionTag{}); err != nil {
+		return kind.Watch{}, err
+	}
+	// With half of the workloads, all of them may seem done.
+	if err := w.Run(ctx, workloadsSynced, users.HasSynced); err != nil {
+		return kind.Watch{}, err
+	}
+	return w.Watch(func(ctx context.Context) (render.Status, error) {
+		o, err := k.observeFrom(ctx, w, r.Key.Name, users, workloads.Snapshot())
+		if err != nil {
+			return nil, err
+		}
+		return newStatus(o, time.Now()), nil
+	}), nil
+}
+
+func (*Kind) Retry(ctx context.Context, r connect.Resource) (kind.Change, error) {
 	var subject v1.Istio
-	if err := c.Client.Get(ctx, r.Key, &subject); err != nil {
-		return r.NotFoundOr(fmt.Errorf("%s: %w", r, err))
+	if err := r.Get(ctx, r.Cluster.Client, &subject); err != nil {
+		return kind.Change{}, err
 	}
 	status := subject.Status.WorkloadMigration
 	if status == nil || status.State != v1.WorkloadMigrationStateFailed && status.FailedWorkloads == 0 {
-		fmt.Fprintf(out, "%s has no workloads that failed\n", r)
-		return nil
+		return kind.Change{Noop: fmt.Sprintf("%s has no workloads that failed", r)}, nil
 	}
-	if err := c.Annotate(ctx, r, fairlead.AnnotationRetry, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
-		return fmt.Errorf("%s: %w", r, err)
-	}
-	fmt.Fprintf(out, "%s: %s tried again\n", r, retriedText(int(status.FailedWorkloads)))
-	return nil
+	at := time.Now().UTC().Format(time.RFC3339Nano)
+	return kind.Change{
+		Apply: func(ctx context.Context) error { return r.Annotate(ctx, fairlead.AnnotationRetry, at) },
+		Done:  fmt.Sprintf("%s: %s tried again", r, retriedText(int(status.FailedWorkloads))),
+	}, nil
 }
 
 func retriedText(n int) string {

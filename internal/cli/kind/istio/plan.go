@@ -25,8 +25,8 @@ type workloadsPlan struct {
 	batching passage.Batching
 }
 
-func (k *Kind) Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error) {
-	o, err := k.observe(ctx, c.Client, r.Key.Name)
+func (k *Kind) Plan(ctx context.Context, r connect.Resource) (render.Plan, error) {
+	o, err := k.observe(ctx, r.Cluster.Client, r.Key.Name)
 	if err != nil {
 		return nil, r.NotFoundOr(err)
 	}

@@ -27,6 +27,7 @@ type status struct {
 func newStatus(o observed, now time.Time) *status {
 	conditions, reported := o.istio.Status.Conditions, o.istio.Status.ObservedGeneration == o.istio.Generation
 	s := &status{StatusReport: render.NewStatusReport(o.plan, passage.Batching{}, conditions, reported, now)}
+	s.NeedsUser = revision.NeedsUser(conditions)
 	plan := o.plan
 	plan.Steps = slices.DeleteFunc(slices.Clone(plan.Steps), func(s passage.Step) bool { return s.Action == istio.ActionPrune })
 	s.withoutPruning = passage.NewView(passage.Next(plan, passage.Batching{}, now), now)
@@ -74,9 +75,6 @@ func stepText(s passage.Step) string {
 
 // ExitError puts what is unfinished before workloads that failed, which do not keep the others from moving.
 func (s *status) ExitError() error {
-	if s.Reported && revision.NeedsUser(s.Conditions) {
-		return console.ExitError{Code: console.ExitFailed}
-	}
 	w := s.Workloads
 	switch err := s.StatusReport.ExitError(); {
 	case err != nil || w == nil:

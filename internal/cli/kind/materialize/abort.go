@@ -1,7 +1,7 @@
 package materialize
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,26 +9,31 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 )
 
 // planAbort writes back what the generation that serves was made from.
-func planAbort(e environment, now time.Time) (edit, error) {
+func planAbort(e environment, r connect.Resource, now time.Time) (kind.Change, error) {
 	s := e.Summary(now)
 	if done, err := checkAbort(e.Observed, s); done != "" || err != nil {
-		return edit{noop: done}, err
+		return kind.Change{Noop: done}, err
 	}
-	completed, active := s.Active.Record.Materialize, s.Active.Number
+	completed := s.Active.Record.Materialize
 	rolls, _ := hash.Changes(e.Materialize, completed)
-	return edit{
-		show:     func(w io.Writer) { printAbort(w, e, s, rolls) },
-		question: "Restore that spec?",
-		change:   func(m *v1alpha2.Materialize) error { return restoreSpec(m, completed, rolls) },
-		message:  fmt.Sprintf("the spec of generation %d is restored", active),
+	return kind.Change{
+		Show:     func(w io.Writer) { printAbort(w, e, s, rolls) },
+		Question: "Restore that spec?",
+		Apply: func(ctx context.Context) error {
+			return patchMaterialize(ctx, r, e.Materialize, func(m *v1alpha2.Materialize) error { return restoreSpec(m, completed, rolls) })
+		},
+		Done: fmt.Sprintf("the spec of generation %d is restored", s.Active.Number),
 	}, nil
 }
 
@@ -85,11 +90,11 @@ func shortHash(hash string) string {
 // restoreSpec gives m the fields of another Materialize that changes name, and no others: what is the same in another way of
 // writing stays as it is written. Whoever approved of what is taken back has not approved of the next one like it.
 func restoreSpec(m, completed *v1alpha2.Materialize, changes []hash.Change) error {
-	now, err := fieldsOf(m.Spec)
+	now, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&m.Spec)
 	if err != nil {
 		return err
 	}
-	before, err := fieldsOf(completed.Spec)
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&completed.Spec)
 	if err != nil {
 		return err
 	}
@@ -105,16 +110,9 @@ func restoreSpec(m, completed *v1alpha2.Materialize, changes []hash.Change) erro
 			delete(now, field)
 		}
 	}
-	text, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
+	delete(now, "forcePromote")
 	m.Spec = v1alpha2.MaterializeSpec{}
-	if err := json.Unmarshal(text, &m.Spec); err != nil {
-		return err
-	}
-	m.Spec.ForcePromote = ""
-	return nil
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(now, &m.Spec)
 }
 
 func restoreAnnotation(m, completed *v1alpha2.Materialize) {
@@ -123,13 +121,4 @@ func restoreAnnotation(m, completed *v1alpha2.Materialize) {
 		return
 	}
 	delete(m.Annotations, v1alpha2.AnnotationForceRollout)
-}
-
-func fieldsOf(spec v1alpha2.MaterializeSpec) (map[string]json.RawMessage, error) {
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]json.RawMessage
-	return fields, json.Unmarshal(text, &fields)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,118 +13,65 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/cli/connect"
-	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/rollout/hash"
 )
 
-// edit is a change to a Materialize that is shown before it is made.
-type edit struct {
-	// noop is why there is nothing to change.
-	noop string
-	// show what it is about, and the question that follows.
-	show     func(io.Writer)
-	question string
-	// precondition checks what is special about this change; nil if nothing is.
-	precondition func(*v1alpha2.Materialize) error
-	// prerequisite is what has to happen before that; nil if nothing has.
-	prerequisite *prerequisite
-	// change the Materialize as it is when the answer is there.
-	change func(*v1alpha2.Materialize) error
-	// message is printed when it is done.
-	message string
+func (*Kind) Promote(ctx context.Context, r connect.Resource) (kind.Change, error) {
+	return changeRollout(ctx, r, planPromotion)
 }
 
-// prerequisite is a change that the operator has to see before another one is made.
-type prerequisite struct {
-	change     func(*v1alpha2.Materialize) error
-	isObserved func(*v1alpha2.Materialize) bool
-	// timeoutMessage is the error if the operator does not see it.
-	timeoutMessage string
+func (*Kind) Abort(ctx context.Context, r connect.Resource) (kind.Change, error) {
+	return changeRollout(ctx, r, planAbort)
 }
 
-// editRollout shows a change to a rollout, asks, and makes it, if it is still about what was shown.
-func editRollout(ctx context.Context, c *connect.Cluster, r connect.Resource, streams console.Streams, confirm *console.Confirmation,
-	decide func(environment, time.Time) (edit, error),
-) error {
-	e, err := getEnvironment(ctx, c.Client, r.Key)
+// changeRollout plans a change to a rollout, which is made if it is still about what was shown.
+func changeRollout(ctx context.Context, r connect.Resource, plan func(environment, connect.Resource, time.Time) (kind.Change, error),
+) (kind.Change, error) {
+	e, err := observe(ctx, r.Cluster.Client, r)
 	if err != nil {
-		return r.NotFoundOr(err)
+		return kind.Change{}, err
 	}
 	if !e.Materialize.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("%s is being deleted", r)
+		return kind.Change{}, fmt.Errorf("%s is being deleted", r)
 	}
-	edit, err := decide(e, time.Now())
+	change, err := plan(e, r, time.Now())
 	if err != nil {
-		return fmt.Errorf("%s: %w", r, err)
+		return kind.Change{}, fmt.Errorf("%s: %w", r, err)
 	}
-	if edit.noop != "" {
-		fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.noop)
-		return nil
+	if change.Noop != "" {
+		change.Noop = fmt.Sprintf("%s: %s", r, change.Noop)
 	}
-	edit.show(streams.Out)
-	if err := confirm.Ask(ctx, streams, edit.question); err != nil {
-		return err
-	}
-	if err := applyEdit(ctx, c, e.Materialize, edit); err != nil {
-		return fmt.Errorf("%s: %w", r, err)
-	}
-	fmt.Fprintf(streams.Out, "%s: %s\n", r, edit.message)
-	return nil
+	change.Done = fmt.Sprintf("%s: %s", r, change.Done)
+	return change, nil
 }
 
-// maxAttempts are how often a change is tried while the operator writes its status in between.
-const maxAttempts = 10
-
-const retryInterval = 200 * time.Millisecond
-
-// applyEdit changes a Materialize that was shown, as long as it is the same.
-func applyEdit(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, edit edit) error {
-	if edit.prerequisite != nil {
-		if err := patchMaterialize(ctx, c, shown, edit.precondition, edit.prerequisite.change); err != nil {
-			return err
-		}
-		if err := waitForOperator(ctx, c, shown, *edit.prerequisite); err != nil {
-			return err
-		}
-	}
-	return patchMaterialize(ctx, c, shown, edit.precondition, edit.change)
-}
-
-// operatorTimeout is how long the operator is given to see a change.
-const operatorTimeout = 10 * time.Second
-
-func waitForOperator(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, first prerequisite) error {
-	err := wait.PollUntilContextTimeout(ctx, retryInterval, operatorTimeout, true, func(ctx context.Context) (bool, error) {
-		now, err := getMaterialize(ctx, c.Client, client.ObjectKeyFromObject(shown))
-		return err == nil && first.isObserved(now), err
-	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
-		return errors.New(first.timeoutMessage)
-	}
-	return err
-}
+// The operator writes its status between two attempts to change a Materialize.
+const (
+	maxAttempts   = 10
+	retryInterval = 200 * time.Millisecond
+)
 
 // patchMaterialize changes a Materialize that is still as it was shown. The resourceVersion in the patch makes any later change a
 // conflict.
-func patchMaterialize(ctx context.Context, c *connect.Cluster, shown *v1alpha2.Materialize, still, change func(*v1alpha2.Materialize) error) error {
+func patchMaterialize(ctx context.Context, r connect.Resource, shown *v1alpha2.Materialize,
+	change func(*v1alpha2.Materialize) error,
+) error {
 	backoff := wait.Backoff{Duration: retryInterval, Factor: 1, Steps: maxAttempts}
 	return retry.RetryOnConflict(backoff, func() error {
-		now, err := getMaterialize(ctx, c.Client, client.ObjectKeyFromObject(shown))
-		if err != nil {
+		now := &v1alpha2.Materialize{}
+		if err := r.Get(ctx, r.Cluster.Client, now); err != nil {
 			return err
 		}
-		err = checkUnchanged(shown, now)
-		if err == nil && still != nil {
-			err = still(now)
-		}
-		if err != nil {
+		if err := checkUnchanged(shown, now); err != nil {
 			return fmt.Errorf("nothing was changed, because %w; run the command again", err)
 		}
 		before := now.DeepCopy()
 		if err := change(now); err != nil {
 			return err
 		}
-		return c.Client.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(connect.FieldOwner))
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		return r.Cluster.Client.Patch(ctx, now, patch, client.FieldOwner(connect.FieldOwner))
 	})
 }
 

@@ -16,19 +16,20 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 )
 
 // offered is what a person is shown, and then asked.
-func offered(e edit, err error) string {
+func offered(change kind.Change, err error) string {
 	switch {
 	case err != nil:
 		return "error: " + err.Error() + "\n"
-	case e.noop != "":
-		return e.noop + "\n"
+	case change.Noop != "":
+		return change.Noop + "\n"
 	}
 	var out bytes.Buffer
-	e.show(&out)
-	return out.String() + e.question + "\n"
+	change.Show(&out)
+	return out.String() + change.Question + "\n"
 }
 
 func TestPlanPromotion(t *testing.T) {
@@ -119,7 +120,7 @@ Promote generation 2?
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, offered(planPromotion(c.scene.environment(t), now))); diff != "" {
+			if diff := cmp.Diff(c.want, offered(planPromotion(c.scene.environment(t), connect.Resource{}, now))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -203,7 +204,7 @@ Restore that spec?
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, offered(planAbort(c.scene.environment(t), now))); diff != "" {
+			if diff := cmp.Diff(c.want, offered(planAbort(c.scene.environment(t), connect.Resource{}, now))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -235,14 +236,17 @@ func TestRestoreSpec(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			edit, err := planAbort(scene{m: c.now, serves: c.served}.environment(t), now)
+			e := scene{m: c.now, serves: c.served}.environment(t)
+			l := &fakeCluster{m: e.Materialize}
+			change, err := planAbort(e, l.resource(), now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := c.now.DeepCopy()
-			if err := edit.change(got); err != nil {
+			if err := change.Apply(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			got := l.m
+			got.Status = v1alpha2.MaterializeStatus{}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -289,6 +293,10 @@ type fakeCluster struct {
 	forcePromotes []string
 }
 
+func (l *fakeCluster) resource() connect.Resource {
+	return connect.Resource{Cluster: &connect.Cluster{Client: l}, Key: client.ObjectKeyFromObject(l.m)}
+}
+
 func (l *fakeCluster) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	l.m.DeepCopyInto(into.(*v1alpha2.Materialize))
 	return nil
@@ -323,12 +331,12 @@ func TestPromoteAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := c.scene.environment(t)
-				edit, err := planPromotion(e, now)
+				l := &fakeCluster{m: e.Materialize, operator: c.operator}
+				change, err := planPromotion(e, l.resource(), now)
 				if err != nil {
 					t.Fatal(err)
 				}
-				l := &fakeCluster{m: e.Materialize, operator: c.operator}
-				err = applyEdit(t.Context(), &connect.Cluster{Client: l}, e.Materialize.DeepCopy(), edit)
+				err = change.Apply(t.Context())
 				if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 					t.Errorf("error %v, want %q", err, c.err)
 				}

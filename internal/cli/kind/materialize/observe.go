@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
 
@@ -25,36 +26,20 @@ type environment struct {
 	pods []corev1.Pod
 }
 
-func getMaterialize(ctx context.Context, reader client.Reader, key client.ObjectKey) (*v1alpha2.Materialize, error) {
+// observe reads a Materialize and its objects, without the kinds that the user may not list and the plan can do without. Those
+// that are known already are not listed again.
+func observe(ctx context.Context, reader client.Reader, r connect.Resource, unlisted ...schema.GroupVersionKind) (environment, error) {
 	m := &v1alpha2.Materialize{}
-	if err := reader.Get(ctx, key, m); err != nil {
-		return nil, fmt.Errorf("get Materialize %s: %w", key, err)
-	}
-	return m, nil
-}
-
-// getEnvironment reads a Materialize and its objects, without the kinds that the user may not list and the plan can do without.
-func getEnvironment(ctx context.Context, reader client.Reader, key client.ObjectKey) (environment, error) {
-	m, err := getMaterialize(ctx, reader, key)
-	if err != nil {
+	if err := r.Get(ctx, reader, m); err != nil {
 		return environment{}, err
 	}
-	lenient := &forbiddenTolerantReader{Reader: reader}
-	e, err := observeKinds(ctx, lenient, m, nil)
+	lenient := &forbiddenTolerantReader{reader, unlisted}
+	observed, err := rollout.Observe(ctx, m, rollout.NewReader(lenient), rollout.RecordedAnswers(m))
+	e := environment{Observed: observed}
+	if err == nil && m.Status.ResourceID != "" {
+		e.pods, err = podsOf(ctx, lenient, m, e.generationToShow())
+	}
 	e.Unlisted = lenient.forbidden
-	return e, err
-}
-
-// observeKinds reads what belongs to a Materialize, but for some kinds.
-func observeKinds(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, except []schema.GroupVersionKind) (environment, error) {
-	var e environment
-	var err error
-	if e.Observed, err = rollout.Observe(ctx, m, rollout.NewReader(reader, except...), rollout.RecordedAnswers(m)); err != nil {
-		return e, err
-	}
-	if m.Status.ResourceID != "" && !slices.Contains(except, podKind) {
-		e.pods, err = podsOf(ctx, reader, m, e.generationToShow())
-	}
 	return e, err
 }
 
@@ -85,24 +70,23 @@ func podsOf(ctx context.Context, reader client.Reader, m *v1alpha2.Materialize, 
 	return pods.Items, nil
 }
 
-// forbiddenTolerantReader finds nothing of what may not be seen, and notes that.
+// forbiddenTolerantReader finds nothing of the kinds that may not be listed, and notes them.
 type forbiddenTolerantReader struct {
 	client.Reader
 	forbidden []schema.GroupVersionKind
 }
 
 func (r *forbiddenTolerantReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	err := r.Reader.List(ctx, list, options...)
-	if !apierrors.IsForbidden(err) {
-		return err
-	}
 	kind := list.GetObjectKind().GroupVersionKind()
 	if _, pods := list.(*corev1.PodList); pods {
 		kind = podKind
 	}
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
-	switch kind.Kind {
-	case "ConfigMap", "StatefulSet", "Service":
+	if slices.Contains(r.forbidden, kind) {
+		return nil
+	}
+	err := r.Reader.List(ctx, list, options...)
+	if !apierrors.IsForbidden(err) || slices.Contains([]string{"ConfigMap", "StatefulSet", "Service"}, kind.Kind) {
 		return err
 	}
 	r.forbidden = append(r.forbidden, kind)

@@ -88,19 +88,11 @@ func printChanges(w io.Writer, format render.Format, changes []rollout.FieldChan
 
 func printPlan(w io.Writer, format render.Format, p passage.Plan) {
 	changes, failures := len(render.Pending(p)), len(p.Failures())
-	if format == render.Wide && (failures == 0 || changes == 0) {
-		render.PrintPlan(w, format, p)
-		return
-	}
-	switch {
-	case failures > 0 && changes > 0:
+	if failures > 0 && changes > 0 {
 		render.PrintHold(w, p)
 		fmt.Fprintf(w, "%s to %s: %s, and %d that cannot be made.\n", p.Subject, p.Target, render.Count(changes, "change"), failures)
-	case failures > 0:
-		render.PrintHold(w, p)
-		fmt.Fprintf(w, "%s cannot continue.\n", p.Subject)
-	default:
-		render.PrintChanges(w, p)
+	} else {
+		render.PrintHeadline(w, p)
 	}
 	if open := render.Open(p.Steps); format == render.Wide {
 		render.PrintSteps(w, format, open)
@@ -112,17 +104,17 @@ func printPlan(w io.Writer, format render.Format, p passage.Plan) {
 	}
 }
 
-func (k *Kind) Plan(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Plan, error) {
-	e, err := getEnvironment(ctx, c.Client, r.Key)
+func (k *Kind) Plan(ctx context.Context, r connect.Resource) (render.Plan, error) {
+	e, err := observe(ctx, r.Cluster.Client, r)
 	if err != nil {
-		return nil, r.NotFoundOr(err)
+		return nil, err
 	}
-	e.NoCertManager = !hasCertManager(c)
+	e.NoCertManager = !hasCertManager(r.Cluster)
 	return e.newPlan(nil, time.Now())
 }
 
-func (k *Kind) PlanManifest(ctx context.Context, c *connect.Cluster, r connect.Resource, m manifest.Manifest, manager string) (render.Plan, error) {
-	object, err := manifest.DryRunApply(ctx, c, r, m, manager)
+func (k *Kind) PlanManifest(ctx context.Context, r connect.Resource, m manifest.Manifest, manager string) (render.Plan, error) {
+	object, err := manifest.DryRunApply(ctx, r, m, manager)
 	if err != nil {
 		return nil, err
 	}
@@ -130,16 +122,15 @@ func (k *Kind) PlanManifest(ctx context.Context, c *connect.Cluster, r connect.R
 	if err != nil {
 		return nil, err
 	}
-	e, err := getEnvironment(ctx, c.Client, r.Key)
+	e, err := observe(ctx, r.Cluster.Client, r)
 	if apierrors.IsNotFound(err) {
-		e, err = environment{}, nil
 		e.Observed, err = (rollout.Observed{}).WithSpec(proposed)
 		proposed = nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	e.NoCertManager = !hasCertManager(c)
+	e.NoCertManager = !hasCertManager(r.Cluster)
 	return e.newPlan(proposed, time.Now())
 }
 

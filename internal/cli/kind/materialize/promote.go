@@ -1,55 +1,70 @@
 package materialize
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/rollout"
 )
 
 // planPromotion sets forcePromote to the hash of the rollout that is there.
-func planPromotion(e environment, now time.Time) (edit, error) {
+func planPromotion(e environment, r connect.Resource, now time.Time) (kind.Change, error) {
 	s := e.Summary(now)
 	if done, err := checkPromotion(e.Observed, s); done != "" || err != nil {
-		return edit{noop: done}, err
+		return kind.Change{Noop: done}, err
 	}
-	requested, next := s.Requested, s.Next.Number
-	return edit{
-		show:     func(w io.Writer) { printPromotion(w, e, s, now) },
-		question: fmt.Sprintf("Promote generation %d?", next),
-		precondition: func(now *v1alpha2.Materialize) error {
-			if now.Status.RequestedRolloutHash != e.Materialize.Status.RequestedRolloutHash {
-				return errors.New("another rollout has taken its place")
+	return kind.Change{
+		Show:     func(w io.Writer) { printPromotion(w, e, s, now) },
+		Question: fmt.Sprintf("Promote generation %d?", s.Next.Number),
+		Apply: func(ctx context.Context) error {
+			if s.Ignored {
+				if err := clearForcePromote(ctx, r, e.Materialize); err != nil {
+					return err
+				}
 			}
-			return nil
+			return setForcePromote(ctx, r, e.Materialize, s.Requested)
 		},
-		prerequisite: clearForcePromote(s),
-		change: func(m *v1alpha2.Materialize) error {
-			m.Spec.ForcePromote = requested
-			return nil
-		},
-		message: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", next),
+		Done: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", s.Next.Number),
 	}, nil
 }
 
-// clearForcePromote removes a forcePromote from before the rollout, which the operator takes for nobody's word until it was gone.
-func clearForcePromote(s rollout.Summary) *prerequisite {
-	if !s.Ignored {
+func setForcePromote(ctx context.Context, r connect.Resource, shown *v1alpha2.Materialize, hash string) error {
+	return patchMaterialize(ctx, r, shown, func(m *v1alpha2.Materialize) error {
+		if m.Status.RequestedRolloutHash != shown.Status.RequestedRolloutHash {
+			return errors.New("nothing was changed, because another rollout has taken its place; run the command again")
+		}
+		m.Spec.ForcePromote = hash
 		return nil
+	})
+}
+
+// operatorTimeout is how long the operator is given to see a change.
+const operatorTimeout = 10 * time.Second
+
+// clearForcePromote removes a forcePromote from before the rollout, which the operator takes for nobody's word until it was gone.
+func clearForcePromote(ctx context.Context, r connect.Resource, shown *v1alpha2.Materialize) error {
+	if err := setForcePromote(ctx, r, shown, ""); err != nil {
+		return err
 	}
-	return &prerequisite{
-		change: func(m *v1alpha2.Materialize) error {
-			m.Spec.ForcePromote = ""
-			return nil
-		},
-		isObserved: func(now *v1alpha2.Materialize) bool { return now.Status.IgnoredForcePromote == "" },
-		timeoutMessage: "spec.forcePromote was there before the rollout and has been removed, and the operator has not seen that: " +
-			"is it running? Try again when it is",
+	err := wait.PollUntilContextTimeout(ctx, retryInterval, operatorTimeout, true, func(ctx context.Context) (bool, error) {
+		now := &v1alpha2.Materialize{}
+		err := r.Get(ctx, r.Cluster.Client, now)
+		return now.Status.IgnoredForcePromote == "", err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return errors.New("spec.forcePromote was there before the rollout and has been removed, and the operator has not seen that: " +
+			"is it running? Try again when it is")
 	}
+	return err
 }
 
 // checkPromotion tells why there is nothing to promote: because that is so already, or because it cannot be.

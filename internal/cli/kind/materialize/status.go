@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
@@ -164,10 +163,6 @@ type status struct {
 	note    string
 }
 
-func (e environment) newStatus(now time.Time) *status {
-	return newStatus(e, rollout.Plan(e.Observed, now), now)
-}
-
 func newStatus(e environment, plan passage.Plan, now time.Time) *status {
 	m := e.Materialize
 	s := &status{
@@ -176,6 +171,7 @@ func newStatus(e environment, plan passage.Plan, now time.Time) *status {
 		note:         e.note(),
 	}
 	s.Deleting = s.Rollout.Deleting
+	s.NeedsUser = s.State == passage.Held && s.Rollout.needsUser()
 	s.setHeadline(rollout.NewForecast(e.Observed, nil, now))
 	return s
 }
@@ -207,19 +203,18 @@ func (s *status) DrawDetails(w io.Writer) { s.printRollout(w, render.Text) }
 
 // WriteChanges leaves out steps: they come and go, several for the same object.
 func (s *status) WriteChanges(l *render.LineWriter) {
-	l.State(fmt.Sprintf("%s to %s: %s", s.Subject, render.OrDash(s.Target), s.State))
-	l.Headline(s.Headline)
+	l.Line("state", fmt.Sprintf("%s to %s: %s", s.Subject, render.OrDash(s.Target), s.State))
+	l.Line("headline", s.Headline)
 	r := s.Rollout
 	for _, pod := range r.Pods {
 		line := fmt.Sprintf("Pod %s/%s: %s", s.Subject.Namespace, pod.Name, pod.Status)
 		if pod.Ready {
 			line += ", ready"
 		}
-		l.OnChange("pod "+pod.Name, line, line)
+		l.Line("pod "+pod.Name, line)
 	}
 	if r.Leader != "" {
-		line := fmt.Sprintf("environmentd of generation %d: %s", r.Next, r.Leader)
-		l.OnChange("leader", line, line)
+		l.Line("leader", fmt.Sprintf("environmentd of generation %d: %s", r.Next, r.Leader))
 	}
 	if r.Down {
 		l.OnChange("down", fmt.Sprint(r.Active), "Serves: "+r.downText())
@@ -230,15 +225,6 @@ func (s *status) WriteChanges(l *render.LineWriter) {
 		l.OnChange(advice, fmt.Sprint(r.Next), advice)
 	}
 }
-
-func (s *status) ExitError() error {
-	if s.Reported && s.State == passage.Held && s.Rollout.needsUser() {
-		return console.ExitError{Code: console.ExitFailed}
-	}
-	return s.StatusReport.ExitError()
-}
-
-func (s *status) WaitError() error { return s.ExitError() }
 
 // refreshPodCount gives how many pods are ready as they are now: what the operator last counted may be a moment older.
 func refreshPodCount(message string, counted *v1alpha2.RolloutProgress, pods []podStatus) string {

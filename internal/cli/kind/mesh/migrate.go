@@ -11,114 +11,93 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
-	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-func (k *Kind) AddMigrateFlags(flags *pflag.FlagSet) {
-	k.intent.ID = string(uuid.NewUUID())
-	flags.Int32Var(&k.intent.BatchSize, "batch-size", 1, "how many consumers to switch at a time")
-	flags.DurationVar(&k.intent.Delay.Duration, "delay", 0, "how long to wait between a batch and the next one")
-	flags.StringSliceVar(&k.intent.Consumers, "consumers", nil, "switch only these, such as shop/Deployment/cart; in universal, the names of Dataplanes")
-	flags.BoolVar(&k.intent.Revert, "revert", false, "switch consumers back")
-	flags.StringVar(&k.environment, "mesh-environment", desired.Kubernetes, "environment of the operator: kubernetes or universal")
-}
-
-func (k *Kind) ValidateMigrateFlags() error {
-	if err := k.intent.Validate(); err != nil {
-		return console.UsageErrorf("%v", err)
-	}
-	if env := k.environment; env != desired.Kubernetes && env != desired.Universal {
-		return console.UsageErrorf("--mesh-environment %q is neither %s nor %s", env, desired.Kubernetes, desired.Universal)
-	}
+func (k *Kind) Migrate(ctx context.Context, r connect.Resource) (kind.Change, error) {
 	slices.Sort(k.intent.Consumers)
 	k.intent.Consumers = slices.Compact(k.intent.Consumers)
-	return nil
-}
-
-func (k *Kind) Migrate(ctx context.Context, c *connect.Cluster, r connect.Resource, streams console.Streams, confirm *console.Confirmation) error {
-	return migrate(ctx, c, r, streams, confirm, k.intent, desired.ZoneInfo{Environment: k.environment})
+	return planMigration(ctx, r, k.zone, func(*kumav1alpha1.Mesh) consumers.Intent { return k.intent })
 }
 
 // Abort has all consumers switched back.
-func (*Kind) Abort(ctx context.Context, c *connect.Cluster, r connect.Resource, streams console.Streams, confirm *console.Confirmation) error {
-	mesh, err := getMesh(ctx, c.Client, r)
-	if err != nil {
-		return err
-	}
-	intent := consumers.Intent{ID: string(uuid.NewUUID()), BatchSize: 1, Revert: true}
-	if record := mesh.Status.Migration; record != nil {
-		intent.BatchSize = max(record.BatchSize, 1)
-	}
-	return migrate(ctx, c, r, streams, confirm, intent, desired.ZoneInfo{})
+func (*Kind) Abort(ctx context.Context, r connect.Resource) (kind.Change, error) {
+	return planMigration(ctx, r, desired.ZoneInfo{}, func(mesh *kumav1alpha1.Mesh) consumers.Intent {
+		intent := consumers.Intent{ID: string(uuid.NewUUID()), BatchSize: 1, Revert: true}
+		if record := mesh.Status.Migration; record != nil {
+			intent.BatchSize = max(record.BatchSize, 1)
+		}
+		return intent
+	})
 }
 
-// migrate shows what an intent would do, asks, and records it.
-func migrate(ctx context.Context, c *connect.Cluster, r connect.Resource, streams console.Streams, confirm *console.Confirmation,
-	intent consumers.Intent, zone desired.ZoneInfo,
-) error {
-	mesh, err := getMesh(ctx, c.Client, r)
+// planMigration finds out what an intent would do.
+func planMigration(ctx context.Context, r connect.Resource, zone desired.ZoneInfo,
+	intentFor func(*kumav1alpha1.Mesh) consumers.Intent,
+) (kind.Change, error) {
+	mesh, err := getMesh(ctx, r.Cluster.Client, r)
 	if err != nil {
-		return err
+		return kind.Change{}, err
 	}
+	intent := intentFor(mesh)
 	if hold := consumers.ModeHold(mesh, intent.Revert); hold != nil {
-		return errors.New(hold.Message)
+		return kind.Change{}, errors.New(hold.Message)
 	}
-	all, err := listConsumers(ctx, c, mesh.Name, zone)
+	all, err := listConsumers(ctx, r, zone)
 	if err != nil {
-		return err
+		return kind.Change{}, err
 	}
 	if err := checkConsumers(intent, mesh, all); err != nil {
-		return err
+		return kind.Change{}, err
 	}
 	decision := consumers.PlanBatches(mesh, intent, all, time.Now())
-	if done := nothingToMigrate(intent, mesh, decision); done != "" {
-		fmt.Fprintf(streams.Out, "%s: %s\n", r, done)
-		return nil
-	}
-	printMigration(streams.Out, mesh, intent, decision)
-	if confirm == nil {
-		return nil
-	}
-	question := "Switch the consumers over?"
-	switch {
-	case intent.Revert && isWithdrawal(decision):
-		question = "Withdraw the request?"
-	case intent.Revert:
-		question = "Switch the consumers back?"
-	}
-	if err := confirm.Ask(ctx, streams, question); err != nil {
-		return err
+	counts := decision.Plan.Counts()
+	open := counts.Pending + counts.Running + counts.Failed
+	if open == 0 {
+		if done := nothingToMigrate(intent, mesh, counts.Done); done != "" {
+			return kind.Change{Noop: fmt.Sprintf("%s: %s", r, done)}, nil
+		}
 	}
 	text, err := intent.Annotation()
 	if err != nil {
-		return err
+		return kind.Change{}, err
 	}
-	if err := c.Annotate(ctx, r, kumav1alpha1.AnnotationMigrate, text); err != nil {
-		return fmt.Errorf("migrate %s: %w", r, err)
+	change := kind.Change{
+		Show:     func(w io.Writer) { printMigration(w, mesh, intent, decision) },
+		Question: "Switch the consumers over?",
+		Apply:    func(ctx context.Context) error { return r.Annotate(ctx, kumav1alpha1.AnnotationMigrate, text) },
+		Done:     fmt.Sprintf("%s: request recorded; the operator executes it\nTo see the progress: fairlead watch mesh %s --wait", r, mesh.Name),
 	}
-	fmt.Fprintf(streams.Out, "%s: request recorded; the operator executes it\nTo see the progress: fairlead watch mesh %s --wait\n", r, mesh.Name)
-	return nil
+	switch {
+	case intent.Revert && open == 0:
+		change.Question = "Withdraw the request?"
+		change.Show = func(w io.Writer) {
+			fmt.Fprintf(w, "No consumer of Mesh %s is switched; the previous request is withdrawn.\n\n", mesh.Name)
+		}
+	case intent.Revert:
+		change.Question = "Switch the consumers back?"
+	}
+	return change, nil
 }
 
 // listConsumers are those that have a Dataplane in a mesh.
-func listConsumers(ctx context.Context, c *connect.Cluster, mesh string, where desired.ZoneInfo) ([]string, error) {
+func listConsumers(ctx context.Context, mesh connect.Resource, where desired.ZoneInfo) ([]string, error) {
 	var list kumav1alpha1.DataplaneList
-	if err := c.Client.List(ctx, &list); err != nil {
+	if err := mesh.Cluster.Client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list Dataplanes: %w", err)
 	}
 	names := []string{}
 	for i := range list.Items {
-		if dataplane := &list.Items[i]; desired.MeshOf(dataplane) == mesh {
+		if dataplane := &list.Items[i]; desired.MeshOf(dataplane) == mesh.Key.Name {
 			names = append(names, desired.ConsumerIn(dataplane, where))
 		}
 	}
@@ -153,12 +132,8 @@ func joinSome(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// nothingToMigrate says so where an intent would change nothing.
-func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, decision passage.Decision) string {
-	counts := decision.Plan.Counts()
-	if counts.Pending+counts.Running+counts.Failed > 0 {
-		return ""
-	}
+// nothingToMigrate says so where an intent that is open for no consumer would change nothing.
+func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, done int) string {
 	before, err := consumers.IntentOf(mesh)
 	if intent.Revert {
 		// One that waits, or that nobody can read, would still be followed one day.
@@ -167,24 +142,14 @@ func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, decision
 		}
 		return "no consumer is switched"
 	}
-	if err == nil && before != nil && !before.Revert && len(before.Consumers) == 0 && counts.Done > 0 {
-		return fmt.Sprintf("%s switched already, and those to come will be", render.Count(counts.Done, "consumer"))
+	if err == nil && before != nil && !before.Revert && len(before.Consumers) == 0 && done > 0 {
+		return fmt.Sprintf("%s switched already, and those to come will be", render.Count(done, "consumer"))
 	}
 	return ""
 }
 
-// isWithdrawal says whether nobody goes back, so that only what was asked for before is taken back.
-func isWithdrawal(decision passage.Decision) bool {
-	counts := decision.Plan.Counts()
-	return counts.Pending+counts.Running+counts.Failed == 0
-}
-
 func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Intent, decision passage.Decision) {
 	counts := decision.Plan.Counts()
-	if intent.Revert && isWithdrawal(decision) {
-		fmt.Fprintf(w, "No consumer of Mesh %s is switched; the previous request is withdrawn.\n\n", mesh.Name)
-		return
-	}
 	what := "to MeshServices"
 	if intent.Revert {
 		what = "back to kuma.io/service alone"

@@ -6,8 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
@@ -18,10 +16,6 @@ import (
 
 var dataplanes = kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind).GroupKind()
 
-func (k *Kind) AddExplainFlags(flags *pflag.FlagSet) { k.addZoneFlags(flags) }
-
-func (k *Kind) ValidateExplainFlags() error { return k.validateZone() }
-
 // PartHint is the command for a Dataplane.
 func (*Kind) PartHint(r connect.Resource) string {
 	if r.Kind() != dataplanes {
@@ -31,15 +25,15 @@ func (*Kind) PartHint(r connect.Resource) string {
 }
 
 // ExplainPolicies tells which policies apply to what a Dataplane calls, and why.
-func (k *Kind) ExplainPolicies(ctx context.Context, c *connect.Cluster, r connect.Resource, out io.Writer, format render.Format) error {
+func (k *Kind) ExplainPolicies(ctx context.Context, r connect.Resource, out io.Writer, format render.Format) error {
 	if r.Kind() != dataplanes {
 		return console.UsageErrorf("--policies is about a Dataplane: `fairlead status dataplane NAME -n NAMESPACE --policies`")
 	}
 	var dataplane kumav1alpha1.Dataplane
-	if err := c.Client.Get(ctx, r.Key, &dataplane); err != nil {
-		return r.NotFoundOr(fmt.Errorf("get %s: %w", r, err))
+	if err := r.Get(ctx, r.Cluster.Client, &dataplane); err != nil {
+		return err
 	}
-	world, err := forecast.Load(ctx, c.Client, desired.MeshOf(&dataplane), k.zone)
+	world, err := forecast.Load(ctx, r.Cluster.Client, desired.MeshOf(&dataplane), k.zone)
 	if err != nil {
 		return err
 	}
@@ -53,20 +47,19 @@ func printPolicies(w io.Writer, format render.Format, policies forecast.Policies
 	var all [][]string
 	var bare []string
 	for _, d := range policies.Destinations {
-		rows := decisionRows(d)
-		if format != render.Wide && len(d.Policies) == 0 {
+		switch rows := decisionRows(d); {
+		case format == render.Wide:
+			for _, row := range rows {
+				all = append(all, append([]string{d.Name}, row...))
+			}
+		case len(d.Policies) == 0:
 			bare = append(bare, d.Name)
-		} else if format != render.Wide {
+		default:
 			fmt.Fprintf(w, "\n%s\n", d.Name)
 			render.Table(w, format.Width(), header, rows)
 		}
-		for _, row := range rows {
-			all = append(all, append([]string{d.Name}, row...))
-		}
 	}
-	if format == render.Wide {
-		render.PrintRows(w, format, append([]string{"DESTINATION"}, header...), all)
-	}
+	render.PrintRows(w, format, append([]string{"DESTINATION"}, header...), all)
 	if len(bare) > 0 {
 		render.Note(w, "No policy of the mesh is for "+strings.Join(bare, ", ")+".")
 	}

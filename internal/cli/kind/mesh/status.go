@@ -71,8 +71,10 @@ func meshAdvice(mesh *kumav1alpha1.Mesh, asked bool) []string {
 	}
 	record := mesh.Status.Migration
 	switch {
-	case !asked && record == nil:
-		return modeAdvice(mesh, command)
+	case !asked && record == nil && mesh.Mode() == kumav1alpha1.ModeDisabled:
+		return []string{"To see what MeshServices would change: " + command("plan", " --mode "+string(kumav1alpha1.ModeReachableBackendRefs))}
+	case !asked && record == nil && mesh.Mode() == kumav1alpha1.ModeReachableBackendRefs:
+		return []string{"To switch consumers over: " + command("migrate", " --batch-size 10")}
 	case record == nil:
 		return []string{}
 	case mesh.Annotations[fairlead.AnnotationPaused] == "true":
@@ -91,16 +93,6 @@ func meshAdvice(mesh *kumav1alpha1.Mesh, asked bool) []string {
 		return []string{back}
 	}
 	return []string{"To see what mode Exclusive changes: " + command("plan", " --mode "+string(kumav1alpha1.ModeExclusive)), back}
-}
-
-func modeAdvice(mesh *kumav1alpha1.Mesh, command func(verb, more string) string) []string {
-	switch mesh.Mode() {
-	case kumav1alpha1.ModeDisabled:
-		return []string{"To see what MeshServices would change: " + command("plan", " --mode "+string(kumav1alpha1.ModeReachableBackendRefs))}
-	case kumav1alpha1.ModeReachableBackendRefs:
-		return []string{"To switch consumers over: " + command("migrate", " --batch-size 10")}
-	}
-	return []string{}
 }
 
 // setHeadline takes what the operator reports.
@@ -127,8 +119,8 @@ func (s *status) PrintDetails(w io.Writer, format render.Format) {
 func (s *status) DrawDetails(w io.Writer) { s.printSwitching(w, render.Text) }
 
 func (s *status) WriteChanges(l *render.LineWriter) {
-	l.State(fmt.Sprintf("%s: %s", s.Subject, s.State))
-	l.Headline(s.Headline)
+	l.Line("state", fmt.Sprintf("%s: %s", s.Subject, s.State))
+	l.Line("headline", s.Headline)
 	l.Steps(s.Steps, render.StepText)
 }
 

@@ -12,33 +12,29 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/cli/connect"
-	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/render"
 )
 
 // Abort asks the operator to release all that a policy has taken over, and to restore what that was before.
-func (*Kind) Abort(ctx context.Context, c *connect.Cluster, r connect.Resource, streams console.Streams, confirm *console.Confirmation) error {
-	object, err := getPolicy(ctx, c.Client, r)
+func (*Kind) Abort(ctx context.Context, r connect.Resource) (kind.Change, error) {
+	object, err := getPolicy(ctx, r.Cluster.Client, r)
 	if err != nil {
-		return err
+		return kind.Change{}, err
 	}
 	if object.GetAnnotations()[model.AnnotationAborted] == "true" {
-		fmt.Fprintf(streams.Out, "%s was aborted already\n", r)
-		return nil
+		return kind.Change{Noop: fmt.Sprintf("%s was aborted already", r)}, nil
 	}
-	impact, err := forecast.AbortImpactOf(ctx, c.Client, policy.Of(object))
+	impact, err := forecast.AbortImpactOf(ctx, r.Cluster.Client, policy.Of(object))
 	if err != nil {
-		return err
+		return kind.Change{}, err
 	}
-	printAbortImpact(streams.Out, r, impact)
-	if err := confirm.Ask(ctx, streams, "Release the objects and restore their originals?"); err != nil {
-		return err
-	}
-	if err := c.Annotate(ctx, r, model.AnnotationAborted, "true"); err != nil {
-		return fmt.Errorf("abort %s: %w", r, err)
-	}
-	fmt.Fprintf(streams.Out, "%s: originals are restored\nTo see the progress: fairlead watch %s --wait\n", r, policyArgs(r.Key))
-	return nil
+	return kind.Change{
+		Show:     func(w io.Writer) { printAbortImpact(w, r, impact) },
+		Question: "Release the objects and restore their originals?",
+		Apply:    func(ctx context.Context) error { return r.Annotate(ctx, model.AnnotationAborted, "true") },
+		Done:     fmt.Sprintf("%s: originals are restored\nTo see the progress: fairlead watch %s --wait", r, policyArgs(r.Key)),
+	}, nil
 }
 
 // policyArgs is a policy as it is typed after a command.

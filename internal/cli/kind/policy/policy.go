@@ -6,11 +6,15 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/forecast"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/adoption/work"
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/kind"
 )
 
 // Kind is PropagationPolicy and ClusterPropagationPolicy.
@@ -33,13 +37,26 @@ func newPolicy(key client.ObjectKey) client.Object {
 
 func getPolicy(ctx context.Context, reader client.Reader, r connect.Resource) (client.Object, error) {
 	object := newPolicy(r.Key)
-	if err := reader.Get(ctx, r.Key, object); err != nil {
-		return nil, r.NotFoundOr(fmt.Errorf("get %s: %w", r, err))
-	}
-	return object, nil
+	return object, r.Get(ctx, reader, object)
 }
 
-// RetryHint is when the operator tries again.
-func (*Kind) RetryHint() string {
-	return fmt.Sprintf("what a policy could not apply is tried again every %s", work.RecheckInterval)
+func (*Kind) Hints() map[string]string {
+	return map[string]string{"retry": fmt.Sprintf("what a policy could not apply is tried again every %s", work.RecheckInterval)}
+}
+
+// Watch keeps a copy of what the status of a policy is made of: a policy may take over a thousand resources, too many to list
+// again and again.
+func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error) {
+	object, err := getPolicy(ctx, r.Cluster.Client, r)
+	if err != nil {
+		return kind.Watch{}, err
+	}
+	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{}}
+	if r.Key.Namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{r.Key.Namespace: {}}
+		everywhere := map[string]cache.Config{cache.AllNamespaces: {}}
+		options.ByObject[&policyv1alpha1.PropagationPolicy{}] = cache.ByObject{Namespaces: everywhere}
+	}
+	watched := append(forecast.WatchedKinds(policy.Of(object)), &policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{})
+	return kind.NewCachedWatch(ctx, r, options, watched, k.Status)
 }

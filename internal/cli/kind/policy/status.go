@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/adoption/forecast"
@@ -26,11 +25,7 @@ type status struct {
 	Adoption *adoptionStatus `json:"adoption,omitempty"`
 }
 
-func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
-	return readStatus(ctx, c.Client, r)
-}
-
-func readStatus(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
+func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
 	object, err := getPolicy(ctx, reader, r)
 	if err != nil {
 		return nil, err
@@ -40,11 +35,8 @@ func readStatus(ctx context.Context, reader client.Reader, r connect.Resource) (
 	if err != nil {
 		return nil, err
 	}
-	return newStatus(plan, reported.Conditions, reported.ObservedGeneration == object.GetGeneration(), time.Now()), nil
-}
-
-func newStatus(plan passage.Plan, conditions []metav1.Condition, reported bool, now time.Time) *status {
-	return &status{render.NewStatusReport(plan, passage.Batching{}, conditions, reported, now), newAdoptionStatus(plan)}
+	observed := reported.ObservedGeneration == object.GetGeneration()
+	return &status{render.NewStatusReport(plan, passage.Batching{}, reported.Conditions, observed, time.Now()), newAdoptionStatus(plan)}, nil
 }
 
 func (s *status) PrintDetails(w io.Writer, format render.Format) {
@@ -56,8 +48,8 @@ func (s *status) DrawDetails(w io.Writer) { s.printAdoption(w, render.Text) }
 
 // WriteChanges writes how many objects are done, for there may be thousands, and those that failed.
 func (s *status) WriteChanges(l *render.LineWriter) {
-	l.State(fmt.Sprintf("%s: %s", s.Subject, s.State))
-	l.Headline(s.Headline)
+	l.Line("state", fmt.Sprintf("%s: %s", s.Subject, s.State))
+	l.Line("headline", s.Headline)
 	for _, failed := range s.Failures {
 		l.OnChange(failed.Object.String(), failed.Reason.String(), render.StepText(failed))
 	}

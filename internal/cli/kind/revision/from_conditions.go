@@ -11,11 +11,11 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// NotReported is why a step is open whose condition the operator has not set.
-var NotReported = passage.Because(v1.ReasonReconcileError, "the operator has not reported on it")
+// notReported is why a step is open whose condition the operator has not set.
+var notReported = passage.Because(v1.ReasonReconcileError, "the operator has not reported on it")
 
-// FromConditions reads a plan from conditions: one step, which is done when all of them are met.
-func FromConditions(kind string, object metav1.Object, step passage.Step, conditions []metav1.Condition, met ...v1.ConditionType) passage.Plan {
+// planFromConditions reads a plan from conditions: one step, which is done when all of them are met.
+func planFromConditions(kind string, object metav1.Object, step passage.Step, conditions []metav1.Condition, met ...v1.ConditionType) passage.Plan {
 	subject := passage.Object{APIVersion: v1.GroupVersion.String(), Kind: kind, Name: object.GetName()}
 	plan := passage.Plan{Passage: v1.PassageRevision, Subject: subject, Target: step.To}
 	if object.GetDeletionTimestamp().IsZero() {
@@ -26,7 +26,7 @@ func FromConditions(kind string, object metav1.Object, step passage.Step, condit
 		condition := meta.FindStatusCondition(conditions, string(wanted))
 		switch {
 		case condition == nil:
-			step.State, step.Reason = passage.Running, NotReported
+			step.State, step.Reason = passage.Running, notReported
 		case condition.Status == metav1.ConditionTrue:
 			step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
 			continue

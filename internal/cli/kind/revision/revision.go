@@ -1,12 +1,14 @@
-// Package revision is what commands know about an IstioRevision.
+// Package revision is what commands know about an IstioRevision and an IstioRevisionTag.
 package revision
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
@@ -23,22 +25,44 @@ func (*Kind) GroupKinds() []schema.GroupKind {
 	return []schema.GroupKind{v1.GroupVersion.WithKind(v1.IstioRevisionKind).GroupKind()}
 }
 
-// PlanHint names the Istio.
-func (*Kind) PlanHint() string {
-	return "the plan of an IstioRevision follows from the Istio that owns it: `fairlead plan istio NAME`"
+func (*Kind) Hints() map[string]string {
+	return map[string]string{"plan": "the plan of an IstioRevision follows from the Istio that owns it: `fairlead plan istio NAME`"}
 }
 
-func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
+func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
 	var revision v1.IstioRevision
-	if err := c.Client.Get(ctx, r.Key, &revision); err != nil {
-		return nil, fmt.Errorf("get IstioRevision %s: %w", r.Key.Name, err)
+	if err := r.Get(ctx, reader, &revision); err != nil {
+		return nil, err
 	}
-	users, err := usage.List(ctx, c.Client)
+	users, err := usage.List(ctx, reader)
 	if err != nil {
 		return nil, err
 	}
 	conditions, reported := revision.Status.Conditions, revision.Status.ObservedGeneration == revision.Generation
-	plan := FromConditions(v1.IstioRevisionKind, &revision, passage.Step{Action: installer.ActionInstall, To: revision.Spec.Version},
+	plan := planFromConditions(v1.IstioRevisionKind, &revision, passage.Step{Action: installer.ActionInstall, To: revision.Spec.Version},
 		conditions, v1.ConditionReconciled, v1.ConditionReady)
-	return NewStatus(plan, conditions, reported, users.References(r.Key.Name), time.Now()), nil
+	return newStatus(plan, conditions, reported, users.References(r.Key.Name), time.Now()), nil
+}
+
+// status is how far the operator is with a revision or a tag.
+type status struct {
+	render.StatusReport
+	// References are what uses the resource.
+	References []usage.Reference `json:"references,omitzero"`
+}
+
+func newStatus(plan passage.Plan, conditions []metav1.Condition, reported bool, references []usage.Reference, now time.Time) *status {
+	s := &status{
+		StatusReport: render.NewStatusReport(plan, passage.Batching{}, conditions, reported, now),
+		References:   append([]usage.Reference{}, references...),
+	}
+	s.NeedsUser = NeedsUser(conditions)
+	return s
+}
+
+func (s *status) PrintDetails(w io.Writer, format render.Format) {
+	s.StatusReport.PrintDetails(w, format)
+	render.PrintList(w, format, []string{"USED BY", "NAMESPACE", "NAME", "THROUGH"}, s.References, func(ref usage.Reference) []string {
+		return []string{ref.Kind, render.OrDash(ref.Namespace), ref.Name, ref.By}
+	})
 }

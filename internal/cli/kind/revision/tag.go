@@ -1,5 +1,4 @@
-// Package tag is what commands know about an IstioRevisionTag.
-package tag
+package revision
 
 import (
 	"context"
@@ -11,41 +10,39 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
-	"github.com/fairlead/fairlead/internal/cli/kind/revision"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/passage"
 	revisiontag "github.com/fairlead/fairlead/internal/revision/tag"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// Kind is IstioRevisionTag.
-type Kind struct{}
+// TagKind is IstioRevisionTag.
+type TagKind struct{}
 
-func (*Kind) GroupKinds() []schema.GroupKind {
+func (*TagKind) GroupKinds() []schema.GroupKind {
 	return []schema.GroupKind{v1.GroupVersion.WithKind(v1.IstioRevisionTagKind).GroupKind()}
 }
 
-// PlanHint names the Istio.
-func (*Kind) PlanHint() string {
-	return "the plan of an IstioRevisionTag follows from the Istio in its spec.targetRef: `fairlead plan istio NAME`"
+func (*TagKind) Hints() map[string]string {
+	return map[string]string{"plan": "the plan of an IstioRevisionTag follows from the Istio in its spec.targetRef: `fairlead plan istio NAME`"}
 }
 
-func (*Kind) Status(ctx context.Context, c *connect.Cluster, r connect.Resource) (render.Status, error) {
+func (*TagKind) Status(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
 	var tag v1.IstioRevisionTag
-	if err := c.Client.Get(ctx, r.Key, &tag); err != nil {
-		return nil, fmt.Errorf("get IstioRevisionTag %s: %w", r.Key.Name, err)
+	if err := r.Get(ctx, reader, &tag); err != nil {
+		return nil, err
 	}
-	users, err := usage.List(ctx, c.Client)
+	users, err := usage.List(ctx, reader)
 	if err != nil {
 		return nil, err
 	}
-	target, err := resolveTarget(ctx, c.Client, tag.Spec.TargetRef)
+	target, err := resolveTarget(ctx, reader, tag.Spec.TargetRef)
 	if err != nil {
 		return nil, err
 	}
 	reported := tag.Status.ObservedGeneration == tag.Generation
 	plan := planFromStatus(&tag, target)
-	return revision.NewStatus(plan, tag.Status.Conditions, reported, users.TagReferences(r.Key.Name), time.Now()), nil
+	return newStatus(plan, tag.Status.Conditions, reported, users.TagReferences(r.Key.Name), time.Now()), nil
 }
 
 // resolveTarget is the revision that a tag should point to, or nothing as long as there is none.
@@ -65,10 +62,10 @@ func planFromStatus(tag *v1.IstioRevisionTag, target string) passage.Plan {
 	if tag.Status.IstioRevision != target {
 		step.From = tag.Status.IstioRevision
 	}
-	plan := revision.FromConditions(v1.IstioRevisionTagKind, tag, step, tag.Status.Conditions, v1.ConditionReconciled)
+	plan := planFromConditions(v1.IstioRevisionTagKind, tag, step, tag.Status.Conditions, v1.ConditionReconciled)
 	if step := &plan.Steps[0]; step.State == passage.Done && step.From != "" {
 		// The condition is about the revision that the tag pointed to before.
-		step.State, step.Reason = passage.Running, revision.NotReported
+		step.State, step.Reason = passage.Running, notReported
 	}
 	return plan
 }

@@ -1,4 +1,4 @@
-package tag
+package revision
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
-	"github.com/fairlead/fairlead/internal/cli/kind/revision"
 )
 
 var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -75,7 +74,7 @@ func TestStatusOfTag(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			report := revision.NewStatus(planFromStatus(c.tag, c.target), nil, true, nil, now)
+			report := newStatus(planFromStatus(c.tag, c.target), nil, true, nil, now)
 			s := report.Steps[0]
 			got := fmt.Sprintf("to %s: %s, %s %q->%q %s", report.Target, report.State, s.State, s.From, s.To, s.Reason.Code)
 			if diff := cmp.Diff(c.want, got); diff != "" {
