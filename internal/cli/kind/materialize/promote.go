@@ -108,8 +108,7 @@ func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time
 	if len(status.Pods) == 0 {
 		pods = "No pods yet"
 	}
-	line := pods + "; " + state + "."
-	render.Paragraph(w, line)
+	render.Paragraph(w, pods+"; "+state+".")
 	printChanges(w, render.Text, rollout.NewForecast(e.Observed, nil, now).Changes)
 	if hold := rollout.Plan(e.Observed, now).Hold; hold != nil {
 		fmt.Fprintf(w, "\nOn hold: %s.\n", hold.Message)

@@ -60,8 +60,7 @@ func (e environment) status(now time.Time) *rolloutStatus {
 		Down: s.Down, Deleting: !m.DeletionTimestamp.IsZero(), expired: s.Expired, Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
 		progress: rollout.Progress(m),
 	}
-	condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate)
-	if condition != nil {
+	if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate); condition != nil {
 		r.Phase = v1alpha2.Reason(condition.Reason)
 	}
 	if e.isRollingOut() {

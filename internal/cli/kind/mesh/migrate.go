@@ -59,7 +59,11 @@ func planMigration(ctx context.Context, r connect.Resource, zone desired.ZoneInf
 	if err := checkConsumers(intent, mesh, all); err != nil {
 		return kind.Change{}, err
 	}
-	decision := consumers.PlanBatches(mesh, intent, all, time.Now())
+	return migrationChange(r, mesh, intent, consumers.PlanBatches(mesh, intent, all, time.Now()))
+}
+
+func migrationChange(r connect.Resource, mesh *kumav1alpha1.Mesh, intent consumers.Intent, decision passage.Decision,
+) (kind.Change, error) {
 	counts := decision.Plan.Counts()
 	open := counts.Pending + counts.Running + counts.Failed
 	if open == 0 {
@@ -135,14 +139,13 @@ func joinSome(names []string) string {
 // nothingToMigrate says so where an intent that is open for no consumer would change nothing.
 func nothingToMigrate(intent consumers.Intent, mesh *kumav1alpha1.Mesh, done int) string {
 	before, err := consumers.IntentOf(mesh)
-	if intent.Revert {
-		// One that waits, or that nobody can read, would still be followed one day.
-		if err != nil || before != nil && !before.Revert {
-			return ""
-		}
+	switch {
+	// One that waits, or that nobody can read, would still be followed one day.
+	case intent.Revert && (err != nil || before != nil && !before.Revert):
+		return ""
+	case intent.Revert:
 		return "no consumer is switched"
-	}
-	if err == nil && before != nil && !before.Revert && len(before.Consumers) == 0 && done > 0 {
+	case err == nil && before != nil && !before.Revert && len(before.Consumers) == 0 && done > 0:
 		return fmt.Sprintf("%s switched already, and those to come will be", render.Count(done, "consumer"))
 	}
 	return ""

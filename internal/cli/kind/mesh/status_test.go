@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
@@ -145,6 +148,10 @@ func meshGolden(t *testing.T, name string, got []byte) {
 }
 
 func TestPrintMigration(t *testing.T) {
+	resource := connect.Resource{
+		Mapping: &meta.RESTMapping{GroupVersionKind: kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.MeshKind)},
+		Key:     client.ObjectKey{Name: "default"},
+	}
 	refs := kumav1alpha1.ModeReachableBackendRefs
 	all := []string{"shop/Deployment/cart", "shop/Deployment/pay", "web/StatefulSet/web"}
 	half := makeMesh(refs, &consumers.Intent{ID: "one"}, makeRecord("InProgress", makeConsumer("cart", kumav1alpha1.ConsumerSwitched, 1, ""),
@@ -163,11 +170,14 @@ func TestPrintMigration(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			decision := consumers.PlanBatches(c.mesh, c.intent, all, now)
-			if done := nothingToMigrate(c.intent, c.mesh, decision); done != "" {
-				out.WriteString(done + "\n")
-			} else {
-				printMigration(&out, c.mesh, c.intent, decision)
+			change, err := migrationChange(resource, c.mesh, c.intent, consumers.PlanBatches(c.mesh, c.intent, all, now))
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case change.Noop != "":
+				out.WriteString(change.Noop + "\n")
+			default:
+				change.Show(&out)
 			}
 			meshGolden(t, name, out.Bytes())
 		})

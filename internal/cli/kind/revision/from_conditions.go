@@ -24,17 +24,15 @@ func planFromConditions(kind string, object metav1.Object, step passage.Step, co
 	step.Object, step.State = subject, passage.Done
 	for _, wanted := range met {
 		condition := meta.FindStatusCondition(conditions, string(wanted))
-		switch {
-		case condition == nil:
+		if condition == nil {
 			step.State, step.Reason = passage.Running, notReported
-		case condition.Status == metav1.ConditionTrue:
-			step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
-			continue
-		default:
-			step.State = stateForReason(v1.Reason(condition.Reason))
-			step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
+			break
 		}
-		break
+		step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
+		if condition.Status != metav1.ConditionTrue {
+			step.State = stateForReason(v1.Reason(condition.Reason))
+			break
+		}
 	}
 	plan.Steps = []passage.Step{step}
 	return plan
