@@ -1,8 +1,10 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,8 +110,10 @@ func PrintStatus(w io.Writer, format Format, s Status) {
 	s.PrintDetails(w, format)
 }
 
-// PrintConditions prints the conditions of a resource at a time.
+// PrintConditions prints the conditions of a resource at a time, by type: in the status their order depends on which writer
+// was first.
 func PrintConditions(w io.Writer, format Format, conditions []metav1.Condition, now time.Time) {
+	conditions = slices.SortedFunc(slices.Values(conditions), func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
 	PrintList(w, format, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, conditions, func(c metav1.Condition) []string {
 		return []string{c.Type, string(c.Status), c.Reason, duration.HumanDuration(now.Sub(c.LastTransitionTime.Time)), c.Message}
 	})
