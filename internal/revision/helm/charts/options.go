@@ -2,10 +2,8 @@ package charts
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -49,28 +47,28 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // Validate rejects invalid options. It reads files, and makes no request.
 func (o Options) Validate() error {
-	if o.Dir != "" {
-		if o.Repository != "" {
-			return fmt.Errorf("charts come from --chart-dir %s or from --chart-repository %s: leave one of the two out",
-				o.Dir, o.Repository)
-		}
-		return validateDir(o.Dir)
-	}
-	_, badURL := o.repository()
-	_, noCache := o.cacheDir()
-	_, badCA := newTransport(o.CAFile)
-	return errors.Join(badURL, noCache, badCA, validateRegistryConfig(o.RegistryConfig))
+	_, err := New(o)
+	return err
 }
 
-func validateDir(dir string) error {
-	info, err := os.Stat(dir)
+func (o Options) directory() (Source, error) {
+	if o.Repository != "" {
+		return nil, fmt.Errorf("charts come from --chart-dir %s or from --chart-repository %s: leave one of the two out",
+			o.Dir, o.Repository)
+	}
+	info, err := os.Stat(o.Dir)
 	switch {
 	case err != nil:
-		return fmt.Errorf("--chart-dir: %w; name a directory that holds charts as VERSION/CHART, such as v1.24.0/istiod", err)
+		return nil, fmt.Errorf("--chart-dir: %w; name a directory that holds charts as VERSION/CHART, such as v1.24.0/istiod", err)
 	case !info.IsDir():
-		return fmt.Errorf("--chart-dir: %s is not a directory; name one that holds charts as VERSION/CHART, such as v1.24.0/istiod", dir)
+		return nil, fmt.Errorf("--chart-dir: %s is not a directory; name one that holds charts as VERSION/CHART, such as v1.24.0/istiod",
+			o.Dir)
 	}
-	return nil
+	path, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("--chart-dir %s: %w", o.Dir, err)
+	}
+	return directory{path}, nil
 }
 
 func validateRegistryConfig(file string) error {
@@ -98,13 +96,11 @@ func (o Options) cacheDir() (string, error) {
 	return filepath.Join(dir, "fairlead", "charts"), nil
 }
 
-// remoteURL is a --chart-repository that was found to be one.
-type remoteURL struct{ *url.URL }
-
-func (o Options) repository() (remoteURL, error) {
+// repository is the URL of --chart-repository.
+func (o Options) repository() (*url.URL, error) {
 	text := cmp.Or(o.Repository, DefaultRepository)
-	refuse := func(format string, args ...any) (remoteURL, error) {
-		return remoteURL{}, fmt.Errorf("--chart-repository "+format, args...)
+	refuse := func(format string, args ...any) (*url.URL, error) {
+		return nil, fmt.Errorf("--chart-repository "+format, args...)
 	}
 	u, err := url.Parse(strings.TrimRight(text, "/"))
 	switch {
@@ -127,19 +123,7 @@ func (o Options) repository() (remoteURL, error) {
 	default:
 		return refuse("%q must start with https:// for a Helm repository or oci:// for an OCI registry", text)
 	}
-	return remoteURL{u}, nil
-}
-
-func (u remoteURL) origin(o Options, transport http.RoundTripper) origin {
-	if u.Scheme != "oci" {
-		return &repository{url: u.String(), client: &http.Client{Transport: transport}}
-	}
-	return &registry{
-		path:      u.Host + u.Path,
-		plainHTTP: loopback(u.Hostname()) && o.CAFile == "",
-		config:    o.RegistryConfig,
-		transport: transport,
-	}
+	return u, nil
 }
 
 func loopback(host string) bool {

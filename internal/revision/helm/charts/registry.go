@@ -74,7 +74,7 @@ func registryError(err error) error {
 // client is created for each call, because Helm's takes no context: the transport has one.
 func (r *registry) client(ctx context.Context) (*helm.Client, error) {
 	options := []helm.ClientOption{
-		helm.ClientOptHTTPClient(&http.Client{Transport: contextTransport{ctx, r.transport}}),
+		helm.ClientOptHTTPClient(&http.Client{Transport: ContextTransport{ctx, r.transport}}),
 		helm.ClientOptCredentialsFile(r.config),
 		helm.ClientOptEnableCache(true),
 	}
@@ -86,14 +86,4 @@ func (r *registry) client(ctx context.Context) (*helm.Client, error) {
 		return nil, fmt.Errorf("read the credentials for the registry: %w; check --chart-registry-config", err)
 	}
 	return client, nil
-}
-
-// contextTransport adds a context to requests.
-type contextTransport struct {
-	ctx  context.Context
-	next http.RoundTripper
-}
-
-func (d contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	return d.next.RoundTrip(request.WithContext(d.ctx))
 }

@@ -40,43 +40,30 @@ type remote struct {
 	calls  singleflight.Group
 	loaded sync.Map // of *Chart, by key
 
-	mu            sync.Mutex
+	// The call for versions has these to itself: calls with the same key do not run at the same time.
 	knownVersions []string
 	listedAt      time.Time
-}
-
-func newRemote(from origin, cache cache) *remote {
-	return &remote{origin: from, cache: cache, now: time.Now}
 }
 
 func (r *remote) Refresh() time.Duration { return remoteRefresh }
 
 func (r *remote) Versions(ctx context.Context) ([]string, error) {
 	answer, err := shareCall(ctx, &r.calls, "versions", func(ctx context.Context) ([]string, error) {
-		if answer, fresh := r.cachedVersions(); fresh {
-			return answer, nil
-		}
 		asked := r.now()
+		if asked.Sub(r.listedAt) < remoteRefresh {
+			return r.knownVersions, nil
+		}
 		names, err := r.versions(ctx)
 		if err != nil {
 			return nil, err
 		}
-		answer := newestFirst(names)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.knownVersions, r.listedAt = answer, asked
-		return answer, nil
+		r.knownVersions, r.listedAt = newestFirst(names), asked
+		return r.knownVersions, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for the versions of Istio: %w", r, err)
 	}
 	return slices.Clone(answer), nil
-}
-
-func (r *remote) cachedVersions() (answer []string, fresh bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.knownVersions, r.now().Sub(r.listedAt) < remoteRefresh
 }
 
 func (r *remote) Load(ctx context.Context, name, version string) (*Chart, error) {
@@ -97,11 +84,12 @@ func (r *remote) Load(ctx context.Context, name, version string) (*Chart, error)
 	if err != nil {
 		return nil, fmt.Errorf("load chart %s %s from %s: %w", name, version, r, err)
 	}
-	return c.copy(), nil
+	return c, nil
 }
 
 func (r *remote) load(ctx context.Context, name, version string) (*Chart, error) {
-	first := r.cache.digest(r.String(), name, version)
+	key := recordKey(r.String(), name, version)
+	first, record := r.cache.firstDigest(key)
 	if archive := r.cache.archive(first); archive != nil {
 		return parseArchive(archive)
 	}
@@ -115,10 +103,9 @@ func (r *remote) load(ctx context.Context, name, version string) (*Chart, error)
 	}
 	if first != "" && c.Digest != first {
 		return nil, fmt.Errorf("the digest of the chart was %s and is now %s, and a chart must not change under its version; "+
-			"to take the new one, remove %s", first, c.Digest,
-			r.cache.recordPath(record{Source: r.String(), Chart: name, Version: version}))
+			"to take the new one, remove %s", first, c.Digest, record)
 	}
-	if err := r.cache.keep(r.String(), name, version, archive); err != nil {
+	if err := r.cache.keep(key, archive); err != nil {
 		logr.FromContextOrDiscard(ctx).Info("a chart was downloaded, but cannot be kept for the next start; "+
 			"set --chart-cache-dir to a directory that can be written", "chart", name, "version", version, "error", err.Error())
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"helm.sh/helm/v4/pkg/chart/common"
 )
 
 func TestRemoteVersions(t *testing.T) {
@@ -301,39 +300,4 @@ func TestOriginsEndWithTheirContext(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestRemoteCopies(t *testing.T) {
-	s := serveRepository(t, false)
-	s.publish("istiod", "v1.24.0", full(t, "istiod", "v1.24.0"))
-	checkCopies(t, s.open(t))
-}
-
-// checkCopies spoils one copy of a chart in all ways that Helm might, and looks at the next.
-func checkCopies(t *testing.T, source Source) {
-	t.Helper()
-	c := load(t, source, "istiod", "v1.24.0")
-	want := load(t, source, "istiod", "v1.24.0")
-	c.Values["spoiled"] = true
-	for _, value := range c.Values {
-		if nested, ok := value.(map[string]any); ok {
-			nested["spoiled"] = true
-		}
-	}
-	c.Metadata.Name = "spoiled"
-	c.Templates[0] = &common.File{Name: "spoiled"}
-	c.Files[0] = &common.File{Name: "spoiled"}
-	got := load(t, source, "istiod", "v1.24.0")
-	if got.Name() != "istiod" {
-		t.Errorf("the name is %s", got.Name())
-	}
-	for what, diff := range map[string]string{
-		"values":    cmp.Diff(want.Values, got.Values),
-		"templates": cmp.Diff(want.Templates, got.Templates),
-		"files":     cmp.Diff(want.Files, got.Files),
-	} {
-		if diff != "" {
-			t.Errorf("the %s are shared: %s", what, diff)
-		}
-	}
 }

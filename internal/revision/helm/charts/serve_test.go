@@ -238,7 +238,7 @@ func wantError(t testing.TB, err error, parts ...string) {
 	}
 }
 
-// cached lists the files in the cache by the name of their directory.
+// cached lists the files in the cache by their extension.
 func (s *served) cached(t testing.TB) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -246,13 +246,8 @@ func (s *served) cached(t testing.TB) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hidden, err := filepath.Glob(filepath.Join(s.options.CacheDir, "*", ".*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range append(files, hidden...) {
-		kind := filepath.Base(filepath.Dir(file))
-		found[kind] = append(found[kind], file)
+	for _, file := range files {
+		found[filepath.Ext(file)] = append(found[filepath.Ext(file)], file)
 	}
 	return found
 }

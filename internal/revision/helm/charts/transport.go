@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -71,4 +72,18 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return 0, errors.New("the answer is larger than any chart may be")
 	}
 	return n, err
+}
+
+// ContextTransport ends requests with a context, for clients of Helm that take none.
+type ContextTransport struct {
+	Context context.Context
+	Base    http.RoundTripper
+}
+
+// RoundTrip sends a request, unless the context has ended.
+func (t ContextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if t.Context.Err() != nil {
+		return nil, context.Cause(t.Context)
+	}
+	return t.Base.RoundTrip(request.WithContext(t.Context))
 }

@@ -30,13 +30,18 @@ func get[T client.Object](ctx context.Context, m *Manager, object *unstructured.
 	return live, nil
 }
 
+// Live is an object as the API server has it; nil if there is none.
+func (m *Manager) Live(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return get(ctx, m, object, &unstructured.Unstructured{})
+}
+
 // applyObject creates or updates an object, and keeps live fields that other clients must own.
 func (m *Manager) applyObject(ctx context.Context, desired *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var live *unstructured.Unstructured
 		if hasForeignFields(desired) {
 			var err error
-			if live, err = get(ctx, m, desired, &unstructured.Unstructured{}); err != nil {
+			if live, err = m.Live(ctx, desired); err != nil {
 				return err
 			}
 		}
@@ -97,7 +102,7 @@ func isDuplicateField(err error) bool {
 // takeOver makes Fairlead the manager of fields that other clients have updated, so that applying the desired object removes
 // these fields. It tells whether there were any.
 func (m *Manager) takeOver(ctx context.Context, desired *unstructured.Unstructured) (bool, error) {
-	live, err := get(ctx, m, desired, &unstructured.Unstructured{})
+	live, err := m.Live(ctx, desired)
 	if err != nil || live == nil {
 		return false, err
 	}

@@ -1,22 +1,49 @@
 package release
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
+
+// session works on a release until its context ends.
+type session struct {
+	*Manager
+	ctx   context.Context
+	key   types.NamespacedName
+	store *storage.Storage
+}
+
+// session has the records of the release, without their objects.
+func (m *Manager) session(ctx context.Context, key types.NamespacedName) (*session, history, error) {
+	client, err := corev1.NewForConfigAndClient(m.config, m.httpFor(ctx))
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	s := &session{m, ctx, key, storage.Init(driver.NewSecrets(client.Secrets(key.Namespace)))}
+	past, err := s.history()
+	return s, past, err
+}
 
 // record is one attempt to install or upgrade a release, and the objects it may have created.
 type record struct {
@@ -24,22 +51,46 @@ type record struct {
 	objects []*unstructured.Unstructured
 }
 
+// newRecord is the first record of a release.
+func newRecord(spec Spec, objects []*unstructured.Unstructured) (*helm.Release, error) {
+	if err := chartutil.ValidateReleaseName(spec.Name); err != nil {
+		return nil, fmt.Errorf("release name %q: %w", spec.Name, err)
+	}
+	var manifest bytes.Buffer
+	for _, object := range objects {
+		raw, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return nil, fmt.Errorf("write %s as YAML: %w", describe(object), err)
+		}
+		manifest.WriteString("---\n")
+		manifest.Write(raw)
+	}
+	now := time.Now()
+	return &helm.Release{
+		Name: spec.Name, Namespace: spec.Namespace, Labels: spec.labels(), Version: 1,
+		Info: &helm.Info{FirstDeployed: now, LastDeployed: now},
+		// Templates and files would make every record many times larger.
+		Chart:  &chart.Chart{Metadata: spec.Chart.Metadata, Values: spec.Chart.Values},
+		Config: spec.Values, Manifest: manifest.String(), ApplyMethod: string(helm.ApplyMethodServerSideApply),
+	}, nil
+}
+
 // history has the records of a release, the oldest first.
 type history []record
 
-func (s *session) history(name string) (history, error) {
-	found, err := s.store.History(name)
+func (s *session) history() (history, error) {
+	found, err := s.store.History(s.key.Name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the records of release %s/%s: %w", s.namespace, name, err)
+		return nil, fmt.Errorf("read the records of release %s: %w", s.key, err)
 	}
 	var past history
 	for _, one := range found {
 		made, ok := one.(*helm.Release)
 		if !ok {
-			return nil, fmt.Errorf("read the records of release %s/%s: one is of an unknown kind, %T", s.namespace, name, one)
+			return nil, fmt.Errorf("read the records of release %s: one is of an unknown kind, %T", s.key, one)
 		}
 		past = append(past, record{Release: made})
 	}
@@ -52,7 +103,7 @@ func (s *session) loadObjects(past history) error {
 	for i := range past {
 		objects, err := s.objectsOf(past[i].Release)
 		if err != nil {
-			return fmt.Errorf("read record %d of release %s/%s: %w", past[i].Version, s.namespace, past[i].Name, err)
+			return fmt.Errorf("read record %d of release %s: %w", past[i].Version, s.key, err)
 		}
 		past[i].objects = objects
 	}
@@ -68,8 +119,8 @@ func (s *session) objectsOf(made *helm.Release) ([]*unstructured.Unstructured, e
 			return nil, err
 		}
 		for _, object := range found {
-			setOwnership(object, types.NamespacedName{Namespace: made.Namespace, Name: made.Name}, nil)
-			err := s.setNamespaces([]*unstructured.Unstructured{object}, made.Namespace)
+			setOwnership(object, s.key, nil)
+			err := s.setNamespaces([]*unstructured.Unstructured{object}, s.key.Namespace)
 			if meta.IsNoMatchError(err) {
 				continue
 			}
@@ -102,6 +153,14 @@ func stateOf(made *helm.Release) State {
 // deployed are the records in status deployed.
 func (h history) deployed() history {
 	return slices.DeleteFunc(slices.Clone(h), func(r record) bool { return r.Info.Status != common.StatusDeployed })
+}
+
+// current is the last deployed record or, without one, the last record.
+func (h history) current() *helm.Release {
+	if deployed := h.deployed(); len(deployed) > 0 {
+		h = deployed
+	}
+	return h[len(h)-1].Release
 }
 
 // objects that any of the records knows of.
@@ -152,13 +211,16 @@ func (r record) covers(other record) bool {
 // prepareRetry prepares a release for another attempt. An interrupted attempt is marked as failed: no other process works on
 // that attempt, and its record lists its objects.
 func (s *session) prepareRetry(past history) (history, error) {
+	if len(past) == 0 {
+		return nil, nil
+	}
 	latest := past[len(past)-1]
 	switch latest.Info.Status {
 	case common.StatusDeployed, common.StatusFailed, common.StatusSuperseded:
 	default:
 		latest.SetStatus(common.StatusFailed, fmt.Sprintf("Interrupted while %s", latest.Info.Status))
 		if err := s.store.Update(latest.Release); err != nil {
-			return nil, fmt.Errorf("mark record %d of release %s/%s as failed: %w", latest.Version, s.namespace, latest.Name, err)
+			return nil, fmt.Errorf("mark record %d of release %s as failed: %w", latest.Version, s.key, err)
 		}
 	}
 	kept, obsolete := past.splitObsolete()
@@ -169,7 +231,7 @@ func (s *session) deleteRecords(records history) error {
 	for _, r := range records {
 		_, err := s.store.Delete(r.Name, r.Version)
 		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete record %d of release %s/%s: %w", r.Version, s.namespace, r.Name, err)
+			return fmt.Errorf("delete record %d of release %s: %w", r.Version, s.key, err)
 		}
 	}
 	return nil

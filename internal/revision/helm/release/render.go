@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -19,6 +19,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 )
+
+// discoveryTimeout is that of client-go.
+const discoveryTimeout = 32 * time.Second
 
 // rendering is the result of rendering a spec: objects or a *RenderError.
 type rendering struct {
@@ -38,7 +41,7 @@ func (m *Manager) Render(ctx context.Context, spec Spec) ([]*unstructured.Unstru
 		if err != nil {
 			return nil, fmt.Errorf("render release %s: %w", key, err)
 		}
-		m.count(opRender)
+		count(opRender)
 		objects, err := render(ctx, spec, capabilities)
 		if err != nil {
 			err = &RenderError{err}
@@ -58,7 +61,7 @@ func (m *Manager) Forget(namespace, name string) {
 
 // render runs the templates as for a first install, without requests to the cluster: `lookup` finds nothing.
 func render(ctx context.Context, spec Spec, capabilities *common.Capabilities) ([]*unstructured.Unstructured, error) {
-	chart := spec.chart()
+	chart := pick(spec.Chart.Chart, spec.Only)
 	if wants := chart.Metadata.KubeVersion; wants != "" && !chartutil.IsCompatibleRange(wants, capabilities.KubeVersion.String()) {
 		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", wants, capabilities.KubeVersion.Version)
 	}
@@ -142,47 +145,45 @@ func (m *Manager) setNamespaces(objects []*unstructured.Unstructured, namespace 
 	return nil
 }
 
-// capabilityCache has the capabilities of the cluster that charts may query. They are discovered once, and again when a
-// release has installed CRDs.
-type capabilityCache struct {
-	mu    sync.Mutex
-	known *common.Capabilities
-}
-
-func (a *capabilityCache) invalidate() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.known = nil
+func (m *Manager) forgetCapabilities() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known = nil
 }
 
 func (m *Manager) capabilities(ctx context.Context) (*common.Capabilities, error) {
-	m.cluster.mu.Lock()
-	defer m.cluster.mu.Unlock()
-	if m.cluster.known != nil {
-		return m.cluster.known, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		known, err := m.discoverCapabilities(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("discover the capabilities of the cluster: %w", err)
+		}
+		m.known = known
 	}
-	config, err := m.configFor(ctx)
+	return m.known, nil
+}
+
+func (m *Manager) discoverCapabilities(ctx context.Context) (*common.Capabilities, error) {
+	limited := m.httpFor(ctx)
+	limited.Timeout = discoveryTimeout
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(m.config, limited)
 	if err != nil {
 		return nil, err
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("discover the capabilities of the cluster: %w", err)
-	}
 	version, err := client.ServerVersion()
 	if err != nil {
-		return nil, fmt.Errorf("discover the capabilities of the cluster: %w", err)
+		return nil, err
 	}
 	served, err := action.GetVersionSet(client)
 	if err != nil {
-		return nil, fmt.Errorf("discover the capabilities of the cluster: %w", err)
+		return nil, err
 	}
 	parsed, err := common.ParseKubeVersion(version.GitVersion)
 	if err != nil {
-		return nil, fmt.Errorf("discover the capabilities of the cluster: version %s: %w", version.GitVersion, err)
+		return nil, fmt.Errorf("version %s: %w", version.GitVersion, err)
 	}
-	m.cluster.known = &common.Capabilities{
+	return &common.Capabilities{
 		KubeVersion: *parsed, APIVersions: served, HelmVersion: common.DefaultCapabilities.HelmVersion,
-	}
-	return m.cluster.known, nil
+	}, nil
 }

@@ -11,7 +11,7 @@ import (
 // Restore applies an object of a release again if it differs from what Render returned, and tells whether it changed.
 // An object of a release that is no longer installed as the spec says is not restored: no later uninstall would delete it.
 func (m *Manager) Restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (changed bool, err error) {
-	done, err := m.locks.lock(ctx, spec.key())
+	done, err := m.lock(ctx, spec.key())
 	if err != nil {
 		return false, err
 	}
@@ -24,8 +24,8 @@ func (m *Manager) Restore(ctx context.Context, spec Spec, desired *unstructured.
 }
 
 func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.Unstructured) (bool, error) {
-	m.count(opCompare)
-	live, err := get(ctx, m, desired, &unstructured.Unstructured{})
+	count(opCompare)
+	live, err := m.Live(ctx, desired)
 	if err != nil {
 		return false, err
 	}
@@ -42,10 +42,15 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 			return false, nil
 		}
 	}
-	if installed, err := m.isInstalled(ctx, spec); err != nil || !installed {
+	// The caller may have seen the drift before another reconcile uninstalled the release.
+	_, past, err := m.session(ctx, spec.key())
+	if err != nil {
 		return false, err
 	}
-	m.count(opRestore)
+	if _, installed := past.installed(spec.Fingerprint()); !installed {
+		return false, nil
+	}
+	count(opRestore)
 	applied, err := m.apply(ctx, withLiveFields(desired, live))
 	if err != nil {
 		return false, err
@@ -55,21 +60,6 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 		return false, nil
 	}
 	return true, nil
-}
-
-// isInstalled asks the API server whether the release is installed with exactly this spec. The caller may have seen the
-// drift before another reconcile uninstalled the release.
-func (m *Manager) isInstalled(ctx context.Context, spec Spec) (bool, error) {
-	s, err := m.session(ctx, spec.Namespace)
-	if err != nil {
-		return false, err
-	}
-	past, err := s.history(spec.Name)
-	if err != nil {
-		return false, err
-	}
-	_, installed := past.installed(spec.Fingerprint())
-	return installed, nil
 }
 
 // isMovedRelease tells whether an object belongs to the same release in another namespace. While a release moves, it exists in

@@ -1,9 +1,9 @@
 // Package release installs charts as Helm releases, in such a way that the process can be killed at any write.
 //
-// Helm's actions keep the records, Helm's engine renders the templates. Two things are done differently here. Charts are
-// always rendered as for a first install, because after a crash it is unknown which objects of an upgrade exist already. And
-// objects are written and deleted by this package, which binds every call to the caller's context, keeps fields that other
-// clients must own, and names the object in every error.
+// Helm's engine renders the templates, Helm's storage keeps the records. The steps of Helm's install, upgrade and uninstall are
+// this package's own: charts are always rendered as for a first install, because after a crash it is unknown which objects of an
+// upgrade exist already; every call ends with the caller's context; fields that other clients must own are kept; and every error
+// names the object.
 package release
 
 import (
@@ -11,11 +11,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -41,6 +44,14 @@ type Spec struct {
 	TakeOwnership bool
 }
 
+// Templates picks those that begin with a prefix, helpers, and the templates by which Istio's charts set values.
+func Templates(prefix string) (only func(template string) bool) {
+	return func(template string) bool {
+		name := path.Base(template)
+		return strings.HasPrefix(name, prefix) || strings.HasPrefix(name, "zz") || strings.HasPrefix(name, "_")
+	}
+}
+
 func (s Spec) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
 }
@@ -59,7 +70,7 @@ func (s Spec) Fingerprint() string {
 		described.Values = map[string]any{}
 	}
 	if s.Only != nil {
-		described.Templates = templateNames(s.chart())
+		described.Templates = templateNames(s.Chart.Chart, s.Only)
 	}
 	raw, err := json.Marshal(described)
 	if err != nil {
@@ -70,13 +81,15 @@ func (s Spec) Fingerprint() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func templateNames(c *chart.Chart) []string {
+func templateNames(c *chart.Chart, only func(string) bool) []string {
 	names := []string{}
 	for _, template := range c.Templates {
-		names = append(names, template.Name)
+		if only(template.Name) {
+			names = append(names, template.Name)
+		}
 	}
 	for _, dependency := range c.Dependencies() {
-		names = append(names, templateNames(dependency)...)
+		names = append(names, templateNames(dependency, only)...)
 	}
 	return names
 }
@@ -93,13 +106,16 @@ func (s Spec) controller() *metav1.OwnerReference {
 	}
 }
 
-// chart is the one to render: a copy, because Helm changes charts when it works out their dependencies.
-func (s Spec) chart() *chart.Chart { return pick(s.Chart.Chart, s.Only) }
-
+// pick is the chart to render: a copy, because templates change the values of a chart, and Helm its dependencies.
 func pick(c *chart.Chart, only func(string) bool) *chart.Chart {
 	copied := *c
 	metadata := *c.Metadata
-	copied.Metadata = &metadata
+	metadata.Dependencies = slices.Clone(metadata.Dependencies)
+	for i, dependency := range metadata.Dependencies {
+		own := *dependency
+		metadata.Dependencies[i] = &own
+	}
+	copied.Metadata, copied.Values = &metadata, runtime.DeepCopyJSON(c.Values)
 	if only != nil {
 		copied.Templates = nil
 		for _, template := range c.Templates {

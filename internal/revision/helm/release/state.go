@@ -24,6 +24,10 @@ type State struct {
 	ChartVersion string
 }
 
+func (s State) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+}
+
 // Deployed tells whether the latest attempt succeeded.
 func (s State) Deployed() bool { return s.Exists && s.Status == string(common.StatusDeployed) }
 
@@ -49,10 +53,7 @@ func StateOf(secrets []metav1.PartialObjectMetadata) State {
 const recentWriteTTL = 10 * time.Second
 
 // recentWrites has the last state that this process wrote of each release, until a cache shows it.
-type recentWrites struct {
-	mu   sync.Mutex
-	last map[types.NamespacedName]recentWrite
-}
+type recentWrites struct{ last sync.Map }
 
 type recentWrite struct {
 	State
@@ -60,24 +61,19 @@ type recentWrite struct {
 }
 
 func (m *recentWrites) add(state State, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last[types.NamespacedName{Namespace: state.Namespace, Name: state.Name}] = recentWrite{state, now}
+	m.last.Store(state.key(), recentWrite{state, now})
 }
 
-func (m *recentWrites) remove(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.last, key)
-}
+func (m *recentWrites) remove(key types.NamespacedName) { m.last.Delete(key) }
 
 func (m *recentWrites) latest(cached State, now time.Time) State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := types.NamespacedName{Namespace: cached.Namespace, Name: cached.Name}
-	own, ok := m.last[key]
-	if !ok || own.State == cached || !own.Exists && !cached.Exists || now.Sub(own.at) > recentWriteTTL {
-		delete(m.last, key)
+	known, _ := m.last.Load(cached.key())
+	own, ok := known.(recentWrite)
+	if !ok {
+		return cached
+	}
+	if own.State == cached || !own.Exists && !cached.Exists || now.Sub(own.at) > recentWriteTTL {
+		m.last.CompareAndDelete(cached.key(), own)
 		return cached
 	}
 	return own.State

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
@@ -73,7 +72,7 @@ func TestLatest(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := recentWrites{last: map[types.NamespacedName]recentWrite{}}
+			var m recentWrites
 			if tc.wrote != nil {
 				m.add(*tc.wrote, now)
 			}

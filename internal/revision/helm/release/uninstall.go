@@ -25,7 +25,7 @@ import (
 // This one also deletes objects of interrupted attempts, and deletes the records last.
 func (m *Manager) Uninstall(ctx context.Context, namespace, name string) error {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	done, err := m.locks.lock(ctx, key)
+	done, err := m.lock(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -40,11 +40,7 @@ func (m *Manager) Uninstall(ctx context.Context, namespace, name string) error {
 }
 
 func (m *Manager) uninstall(ctx context.Context, key types.NamespacedName) error {
-	s, err := m.session(ctx, key.Namespace)
-	if err != nil {
-		return err
-	}
-	past, err := s.history(key.Name)
+	s, past, err := m.session(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -60,7 +56,7 @@ func (m *Manager) uninstall(ctx context.Context, key types.NamespacedName) error
 	} else if objects, err = m.orphanedObjects(ctx, key); err != nil || len(objects) == 0 {
 		return err
 	}
-	m.count(opUninstall)
+	count(opUninstall)
 	for _, object := range removalOrder(objects) {
 		if err := m.remove(ctx, object); err != nil {
 			return err
