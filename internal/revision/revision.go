@@ -65,7 +65,7 @@ func Setup(mgr ctrl.Manager, source charts.Source) error {
 		Client:   consistent,
 		Cache:    mgr.GetCache(),
 		Objects:  objects,
-		Releases: installer.NewReleaseClient(objects, installed.GetAPIReader(), releases),
+		Releases: installer.NewReleaseClient(objects, releases),
 		Charts:   installer.NewCharts(source),
 		Usage:    tracker,
 		Recorder: mgr.GetEventRecorder("fairlead.dev/" + v1.PassageRevision),

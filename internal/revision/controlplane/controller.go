@@ -64,14 +64,12 @@ type reconciler struct {
 
 // requestsForAll are the requests for every revision.
 func (r *reconciler) requestsForAll(ctx context.Context) []ctrl.Request {
-	return r.requestsMatching(ctx, func(*v1.IstioRevision) bool { return true })
+	return kube.RequestsMatching(ctx, r.Cache, &v1.IstioRevisionList{}, func(*v1.IstioRevision) bool { return true })
 }
 
 // requestsInNamespace are the requests for the revisions of a namespace.
 func (r *reconciler) requestsInNamespace(ctx context.Context, namespace string) []ctrl.Request {
-	return r.requestsMatching(ctx, func(revision *v1.IstioRevision) bool { return revision.Spec.Namespace == namespace })
-}
-
-func (r *reconciler) requestsMatching(ctx context.Context, match func(*v1.IstioRevision) bool) []ctrl.Request {
-	return kube.RequestsMatching(ctx, r.Cache, &v1.IstioRevisionList{}, match)
+	return kube.RequestsMatching(ctx, r.Cache, &v1.IstioRevisionList{}, func(revision *v1.IstioRevision) bool {
+		return revision.Spec.Namespace == namespace
+	})
 }

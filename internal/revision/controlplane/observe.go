@@ -127,18 +127,7 @@ func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevisi
 
 		ChartVersion: revision.Spec.Version,
 	}
-	return r.observeRelease(ctx, wanted, "istiod", revision.DeletionTimestamp.IsZero())
-}
-
-func (r *reconciler) observeRelease(ctx context.Context, wanted release.Spec, chart string, want bool) (installer.Release, error) {
-	var unavailable error
-	if want {
-		if wanted.Chart, unavailable = r.Charts.Load(ctx, chart, wanted.ChartVersion); unavailable == nil {
-			return r.Releases.Observe(ctx, wanted)
-		}
-	}
-	state, err := r.Releases.State(ctx, wanted.Namespace, wanted.Name)
-	return installer.Release{Name: wanted.Name, Namespace: wanted.Namespace, State: state, Err: unavailable}, err
+	return r.ObserveRelease(ctx, wanted, "istiod", revision.DeletionTimestamp.IsZero())
 }
 
 func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
@@ -168,7 +157,7 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 		o.Base = installer.Release{Name: BaseRelease, Namespace: bases[0].Namespace, State: bases[0]}
 	}
 	if decided.BaseManager != nil {
-		o.Base, err = r.observeRelease(ctx, release.Spec{
+		o.Base, err = r.ObserveRelease(ctx, release.Spec{
 			Name:         BaseRelease,
 			Namespace:    decided.Namespace,
 			Values:       baseValues(decided.BaseManager, decided.Namespace),
@@ -178,14 +167,14 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 		}, "base", o.ManagesBase)
 	}
 	if err == nil && o.IsDefault {
-		o.Validator, err = r.observeRelease(ctx, release.Spec{
+		o.Validator, err = r.ObserveRelease(ctx, release.Spec{
 			Name:      ValidatorRelease,
 			Namespace: decided.Default.Spec.Namespace,
 			// A webhook without a server must not outlive the revision, even if its record is gone.
 			Owner:        metav1.NewControllerRef(decided.Default, v1.GroupVersion.WithKind(v1.IstioRevisionKind)),
 			Values:       validatorValues(decided.Default),
 			ChartVersion: decided.Default.Spec.Version,
-			Only:         validatorTemplates,
+			Only:         release.Templates("defaultrevision-"),
 			// There is only one, and it may have belonged to another release.
 			TakeOwnership: true,
 		}, "base", true)

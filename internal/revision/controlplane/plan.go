@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -28,7 +29,7 @@ func Plan(o Observed) passage.Plan {
 		}
 		return plan
 	}
-	plan.Hold = passage.FirstHold(o, whilePaused)
+	plan.Hold = installer.WhilePaused(v1.IstioRevisionKind, o.Revision)
 	if blocker := passage.FirstHold(o, whileNameIsTaken, whileNamespaceIsMissing); blocker != nil {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: installer.Object(o.Istiod.Namespace, o.Istiod.Name),
@@ -104,10 +105,6 @@ func (o Observed) describeBaseManager() string {
 // coversVersion tells whether a control plane of a version finds the CRDs that it needs.
 func coversVersion(base release.State, version string) bool {
 	return base.Deployed() && newerVersion(base.ChartVersion, version) == base.ChartVersion
-}
-
-func whilePaused(o Observed) *passage.Reason {
-	return installer.WhilePaused(v1.IstioRevisionKind, o.Revision)
 }
 
 func whileNameIsTaken(o Observed) *passage.Reason {
@@ -188,11 +185,7 @@ func readErrorReason(err error) passage.Reason {
 }
 
 func deploymentServes(d appsv1.Deployment) (bool, string) {
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
-	}
-	s := d.Status
+	want, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
 	switch {
 	case s.ObservedGeneration < d.Generation:
 		return false, "has changed, and the Deployment controller has not observed the change yet"

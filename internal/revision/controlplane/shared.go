@@ -2,13 +2,10 @@ package controlplane
 
 import (
 	"cmp"
-	"path"
 	"slices"
-	"strings"
-
-	"github.com/Masterminds/semver/v3"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
@@ -78,9 +75,7 @@ func decideShared(candidates []RevisionCandidate, defaultTag *v1.IstioRevisionTa
 }
 
 func newerVersion(a, b string) string {
-	x, errX := semver.NewVersion(a)
-	y, errY := semver.NewVersion(b)
-	if errX != nil || errY == nil && x.LessThan(y) {
+	if a == "" || charts.Older(a, b) {
 		return b
 	}
 	return a
@@ -108,10 +103,4 @@ func validatorValues(revision *v1.IstioRevision) map[string]any {
 		values["experimental"] = experimental
 	}
 	return values
-}
-
-// validatorTemplates are the templates of the base chart that validate, and those that make values of profiles.
-func validatorTemplates(template string) bool {
-	name := path.Base(template)
-	return strings.HasPrefix(name, "defaultrevision-") || strings.HasPrefix(name, "zz") || strings.HasPrefix(name, "_")
 }

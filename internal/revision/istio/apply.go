@@ -88,12 +88,8 @@ func configurationOf(revision *v1.IstioRevision) *revisionConfiguration {
 			WithController(ptr.Deref(owner.Controller, false)))
 	}
 	return &revisionConfiguration{
-		TypeMetaApplyConfiguration:   typeMeta(v1.IstioRevisionKind),
+		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionKind).WithAPIVersion(v1.GroupVersion.String()),
 		ObjectMetaApplyConfiguration: metadata,
 		Spec:                         revision.Spec,
 	}
-}
-
-func typeMeta(kind string) metav1ac.TypeMetaApplyConfiguration {
-	return *metav1ac.TypeMeta().WithKind(kind).WithAPIVersion(v1.GroupVersion.String())
 }

@@ -96,27 +96,23 @@ func resolve(o Observed) (string, *passage.Reason) {
 		return "", reported
 	}
 	asked := o.Istio.Spec.Version
-	if runs := o.satisfiedVersion(asked); runs != "" && o.Charts.Err != nil {
-		// Without a list of versions, the running one is kept.
-		return runs, nil
-	}
-	if o.Charts.Err != nil && isExactVersion(asked) {
-		// The IstioRevision reports whether it can be installed.
-		return asked, nil
-	}
-	if o.Charts.Err != nil {
+	runs := o.satisfiedVersion(asked)
+	switch {
+	case o.Charts.Err != nil && runs != "":
+		return runs, nil // without a list of versions, the running one is kept
+	case o.Charts.Err != nil && isExactVersion(asked):
+		return asked, nil // the IstioRevision reports whether it can be installed
+	case o.Charts.Err != nil:
 		return "", passage.NewReason(v1.ReasonChartsUnavailable, "%v", o.Charts.Err)
 	}
 	version, err := charts.Resolve(asked, o.Charts.Versions)
-	if err != nil && o.satisfiedVersion(asked) == asked && isExactVersion(asked) {
+	switch {
+	case err != nil && runs == asked && isExactVersion(asked):
 		return asked, nil
-	}
-	if err != nil {
+	case err != nil:
 		return "", passage.NewReason(v1.ReasonVersionNotFound, "%v", err)
-	}
-	if runs := o.satisfiedVersion(asked); runs != "" && charts.Older(version, runs) {
-		// Removed charts do not cause a downgrade.
-		return runs, nil
+	case charts.Older(version, runs):
+		return runs, nil // removed charts do not cause a downgrade
 	}
 	return version, nil
 }

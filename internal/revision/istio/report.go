@@ -37,14 +37,9 @@ func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.Is
 
 // activeRevision is the one that the Istio asks for, once it is there; until then it stays what it was.
 func activeRevision(o Observed, plan passage.Plan) string {
-	for _, r := range o.own() {
-		if r.Name == plan.Target {
-			return r.Name
-		}
-	}
-	for _, r := range o.own() {
-		if r.Name == o.Istio.Status.ActiveRevisionName {
-			return r.Name
+	for _, name := range []string{plan.Target, o.Istio.Status.ActiveRevisionName} {
+		if o.owns(name) {
+			return name
 		}
 	}
 	return ""

@@ -3,9 +3,7 @@ package tag
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,7 +116,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 		return err
 	}
 	// The record of a release is deleted with its namespace, but its webhook is not.
-	left, err := r.Objects.ReleasesOfOwner(ctx, o.Tag.UID)
+	left, err := r.Objects.ReleasesOfOwner(ctx, o.Tag)
 	if err != nil {
 		return err
 	}
@@ -149,35 +147,22 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 			o.ObsoleteReleases = append(o.ObsoleteReleases, state)
 		}
 	}
-	chart, unavailable := r.Charts.Load(ctx, "istiod", to.Spec.Version)
-	if unavailable != nil {
-		state, err := r.Releases.State(ctx, to.Spec.Namespace, name)
-		o.Release = installer.Release{Name: name, Namespace: to.Spec.Namespace, State: state, Err: unavailable}
-		return err
-	}
-	o.Release, err = r.Releases.Observe(ctx, release.Spec{
+	o.Release, err = r.ObserveRelease(ctx, release.Spec{
 		Name:      name,
 		Namespace: to.Spec.Namespace,
 		Owner:     metav1.NewControllerRef(o.Tag, v1.GroupVersion.WithKind(v1.IstioRevisionTagKind)),
-		Chart:     chart,
 		Values:    values(to, o.Tag.Name),
-		Only:      tagTemplates,
+		Only:      release.Templates("revision-tags"),
 
 		ChartVersion: to.Spec.Version,
-	})
+	}, "istiod", true)
 	o.Release.SkipRefused(o.Tag.Status.Conditions, o.Tag.Generation, r.Now())
 	return err
 }
 
-// values render nothing but the tag when they meet tagTemplates.
+// values render nothing but the tag in the templates that are picked for it.
 func values(revision *v1.IstioRevision, tag string) map[string]any {
 	values := controlplane.Values(revision)
 	values["revisionTags"] = []any{tag}
 	return values
-}
-
-// tagTemplates are the templates of the istiod chart that make a tag, and those that make values of profiles.
-func tagTemplates(template string) bool {
-	name := path.Base(template)
-	return strings.HasPrefix(name, "revision-tags") || strings.HasPrefix(name, "zz") || strings.HasPrefix(name, "_")
 }

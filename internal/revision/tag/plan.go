@@ -35,7 +35,7 @@ func Plan(o Observed) passage.Plan {
 		}
 		return plan
 	}
-	plan.Hold = passage.FirstHold(o, whilePaused)
+	plan.Hold = installer.WhilePaused(v1.IstioRevisionTagKind, o.Tag)
 	blocker := passage.FirstHold(o, whileNameIsTaken, whileTargetNotReady, whileNamespaceIsMissing)
 	if blocker != nil {
 		plan.Steps = append(plan.Steps, passage.Step{
@@ -63,10 +63,6 @@ func Plan(o Observed) passage.Plan {
 		plan.Steps = append(plan.Steps, step)
 	}
 	return plan
-}
-
-func whilePaused(o Observed) *passage.Reason {
-	return installer.WhilePaused(v1.IstioRevisionTagKind, o.Tag)
 }
 
 func whileNameIsTaken(o Observed) *passage.Reason {

@@ -3,9 +3,7 @@ package installer
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,14 +70,12 @@ func (k *ReleaseClient) drift(ctx context.Context, desired []*unstructured.Unstr
 
 // inspect compares an object in full, and returns its resource version.
 func (k *ReleaseClient) inspect(ctx context.Context, desired *unstructured.Unstructured) (*Drift, string, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(desired.GroupVersionKind())
-	err := k.live.Get(ctx, client.ObjectKeyFromObject(desired), live)
-	if apierrors.IsNotFound(err) {
-		return &Drift{Desired: desired}, "", nil
-	}
+	live, err := k.releases.Live(ctx, desired)
 	if err != nil {
-		return nil, "", fmt.Errorf("get %s: %w", nameOf(desired), err)
+		return nil, "", err
+	}
+	if live == nil {
+		return &Drift{Desired: desired}, "", nil
 	}
 	if field, differs := release.Differs(desired, live); differs {
 		return &Drift{Desired: desired, Field: field}, "", nil

@@ -8,30 +8,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// AddFinalizer keeps the owner of a release until the release is uninstalled.
-func AddFinalizer(ctx context.Context, c client.Client, owner client.Object) error {
-	return patchFinalizers(ctx, c, owner, controllerutil.AddFinalizer)
-}
-
-// RemoveFinalizer lets the owner of a release be deleted.
-func RemoveFinalizer(ctx context.Context, c client.Client, owner client.Object) error {
-	return client.IgnoreNotFound(patchFinalizers(ctx, c, owner, controllerutil.RemoveFinalizer))
-}
-
-func patchFinalizers(ctx context.Context, c client.Client, owner client.Object, change func(client.Object, string) bool) error {
+// patchFinalizers adds or removes the finalizer that keeps the owner of a release until the release is uninstalled.
+func (t Tools) patchFinalizers(ctx context.Context, owner client.Object, change func(client.Object, string) bool) error {
 	before := owner.DeepCopyObject().(client.Object)
 	if !change(owner, v1.FinalizerUninstall) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, owner, patch, client.FieldOwner(v1.FieldOwner)); err != nil {
+	if err := t.Client.Patch(ctx, owner, patch, client.FieldOwner(v1.FieldOwner)); err != nil {
 		return fmt.Errorf("write the finalizers of %s: %w", owner.GetName(), err)
 	}
 	return nil

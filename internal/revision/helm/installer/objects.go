@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,8 +27,12 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
-// records is the kind of Helm's release records.
-var records = corev1.SchemeGroupVersion.WithKind("Secret")
+var (
+	// records is the kind of Helm's release records.
+	records = corev1.SchemeGroupVersion.WithKind("Secret")
+	// webhooks is the kind of object that makes a tag.
+	webhooks = admissionv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration")
+)
 
 // kinds are what Istio's charts install.
 var kinds = []schema.GroupVersionKind{
@@ -46,7 +49,7 @@ var kinds = []schema.GroupVersionKind{
 	autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"),
 	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
-	admissionv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+	webhooks,
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
 	admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
@@ -65,10 +68,7 @@ type Objects struct {
 	kinds []schema.GroupVersionKind
 }
 
-// byOwner is the index of objects by the UID of their owner, empty for those without one.
-const byOwner = "owner"
-
-// NewObjects indexes the cache.
+// NewObjects reads from the cache.
 func NewObjects(ctx context.Context, labelled cache.Cache, mapper meta.RESTMapper) (*Objects, error) {
 	o := &Objects{cache: labelled}
 	for _, kind := range kinds {
@@ -77,8 +77,8 @@ func NewObjects(ctx context.Context, labelled cache.Cache, mapper meta.RESTMappe
 		} else if err != nil {
 			return nil, fmt.Errorf("look up %s: %w", kind.Kind, err)
 		}
-		if err := labelled.IndexField(ctx, metadata(kind), byOwner, ownerOf); err != nil {
-			return nil, fmt.Errorf("index %s by owner: %w", kind.Kind, err)
+		if _, err := labelled.GetInformer(ctx, metadata(kind), cache.BlockUntilSynced(false)); err != nil {
+			return nil, fmt.Errorf("cache %s: %w", kind.Kind, err)
 		}
 		o.kinds = append(o.kinds, kind)
 	}
@@ -97,13 +97,6 @@ func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return object
 }
 
-func ownerOf(object client.Object) []string {
-	if controller := metav1.GetControllerOf(object); controller != nil {
-		return []string{string(controller.UID)}
-	}
-	return []string{""}
-}
-
 // cached tells whether objects of a kind are in the cache at all.
 func (o *Objects) cached(kind schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(o.kinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind.GroupKind() })
@@ -120,17 +113,16 @@ func (o *Objects) Releases(ctx context.Context, name string) ([]release.State, e
 	if err != nil {
 		return nil, err
 	}
-	byNamespace := map[string][]metav1.PartialObjectMetadata{}
-	for _, record := range all {
-		byNamespace[record.Namespace] = append(byNamespace[record.Namespace], record)
+	latest := map[string]release.State{}
+	for i := range all {
+		if state := release.StateOf(all[i : i+1]); state.Version > latest[state.Namespace].Version {
+			latest[state.Namespace] = state
+		}
 	}
-	var states []release.State
-	for _, records := range byNamespace {
-		states = append(states, release.StateOf(records))
-	}
-	slices.SortFunc(states, func(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) })
-	return states, nil
+	return slices.SortedFunc(maps.Values(latest), byNamespace), nil
 }
+
+func byNamespace(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) }
 
 // lastAttempt is when the last attempt at a release began.
 func (o *Objects) lastAttempt(ctx context.Context, namespace, name string) (time.Time, error) {
@@ -158,23 +150,22 @@ func (o *Objects) Deployment(ctx context.Context, key client.ObjectKey) (*appsv1
 	return kube.GetIfExists(ctx, o.cache, key, &appsv1.Deployment{})
 }
 
-// ReleasesOfOwner are the releases that the objects of an owner are annotated with, with or without a record.
-func (o *Objects) ReleasesOfOwner(ctx context.Context, owner types.UID) ([]release.State, error) {
+// ReleasesOfOwner are the releases that the webhooks of an owner are annotated with, with or without a record.
+func (o *Objects) ReleasesOfOwner(ctx context.Context, owner metav1.Object) ([]release.State, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(webhooks)
+	if err := o.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the webhooks of %s: %w", owner.GetName(), err)
+	}
 	found := map[release.State]bool{}
-	for _, kind := range o.kinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind)
-		if err := o.cache.List(ctx, list, client.MatchingFields{byOwner: string(owner)}); err != nil {
-			return nil, fmt.Errorf("list %ss of an owner: %w", kind.Kind, err)
-		}
-		for i := range list.Items {
-			annotations := list.Items[i].Annotations
+	for i := range list.Items {
+		if annotations := list.Items[i].Annotations; metav1.IsControlledBy(&list.Items[i], owner) {
 			found[release.State{
 				Name: annotations["meta.helm.sh/release-name"], Namespace: annotations["meta.helm.sh/release-namespace"], Exists: true,
 			}] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) }), nil
+	return slices.SortedFunc(maps.Keys(found), byNamespace), nil
 }
 
 // NamespaceExists tells whether a namespace exists and is not being deleted.

@@ -113,15 +113,13 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // Because explains an error of getting, rendering or installing a chart. Only errors that read the same every time are
 // quoted: a status that changes with each attempt would be written with each attempt.
 func Because(err error) passage.Reason {
-	var unknown *charts.NotFoundError
-	var unrenderable *release.RenderError
 	var taken *release.OwnedByOthersError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, new(*charts.NotFoundError)):
 		return passage.Because(v1.ReasonVersionNotFound, "%v", err)
 	case errors.As(err, new(*UnavailableError)):
 		return passage.Because(v1.ReasonChartsUnavailable, "%v", err)
-	case errors.As(err, &unrenderable):
+	case errors.As(err, new(*release.RenderError)):
 		return passage.Because(v1.ReasonTemplateError, "%v; nothing more is tried until the spec changes", err)
 	case errors.As(err, &taken):
 		return passage.Because(v1.ReasonOwnedByOthers, "%v; remove that object, or use another name", taken)

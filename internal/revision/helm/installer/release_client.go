@@ -21,15 +21,14 @@ import (
 // ReleaseClient observes, installs, restores and uninstalls releases.
 type ReleaseClient struct {
 	objects  *Objects
-	live     client.Reader
 	releases *release.Manager
 	// compared has the appliedState of each object when it was last found as desired.
 	compared sync.Map
 }
 
 // NewReleaseClient reads metadata from the cache, and whole objects, rarely, from the API server.
-func NewReleaseClient(objects *Objects, live client.Reader, releases *release.Manager) *ReleaseClient {
-	return &ReleaseClient{objects: objects, live: live, releases: releases}
+func NewReleaseClient(objects *Objects, releases *release.Manager) *ReleaseClient {
+	return &ReleaseClient{objects: objects, releases: releases}
 }
 
 // Release is a wanted release and its actual state.
@@ -66,8 +65,7 @@ func (k *ReleaseClient) Observe(ctx context.Context, wanted release.Spec) (Relea
 		return r, err
 	}
 	objects, err := k.releases.Render(ctx, wanted)
-	var unrenderable *release.RenderError
-	if errors.As(err, &unrenderable) {
+	if errors.As(err, new(*release.RenderError)) {
 		r.Err = err
 		return r, nil
 	}
@@ -137,8 +135,6 @@ func (k *ReleaseClient) Apply(ctx context.Context, r Release, step passage.Step)
 func (k *ReleaseClient) Uninstall(ctx context.Context, namespace, name string) error {
 	return k.releases.Uninstall(ctx, namespace, name)
 }
-
-func nameOf(object *unstructured.Unstructured) string { return objectOf(object).String() }
 
 func objectOf(object *unstructured.Unstructured) passage.Object {
 	return passage.Object{

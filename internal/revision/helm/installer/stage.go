@@ -11,9 +11,11 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
@@ -29,6 +31,19 @@ type Tools struct {
 	Usage    *usage.Tracker
 	Recorder events.EventRecorder
 	Now      func() time.Time
+}
+
+// ObserveRelease compares a release with the wanted spec, made from a chart of its version. Of a release that is not wanted
+// or whose chart cannot be loaded, only the state is read.
+func (t Tools) ObserveRelease(ctx context.Context, spec release.Spec, chart string, wanted bool) (Release, error) {
+	var unavailable error
+	if wanted {
+		if spec.Chart, unavailable = t.Charts.Load(ctx, chart, spec.ChartVersion); unavailable == nil {
+			return t.Releases.Observe(ctx, spec)
+		}
+	}
+	state, err := t.Releases.State(ctx, spec.Namespace, spec.Name)
+	return Release{Name: spec.Name, Namespace: spec.Namespace, State: state, Err: unavailable}, err
 }
 
 // Observed is what a stage sees of an owner of releases.
@@ -72,7 +87,7 @@ func (s Stage[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		plan = s.Plan(observed)
 	}
 	if owner := observed.Owner(); !owner.GetDeletionTimestamp().IsZero() && applyErr == nil && len(plan.Steps) == 0 {
-		err := RemoveFinalizer(ctx, s.Client, owner)
+		err := client.IgnoreNotFound(s.patchFinalizers(ctx, owner, controllerutil.RemoveFinalizer))
 		if err != nil || len(owner.GetFinalizers()) == 0 {
 			return ctrl.Result{}, err
 		}
@@ -110,7 +125,7 @@ func (s Stage[O]) applyStep(ctx context.Context, o O, step passage.Step) error {
 	if step.Action == ActionUninstall {
 		return s.Releases.Uninstall(ctx, step.Object.Namespace, step.Object.Name)
 	}
-	if err := AddFinalizer(ctx, s.Client, o.Owner()); err != nil {
+	if err := s.patchFinalizers(ctx, o.Owner(), controllerutil.AddFinalizer); err != nil {
 		return err
 	}
 	return s.Releases.Apply(ctx, o.ReleaseOf(step), step)

@@ -45,7 +45,7 @@ func (o *Objects) Watch(b *builder.Builder, w Watch) *builder.Builder {
 		whom := w.owner
 		if kind == endpoints || kind == endpointSlices {
 			// Kubernetes copies the labels of a Service to its own EndpointSlices: those without an owner are not ours.
-			whom = w.ownerOnly
+			whom = Watch{Kind: w.Kind}.owner
 		}
 		add(metadata(kind), whom, appliedFieldsChanged)
 	}
@@ -70,10 +70,6 @@ func (w Watch) owner(ctx context.Context, object metadataOnly) []ctrl.Request {
 		return w.Unowned(ctx)
 	}
 	return w.ownerRequests(controller)
-}
-
-func (w Watch) ownerOnly(_ context.Context, object metadataOnly) []ctrl.Request {
-	return w.ownerRequests(metav1.GetControllerOf(object))
 }
 
 func (w Watch) ownerRequests(controller *metav1.OwnerReference) []ctrl.Request {
