@@ -17,36 +17,30 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// Snapshot is the usage of all revisions and tags at one moment.
-type Snapshot struct{ index *index }
-
-// List reads namespaces, pods and tags from an API server, page by page. The reader must not be a cache, which has no pages.
-// Namespaces and pods are passed to the observers as well.
-func List(ctx context.Context, reader client.Reader, also ...Observer) (*Snapshot, error) {
-	l := newIndex()
-	err := forEachMetadata(ctx, reader, kindNamespace, nil, func(o metav1.Object) {
-		l.observeNamespace(o)
+// List makes a Tracker of one moment: it reads namespaces, pods and tags from an API server, page by page. The reader must not
+// be a cache, which has no pages. Namespaces and pods are passed to the observers as well.
+func List(ctx context.Context, reader client.Reader, also ...Observer) (*Tracker, error) {
+	t := newTracker()
+	err := ForEach(ctx, reader, metadataList(kindNamespace), nil, func(o runtime.Object) {
+		t.index.observeNamespace(o.(metav1.Object))
 		for _, v := range also {
-			v.ObserveNamespace(o)
+			v.ObserveNamespace(o.(metav1.Object))
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = forEachMetadata(ctx, reader, kindPod, notTerminated, func(o metav1.Object) {
-		l.observePod(o)
+	err = ForEach(ctx, reader, metadataList(kindPod), notTerminated, func(o runtime.Object) {
+		t.index.observePod(o.(metav1.Object))
 		for _, v := range also {
-			v.ObservePod(o)
+			v.ObservePod(o.(metav1.Object))
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = ForEach(ctx, reader, &v1.IstioRevisionTagList{}, nil, func(o runtime.Object) { l.observeTag(o.(*v1.IstioRevisionTag)) })
-	if err != nil {
-		return nil, err
-	}
-	return &Snapshot{l}, nil
+	err = ForEach(ctx, reader, &v1.IstioRevisionTagList{}, nil, func(o runtime.Object) { t.index.observeTag(o.(*v1.IstioRevisionTag)) })
+	return t, err
 }
 
 // Observer is passed the metadata of all namespaces, and of all pods that have not terminated.
@@ -55,16 +49,15 @@ type Observer interface {
 	ObservePod(metav1.Object)
 }
 
-func forEachMetadata(ctx context.Context, reader client.Reader, kind string, only fields.Selector, visit func(metav1.Object)) error {
+func metadataList(kind string) *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-	return ForEach(ctx, reader, list, only, func(o runtime.Object) { visit(o.(metav1.Object)) })
+	return list
 }
 
 // PodsIn lists the metadata of all pods of a namespace that have not terminated.
 func PodsIn(ctx context.Context, reader client.Reader, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindPod + "List"))
+	list := metadataList(kindPod)
 	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: notTerminated})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
@@ -94,15 +87,3 @@ func kindOf(list client.ObjectList) string {
 	kind := cmp.Or(list.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(list).Elem().Name())
 	return strings.TrimSuffix(kind, "List")
 }
-
-// Revision is who uses the revision of that name: by label, by annotation or as a tag.
-func (s *Snapshot) Revision(name string) Usage { return s.index.usage(name, asRevision) }
-
-// Tag is who uses the tag of that name: by label.
-func (s *Snapshot) Tag(name string) Usage { return s.index.usage(name, asTag) }
-
-// References are all that use the revision of that name.
-func (s *Snapshot) References(name string) []Reference { return s.index.references(name, asRevision) }
-
-// TagReferences are all that use the tag of that name.
-func (s *Snapshot) TagReferences(name string) []Reference { return s.index.references(name, asTag) }

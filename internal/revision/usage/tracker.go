@@ -49,17 +49,28 @@ func NewTracker(ctx context.Context, informers, tags cache.Informers) (*Tracker,
 		{informers, kindPod, MetadataOf(kindPod)},
 		{tags, v1.IstioRevisionTagKind, &v1.IstioRevisionTag{}},
 	} {
-		informer, err := f.from.GetInformer(ctx, f.object, cache.BlockUntilSynced(false))
+		synced, err := AddEventHandler(ctx, f.from, f.kind, f.object, handlers[f.kind])
 		if err != nil {
-			return nil, fmt.Errorf("cache every %s to track usage: %w", f.kind, err)
+			return nil, err
 		}
-		registration, err := informer.AddEventHandler(handlers[f.kind])
-		if err != nil {
-			return nil, fmt.Errorf("watch every %s to track usage: %w", f.kind, err)
-		}
-		t.kinds = append(t.kinds, watchedKind{f.kind, registration.HasSyncedChecker()})
+		t.kinds = append(t.kinds, watchedKind{f.kind, synced})
 	}
 	return t, nil
+}
+
+// AddEventHandler adds a handler to the cache of a kind, which need not have synced.
+func AddEventHandler(ctx context.Context, informers cache.Informers, kind string, object client.Object,
+	handler toolscache.ResourceEventHandler,
+) (toolscache.DoneChecker, error) {
+	informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("cache every %s: %w", kind, err)
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return nil, fmt.Errorf("watch every %s: %w", kind, err)
+	}
+	return registration.HasSyncedChecker(), nil
 }
 
 func newTracker() *Tracker {

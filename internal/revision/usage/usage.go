@@ -1,8 +1,7 @@
 // Package usage knows which namespaces, pods and tags use a revision or a tag.
 //
 // Rules decide what each of them refers to, and an index counts references by name. A Tracker updates the index with the
-// events of metadata-only caches, for the operator; List fills one from an API server, for the command line. Both give the
-// same answers.
+// events of metadata-only caches, for the operator; List fills one from an API server, for the command line.
 package usage
 
 import (

@@ -13,7 +13,7 @@ import (
 
 // List reads the inventory, and the usage of revisions, from an API server, page by page. The reader must not be a cache,
 // which has no pages.
-func List(ctx context.Context, reader client.Reader) (*Tracker, *usage.Snapshot, error) {
+func List(ctx context.Context, reader client.Reader) (*Tracker, *usage.Tracker, error) {
 	t := New(func() {})
 	users, err := usage.List(ctx, reader, t)
 	if err != nil {

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,7 +16,7 @@ import (
 // Watch keeps the inventory up to date with two caches: one made with CacheOptions, one with those of the package usage. Both
 // may be the same.
 func (t *Tracker) Watch(ctx context.Context, deployments, users cache.Cache) (synced func() bool, err error) {
-	var done []toolscache.InformerSynced
+	var done []toolscache.DoneChecker
 	for _, feed := range []struct {
 		kind    string
 		object  client.Object
@@ -41,18 +40,14 @@ func (t *Tracker) Watch(ctx context.Context, deployments, users cache.Cache) (sy
 			},
 		)},
 	} {
-		informer, err := feed.cache.GetInformer(ctx, feed.object, cache.BlockUntilSynced(false))
+		kindSynced, err := usage.AddEventHandler(ctx, feed.cache, feed.kind, feed.object, feed.handler)
 		if err != nil {
-			return nil, fmt.Errorf("cache every %s: %w", feed.kind, err)
+			return nil, err
 		}
-		registration, err := informer.AddEventHandler(feed.handler)
-		if err != nil {
-			return nil, fmt.Errorf("watch every %s: %w", feed.kind, err)
-		}
-		done = append(done, registration.HasSynced)
+		done = append(done, kindSynced)
 	}
 	return func() bool {
-		return !slices.ContainsFunc(done, func(synced toolscache.InformerSynced) bool { return !synced() })
+		return !slices.ContainsFunc(done, func(kind toolscache.DoneChecker) bool { return !toolscache.IsDone(kind) })
 	}, nil
 }
 

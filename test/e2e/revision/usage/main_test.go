@@ -127,7 +127,7 @@ func (s *world) tag(name, want string) {
 	}
 }
 
-func (s *world) survey() *usage.Snapshot {
+func (s *world) survey() *usage.Tracker {
 	s.t.Helper()
 	snapshot, err := usage.List(s.t.Context(), s.Client)
 	if err != nil {
