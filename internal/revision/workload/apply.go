@@ -3,7 +3,9 @@ package workload
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -68,9 +70,9 @@ const (
 func (w *writer) applySteps(ctx context.Context, o Observed, run time.Time, steps []passage.Step) error {
 	var group errgroup.Group
 	group.SetLimit(w.concurrency)
-	var errs errorList
+	errs := make([]error, len(steps))
 	log := ctrl.LoggerFrom(ctx)
-	for _, step := range steps {
+	for i, step := range steps {
 		group.Go(func() error {
 			var refused *Refusal
 			var err error
@@ -86,12 +88,12 @@ func (w *writer) applySteps(ctx context.Context, o Observed, run time.Time, step
 				log.Info("applied a step", "action", step.Action, "object", step.Object.String(), "from", step.From,
 					"to", step.To, "batch", step.Batch, "reason", step.Reason.String())
 			}
-			errs.add(err)
+			errs[i] = err
 			return nil
 		})
 	}
 	_ = group.Wait()
-	return errs.joined()
+	return errors.Join(errs...)
 }
 
 // deploymentOf finds a Deployment by binary search, or nil.
@@ -104,20 +106,6 @@ func deploymentOf(snapshot inventory.Snapshot, object passage.Object) *appsv1.De
 	}
 	return snapshot.Deployments[i]
 }
-
-// errorList collects the errors of concurrent writes.
-type errorList struct {
-	mu   sync.Mutex
-	errs []error
-}
-
-func (c *errorList) add(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.errs = append(c.errs, err)
-}
-
-func (c *errorList) joined() error { return errors.Join(c.errs...) }
 
 // relabel sets the revision label of a namespace to the target.
 func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*Refusal, error) {
@@ -153,23 +141,24 @@ func (w *writer) recordOutcome(ctx context.Context, o Observed, e endedMove) err
 	return err
 }
 
-func (w *writer) patchMark(ctx context.Context, seen *appsv1.Deployment, c objectPatch[*appsv1.Deployment]) error {
+func (w *writer) patchMark(ctx context.Context, seen *appsv1.Deployment, c objectPatch) error {
 	if err := w.patch(ctx, c); err != nil {
 		return err
 	}
-	w.inventory.ObserveWrite(c.object)
+	w.inventory.ObserveWrite(c.object.(*appsv1.Deployment))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.unwritten, seen.UID)
 	return nil
 }
 
-func (w *writer) patch(ctx context.Context, c patchable, options ...client.PatchOption) error {
-	object, patch, err := c.patch()
+func (w *writer) patch(ctx context.Context, c objectPatch, options ...client.PatchOption) error {
+	text, err := json.Marshal(c.body)
 	if err != nil {
-		return err
+		return fmt.Errorf("encode a change: %w", err)
 	}
-	return w.client.Patch(ctx, object, patch, append(options, client.FieldOwner(v1.FieldOwnerMigration))...)
+	options = append(options, client.FieldOwner(v1.FieldOwnerMigration))
+	return w.client.Patch(ctx, c.object, client.RawPatch(types.MergePatchType, text), options...)
 }
 
 // recordRelabelTime starts the time that labels take to propagate.
@@ -189,16 +178,16 @@ func (w *writer) propagationLeft() time.Duration {
 // apply records ended moves before it starts new ones: a later batch implies that the batches before it have settled, each
 // as its mark says.
 func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
-	var errs errorList
+	var errs []error
 	for _, e := range d.endedMoves {
 		err := r.writer.recordOutcome(ctx, o, e)
-		errs.add(err)
+		errs = append(errs, err)
 		if err == nil && e.mark.Done.IsZero() {
 			r.recorder.Eventf(e.Deployment, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
 				"moving to %s failed: %s", e.mark.Target, e.mark.Reason.Message)
 		}
 	}
-	if err := errs.joined(); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	return r.writer.applySteps(ctx, o, o.lastRunStart(), r.startable(d))

@@ -57,7 +57,7 @@ func (w *writer) recordDryRun(uid types.UID, err error) bool {
 }
 
 // patchFor is the patch of a step, and the UID of its object.
-func (o Observed) patchFor(step passage.Step, now time.Time) (types.UID, patchable) {
+func (o Observed) patchFor(step passage.Step, now time.Time) (types.UID, objectPatch) {
 	if step.Object.Kind == kindNamespace {
 		seen := o.Inventory.Namespaces[step.Object.Name]
 		return seen.UID, relabelPatch(seen, step)

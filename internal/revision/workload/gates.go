@@ -86,7 +86,7 @@ func untilTargetReady(p planner) *passage.Reason { return p.Target.Hold }
 // untilTagsMoved holds restarts that would come up on the old revision.
 func untilTagsMoved(p planner) *passage.Reason {
 	for i := range p.Tags {
-		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && tagHold(tag) == nil && p.isUsed(tag.Name) {
+		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && tagHold(tag) == "" && p.isUsed(tag.Name) {
 			why := ""
 			if reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); reconciled != nil &&
 				reconciled.Status == metav1.ConditionFalse {

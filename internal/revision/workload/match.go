@@ -95,8 +95,8 @@ func (o Observed) matchNames() map[string]nameMatch {
 			names[tag.Name] = nameMatch{foreign, fmt.Sprintf("IstioRevisionTag %s, which follows %s %s", tag.Name, ref.Kind, ref.Name)}
 		default:
 			names[tag.Name] = nameMatch{following, fmt.Sprintf("IstioRevisionTag %s, which follows Istio %s", tag.Name, o.Istio.Name)}
-			if why := tagHold(tag); why != nil && tag.Status.IstioRevision != o.Target.Name {
-				names[tag.Name] = nameMatch{held, fmt.Sprintf("IstioRevisionTag %s, which %s", tag.Name, *why)}
+			if why := tagHold(tag); why != "" && tag.Status.IstioRevision != o.Target.Name {
+				names[tag.Name] = nameMatch{held, fmt.Sprintf("IstioRevisionTag %s, which %s", tag.Name, why)}
 			}
 		}
 	}
@@ -123,15 +123,13 @@ func (o Observed) follows(tag *v1.IstioRevisionTag) bool {
 		tag.DeletionTimestamp.IsZero()
 }
 
-// tagHold is why a tag does not move by itself, or nil.
-func tagHold(tag *v1.IstioRevisionTag) *string {
-	if installer.Paused(tag) {
-		why := fmt.Sprintf("is paused; resume with `fairlead resume istiorevisiontag %s`", tag.Name)
-		return &why
+// tagHold is why a tag does not move by itself, or empty.
+func tagHold(tag *v1.IstioRevisionTag) string {
+	switch {
+	case installer.Paused(tag):
+		return fmt.Sprintf("is paused; resume with `fairlead resume istiorevisiontag %s`", tag.Name)
+	case isNameTaken(tag.Status.Conditions):
+		return "has a name that is taken by an IstioRevision"
 	}
-	if isNameTaken(tag.Status.Conditions) {
-		why := "has a name that is taken by an IstioRevision"
-		return &why
-	}
-	return nil
+	return ""
 }

@@ -1,13 +1,10 @@
 package workload
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -17,26 +14,26 @@ import (
 )
 
 // objectPatch is one write, conditional on the resource version. The object receives the response.
-type objectPatch[T client.Object] struct {
-	object         T
-	metadata, spec map[string]any
+type objectPatch struct {
+	object client.Object
+	body   map[string]any
 }
 
 // relabelPatch sets the label of a namespace to the target.
-func relabelPatch(seen inventory.Namespace, step passage.Step) objectPatch[*metav1.PartialObjectMetadata] {
+func relabelPatch(seen inventory.Namespace, step passage.Step) objectPatch {
 	labels := map[string]any{v1.LabelRevision: step.To}
 	if _, found := seen.Labels[v1.LabelInjection]; found {
 		labels[v1.LabelInjection] = nil
 	}
 	ns := usage.MetadataOf(kindNamespace)
 	ns.Name = step.Object.Name
-	return objectPatch[*metav1.PartialObjectMetadata]{object: ns, metadata: map[string]any{
+	return objectPatch{ns, map[string]any{"metadata": map[string]any{
 		"uid": seen.UID, "resourceVersion": seen.ResourceVersion, "labels": labels,
-	}}
+	}}}
 }
 
 // movePatch restarts a Deployment on the target, and marks it.
-func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now time.Time) objectPatch[*appsv1.Deployment] {
+func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now time.Time) objectPatch {
 	c := markPatch(seen, Mark{
 		UID: seen.UID, Retry: o.retryRequest(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
 		Run: run, Batch: step.Batch, Started: now, Generation: seen.Generation + 1,
@@ -47,34 +44,17 @@ func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now 
 	} else {
 		template["annotations"] = map[string]any{v1.AnnotationRestartedAt: now.UTC().Format(time.RFC3339)}
 	}
-	c.spec = map[string]any{"template": map[string]any{"metadata": template}}
+	c.body["spec"] = map[string]any{"template": map[string]any{"metadata": template}}
 	return c
 }
 
 // markPatch changes only the mark.
-func markPatch(seen *appsv1.Deployment, mark Mark) objectPatch[*appsv1.Deployment] {
-	return objectPatch[*appsv1.Deployment]{
-		object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}},
-		metadata: map[string]any{
+func markPatch(seen *appsv1.Deployment, mark Mark) objectPatch {
+	return objectPatch{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}},
+		map[string]any{"metadata": map[string]any{
 			"uid": seen.UID, "resourceVersion": seen.ResourceVersion,
 			"annotations": map[string]any{v1.AnnotationMigration: mark.String()},
-		},
+		}},
 	}
-}
-
-func (c objectPatch[T]) patch() (client.Object, client.Patch, error) {
-	body := map[string]any{"metadata": c.metadata}
-	if c.spec != nil {
-		body["spec"] = c.spec
-	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encode a change: %w", err)
-	}
-	return c.object, client.RawPatch(types.MergePatchType, text), nil
-}
-
-// patchable is a change of any kind of object.
-type patchable interface {
-	patch() (client.Object, client.Patch, error)
 }
