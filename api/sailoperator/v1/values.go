@@ -2,7 +2,10 @@
 
 package v1
 
-import utiljson "k8s.io/apimachinery/pkg/util/json"
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
 
 // Values are Helm values, kept as they were written.
 //
@@ -26,34 +29,4 @@ func (v Values) DeepCopyInto(out *Values) {
 }
 
 // DeepCopy copies the values.
-func (v Values) DeepCopy() Values {
-	copied, _ := copyJSON(map[string]any(v)).(map[string]any)
-	return copied
-}
-
-// copyJSON accepts any scalar, unlike runtime.DeepCopyJSON, which panics on a plain int: code that composes values
-// should not have to know.
-func copyJSON(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		if value == nil {
-			return value
-		}
-		copied := make(map[string]any, len(value))
-		for key, item := range value {
-			copied[key] = copyJSON(item)
-		}
-		return copied
-	case []any:
-		if value == nil {
-			return value
-		}
-		copied := make([]any, len(value))
-		for i, item := range value {
-			copied[i] = copyJSON(item)
-		}
-		return copied
-	default:
-		return value
-	}
-}
+func (v Values) DeepCopy() Values { return runtime.DeepCopyJSON(v) }

@@ -71,7 +71,7 @@ func TestValuesRoundTrip(t *testing.T) {
 
 func TestValuesDeepCopySharesNothing(t *testing.T) {
 	original := func() Values {
-		return Values{"pilot": map[string]any{"env": map[string]any{"A": "1"}, "args": []any{"x", map[string]any{"n": 1}}}}
+		return Values{"pilot": map[string]any{"env": map[string]any{"A": "1"}, "args": []any{"x", map[string]any{"n": int64(1)}}}}
 	}
 	values := original()
 	copied := values.DeepCopy()

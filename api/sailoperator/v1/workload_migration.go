@@ -97,11 +97,6 @@ type MigrationSettings struct {
 	FailurePolicy FailurePolicy
 }
 
-// Enabled tells whether workloads are to be moved at all.
-func (s MigrationSettings) Enabled() bool {
-	return s.Strategy == WorkloadMigrationStrategyBatched
-}
-
 // Settings resolves the configuration, which may be nil. The error names every field that cannot be used; it is
 // for objects that were stored without the schema's checks.
 func (c *WorkloadMigrationConfig) Settings() (MigrationSettings, error) {

@@ -73,9 +73,6 @@ func TestSettings(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("settings (-want +got):\n%s", diff)
 			}
-			if want := tc.want.Strategy == WorkloadMigrationStrategyBatched; got.Enabled() != want {
-				t.Errorf("enabled = %t, want %t", got.Enabled(), want)
-			}
 		})
 	}
 }
