@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -50,18 +49,14 @@ func newClient(name string, config *rest.Config, onEvent func(map[string]string)
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
 	m := &Client{Name: name, Config: config, onEvent: onEvent, watched: map[schema.GroupVersionKind]bool{}}
-	scheme := runtime.NewScheme()
-	if err := autoscalingv2.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
 	// A request that is not answered holds up others; watches, which take long by nature, are the cache's.
 	withTimeout := rest.CopyConfig(config)
 	withTimeout.Timeout = requestTimeout
-	if m.API, err = client.New(withTimeout, client.Options{Mapper: mapper, Scheme: scheme}); err != nil {
+	if m.API, err = client.New(withTimeout, client.Options{Mapper: mapper}); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
 	m.cache, err = cache.New(config, cache.Options{
-		HTTPClient: httpClient, Mapper: mapper, Scheme: scheme,
+		HTTPClient: httpClient, Mapper: mapper,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{model.LabelManaged: "true"}),
 		DefaultTransform:     cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -112,12 +107,8 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 func (m *Client) Get(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(like.GroupVersionKind())
-	err := m.API.Get(ctx, client.ObjectKeyFromObject(like), live)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, nil
+	if err := m.API.Get(ctx, client.ObjectKeyFromObject(like), live); err != nil {
+		return nil, client.IgnoreNotFound(err)
 	}
 	return live, nil
 }

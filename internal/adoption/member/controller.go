@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,13 +110,13 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // createExecutionNamespace for the Works of a cluster that did not join by the command.
 func (h *reconciler) createExecutionNamespace(ctx context.Context, cluster string) error {
-	namespace := model.NewNamespace(model.ExecutionNamespace(cluster))
-	there := model.NewMetadata(namespace.GroupVersionKind())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: model.ExecutionNamespace(cluster)}}
+	there := model.NewMetadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := h.secrets.Get(ctx, client.ObjectKeyFromObject(namespace), there); err == nil {
 		return nil
 	}
 	if err := h.client.Create(ctx, namespace, client.FieldOwner(model.FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("create namespace %s: %w", namespace.GetName(), err)
+		return fmt.Errorf("create namespace %s: %w", namespace.Name, err)
 	}
 	return nil
 }

@@ -37,16 +37,12 @@ func checkServing(ctx context.Context, config *rest.Config) (string, error) {
 	if response.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the API server responds with %s", response.Status)
 	}
-	return readVersion(response.Body)
-}
-
-// maxVersionSize is more than any answer that makes sense.
-const maxVersionSize = 64 << 10
-
-func readVersion(body io.Reader) (string, error) {
 	var info version.Info
-	if err := json.NewDecoder(io.LimitReader(body, maxVersionSize)).Decode(&info); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxVersionSize)).Decode(&info); err != nil {
 		return "", fmt.Errorf("read the version: %w", err)
 	}
 	return info.GitVersion, nil
 }
+
+// maxVersionSize is more than any answer that makes sense.
+const maxVersionSize = 64 << 10

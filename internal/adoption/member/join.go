@@ -11,42 +11,42 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 // Join makes a cluster a member of the hub. It can be called again: existing objects stay.
-func Join(ctx context.Context, hub client.Client, hubID, name string, member *rest.Config) error {
-	if err := validateJoin(name, member); err != nil {
+func Join(ctx context.Context, hub client.Client, hubID, name string, config *rest.Config) error {
+	if err := validateJoin(name, config); err != nil {
 		return err
 	}
-	kube, err := kubernetes.NewForConfig(member)
+	member, err := client.New(config, client.Options{})
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	system, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
+	system := &corev1.Namespace{}
+	if err := member.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		return fmt.Errorf("get the ID of the cluster: %w", err)
 	}
 	if err := checkNotJoined(ctx, hub, name, string(system.UID)); err != nil {
 		return err
 	}
 	account := accountName(hubID)
-	if err := createRBAC(ctx, kube, account); err != nil {
+	if err := createRBAC(ctx, member, account); err != nil {
 		return err
 	}
 	token, err := requestToken(ctx, member, account)
 	if err != nil {
 		return err
 	}
-	if err := rest.LoadTLSFiles(member); err != nil {
+	if err := rest.LoadTLSFiles(config); err != nil {
 		return fmt.Errorf("read the certificate authority of the cluster: %w", err)
 	}
-	return createCluster(ctx, hub, name, string(system.UID), member, account, token)
+	return createCluster(ctx, hub, name, string(system.UID), config, account, token)
 }
 
 // maxClusterName leaves room for the prefix of the execution namespace.
@@ -93,17 +93,8 @@ func checkNotJoined(ctx context.Context, hub client.Client, name, id string) err
 
 // createCluster creates the Cluster, its Secret and its namespaces on the hub.
 func createCluster(ctx context.Context, hub client.Client, name, id string, member *rest.Config, account string, token authenticationv1.TokenRequestStatus) error {
-	onHub := namespaceClient{
-		create: func(ctx context.Context, n *corev1.Namespace) error {
-			return hub.Create(ctx, n, client.FieldOwner(model.FieldOwner))
-		},
-		get: func(ctx context.Context, name string) (*corev1.Namespace, error) {
-			n := &corev1.Namespace{}
-			return n, hub.Get(ctx, client.ObjectKey{Name: name}, n)
-		},
-	}
 	for _, namespace := range []string{model.SecretNamespace, model.ExecutionNamespace(name)} {
-		if err := onHub.ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		if err := ensureNamespace(ctx, hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			return fmt.Errorf("create namespace %s on the hub: %w", namespace, err)
 		}
 	}
@@ -119,30 +110,19 @@ func createCluster(ctx context.Context, hub client.Client, name, id string, memb
 	if err != nil {
 		return fmt.Errorf("write Secret %s/%s on the hub: %w", model.SecretNamespace, name, err)
 	}
-	cluster := &clusterv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{model.FinalizerCluster}},
-		Spec: clusterv1alpha1.ClusterSpec{
-			ID: id, SyncMode: "Push", APIEndpoint: member.Host,
-			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: model.SecretNamespace, Name: name},
-		},
-	}
-	err = hub.Create(ctx, cluster, client.FieldOwner(model.FieldOwner))
-	if apierrors.IsAlreadyExists(err) {
-		have := &clusterv1alpha1.Cluster{}
-		if err := hub.Get(ctx, client.ObjectKeyFromObject(cluster), have); err != nil {
-			return fmt.Errorf("get Cluster %s: %w", name, err)
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err = controllerutil.CreateOrUpdate(ctx, client.WithFieldOwner(hub, model.FieldOwner), cluster, func() error {
+		if cluster.UID == "" {
+			cluster.Finalizers = []string{model.FinalizerCluster}
+			cluster.Spec = clusterv1alpha1.ClusterSpec{
+				ID: id, SyncMode: "Push", SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: model.SecretNamespace, Name: name},
+			}
 		}
-		if have.Spec.APIEndpoint == cluster.Spec.APIEndpoint {
-			return nil
-		}
-		have.Spec.APIEndpoint = cluster.Spec.APIEndpoint
-		if err := hub.Update(ctx, have, client.FieldOwner(model.FieldOwner)); err != nil {
-			return fmt.Errorf("update Cluster %s: %w", name, err)
-		}
+		cluster.Spec.APIEndpoint = member.Host
 		return nil
-	}
+	})
 	if err != nil {
-		return fmt.Errorf("create Cluster %s on the hub: %w", name, err)
+		return fmt.Errorf("write Cluster %s on the hub: %w", name, err)
 	}
 	return nil
 }

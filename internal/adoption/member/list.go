@@ -75,17 +75,14 @@ func clusterInfos(clusters []clusterv1alpha1.Cluster, works []workv1alpha1.Work)
 // readiness tells whether a cluster is ready, and why not.
 func readiness(c *clusterv1alpha1.Cluster) (metav1.ConditionStatus, *passage.Reason) {
 	condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady)
-	var reason passage.Reason
 	switch {
 	case !c.DeletionTimestamp.IsZero():
-		reason = passage.Because(model.ReasonLeaving, "the cluster is leaving the hub")
-		return metav1.ConditionFalse, &reason
+		return metav1.ConditionFalse, passage.NewReason(model.ReasonLeaving, "the cluster is leaving the hub")
 	case condition == nil || condition.ObservedGeneration != c.Generation:
-		reason = passage.Because(model.ReasonNotReported, "the operator has not checked the cluster yet: see whether the operator runs")
-		return metav1.ConditionUnknown, &reason
+		return metav1.ConditionUnknown, passage.NewReason(model.ReasonNotReported,
+			"the operator has not checked the cluster yet: see whether the operator runs")
 	case condition.Status == metav1.ConditionTrue:
 		return condition.Status, nil
 	}
-	reason = passage.Because(condition.Reason, "%s", condition.Message)
-	return condition.Status, &reason
+	return condition.Status, passage.NewReason(condition.Reason, "%s", condition.Message)
 }

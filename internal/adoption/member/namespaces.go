@@ -7,7 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 // How long to wait for a namespace that is being deleted, because a cluster of the same name has just left, and how often to look.
@@ -16,32 +19,19 @@ const (
 	namespaceInterval = 200 * time.Millisecond
 )
 
-// namespaceClient creates and gets namespaces of the hub, or of a cluster.
-type namespaceClient struct {
-	create func(context.Context, *corev1.Namespace) error
-	get    func(ctx context.Context, name string) (*corev1.Namespace, error)
-}
-
-// ensure creates a namespace that does not exist, and waits for one that is being deleted.
-func (n namespaceClient) ensure(ctx context.Context, namespace *corev1.Namespace) error {
-	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
-	defer cancel()
-	for {
-		err := n.create(ctx, namespace.DeepCopy())
+// ensureNamespace creates a namespace that does not exist, and waits for one that is being deleted.
+func ensureNamespace(ctx context.Context, c client.Client, namespace *corev1.Namespace) error {
+	err := wait.PollUntilContextTimeout(ctx, namespaceInterval, namespaceTimeout, true, func(ctx context.Context) (bool, error) {
+		err := c.Create(ctx, namespace.DeepCopy(), client.FieldOwner(model.FieldOwner))
 		if !apierrors.IsAlreadyExists(err) {
-			return err
+			return true, err
 		}
-		have, err := n.get(ctx, namespace.Name)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err == nil && have.DeletionTimestamp == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the namespace is still being deleted: see its status for what is left, and run the command again: %w", context.Cause(ctx))
-		case <-time.After(namespaceInterval):
-		}
+		have := &corev1.Namespace{}
+		err = c.Get(ctx, client.ObjectKeyFromObject(namespace), have)
+		return err == nil && have.DeletionTimestamp == nil, client.IgnoreNotFound(err)
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("the namespace is still being deleted: see its status for what is left, and run the command again: %w", err)
 	}
+	return err
 }

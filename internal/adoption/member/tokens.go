@@ -8,8 +8,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,15 +26,11 @@ const (
 const TokenLifetime = 30 * 24 * time.Hour
 
 // requestToken gets a new token for an account of the hub in a cluster.
-func requestToken(ctx context.Context, member *rest.Config, account string) (authenticationv1.TokenRequestStatus, error) {
-	kube, err := kubernetes.NewForConfig(member)
-	if err != nil {
-		return authenticationv1.TokenRequestStatus{}, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	token, err := kube.CoreV1().ServiceAccounts(model.MemberNamespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(TokenLifetime / time.Second))},
-	}, metav1.CreateOptions{})
-	if err != nil {
+func requestToken(ctx context.Context, member client.Client, account string) (authenticationv1.TokenRequestStatus, error) {
+	serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: model.MemberNamespace, Name: account}}
+	token := &authenticationv1.TokenRequest{}
+	token.Spec.ExpirationSeconds = ptr.To(int64(TokenLifetime / time.Second))
+	if err := member.SubResource("token").Create(ctx, serviceAccount, token); err != nil {
 		return authenticationv1.TokenRequestStatus{}, fmt.Errorf("request a token from the cluster: %w", err)
 	}
 	return token.Status, nil
@@ -81,7 +75,7 @@ func (h *reconciler) renewToken(ctx context.Context, c *clusterv1alpha1.Cluster)
 	if account == "" || !isRenewalDue(secret, h.now()) {
 		return nil
 	}
-	token, err := requestToken(ctx, m.Config, account)
+	token, err := requestToken(ctx, m.API, account)
 	if err != nil {
 		return err
 	}
