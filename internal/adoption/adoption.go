@@ -42,15 +42,17 @@ func Setup(mgr ctrl.Manager, limits member.Limits) error {
 		return err
 	}
 	works, bindings := kube.NewEnqueuer(), kube.NewEnqueuer()
+	enqueueWorks := func(cluster string, options ...client.ListOption) {
+		for _, request := range work.WorksOf(ctx, mgr.GetCache(), cluster, options...) {
+			works.Enqueue(request.NamespacedName)
+		}
+	}
 	m := member.NewClients(mgr.GetAPIReader(), limits)
 	m.WrapTransport = mgr.GetConfig().WrapTransport
 	m.OnEvent = func(cluster string, labels map[string]string) {
 		if labels[model.LabelHub] == hub {
-			enqueueWorks(ctx, works, mgr.GetCache(), client.InNamespace(model.ExecutionNamespace(cluster)), client.MatchingFields{model.IndexObject: labels[model.LabelWork]})
+			enqueueWorks(cluster, client.MatchingFields{model.IndexObject: labels[model.LabelWork]})
 		}
-	}
-	enqueueAll := func(cluster string) {
-		enqueueWorks(ctx, works, mgr.GetCache(), client.InNamespace(model.ExecutionNamespace(cluster)))
 	}
 	templates, err := template.Setup(mgr, bindings.Enqueue)
 	if err != nil {
@@ -65,7 +67,7 @@ func Setup(mgr ctrl.Manager, limits member.Limits) error {
 	if err := work.Setup(mgr, works, m, hub); err != nil {
 		return err
 	}
-	return member.Setup(mgr, m, enqueueAll)
+	return member.Setup(mgr, m, func(cluster string) { enqueueWorks(cluster) })
 }
 
 func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
@@ -85,16 +87,4 @@ func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	return nil
-}
-
-// enqueueWorks enqueues all Works that the options select.
-func enqueueWorks(ctx context.Context, b kube.Enqueuer, works client.Reader, options ...client.ListOption) {
-	var list workv1alpha1.WorkList
-	if err := works.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the Works of a changed object")
-		return
-	}
-	for i := range list.Items {
-		b.Enqueue(client.ObjectKeyFromObject(&list.Items[i]))
-	}
 }

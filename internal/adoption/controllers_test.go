@@ -67,9 +67,7 @@ func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy
 	bound := w.writeBinding(have, want)
 	var needed []model.TemplateKey
 	if p.Spec.PropagateDeps {
-		if needed, err = manifest.Dependencies(object); err != nil {
-			w.t.Fatal(err)
-		}
+		needed = manifest.Dependencies(object)
 	}
 	w.applyDependencies(bound, needed, false)
 }
@@ -143,23 +141,23 @@ func (w *world) reconcileBinding(key client.ObjectKey) {
 	if d.Err != nil {
 		w.t.Fatal(d.Err)
 	}
-	for i, step := range d.Steps {
+	for _, step := range d.Steps {
 		have := o.Works[step.Object.Cluster]
 		before := w.writes
 		switch step.Action {
 		case model.ActionCreate:
-			w.writeWork(w.works[client.ObjectKeyFromObject(d.Works[i])], d.Works[i])
+			w.writeWork(w.works[client.ObjectKeyFromObject(step.Work)], step.Work)
 		case model.ActionUpdate:
-			w.writeWork(have, d.Works[i])
+			w.writeWork(have, step.Work)
 		case model.ActionDelete:
 			if have.DeletionTimestamp.IsZero() {
-				w.writeWork(have, d.Works[i])
-				w.deleteWork(d.Works[i])
+				w.writeWork(have, step.Work)
+				w.deleteWork(step.Work)
 			}
 		}
 		if w.writes > before {
 			w.tell("  binding %s: %s Work in %s, %s", key, step.Action, step.Object.Cluster, step.Reason)
-			o.Works[step.Object.Cluster] = w.works[client.ObjectKeyFromObject(d.Works[i])]
+			o.Works[step.Object.Cluster] = w.works[client.ObjectKeyFromObject(step.Work)]
 		}
 	}
 	if b.GetDeletionTimestamp() != nil {
@@ -213,30 +211,28 @@ func (w *world) reconcileWork(key client.ObjectKey) {
 		w.t.Fatal(err)
 	}
 	object.Live = member.objects[model.KeyOf(object.Manifest)]
-	o.Objects = []work.Object{object}
-	d := work.Decide(o, w.now)
-	step := d.Steps[0]
+	step := work.Decide(o, object)
 	said := fmt.Sprintf("%s %s, %s", step.Action, step.Object, step.Reason)
 	if have.DeletionTimestamp.IsZero() {
 		if step.Action == model.ActionLeave || step.Action == model.ActionWait {
 			w.reportWork(have, work.WithApplied(have, metav1.ConditionFalse, step.Reason, w.now), said)
 			return
 		}
-		live := w.applyStep(key, member, object, d)
+		object.Live = w.applyStep(key, member, object, step)
 		if step.Action != model.ActionNone {
 			w.tell("  work %s: %s", key.Namespace, said)
 		}
-		status := work.StepStatus(o, 0, step, live)
+		status := work.StepStatus(have, object, step.Action)
 		w.reportWork(have, work.AppliedStatus(have, name, []workv1alpha1.ManifestStatus{*status}, w.now), "")
 		return
 	}
-	switch d.Deletion {
+	switch work.DeletionOf(o) {
 	case model.ActionKeep, model.ActionAbandon:
-		said = fmt.Sprintf("%s %s", d.Deletion, step.Object)
+		said = fmt.Sprintf("%s %s", work.DeletionOf(o), step.Object)
 	default:
-		w.applyStep(key, member, object, d)
+		w.applyStep(key, member, object, step)
 	}
-	if d.Deletion != model.ActionKeep && w.originals[key] != nil {
+	if work.DeletionOf(o) != model.ActionKeep && w.originals[key] != nil {
 		w.write()
 		delete(w.originals, key)
 	}
@@ -246,9 +242,9 @@ func (w *world) reconcileWork(key client.ObjectKey) {
 }
 
 // applyStep carries out the step of a Work, and returns the object as the member has it then.
-func (w *world) applyStep(key client.ObjectKey, member *cluster, object work.Object, d work.Decision) *unstructured.Unstructured {
-	id, desired := model.KeyOf(object.Manifest), d.Desired[0]
-	switch d.Steps[0].Action {
+func (w *world) applyStep(key client.ObjectKey, member *cluster, object work.Object, step work.Step) *unstructured.Unstructured {
+	id, desired := model.KeyOf(object.Manifest), step.Desired
+	switch step.Action {
 	case model.ActionNone:
 		return object.Live
 	case model.ActionDelete:

@@ -103,7 +103,7 @@ func (w *world) runs(member, name, text string) {
 }
 
 func (w *world) named(name, text string) *unstructured.Unstructured {
-	object := adoptiontest.Served(w.t, text)
+	object := adoptiontest.Object(w.t, text)
 	object.SetName(name)
 	object.SetUID(w.newUID())
 	return object

@@ -10,21 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Served is an object as an API server gives it, with whole numbers where there are any.
-func Served(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	raw, err := Object(t, text).MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
-// Object reads YAML; of "Kind group/version" in the first line, the name is "it" and the namespace "shop".
+// Object reads YAML, with whole numbers as an API server gives them; of "Kind group/version" in the first line, the name is "it"
+// and the namespace "shop".
 func Object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	head, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")

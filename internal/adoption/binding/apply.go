@@ -18,7 +18,7 @@ func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (ma
 	works := map[string]*workv1alpha1.Work{}
 	var errs []error
 	for i := range d.Steps {
-		step, work := &d.Steps[i], d.Works[i]
+		step, work := &d.Steps[i], d.Steps[i].Work
 		var err error
 		switch step.Action {
 		case model.ActionCreate:

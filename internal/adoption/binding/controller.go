@@ -51,7 +51,7 @@ type reconciler struct {
 
 // Reconcile brings one binding to its Works.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	b, err := model.GetBinding(ctx, r.client, request.Namespace, request.Name)
+	b, err := model.GetBinding(ctx, r.client, request.NamespacedName)
 	if b == nil || err != nil {
 		return ctrl.Result{}, err
 	}

@@ -1,6 +1,7 @@
 package binding
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
@@ -35,15 +36,11 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 // addDeletion plans to delete a Work, which says what becomes of its object.
 func (d *Decision) addDeletion(have *workv1alpha1.Work, p deletionPolicy, why passage.Reason) {
 	work := have.DeepCopy()
-	if !have.DeletionTimestamp.IsZero() {
-		d.add(model.ActionDelete, passage.Running, why, work)
-		return
-	}
 	if p.annotation != "" {
-		work.Annotations = model.MergeKeys(work.Annotations, nil, map[string]string{p.annotation: "true"})
+		metav1.SetMetaDataAnnotation(&work.ObjectMeta, p.annotation, "true")
 	}
 	if p.preserve != ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
 		work.Spec.PreserveResourcesOnDeletion = &p.preserve
 	}
-	d.add(model.ActionDelete, passage.Pending, why, work)
+	d.add(model.ActionDelete, why, work)
 }

@@ -32,12 +32,17 @@ const (
 	ReasonRecreated passage.Code = "Recreated"
 )
 
-// Decision is the plan of a binding, and what its steps write.
+// Step is what becomes of the Work of a binding in one cluster.
+type Step struct {
+	passage.Step
+	// Work is the desired one. That of a step that deletes has the annotation, and preserveResourcesOnDeletion, by which the Work
+	// controller decides what becomes of the object.
+	Work *workv1alpha1.Work
+}
+
+// Decision is the plan of a binding.
 type Decision struct {
-	passage.Plan
-	// Works has the desired Work of each step. That of a step that deletes has the annotation, and preserveResourcesOnDeletion, by
-	// which the Work controller decides what becomes of the object.
-	Works []*workv1alpha1.Work
+	Steps []Step
 	// AnnotationErr is set if the conflict resolution annotation of the template is invalid; the one of the policy applies.
 	AnnotationErr error
 	// Err is why nothing can be decided.
@@ -46,7 +51,7 @@ type Decision struct {
 
 // Decide plans a step for each Work that a binding has, or should have, in the order of their clusters.
 func Decide(o Observed) Decision {
-	d := Decision{Plan: passage.Plan{Passage: model.Passage, Subject: subject(o.Binding), Steps: []passage.Step{}}}
+	var d Decision
 	switch {
 	case o.Binding.GetDeletionTimestamp() != nil:
 		policy, why := deletionPolicyOf(o)
@@ -59,29 +64,24 @@ func Decide(o Observed) Decision {
 	return d
 }
 
-func subject(b *model.Binding) passage.Object {
-	return passage.Object{APIVersion: workv1alpha2.GroupVersion.String(), Kind: b.Kind(), Namespace: b.GetNamespace(), Name: b.GetName()}
-}
-
 func sortedWorks(works map[string]*workv1alpha1.Work) []*workv1alpha1.Work {
 	return slices.SortedFunc(maps.Values(works), func(a, b *workv1alpha1.Work) int { return cmp.Compare(a.Namespace, b.Namespace) })
 }
 
-func (d *Decision) add(action passage.Action, state passage.State, why passage.Reason, work *workv1alpha1.Work) {
+func (d *Decision) add(action passage.Action, why passage.Reason, work *workv1alpha1.Work) {
 	object := passage.Object{APIVersion: workv1alpha1.GroupVersion.String(), Kind: "Work", Namespace: work.Namespace, Name: work.Name}
 	object.Cluster, _ = model.ClusterOf(work.Namespace)
-	d.Steps = append(d.Steps, passage.Step{Object: object, Action: action, State: state, Reason: why})
-	d.Works = append(d.Works, work)
+	d.Steps = append(d.Steps, Step{passage.Step{Object: object, Action: action, Reason: why}, work})
 }
 
 // addTargets plans the Works of the clusters that the template goes to, and the deletion of all others.
 func (d *Decision) addTargets(o Observed) {
-	var resolution = o.Binding.Spec.ConflictResolution
-	resolution, d.AnnotationErr = policy.ResolveConflict(resolution, o.Template.GetAnnotations()[policy.AnnotationConflictResolution])
+	annotation := o.Template.GetAnnotations()[policy.AnnotationConflictResolution]
+	resolution, annotationErr := policy.ResolveConflict(o.Binding.Spec.ConflictResolution, annotation)
 	// The manifest carries the resolution to the Work controller, as an annotation.
 	common, err := manifest.FromTemplate(o.Template, resolution)
+	d.AnnotationErr, d.Err = annotationErr, err
 	if err != nil {
-		d.Err = err
 		return
 	}
 	divided := o.Binding.Spec.Placement != nil && o.Binding.Spec.Placement.Divides() && manifest.Replicas(common) >= 0
@@ -90,10 +90,8 @@ func (d *Decision) addTargets(o Observed) {
 		one := common
 		if divided {
 			one = common.DeepCopy()
-			if err := unstructured.SetNestedField(one.Object, int64(target.Replicas), "spec", "replicas"); err != nil {
-				d.Err = err
-				return
-			}
+			// Replicas has found the field.
+			_ = unstructured.SetNestedField(one.Object, int64(target.Replicas), "spec", "replicas")
 		}
 		desired, err := desiredWork(o.Binding, target.Name, one)
 		if err != nil {
@@ -118,17 +116,17 @@ func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.W
 		if !slices.ContainsFunc(o.Binding.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
 			why = passage.Because(ReasonRequired, "a resource that goes to cluster %s requires the template", cluster)
 		}
-		d.add(model.ActionCreate, passage.Pending, why, desired)
+		d.add(model.ActionCreate, why, desired)
 		return
 	case !have.DeletionTimestamp.IsZero():
-		d.add(model.ActionWait, passage.Running, passage.Because(ReasonRecreated, "Work %s/%s is being deleted, and is created again when it is gone", have.Namespace, have.Name), have)
+		d.add(model.ActionWait, passage.Because(ReasonRecreated, "Work %s/%s is being deleted, and is created again when it is gone", have.Namespace, have.Name), have)
 		return
 	}
 	if work := updatedWork(have, desired); work != nil {
-		d.add(model.ActionUpdate, passage.Pending, passage.Because(ReasonChanged, "the template or its policy has changed"), work)
+		d.add(model.ActionUpdate, passage.Because(ReasonChanged, "the template or its policy has changed"), work)
 		return
 	}
-	d.add(model.ActionNone, passage.Done, passage.Reason{}, have)
+	d.add(model.ActionNone, passage.Reason{}, have)
 }
 
 // desiredWork is the Work of a binding for a cluster.

@@ -7,13 +7,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
-	"github.com/fairlead/fairlead/internal/passage"
 )
 
 var deletionTime = metav1.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -21,14 +21,14 @@ var deletionTime = metav1.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
 // observed is a binding of a Deployment that a policy takes to cluster west, which has its Work.
 func observed(t *testing.T) Observed {
 	t.Helper()
-	b := model.NewBinding("shop", "it-deployment")
+	b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "it-deployment"})
 	b.SetUID("b")
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "it"}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
 	model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
 	o := Observed{Binding: b, Template: adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 5}"), Works: map[string]*workv1alpha1.Work{}}
-	for i, step := range Decide(o).Steps {
-		o.Works[step.Object.Cluster] = Decide(o).Works[i]
+	for _, step := range Decide(o).Steps {
+		o.Works[step.Object.Cluster] = step.Work
 	}
 	return o
 }
@@ -88,12 +88,12 @@ func TestPlan(t *testing.T) {
 			}
 			d := Decide(o)
 			var said []string
-			for i, step := range d.Steps {
+			for _, step := range d.Steps {
 				said = append(said, strings.TrimSpace(string(step.Action)+" "+step.Object.Cluster+" "+string(step.Reason.Code)))
 				if step.Action != model.ActionDelete {
 					continue
 				}
-				work := d.Works[i]
+				work := step.Work
 				if got := ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false); got != c.preserve || c.annotation != "" && work.Annotations[c.annotation] != "true" {
 					t.Errorf("preserved: %t, annotations: %v", got, work.Annotations)
 				}
@@ -112,7 +112,7 @@ func TestPlanDividesReplicas(t *testing.T) {
 	o.Binding.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaScheduling{ReplicaSchedulingType: policyv1alpha1.ReplicasDivided}}
 	d := Decide(o)
 	for i, want := range []string{`"replicas":2`, `"replicas":3`} {
-		if text := string(d.Works[i].Spec.Workload.Manifests[0].Raw); !strings.Contains(text, want) {
+		if text := string(d.Steps[i].Work.Spec.Workload.Manifests[0].Raw); !strings.Contains(text, want) {
 			t.Errorf("%s gets %s, want %s", d.Steps[i].Object.Cluster, text, want)
 		}
 	}
@@ -122,7 +122,7 @@ func TestPlanDividesReplicas(t *testing.T) {
 func TestPlanWithAnUnknownResolution(t *testing.T) {
 	o := observed(t)
 	o.Template.SetAnnotations(map[string]string{"work.karmada.io/conflict-resolution": "perhaps"})
-	if d := Decide(o); d.AnnotationErr == nil || d.Steps[0].State != passage.Done {
+	if d := Decide(o); d.AnnotationErr == nil || d.Steps[0].Action != model.ActionNone {
 		t.Errorf("%v, %v", d.AnnotationErr, d.Steps)
 	}
 }
@@ -137,11 +137,10 @@ func TestPlanOfDeletion(t *testing.T) {
 	o.Works["north"].DeletionTimestamp = &deletionTime
 	o.Binding.SetDeletionTimestamp(&deletionTime)
 	var got []string
-	d := Decide(o)
-	for i, step := range d.Steps {
-		got = append(got, step.Object.Cluster+" "+string(step.State)+" "+d.Works[i].Annotations[model.AnnotationKeep])
+	for _, step := range Decide(o).Steps {
+		got = append(got, step.Object.Cluster+" "+step.Work.Annotations[model.AnnotationKeep])
 	}
-	if want := "east Pending true,north Running ,west Pending true"; strings.Join(got, ",") != want {
+	if want := "east true,north true,west true"; strings.Join(got, ",") != want {
 		t.Errorf("got %v", got)
 	}
 	if o.Works["west"].Annotations[model.AnnotationKeep] != "" {

@@ -3,7 +3,6 @@ package binding
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -117,9 +116,7 @@ func (l *workTooLargeError) Error() string {
 // status is that of the binding of such a resource.
 func (l *workTooLargeError) status(binding *model.Binding, works map[string]*workv1alpha1.Work, now time.Time) workv1alpha2.ResourceBindingStatus {
 	status, _ := AggregateStatus(binding, works, nil, now)
-	r := binding.Spec.Resource
-	name := strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
-	reason := passage.Because(model.ReasonNotApplied, "%s %s is %v: split the resource", r.Kind, name, l)
+	reason := passage.Because(model.ReasonNotApplied, "%s is %v: split the resource", model.TemplateOfBinding(binding).Object(), l)
 	model.SetCondition(&status.Conditions, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason, binding.GetGeneration(), now)
 	return status
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -45,7 +46,7 @@ func TestAggregateStatus(t *testing.T) {
 		"an unknown annotation":   {[]string{"west"}, map[string]*workv1alpha1.Work{"west": applied}, 0, errors.New("annotation x is wrong"), model.ReasonFullyApplied, "applied in cluster west; annotation x is wrong", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := model.NewBinding("shop", "cart-deployment")
+			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 			b.SetGeneration(7)
 			b.SetCreationTimestamp(metav1.NewTime(now.Add(-c.age)))
 			for _, cluster := range c.clusters {
@@ -72,7 +73,7 @@ func TestAggregateStatus(t *testing.T) {
 
 // The resource is named, and the remedy, when its Work is too large for the hub.
 func TestStatusOfAWorkTooLarge(t *testing.T) {
-	b := model.NewBinding("shop", "big-configmap")
+	b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "big-configmap"})
 	b.Spec.Resource = workv1alpha2.ObjectReference{Kind: "ConfigMap", Namespace: "shop", Name: "big"}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
 	status := (&workTooLargeError{"west", errors.New("limit is 3145728")}).status(b, nil, deletionTime.Time)

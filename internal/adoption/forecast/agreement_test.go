@@ -68,7 +68,7 @@ func (h *hub) policy(name string, resolution policyv1alpha1.ConflictResolution) 
 }
 
 func (h *hub) template(name, text string) *unstructured.Unstructured {
-	object := adoptiontest.Served(h.t, text)
+	object := adoptiontest.Object(h.t, text)
 	object.SetName(name)
 	object.SetUID(types.UID(name))
 	h.templates[model.KeyOf(object)] = object
@@ -109,11 +109,7 @@ func (h *hub) operator() map[string]passage.Action {
 				h.t.Fatal(err)
 			}
 			write(by)
-			needed, err := manifest.Dependencies(object)
-			if err != nil {
-				h.t.Fatal(err)
-			}
-			for _, key := range needed {
+			for _, key := range manifest.Dependencies(object) {
 				if h.templates[key] == nil || !d.Policy.Spec.PropagateDeps {
 					continue
 				}
@@ -159,23 +155,23 @@ func (h *hub) decide(planned []plannedBinding) map[string]passage.Action {
 		if d.Err != nil {
 			h.t.Fatal(d.Err)
 		}
-		for i, step := range d.Steps {
+		for _, step := range d.Steps {
 			cluster := step.Object.Cluster
 			if step.Action == model.ActionDelete {
-				all[objectIn(p.template, cluster).String()] = predictDeletion(p.template, step.Reason, d.Works[i], clusters[cluster]).Action
+				all[objectIn(p.template, cluster).String()] = predictDeletion(p.template, step, clusters[cluster]).Action
 				continue
 			}
 			object := work.Object{Manifest: &unstructured.Unstructured{}}
-			if err := object.Manifest.UnmarshalJSON(d.Works[i].Spec.Workload.Manifests[0].Raw); err != nil {
+			if err := object.Manifest.UnmarshalJSON(step.Work.Spec.Workload.Manifests[0].Raw); err != nil {
 				h.t.Fatal(err)
 			}
 			object.Live = h.live[cluster][model.KeyOf(object.Manifest)]
-			done := work.Decide(work.Observed{Hub: "hub", Work: d.Works[i], Cluster: clusters[cluster], Connected: true, Objects: []work.Object{object}}, now)
-			action := done.Steps[0].Action
+			done := work.Decide(work.Observed{Hub: "hub", Work: step.Work, Cluster: clusters[cluster], Connected: true}, object)
+			action := done.Action
 			if replicas := manifest.Replicas(object.Manifest); p.binding.Spec.Placement != nil && p.binding.Spec.Placement.Divides() && replicas >= 0 {
 				action = passage.Action(fmt.Sprint(action, " with ", replicas))
 			}
-			all[done.Steps[0].Object.String()] = action
+			all[done.Object.String()] = action
 		}
 	}
 	return all
@@ -186,8 +182,8 @@ func (h *hub) settled() {
 	h.operator()
 	for _, b := range h.bindings {
 		d := binding.Decide(binding.Observed{Binding: b, Template: h.templates[model.TemplateKeyOf(b)]})
-		for _, w := range d.Works {
-			h.works[client.ObjectKeyFromObject(w)] = w
+		for _, step := range d.Steps {
+			h.works[client.ObjectKeyFromObject(step.Work)] = step.Work
 		}
 	}
 }
@@ -345,7 +341,7 @@ func TestStatusAgreesWithBinding(t *testing.T) {
 		"one suspended, one denied": {ptr.To(suspended("east")), &refused, model.ReasonSuspended, "east Failed DispatchingSuspended, west Failed FullyAppliedFailed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := model.NewBinding("shop", "cart-deployment")
+			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "east"}, {Name: "west"}}
 			works := map[string]*workv1alpha1.Work{}
 			for cluster, why := range map[string]*passage.Reason{"east": c.east, "west": c.west} {

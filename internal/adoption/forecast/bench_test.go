@@ -22,7 +22,7 @@ func BenchmarkSharedDependency(b *testing.B) {
 	// Noise of the machine is given as much as the growth is.
 	const most = 2 * many / few
 	templates := map[int][]*unstructured.Unstructured{few: deployments(b, few), many: deployments(b, many)}
-	settings := adoptiontest.Served(b, "ConfigMap v1\ndata: {currency: EUR}")
+	settings := adoptiontest.Object(b, "ConfigMap v1\ndata: {currency: EUR}")
 	subject := &policy.Policy{Namespace: "shop", Name: "p", Spec: policyv1alpha1.PropagationSpec{
 		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}, PropagateDeps: true,
 	}}
@@ -47,7 +47,7 @@ func BenchmarkSharedDependency(b *testing.B) {
 }
 
 func deployments(b *testing.B, n int) []*unstructured.Unstructured {
-	like := adoptiontest.Served(b, "Deployment apps/v1\nspec: {template: {spec: {containers: [{name: pay, envFrom: [{configMapRef: {name: it}}]}]}}}")
+	like := adoptiontest.Object(b, "Deployment apps/v1\nspec: {template: {spec: {containers: [{name: pay, envFrom: [{configMapRef: {name: it}}]}]}}}")
 	var all []*unstructured.Unstructured
 	for i := range n {
 		one := like.DeepCopy()

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
-	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/kube"
 )
 
@@ -25,7 +24,7 @@ type Difference struct {
 // differences are the changes of an object that concern users: not those of its status, server metadata and ownership labels. The
 // data of a Secret is hidden.
 func differences(before, after *unstructured.Unstructured) []Difference {
-	all := compareFields("", visible(before), visible(after))
+	all := compareFields("", manifest.UserContent(before), manifest.UserContent(after))
 	if after.GroupVersionKind().GroupKind().String() != "Secret" {
 		return all
 	}
@@ -42,25 +41,6 @@ func hidden(value string) string {
 		return ""
 	}
 	return "(hidden)"
-}
-
-// visible is the part of an object that concerns users.
-func visible(object *unstructured.Unstructured) map[string]any {
-	all := map[string]any{}
-	for field, value := range object.Object {
-		if field != "status" && field != "metadata" {
-			all[field] = value
-		}
-	}
-	metadata := map[string]any{}
-	if labels := model.MergeKeys(object.GetLabels(), model.OwnershipLabels); len(labels) > 0 {
-		metadata["labels"] = manifest.ToAny(labels)
-	}
-	if annotations := object.GetAnnotations(); len(annotations) > 0 {
-		metadata["annotations"] = manifest.ToAny(annotations)
-	}
-	all["metadata"] = metadata
-	return all
 }
 
 func compareFields(path string, before, after map[string]any) []Difference {

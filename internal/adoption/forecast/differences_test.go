@@ -55,7 +55,7 @@ func TestDifferences(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, differences(adoptiontest.Served(t, c.before), adoptiontest.Served(t, c.after))); diff != "" {
+			if diff := cmp.Diff(c.want, differences(adoptiontest.Object(t, c.before), adoptiontest.Object(t, c.after))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -108,7 +108,7 @@ func TestEffect(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := effectOf(adoptiontest.Served(t, c.before), adoptiontest.Served(t, c.after))
+			got := effectOf(adoptiontest.Object(t, c.before), adoptiontest.Object(t, c.after))
 			want := Effect{Differences: got.Differences, Restarts: c.restarts, Pods: c.pods, Generation: c.generation, Note: c.note}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)

@@ -57,7 +57,7 @@ func TestStatusOfPolicy(t *testing.T) {
 		"a dependency of another policy": {func(p *policy.Policy, h *hubReader) {
 			p.Spec.PropagateDeps = true
 			settings := template.NewDependency(model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, "u")
-			h.add(template.WithDependents(settings, nil, model.NewBinding("shop", "pay-deployment")))
+			h.add(template.WithDependents(settings, nil, model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "pay-deployment"})))
 		}, "apply Deployment shop/cart in west Done AppliedSuccessful"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +23,6 @@ import (
 
 // simulator reads the hub and the clusters, and writes nothing.
 type simulator struct {
-	hub      client.Reader
 	id       string
 	works    map[client.ObjectKey]*workv1alpha1.Work
 	clusters map[string]*clusterv1alpha1.Cluster
@@ -47,7 +45,7 @@ func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, prop
 		return f, err
 	}
 	f.Elsewhere = elsewhere
-	s, err := newSimulator(ctx, hub)
+	s, err := newSimulator(ctx, hub, v.clusters)
 	if err != nil {
 		return f, err
 	}
@@ -59,18 +57,11 @@ func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, prop
 	return f, nil
 }
 
-func newSimulator(ctx context.Context, hub client.Reader) (*simulator, error) {
-	f := &simulator{hub: hub, works: map[client.ObjectKey]*workv1alpha1.Work{}, clusters: map[string]*clusterv1alpha1.Cluster{}, members: member.NewCommandClients(hub)}
+func newSimulator(ctx context.Context, hub client.Reader, clusters map[string]*clusterv1alpha1.Cluster) (*simulator, error) {
+	f := &simulator{works: map[client.ObjectKey]*workv1alpha1.Work{}, clusters: clusters, members: member.NewCommandClients(hub)}
 	var err error
 	if f.id, err = model.HubID(ctx, hub); err != nil {
 		return nil, err
-	}
-	var clusters clusterv1alpha1.ClusterList
-	if err := hub.List(ctx, &clusters); err != nil {
-		return nil, fmt.Errorf("list Clusters: %w", err)
-	}
-	for i := range clusters.Items {
-		f.clusters[clusters.Items[i].Name] = &clusters.Items[i]
 	}
 	var works workv1alpha1.WorkList
 	if err := hub.List(ctx, &works); err != nil {
@@ -103,13 +94,13 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 				Reason: passage.Because(model.ReasonNoCluster, "%s %s goes to no cluster: spec.placement of the policy selects none of the joined clusters", p.template.GetKind(), model.NameOf(p.template)),
 			})
 		}
-		for i, step := range d.Steps {
+		for _, step := range d.Steps {
 			cluster := step.Object.Cluster
 			if step.Action == model.ActionDelete {
-				f.Outcomes = append(f.Outcomes, predictDeletion(p.template, step.Reason, d.Works[i], simulator.clusters[cluster]))
+				f.Outcomes = append(f.Outcomes, predictDeletion(p.template, step, simulator.clusters[cluster]))
 				continue
 			}
-			byCluster[cluster] = append(byCluster[cluster], d.Works[i])
+			byCluster[cluster] = append(byCluster[cluster], step.Work)
 		}
 	}
 	var mu sync.Mutex
@@ -140,12 +131,12 @@ func (f *simulator) worksOf(template *unstructured.Unstructured) map[string]*wor
 }
 
 // predictDeletion is what becomes of an object in a cluster that its template no longer goes to.
-func predictDeletion(template *unstructured.Unstructured, why passage.Reason, w *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) Outcome {
-	o := Outcome{Object: objectIn(template, cluster.Name), Action: work.DeletionFor(w, cluster, nil), Reason: why}
+func predictDeletion(template *unstructured.Unstructured, step binding.Step, cluster *clusterv1alpha1.Cluster) Outcome {
+	o := Outcome{Object: objectIn(template, cluster.Name), Action: work.DeletionFor(step.Work, cluster, nil), Reason: step.Reason}
 	if cluster.DeletionTimestamp != nil {
 		o.Reason = passage.Because(model.ReasonLeaving, "cluster %s is leaving the hub", cluster.Name)
 	}
-	o.Pods = podsOfWork(w)
+	o.Pods = podsOfWork(step.Work)
 	o.Deleted = o.Action == model.ActionDelete && o.Pods > 0
 	return o
 }
@@ -222,30 +213,23 @@ func (f *simulator) dryRun(ctx context.Context, m *member.Client, w *workv1alpha
 	if err := object.Observe(ctx, m); err != nil {
 		return err
 	}
-	decision := work.Decide(work.Observed{
-		Hub: f.id, Work: w, Cluster: f.clusters[m.Name], Connected: true, Objects: []work.Object{object},
-	}, time.Now())
-	step, desired := decision.Steps[0], decision.Desired[0]
+	step := work.Decide(work.Observed{Hub: f.id, Work: w, Cluster: f.clusters[m.Name], Connected: true}, object)
 	o.Action, o.Reason = step.Action, step.Reason
 	switch step.Action {
 	case model.ActionLeave:
 		o.Action, o.Failed = model.ActionConflict, true
 	case model.ActionCreate:
-		return dryRunCreate(ctx, m, desired, o)
+		err := m.API.Create(ctx, step.Desired, client.FieldOwner(model.FieldOwner), client.DryRunAll)
+		if apierrors.IsNotFound(err) && step.Desired.GetNamespace() != "" {
+			o.Note = "the namespace is created first"
+			return nil
+		}
+		return err
 	case model.ActionTakeOver, model.ActionUpdate:
-		if err := m.API.Update(ctx, desired, client.FieldOwner(model.FieldOwner), client.DryRunAll); err != nil {
+		if err := m.API.Update(ctx, step.Desired, client.FieldOwner(model.FieldOwner), client.DryRunAll); err != nil {
 			return err
 		}
-		o.Effect = effectOf(object.Live, desired)
+		o.Effect = effectOf(object.Live, step.Desired)
 	}
 	return nil
-}
-
-func dryRunCreate(ctx context.Context, m *member.Client, want *unstructured.Unstructured, o *Outcome) error {
-	err := m.API.Create(ctx, want.DeepCopy(), client.FieldOwner(model.FieldOwner), client.DryRunAll)
-	if apierrors.IsNotFound(err) && want.GetNamespace() != "" {
-		o.Note = "the namespace is created first"
-		return nil
-	}
-	return err
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
@@ -40,7 +41,7 @@ func TestPredictDeletion(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := model.NewBinding("shop", "cart-deployment")
+			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 			model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
 			b.Spec.PreserveResourcesOnDeletion = ptr.To(tc.now)
 			work := &workv1alpha1.Work{Spec: workv1alpha1.WorkSpec{PreserveResourcesOnDeletion: ptr.To(tc.then)}}
@@ -58,7 +59,7 @@ func TestPredictDeletion(t *testing.T) {
 			if len(d.Steps) != 1 || d.Steps[0].Action != model.ActionDelete {
 				t.Fatalf("steps: %v", d.Steps)
 			}
-			got := predictDeletion(cart, d.Steps[0].Reason, d.Works[0], west)
+			got := predictDeletion(cart, d.Steps[0], west)
 			if got.Action != tc.action || got.Deleted != tc.deleted || got.Pods != 3 || got.Reason.Message != tc.why {
 				t.Errorf("%s, %d pods, deleted: %t, because %s", got.Action, got.Pods, got.Deleted, got.Reason.Message)
 			}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
@@ -22,6 +23,7 @@ import (
 // hubState is the part of the hub that a policy depends on.
 type hubState struct {
 	policies []*policy.Policy
+	clusters map[string]*clusterv1alpha1.Cluster
 	members  []policy.Member
 	bindings map[client.ObjectKey]*model.Binding
 	// proposed are templates that the hub does not have yet, or in another version.
@@ -30,16 +32,24 @@ type hubState struct {
 
 // observeHub reads the hub. The policy itself may be one that the hub does not have yet, or in another version.
 func observeHub(ctx context.Context, hub client.Reader, subject *policy.Policy) (*hubState, error) {
-	v := &hubState{bindings: map[client.ObjectKey]*model.Binding{}, proposed: map[model.TemplateKey]*unstructured.Unstructured{}}
+	v := &hubState{
+		clusters: map[string]*clusterv1alpha1.Cluster{}, bindings: map[client.ObjectKey]*model.Binding{},
+		proposed: map[model.TemplateKey]*unstructured.Unstructured{},
+	}
 	var err error
 	if v.policies, err = policy.List(ctx, hub); err != nil {
 		return nil, err
 	}
 	v.policies = slices.DeleteFunc(v.policies, func(p *policy.Policy) bool { return p.Key() == subject.Key() })
 	v.policies = append(v.policies, subject)
-	if v.members, err = template.ListMembers(ctx, hub); err != nil {
-		return nil, err
+	var clusters clusterv1alpha1.ClusterList
+	if err := hub.List(ctx, &clusters); err != nil {
+		return nil, fmt.Errorf("list Clusters: %w", err)
 	}
+	for i := range clusters.Items {
+		v.clusters[clusters.Items[i].Name] = &clusters.Items[i]
+	}
+	v.members = template.MembersOf(clusters.Items)
 	all, err := model.ListBindings(ctx, hub, subject.Namespace)
 	if err != nil {
 		return nil, err
@@ -52,7 +62,7 @@ func observeHub(ctx context.Context, hub client.Reader, subject *policy.Policy) 
 
 // bindingOf a resource, nil if there is none.
 func (v *hubState) bindingOf(t model.Template) *model.Binding {
-	b := v.bindings[client.ObjectKey{Namespace: t.Namespace, Name: model.BindingName(t.GroupVersionKind(), t.Name)}]
+	b := v.bindings[t.Key().Binding()]
 	if b == nil || b.Spec.Resource.APIVersion != t.APIVersion {
 		return nil
 	}
@@ -162,11 +172,7 @@ func forEach(ctx context.Context, hub client.Reader, list client.ObjectList, kin
 func (v *hubState) addDependencies(planned map[model.TemplateKey]*plannedBinding, get getTemplateFunc) error {
 	bindings, requiredBy := maps.Clone(v.bindings), map[model.TemplateKey][]*model.Binding{}
 	for _, by := range planned {
-		keys, err := manifest.Dependencies(by.template)
-		if err != nil {
-			return err
-		}
-		for _, key := range keys {
+		for _, key := range manifest.Dependencies(by.template) {
 			requiredBy[key] = append(requiredBy[key], by.binding)
 		}
 		bindings[client.ObjectKeyFromObject(by.binding.Object)] = by.binding

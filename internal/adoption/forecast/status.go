@@ -3,7 +3,6 @@ package forecast
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -49,9 +48,9 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 		})
 		return plan, nil
 	}
-	down, err := unreachableClusters(ctx, hub)
-	if err != nil {
-		return plan, err
+	down := map[string]bool{}
+	for name, c := range v.clusters {
+		down[name] = !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionReady)
 	}
 	included := map[string]bool{}
 	add := func(t model.Template, b *model.Binding) {
@@ -101,10 +100,9 @@ func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 	var all []passage.Step
 	for _, b := range v.bindings {
 		if model.ClaimOf(b) == policy.Key() {
-			t := model.TemplateOfBinding(b)
 			all = append(all, passage.Step{
-				Object: passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}, Action: model.ActionRestore,
-				State: passage.Running, Reason: passage.Because(model.ReasonAborting, "not yet released"),
+				Object: model.TemplateOfBinding(b).Object(), Action: model.ActionRestore, State: passage.Running,
+				Reason: passage.Because(model.ReasonAborting, "not yet released"),
 			})
 		}
 	}
@@ -128,22 +126,9 @@ func selectorSteps(policy *policy.Policy) []passage.Step {
 	return all
 }
 
-// unreachableClusters are the clusters that are waited for.
-func unreachableClusters(ctx context.Context, hub client.Reader) (map[string]bool, error) {
-	var list clusterv1alpha1.ClusterList
-	if err := hub.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Clusters: %w", err)
-	}
-	down := map[string]bool{}
-	for i := range list.Items {
-		down[list.Items[i].Name] = !meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, clusterv1alpha1.ConditionReady)
-	}
-	return down, nil
-}
-
 // stepsOf a resource are one for each cluster that it goes to. Down are the clusters that cannot be reached.
 func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool) []passage.Step {
-	template := passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
+	template := t.Object()
 	if b == nil || b.GetDeletionTimestamp() != nil || b.Status.ObservedGeneration < b.GetGeneration() {
 		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Running, Reason: passage.Because(model.ReasonApplying, "not yet reported by the operator")}}
 	}

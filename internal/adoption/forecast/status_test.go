@@ -18,7 +18,7 @@ import (
 func TestStandingOfAResource(t *testing.T) {
 	cart := model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
 	bound := func(observed int64, message string, items ...workv1alpha2.AggregatedStatusItem) *model.Binding {
-		b := model.NewBinding("shop", "cart-deployment")
+		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 		b.SetGeneration(2)
 		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
 		b.Status.ObservedGeneration, b.Status.AggregatedStatus = observed, items
@@ -70,7 +70,7 @@ func TestStandingOfAResource(t *testing.T) {
 func TestRetreat(t *testing.T) {
 	p := &policy.Policy{Namespace: "shop", Name: "p", Aborted: true}
 	of := func(name string, claimant *policy.Policy) *model.Binding {
-		b := model.NewBinding("shop", name+"-deployment")
+		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: name + "-deployment"})
 		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}
 		model.Claim(b, claimant.Key())
 		return b

@@ -2,13 +2,12 @@ package manifest
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -25,98 +24,61 @@ var podSpecPaths = map[string][]string{
 	"CronJob.batch":    {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
+// dependencyPaths are the fields of a pod spec that name resources, by the kind of these.
+var dependencyPaths = map[string][]string{
+	"ConfigMap": {
+		"volumes.configMap.name", "volumes.projected.sources.configMap.name",
+		"initContainers.envFrom.configMapRef.name", "initContainers.env.valueFrom.configMapKeyRef.name",
+		"containers.envFrom.configMapRef.name", "containers.env.valueFrom.configMapKeyRef.name",
+	},
+	"PersistentVolumeClaim": {"volumes.persistentVolumeClaim.claimName"},
+	"Secret": {
+		"imagePullSecrets.name", "volumes.secret.secretName", "volumes.projected.sources.secret.name",
+		"initContainers.envFrom.secretRef.name", "initContainers.env.valueFrom.secretKeyRef.name",
+		"containers.envFrom.secretRef.name", "containers.env.valueFrom.secretKeyRef.name",
+	},
+	"ServiceAccount": {"serviceAccountName"},
+}
+
 // Dependencies are the resources that the pods of a workload cannot start without: by kind, and then by name.
-func Dependencies(workload *unstructured.Unstructured) ([]model.TemplateKey, error) {
+func Dependencies(workload *unstructured.Unstructured) []model.TemplateKey {
 	path, runs := podSpecPaths[workload.GroupVersionKind().GroupKind().String()]
 	if !runs {
-		return nil, nil
+		return nil
 	}
-	fields, found, err := unstructured.NestedMap(workload.Object, path...)
-	if err != nil || !found {
-		return nil, err
+	spec, _, _ := unstructured.NestedFieldNoCopy(workload.Object, path...)
+	found := map[model.TemplateKey]bool{}
+	for kind, paths := range dependencyPaths {
+		for _, path := range paths {
+			for _, name := range textsAt(spec, strings.Split(path, ".")) {
+				if kind == "ServiceAccount" && name == "default" {
+					continue // which every namespace has
+				}
+				key := types.NamespacedName{Namespace: workload.GetNamespace(), Name: name}
+				found[model.TemplateKey{Kind: corev1.SchemeGroupVersion.WithKind(kind), ObjectKey: key}] = true
+			}
+		}
 	}
-	var spec corev1.PodSpec
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &spec); err != nil {
-		return nil, fmt.Errorf("read the pods of %s %s: %w", workload.GetKind(), model.NameOf(workload), err)
-	}
-	all := podDependencies{namespace: workload.GetNamespace(), found: map[model.TemplateKey]bool{}}
-	all.addPod(&spec)
-	return slices.SortedFunc(maps.Keys(all.found), func(a, b model.TemplateKey) int {
+	return slices.SortedFunc(maps.Keys(found), func(a, b model.TemplateKey) int {
 		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Name, b.Name))
-	}), nil
+	})
 }
 
-type podDependencies struct {
-	namespace string
-	found     map[model.TemplateKey]bool
-}
-
-func (n *podDependencies) add(kind, name string) {
-	if name == "" {
-		return
-	}
-	n.found[model.TemplateKey{Kind: corev1.SchemeGroupVersion.WithKind(kind), ObjectKey: types.NamespacedName{Namespace: n.namespace, Name: name}}] = true
-}
-
-func (n *podDependencies) addPod(spec *corev1.PodSpec) {
-	// Every namespace has its own ServiceAccount default.
-	if spec.ServiceAccountName != "default" {
-		n.add("ServiceAccount", spec.ServiceAccountName)
-	}
-	for _, s := range spec.ImagePullSecrets {
-		n.add("Secret", s.Name)
-	}
-	for i := range spec.Volumes {
-		n.addVolume(&spec.Volumes[i])
-	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			n.addContainer(&containers[i])
+// textsAt are the texts at a path. On the way, a list stands for all of its items.
+func textsAt(value any, path []string) (all []string) {
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			all = append(all, textsAt(item, path)...)
+		}
+	case map[string]any:
+		if len(path) > 0 {
+			return textsAt(value[path[0]], path[1:])
+		}
+	case string:
+		if len(path) == 0 && value != "" {
+			return []string{value}
 		}
 	}
-}
-
-func (n *podDependencies) addVolume(v *corev1.Volume) {
-	if v.ConfigMap != nil {
-		n.add("ConfigMap", v.ConfigMap.Name)
-	}
-	if v.Secret != nil {
-		n.add("Secret", v.Secret.SecretName)
-	}
-	if v.PersistentVolumeClaim != nil {
-		n.add("PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName)
-	}
-	if v.Projected == nil {
-		return
-	}
-	for _, s := range v.Projected.Sources {
-		if s.ConfigMap != nil {
-			n.add("ConfigMap", s.ConfigMap.Name)
-		}
-		if s.Secret != nil {
-			n.add("Secret", s.Secret.Name)
-		}
-	}
-}
-
-func (n *podDependencies) addContainer(c *corev1.Container) {
-	for _, from := range c.EnvFrom {
-		if from.ConfigMapRef != nil {
-			n.add("ConfigMap", from.ConfigMapRef.Name)
-		}
-		if from.SecretRef != nil {
-			n.add("Secret", from.SecretRef.Name)
-		}
-	}
-	for _, v := range c.Env {
-		if v.ValueFrom == nil {
-			continue
-		}
-		if ref := v.ValueFrom.ConfigMapKeyRef; ref != nil {
-			n.add("ConfigMap", ref.Name)
-		}
-		if ref := v.ValueFrom.SecretKeyRef; ref != nil {
-			n.add("Secret", ref.Name)
-		}
-	}
+	return all
 }

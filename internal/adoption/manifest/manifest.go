@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
@@ -23,27 +24,45 @@ func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1
 	if err != nil {
 		return nil, err
 	}
-	m := template.DeepCopy()
-	unstructured.RemoveNestedField(m.Object, "status")
-	metadata := map[string]any{"name": m.GetName()}
-	if namespace := m.GetNamespace(); namespace != "" {
-		metadata["namespace"] = namespace
-	}
-	if labels := UserKeys(m.GetLabels()); len(labels) > 0 {
-		metadata["labels"] = ToAny(labels)
-	}
-	annotations := m.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := model.MergeKeys(template.GetAnnotations(), nil, map[string]string{
+		policy.AnnotationConflictResolution: policy.ConflictAnnotation(resolution),
+	})
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
 		return key == AnnotationLastApplied || domainOf(key) == "fairlead.dev" || IsAssignedAnnotation(key)
 	})
-	annotations[policy.AnnotationConflictResolution] = policy.ConflictAnnotation(resolution)
-	metadata["annotations"] = ToAny(annotations)
-	m.Object["metadata"] = metadata
+	m := WithUserMetadata(template, annotations)
 	RemoveAssigned(m, assigned)
 	return m, nil
+}
+
+// WithUserMetadata is an object without its status, and with the labels of its users and the given annotations as its only
+// metadata besides its name.
+func WithUserMetadata(object *unstructured.Unstructured, annotations map[string]string) *unstructured.Unstructured {
+	m := object.DeepCopy()
+	delete(m.Object, "status")
+	delete(m.Object, "metadata")
+	m.SetName(object.GetName())
+	m.SetNamespace(object.GetNamespace())
+	m.SetLabels(UserKeys(object.GetLabels()))
+	if len(annotations) > 0 {
+		m.SetAnnotations(annotations)
+	}
+	return m
+}
+
+// UserContent is the part of an object that concerns users: not its status, server metadata and ownership labels.
+func UserContent(object *unstructured.Unstructured) map[string]any {
+	metadata := map[string]any{}
+	if labels := model.MergeKeys(object.GetLabels(), model.OwnershipLabels); len(labels) > 0 {
+		metadata["labels"] = ToAny(labels)
+	}
+	if annotations := object.GetAnnotations(); len(annotations) > 0 {
+		metadata["annotations"] = ToAny(annotations)
+	}
+	content := maps.Clone(object.Object)
+	delete(content, "status")
+	content["metadata"] = metadata
+	return content
 }
 
 // ResolutionOf is the conflict resolution that FromTemplate put into a manifest, Abort if there is none.

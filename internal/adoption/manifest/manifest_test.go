@@ -106,7 +106,7 @@ func TestReplicas(t *testing.T) {
 		"Deployment apps/v1\nspec: {replicas: 3}": 3, "Deployment apps/v1\nspec: {replicas: 0}": 0, "Deployment apps/v1\nspec: {}": -1,
 		"ConfigMap v1\ndata: {replicas: '3'}": -1, "Widget example.com/v1\nspec: {replicas: many}": -1,
 	} {
-		if got := Replicas(adoptiontest.Served(t, text)); got != want {
+		if got := Replicas(adoptiontest.Object(t, text)); got != want {
 			t.Errorf("%s: got %d", text, got)
 		}
 	}

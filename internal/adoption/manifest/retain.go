@@ -13,13 +13,10 @@ import (
 // If autoscaled, the replicas are the live ones.
 func Retain(manifest, live *unstructured.Unstructured, ownership map[string]string, autoscaled bool) *unstructured.Unstructured {
 	want := ForMember(manifest)
-	CopyServerMetadata(want, live)
+	CopyServerFields(want, live)
 	ours := model.OwnedKeys(live)
 	want.SetLabels(model.MergeKeys(live.GetLabels(), ours.Labels, want.GetLabels(), ownership))
 	want.SetAnnotations(model.MergeKeys(live.GetAnnotations(), ours.Annotations, want.GetAnnotations()))
-	if status, found := live.Object["status"]; found {
-		want.Object["status"] = status
-	}
 	for _, path := range AssignedPaths[want.GroupVersionKind().GroupKind().String()] {
 		keepField(want, live, path...)
 	}
@@ -84,8 +81,11 @@ func keepNodePorts(want, live *unstructured.Unstructured) {
 // portKey is the list map key of the ports of a Service.
 func portKey(port map[string]any) string { return fmt.Sprint(port["port"], "/", protocolOf(port)) }
 
-// CopyServerMetadata copies the metadata of the live object that an update must not change.
-func CopyServerMetadata(want, live *unstructured.Unstructured) {
+// CopyServerFields copies the status and the metadata of the live object that an update must not change.
+func CopyServerFields(want, live *unstructured.Unstructured) {
+	if status, found := live.Object["status"]; found {
+		want.Object["status"] = status
+	}
 	want.SetResourceVersion(live.GetResourceVersion())
 	want.SetUID(live.GetUID())
 	want.SetOwnerReferences(live.GetOwnerReferences())

@@ -72,11 +72,7 @@ func (m *Client) List(ctx context.Context, mapping *meta.RESTMapping, namespace 
 func (m *Client) Dependencies(ctx context.Context, workloads []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	wanted := map[model.TemplateKey]bool{}
 	for _, w := range workloads {
-		keys, err := manifest.Dependencies(w)
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range keys {
+		for _, key := range manifest.Dependencies(w) {
 			wanted[key] = true
 		}
 	}

@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,18 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 func BindingRequests(_ context.Context, work client.Object) []reconcile.Request {
 	path := work.GetAnnotations()[AnnotationBinding]
-	namespace, name, found := strings.Cut(path, "/")
-	switch {
-	case path == "":
+	if path == "" {
 		return nil
-	case !found:
-		namespace, name = "", path
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+	slash := strings.LastIndex(path, "/")
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: path[:max(slash, 0)], Name: path[slash+1:]}}}
 }
 
 // IsTaken holds for a template that a policy takes, or that another template requires.
@@ -52,9 +49,9 @@ type Binding struct {
 }
 
 // NewBinding is an empty one.
-func NewBinding(namespace, name string) *Binding {
-	metadata := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	if namespace == "" {
+func NewBinding(key client.ObjectKey) *Binding {
+	metadata := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	if key.Namespace == "" {
 		return AsBinding(&workv1alpha2.ClusterResourceBinding{ObjectMeta: metadata})
 	}
 	return AsBinding(&workv1alpha2.ResourceBinding{ObjectMeta: metadata})
@@ -92,16 +89,9 @@ func (b *Binding) Path() string {
 }
 
 // GetBinding reads one; nil if there is none.
-func GetBinding(ctx context.Context, reader client.Reader, namespace, name string) (*Binding, error) {
-	b := NewBinding(namespace, name)
-	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, b.Object)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get %s: %w", b, err)
-	}
-	if err != nil {
-		return nil, nil
-	}
-	return b, nil
+func GetBinding(ctx context.Context, reader client.Reader, key client.ObjectKey) (*Binding, error) {
+	object, err := kube.GetIfExists(ctx, reader, key, NewBinding(key).Object)
+	return AsBinding(object), err
 }
 
 // IsRequiredBy holds for a binding whose template one of the others requires.

@@ -4,16 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 )
 
 // PolicyKey names a policy. One of the cluster has no namespace.
-type PolicyKey struct{ Namespace, Name string }
-
-func (k PolicyKey) String() string { return k.Namespace + "/" + k.Name }
+type PolicyKey = types.NamespacedName
 
 // Annotations of a binding with the policy that takes its template.
 const (
@@ -42,9 +40,9 @@ func ClaimOf(binding *Binding) PolicyKey {
 	}
 	annotations := binding.GetAnnotations()
 	if name := annotations[AnnotationClusterPolicy]; name != "" {
-		return PolicyKey{"", name}
+		return PolicyKey{Name: name}
 	}
-	return PolicyKey{annotations[AnnotationPolicyNamespace], annotations[AnnotationPolicyName]}
+	return PolicyKey{Namespace: annotations[AnnotationPolicyNamespace], Name: annotations[AnnotationPolicyName]}
 }
 
 // IndexPolicy is the index of bindings by the policy that takes their template.
@@ -84,7 +82,4 @@ func ListBindings(ctx context.Context, reader client.Reader, namespace string, b
 }
 
 // TemplateKeyOf is the key of the template of a binding.
-func TemplateKeyOf(b *Binding) TemplateKey {
-	r := b.Spec.Resource
-	return TemplateKey{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), client.ObjectKey{Namespace: r.Namespace, Name: r.Name}}
-}
+func TemplateKeyOf(b *Binding) TemplateKey { return TemplateOfBinding(b).Key() }

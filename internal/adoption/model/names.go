@@ -47,7 +47,7 @@ func BindingName(kind schema.GroupVersionKind, name string) string {
 
 // WorkName is the name of the Works of a template, in the namespace of each cluster.
 func WorkName(t Template) string {
-	return sanitizeName(t.Name+"-"+Digest(t.GroupVersionKind().Group, t.Kind, t.Namespace, t.Name), t.Name)
+	return sanitizeName(t.Name+"-"+Digest(t.Key().Kind.Group, t.Kind, t.Namespace, t.Name), t.Name)
 }
 
 // sanitizeName is a name that every object may have: those of roles may have capitals and colons.

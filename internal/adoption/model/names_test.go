@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -64,9 +65,9 @@ func TestWorkName(t *testing.T) {
 }
 
 func TestClaim(t *testing.T) {
-	for name, key := range map[string]PolicyKey{"of a namespace": {"shop", "p"}, "of the cluster": {"", "p"}, "none": {}} {
-		for before, had := range map[string]PolicyKey{"after one of a namespace": {"shop", "old"}, "after one of the cluster": {"", "old"}, "after none": {}} {
-			b := NewBinding("shop", "cart-deployment")
+	for name, key := range map[string]PolicyKey{"of a namespace": {Namespace: "shop", Name: "p"}, "of the cluster": {Name: "p"}, "none": {}} {
+		for before, had := range map[string]PolicyKey{"after one of a namespace": {Namespace: "shop", Name: "old"}, "after one of the cluster": {Name: "old"}, "after none": {}} {
+			b := NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 			b.SetAnnotations(map[string]string{"team": "a"})
 			Claim(b, had)
 			Claim(b, key)
@@ -79,7 +80,7 @@ func TestClaim(t *testing.T) {
 
 // A template goes to the clusters of its placement, and once to each of those that require it.
 func TestTargets(t *testing.T) {
-	b := NewBinding("shop", "settings-configmap")
+	b := NewBinding(client.ObjectKey{Namespace: "shop", Name: "settings-configmap"})
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west", Replicas: 2}}
 	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{
 		{Namespace: "shop", Name: "cart", Clusters: []workv1alpha2.TargetCluster{{Name: "west"}, {Name: "east"}}},

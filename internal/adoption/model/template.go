@@ -15,8 +15,13 @@ type Template struct {
 	Labels                            map[string]string
 }
 
-func (t Template) GroupVersionKind() schema.GroupVersionKind {
-	return schema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
+func (t Template) Key() TemplateKey {
+	return TemplateKey{schema.FromAPIVersionAndKind(t.APIVersion, t.Kind), client.ObjectKey{Namespace: t.Namespace, Name: t.Name}}
+}
+
+// Object names the template.
+func (t Template) Object() passage.Object {
+	return passage.Object{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
 }
 
 // TemplateKey names a resource of the hub.
@@ -25,20 +30,13 @@ type TemplateKey struct {
 	client.ObjectKey
 }
 
-func (k TemplateKey) Template(seen *metav1.PartialObjectMetadata) Template {
-	return Template{APIVersion: k.Kind.GroupVersion().String(), Kind: k.Kind.Kind, Namespace: seen.Namespace, Name: seen.Name, Labels: seen.Labels}
+// Binding is the key of the binding of the resource.
+func (k TemplateKey) Binding() client.ObjectKey {
+	return client.ObjectKey{Namespace: k.Namespace, Name: BindingName(k.Kind, k.Name)}
 }
 
 func ObjectOf(o *unstructured.Unstructured) passage.Object {
 	return passage.Object{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-func NewNamespace(name string) *unstructured.Unstructured {
-	namespace := &unstructured.Unstructured{}
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	namespace.SetName(name)
-	return namespace
 }
 
 func TemplateOf(o client.Object) Template {

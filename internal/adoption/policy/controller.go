@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,21 +30,18 @@ import (
 const gatherInterval = time.Second
 
 func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) error {
-	claimants := handler.Funcs{}
-	enqueue := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if key := model.ClaimOf(model.AsBinding(object)); key != (model.PolicyKey{}) {
-			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}}, gatherInterval)
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(q queue, bindings ...client.Object) {
+		for _, b := range bindings {
+			if key := model.ClaimOf(model.AsBinding(b)); key != (model.PolicyKey{}) {
+				q.AddAfter(reconcile.Request{NamespacedName: key}, gatherInterval)
+			}
 		}
 	}
-	claimants.CreateFunc = func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		enqueue(e.Object, q)
-	}
-	claimants.UpdateFunc = func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		enqueue(e.ObjectOld, q)
-		enqueue(e.ObjectNew, q)
-	}
-	claimants.DeleteFunc = func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		enqueue(e.Object, q)
+	claimants := handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, e.Object) },
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-policy").
 		For(&policyv1alpha1.PropagationPolicy{}, builder.WithPredicates(RequestChanged)).
@@ -78,25 +74,28 @@ type reconciler struct {
 
 // Reconcile reports one policy: of the cluster, if it is in no namespace.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	key := model.PolicyKey{Namespace: request.Namespace, Name: request.Name}
-	object, err := get(ctx, r.client, key)
+	var object client.Object = &policyv1alpha1.PropagationPolicy{}
+	if request.Namespace == "" {
+		object = &policyv1alpha1.ClusterPropagationPolicy{}
+	}
+	object, err := kube.GetIfExists(ctx, r.client, request.NamespacedName, object)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if object == nil {
-		deleteMetrics(key)
+		deleteMetrics(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	policy, status := FromObject(object)
+	policy := Of(object)
 	bindings, err := r.bindings(ctx, policy)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	t := Count(policy, bindings)
 	t.kindError = r.kindError(ctx, policy)
-	recordMetrics(key, t.PropagationStatus, t.pending)
+	recordMetrics(request.NamespacedName, t.PropagationStatus, t.pending)
 	next := t.PropagationStatus
-	next.Conditions = slices.Clone(status.Conditions)
+	next.Conditions = slices.Clone(policy.Status.Conditions)
 	next.ObservedGeneration = policy.Generation
 	is, reason := t.Condition(policy)
 	model.SetCondition(&next.Conditions, policyv1alpha1.ConditionReady, is, reason, policy.Generation, r.now())
@@ -104,10 +103,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if t.kindError != nil {
 		result.RequeueAfter = KindRetryInterval
 	}
-	if equality.Semantic.DeepEqual(*status, next) {
+	if equality.Semantic.DeepEqual(*policy.Status, next) {
 		return result, nil
 	}
-	previous := meta.FindStatusCondition(status.Conditions, policyv1alpha1.ConditionReady)
+	previous := meta.FindStatusCondition(policy.Status.Conditions, policyv1alpha1.ConditionReady)
 	kind := policyv1alpha1.GroupVersion.WithKind(policy.Object().Kind)
 	if err := kube.ApplyStatusPart(ctx, r.client, kind, object, next, next, model.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err

@@ -26,6 +26,8 @@ type Policy struct {
 	Generation               int64
 	Deleted, Paused, Aborted bool
 	Spec                     policyv1alpha1.PropagationSpec
+	// Status is that of the object, nil for a policy that was made without one.
+	Status *policyv1alpha1.PropagationStatus
 }
 
 func (p *Policy) Key() model.PolicyKey { return model.PolicyKey{Namespace: p.Namespace, Name: p.Name} }
@@ -58,22 +60,19 @@ func (p *Policy) Object() passage.Object {
 
 // Hold is why nothing is written for the policy for now, nil if it is.
 func (p *Policy) Hold() *passage.Reason {
-	var why passage.Reason
 	switch s := p.Spec.Suspension; {
 	case p.Aborted:
-		why = passage.Because(model.ReasonAborted, "the policy is aborted, and takes no resources: remove annotation %s to start again", model.AnnotationAborted)
+		return passage.Hold(model.ReasonAborted, "the policy is aborted, and takes no resources: remove annotation %s to start again", model.AnnotationAborted)
 	case p.Paused:
-		why = passage.Because(model.ReasonPaused, "the policy is paused: nothing is written to clusters until the policy is resumed")
+		return passage.Hold(model.ReasonPaused, "the policy is paused: nothing is written to clusters until the policy is resumed")
 	case s != nil && ptr.Deref(s.Dispatching, false):
-		why = passage.Because(model.ReasonSuspended, "nothing is written to clusters while spec.suspension.dispatching of the policy is true")
-	default:
-		return nil
+		return passage.Hold(model.ReasonSuspended, "nothing is written to clusters while spec.suspension.dispatching of the policy is true")
 	}
-	return &why
+	return nil
 }
 
-// FromObject is the policy that an object is, and where its status is; nil if it is none.
-func FromObject(object client.Object) (*Policy, *policyv1alpha1.PropagationStatus) {
+// Of is the policy that an object is, nil if it is none.
+func Of(object client.Object) *Policy {
 	p := &Policy{
 		Namespace: object.GetNamespace(), Name: object.GetName(), Generation: object.GetGeneration(),
 		Deleted: object.GetDeletionTimestamp() != nil,
@@ -82,35 +81,13 @@ func FromObject(object client.Object) (*Policy, *policyv1alpha1.PropagationStatu
 	}
 	switch object := object.(type) {
 	case *policyv1alpha1.PropagationPolicy:
-		p.Spec = object.Spec
-		return p, &object.Status
+		p.Spec, p.Status = object.Spec, &object.Status
+		return p
 	case *policyv1alpha1.ClusterPropagationPolicy:
-		p.Spec = object.Spec
-		return p, &object.Status
+		p.Spec, p.Status = object.Spec, &object.Status
+		return p
 	}
-	return nil, nil
-}
-
-// get reads one, of the cluster if it has no namespace; nil if there is none.
-func get(ctx context.Context, reader client.Reader, key model.PolicyKey) (client.Object, error) {
-	var object client.Object = &policyv1alpha1.PropagationPolicy{}
-	if key.Namespace == "" {
-		object = &policyv1alpha1.ClusterPropagationPolicy{}
-	}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, object)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get policy %s: %w", key, err)
-	}
-	if err != nil {
-		return nil, nil
-	}
-	return object, nil
-}
-
-// Of is the policy that an object is, nil if it is none.
-func Of(object client.Object) *Policy {
-	p, _ := FromObject(object)
-	return p
+	return nil
 }
 
 // List lists all policies, by namespace and name.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -15,7 +16,7 @@ import (
 func TestReportOfABinding(t *testing.T) {
 	policy := &Policy{Namespace: "shop", Name: "p"}
 	bound := func(claimant *Policy, status metav1.ConditionStatus, reason passage.Code, observed int64) *model.Binding {
-		b := model.NewBinding("shop", "cart")
+		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart"})
 		b.Spec.ConflictResolution, b.Spec.Placement = policyv1alpha1.ConflictAbort, &policy.Spec.Placement
 		if claimant != nil {
 			model.Claim(b, claimant.Key())

@@ -15,7 +15,7 @@ import (
 
 func TestDraft(t *testing.T) {
 	named := func(name, text string) *unstructured.Unstructured {
-		o := adoptiontest.Served(t, text)
+		o := adoptiontest.Object(t, text)
 		o.SetName(name)
 		return o
 	}

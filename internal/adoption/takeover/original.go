@@ -16,21 +16,9 @@ const LabelAdoptedFrom = "fairlead.dev/adopted-from"
 
 // cleanObject is a live object without the fields that the API server and controllers have set.
 func cleanObject(live *unstructured.Unstructured) *unstructured.Unstructured {
-	o := live.DeepCopy()
-	unstructured.RemoveNestedField(o.Object, "status")
-	metadata := map[string]any{"name": live.GetName()}
-	if namespace := live.GetNamespace(); namespace != "" {
-		metadata["namespace"] = namespace
-	}
-	if labels := manifest.UserKeys(live.GetLabels()); len(labels) > 0 {
-		metadata["labels"] = manifest.ToAny(labels)
-	}
 	annotations := manifest.UserKeys(live.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return manifest.IsAssignedAnnotation(key) })
-	if len(annotations) > 0 {
-		metadata["annotations"] = manifest.ToAny(annotations)
-	}
-	o.Object["metadata"] = metadata
+	o := manifest.WithUserMetadata(live, annotations)
 	removeAssigned(o)
 	return o
 }

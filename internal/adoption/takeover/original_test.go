@@ -49,7 +49,7 @@ func TestOriginal(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(adoptiontest.Served(t, c.want).Object, cleanObject(adoptiontest.Served(t, c.live)).Object); diff != "" {
+			if diff := cmp.Diff(adoptiontest.Object(t, c.want).Object, cleanObject(adoptiontest.Object(t, c.live)).Object); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -57,7 +57,7 @@ func TestOriginal(t *testing.T) {
 }
 
 func TestUnadoptable(t *testing.T) {
-	mark := "metadata: {labels: {karmada.io/managed: 'true', fairlead.dev/work: '" + model.ObjectID(adoptiontest.Served(t, "Deployment apps/v1")) + "', fairlead.dev/hub: "
+	mark := "metadata: {labels: {karmada.io/managed: 'true', fairlead.dev/work: '" + model.ObjectID(adoptiontest.Object(t, "Deployment apps/v1")) + "', fairlead.dev/hub: "
 	for name, c := range map[string]struct{ live, want string }{
 		"anything else":           {"Deployment apps/v1", ""},
 		"a label that was copied": {"Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true'}}", ""},
@@ -73,13 +73,13 @@ func TestUnadoptable(t *testing.T) {
 		"a Secret of ours": {"Secret v1\ntype: Opaque", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := skipReason(adoptiontest.Served(t, c.live), "h"); got != c.want {
+			if got := skipReason(adoptiontest.Object(t, c.live), "h"); got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})
 	}
 	for kind, name := range map[string]string{"ConfigMap v1": "kube-root-ca.crt", "ServiceAccount v1": "default"} {
-		o := adoptiontest.Served(t, kind)
+		o := adoptiontest.Object(t, kind)
 		o.SetName(name)
 		if got := skipReason(o, "h"); got != "local to each cluster" {
 			t.Errorf("%s: got %q", name, got)

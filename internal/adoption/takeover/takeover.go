@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/restmapper"
@@ -88,8 +87,7 @@ func (a Takeover) findObjects(ctx context.Context, m *member.Client) ([]*unstruc
 	var all []*unstructured.Unstructured
 	seen := map[model.TemplateKey]bool{}
 	add := func(o *unstructured.Unstructured) {
-		key := model.TemplateKey{Kind: o.GroupVersionKind(), ObjectKey: client.ObjectKeyFromObject(o)}
-		if !seen[key] {
+		if key := model.KeyOf(o); !seen[key] {
 			seen[key] = true
 			all = append(all, o)
 		}
@@ -125,25 +123,22 @@ func (a Takeover) findObjects(ctx context.Context, m *member.Client) ([]*unstruc
 
 // listPresent lists the resources of the hub of the same kinds, in the same namespaces.
 func listPresent(ctx context.Context, hub client.Reader, like []*unstructured.Unstructured) (present, error) {
-	type place struct {
-		kind      schema.GroupVersionKind
-		namespace string
-	}
-	has, seen := present{}, map[place]bool{}
+	has, seen := present{}, map[model.TemplateKey]bool{}
 	for _, o := range like {
-		at := place{o.GroupVersionKind(), o.GetNamespace()}
-		if seen[at] {
+		kind := o.GroupVersionKind()
+		place := model.TemplateKey{Kind: kind, ObjectKey: client.ObjectKey{Namespace: o.GetNamespace()}}
+		if seen[place] {
 			continue
 		}
-		seen[at] = true
+		seen[place] = true
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(at.kind.GroupVersion().WithKind(at.kind.Kind + "List"))
-		err := hub.List(ctx, list, client.InNamespace(at.namespace))
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := hub.List(ctx, list, client.InNamespace(o.GetNamespace()))
 		if meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("the hub has no kind %s in %s: install its CRD on the hub, or name other kinds with --kind", at.kind.Kind, at.kind.GroupVersion())
+			return nil, fmt.Errorf("the hub has no kind %s in %s: install its CRD on the hub, or name other kinds with --kind", kind.Kind, kind.GroupVersion())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list %s on the hub: %w", at.kind.Kind, err)
+			return nil, fmt.Errorf("list %s on the hub: %w", kind.Kind, err)
 		}
 		for i := range list.Items {
 			object := model.ObjectOf(o)

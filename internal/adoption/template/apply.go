@@ -2,47 +2,42 @@ package template
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// deleteBinding deletes the binding of a template that is gone.
-func (d *Reconciler) deleteBinding(ctx context.Context, have *model.Binding) error {
-	if err := d.applyDependencies(ctx, have, nil, false); err != nil {
+// releaseBinding releases the dependencies of a template. Then its binding is deleted, to restore the originals of its objects with
+// the annotation for that; or only the claim of the policy is removed, and the objects stay in their clusters.
+func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding, action passage.Action) error {
+	if err := d.applyDependencies(ctx, have, nil, action == model.ActionRestore); err != nil {
 		return err
+	}
+	switch action {
+	case model.ActionRestore:
+		return d.deleteAnnotated(ctx, have, model.AnnotationRestore)
+	case model.ActionOrphan:
+		released := have.Copy()
+		model.Claim(released, model.PolicyKey{})
+		return d.client.Update(ctx, released.Object, client.FieldOwner(model.FieldOwner))
 	}
 	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object))
-}
-
-// releaseBinding removes the claim of a policy that no longer takes the template. Its objects stay in their clusters.
-func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding) error {
-	if err := d.applyDependencies(ctx, have, nil, false); err != nil {
-		return err
-	}
-	released := have.Copy()
-	model.Claim(released, model.PolicyKey{})
-	return d.client.Update(ctx, released.Object, client.FieldOwner(model.FieldOwner))
-}
-
-// restoreOriginals deletes a binding with the annotation by which the originals of its objects are restored.
-func (d *Reconciler) restoreOriginals(ctx context.Context, have *model.Binding) error {
-	if err := d.applyDependencies(ctx, have, nil, true); err != nil {
-		return err
-	}
-	return d.deleteAnnotated(ctx, have, model.AnnotationRestore)
 }
 
 // deleteAnnotated deletes a binding with an annotation that says what becomes of its objects.
 func (d *Reconciler) deleteAnnotated(ctx context.Context, have *model.Binding, annotation string) error {
 	if have.GetAnnotations()[annotation] != "true" {
-		have = withAnnotation(have, annotation)
+		have = have.Copy()
+		have.SetAnnotations(model.MergeKeys(have.GetAnnotations(), nil, map[string]string{annotation: "true"}))
 		if err := d.client.Update(ctx, have.Object, client.FieldOwner(model.FieldOwner)); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -52,9 +47,9 @@ func (d *Reconciler) deleteAnnotated(ctx context.Context, have *model.Binding, a
 
 // applyClaimed writes the bindings of a template that a policy takes, and of its dependencies.
 func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t model.Template, uid types.UID, policy *policy.Policy, have *model.Binding) error {
-	members, err := ListMembers(ctx, d.client)
-	if err != nil {
-		return err
+	var clusters clusterv1alpha1.ClusterList
+	if err := d.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Clusters: %w", err)
 	}
 	divided := policy.Spec.Placement.Divides()
 	var template *unstructured.Unstructured
@@ -69,15 +64,13 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 	if divided {
 		replicas = manifest.Replicas(template)
 	}
-	bound, err := d.applyBinding(ctx, t, uid, policy, members, replicas, have)
+	bound, err := d.applyBinding(ctx, t, uid, policy, MembersOf(clusters.Items), replicas, have)
 	if err != nil {
 		return err
 	}
 	var needed []model.TemplateKey
 	if policy.Spec.PropagateDeps {
-		if needed, err = manifest.Dependencies(template); err != nil {
-			return err
-		}
+		needed = manifest.Dependencies(template)
 	}
 	if err := d.applyDependencies(ctx, bound, needed, false); err != nil {
 		return err

@@ -39,10 +39,7 @@ func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error
 	if err := mgr.Add(metadata); err != nil {
 		return nil, fmt.Errorf("add the cache of templates: %w", err)
 	}
-	k := &watchedKinds{
-		mapper: mgr.GetRESTMapper(), reader: mgr.GetAPIReader(),
-		watched: map[schema.GroupVersionKind]bool{}, errors: map[schema.GroupVersionKind]error{},
-	}
+	k := &watchedKinds{mapper: mgr.GetRESTMapper(), reader: mgr.GetAPIReader()}
 	d := &Reconciler{client: mgr.GetClient(), metadata: metadata, templates: mgr.GetAPIReader(), Kinds: k, enqueueBinding: changed}
 	templates, err := controller.NewTyped("adoption-template", mgr, controller.TypedOptions[model.TemplateKey]{
 		Reconciler: kube.RequeueOnConflict[model.TemplateKey]{TypedReconciler: d}, MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[model.TemplateKey](),
@@ -62,9 +59,6 @@ func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error
 			}
 		}()
 	}
-	if err := mgr.Add(k); err != nil {
-		return nil, fmt.Errorf("retry kinds: %w", err)
-	}
 	for _, s := range d.sources(mgr.GetCache()) {
 		if err := templates.Watch(s); err != nil {
 			return nil, fmt.Errorf("watch policies: %w", err)
@@ -75,12 +69,7 @@ func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error
 
 func (d *Reconciler) sources(from cache.Cache) []source.TypedSource[model.TemplateKey] {
 	templatesOfPolicy := func(ctx context.Context, object client.Object) []model.TemplateKey {
-		p, _ := policy.FromObject(object)
-		all, err := d.templatesOf(ctx, p)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the templates of a policy", "policy", p.Key())
-		}
-		return all
+		return d.templatesOf(ctx, policy.Of(object))
 	}
 	return []source.TypedSource[model.TemplateKey]{
 		source.TypedKind(from, client.Object(&policyv1alpha1.PropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
@@ -100,11 +89,7 @@ func (d *Reconciler) allTemplates(ctx context.Context, _ client.Object) []model.
 	}
 	var all []model.TemplateKey
 	for _, p := range policies {
-		some, err := d.templatesOf(ctx, p)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the templates of a policy", "policy", p.Key())
-		}
-		all = append(all, some...)
+		all = append(all, d.templatesOf(ctx, p)...)
 	}
 	return all
 }
@@ -157,7 +142,7 @@ type Reconciler struct {
 
 // Reconcile brings one resource to its binding.
 func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reconcile.Result, error) {
-	have, err := model.GetBinding(ctx, d.client, key.Namespace, model.BindingName(key.Kind, key.Name))
+	have, err := model.GetBinding(ctx, d.client, key.Binding())
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -170,19 +155,15 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	o := Observed{Template: key.Template(metadata), Exists: err == nil && metadata.DeletionTimestamp == nil, Binding: have}
+	o := Observed{Template: model.TemplateOf(metadata), Exists: err == nil && metadata.DeletionTimestamp == nil, Binding: have}
 	if o.Exists {
 		if o.Policies, err = policy.List(ctx, d.client); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	switch decision := Decide(o); decision.Action {
-	case model.ActionDelete:
-		return reconcile.Result{}, d.deleteBinding(ctx, have)
-	case model.ActionRestore:
-		return reconcile.Result{}, d.restoreOriginals(ctx, have)
-	case model.ActionOrphan:
-		return reconcile.Result{}, d.releaseBinding(ctx, have)
+	case model.ActionDelete, model.ActionRestore, model.ActionOrphan:
+		return reconcile.Result{}, d.releaseBinding(ctx, have, decision.Action)
 	case model.ActionKeep:
 		d.enqueueBinding(client.ObjectKeyFromObject(have.Object))
 	case model.ActionApply:

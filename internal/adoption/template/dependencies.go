@@ -17,9 +17,8 @@ func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, n
 		if err := d.Kinds.watchKind(ctx, key.Kind); err != nil {
 			continue
 		}
-		name := client.ObjectKey{Namespace: key.Namespace, Name: model.BindingName(key.Kind, key.Name)}
-		wanted[name] = true
-		if err := d.addDependency(ctx, by, key, name); err != nil {
+		wanted[key.Binding()] = true
+		if err := d.addDependency(ctx, by, key); err != nil {
 			return err
 		}
 	}
@@ -39,20 +38,21 @@ func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, n
 }
 
 // addDependency has a template go where another one requires it. One that is not on the hub has to be in the clusters already.
-func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key model.TemplateKey, name client.ObjectKey) error {
+func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key model.TemplateKey) error {
 	metadata := model.NewMetadata(key.Kind)
 	if err := d.metadata.Get(ctx, key.ObjectKey, metadata); err != nil || metadata.DeletionTimestamp != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if policy.IsClusterLocal(key.Template(metadata)) {
+	t := model.TemplateOf(metadata)
+	if policy.IsClusterLocal(t) {
 		return nil
 	}
-	have, err := model.GetBinding(ctx, d.client, name.Namespace, name.Name)
+	have, err := model.GetBinding(ctx, d.client, key.Binding())
 	if err != nil {
 		return err
 	}
 	if have == nil {
-		b := WithDependents(NewDependency(key.Template(metadata), metadata.UID), nil, by)
+		b := WithDependents(NewDependency(t, metadata.UID), nil, by)
 		return d.client.Create(ctx, b.Object, client.FieldOwner(model.FieldOwner))
 	}
 	if have.GetDeletionTimestamp() != nil {
@@ -60,7 +60,8 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 	}
 	others := map[client.ObjectKey]*model.Binding{}
 	for _, r := range have.Spec.RequiredBy {
-		if others[client.ObjectKey{Namespace: r.Namespace, Name: r.Name}], err = model.GetBinding(ctx, d.client, r.Namespace, r.Name); err != nil {
+		key := client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
+		if others[key], err = model.GetBinding(ctx, d.client, key); err != nil {
 			return err
 		}
 	}
@@ -81,7 +82,7 @@ func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model
 	case model.IsTaken(want):
 		return client.IgnoreNotFound(d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)))
 	case restore:
-		return d.restoreOriginals(ctx, dependency)
+		return d.releaseBinding(ctx, dependency, model.ActionRestore)
 	}
 	return d.deleteAnnotated(ctx, dependency, model.AnnotationReleased)
 }

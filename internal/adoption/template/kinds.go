@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -23,11 +24,8 @@ type watchedKinds struct {
 	mapper meta.RESTMapper
 	reader client.Reader
 	// watch starts the watch of a kind.
-	watch func(schema.GroupVersionKind)
-
-	mu      sync.Mutex
-	watched map[schema.GroupVersionKind]bool
-	errors  map[schema.GroupVersionKind]error
+	watch   func(schema.GroupVersionKind)
+	watched sync.Map
 }
 
 // watchKind watches a kind from now on, if it can be read.
@@ -37,25 +35,18 @@ func (k *watchedKinds) watchKind(ctx context.Context, kind schema.GroupVersionKi
 	}
 	ctx, cancel := context.WithTimeout(ctx, kindTimeout)
 	defer cancel()
-	err := k.checkReadable(ctx, kind)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err != nil {
-		k.errors[kind] = err
+	if err := k.checkReadable(ctx, kind); err != nil {
 		return err
 	}
-	delete(k.errors, kind)
-	if !k.watched[kind] {
+	if _, watched := k.watched.LoadOrStore(kind, true); !watched {
 		k.watch(kind)
-		k.watched[kind] = true
 	}
 	return nil
 }
 
 func (k *watchedKinds) isWatched(kind schema.GroupVersionKind) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.watched[kind]
+	_, watched := k.watched.Load(kind)
+	return watched
 }
 
 // checkReadable reads one object, because an informer would only log that it is refused.
@@ -80,34 +71,10 @@ func (k *watchedKinds) checkReadable(ctx context.Context, kind schema.GroupVersi
 	return nil
 }
 
-// Start retries kinds that could not be watched, for as long as the operator leads.
-func (k *watchedKinds) Start(ctx context.Context) error {
-	ticker := time.NewTicker(policy.KindRetryInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		k.mu.Lock()
-		var missing []schema.GroupVersionKind
-		for kind := range k.errors {
-			missing = append(missing, kind)
-		}
-		k.mu.Unlock()
-		for _, kind := range missing {
-			_ = k.watchKind(ctx, kind)
-		}
-	}
-}
-
-// ErrorFor is why a kind that a policy selects cannot be watched.
-func (k *watchedKinds) ErrorFor(ctx context.Context, policy *policy.Policy) error {
+// ErrorFor tries to watch all kinds that a policy selects, and returns the first error. The policy controller retries.
+func (k *watchedKinds) ErrorFor(ctx context.Context, policy *policy.Policy) (first error) {
 	for _, s := range policy.Spec.ResourceSelectors {
-		if err := k.watchKind(ctx, schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)); err != nil {
-			return err
-		}
+		first = cmp.Or(first, k.watchKind(ctx, schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)))
 	}
-	return nil
+	return first
 }

@@ -2,9 +2,9 @@ package template
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,28 +35,26 @@ func (d *Reconciler) Version(ctx context.Context, key model.TemplateKey) string 
 	return metadata.ResourceVersion
 }
 
-// ListMembers are the clusters that resources can go to.
-func ListMembers(ctx context.Context, hub client.Reader) ([]policy.Member, error) {
-	var list clusterv1alpha1.ClusterList
-	if err := hub.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Clusters: %w", err)
-	}
+// MembersOf are the clusters that resources can go to.
+func MembersOf(clusters []clusterv1alpha1.Cluster) []policy.Member {
 	var all []policy.Member
-	for i := range list.Items {
-		if c := &list.Items[i]; c.DeletionTimestamp.IsZero() {
+	for i := range clusters {
+		if c := &clusters[i]; c.DeletionTimestamp.IsZero() {
 			all = append(all, policy.Member{Name: c.Name, Labels: c.Labels})
 		}
 	}
-	return all, nil
+	return all
 }
 
-// templatesOf are the templates of the kinds that a policy selects, and those that it has claimed.
-func (d *Reconciler) templatesOf(ctx context.Context, policy *policy.Policy) ([]model.TemplateKey, error) {
+// templatesOf are the templates of the kinds that a policy selects, and those that it has claimed. A list that fails is logged:
+// event handlers have no way to retry.
+func (d *Reconciler) templatesOf(ctx context.Context, policy *policy.Policy) (all []model.TemplateKey) {
+	log := ctrl.LoggerFrom(ctx).WithValues("policy", policy.Key().String())
 	taken, err := model.ListClaimed(ctx, d.client, policy.Key())
 	if err != nil {
-		return nil, err
+		log.Error(err, "list the templates of a policy")
+		return nil
 	}
-	var all []model.TemplateKey
 	for _, b := range taken {
 		all = append(all, model.TemplateKeyOf(b))
 	}
@@ -72,16 +70,12 @@ func (d *Reconciler) templatesOf(ctx context.Context, policy *policy.Policy) ([]
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		options := []client.ListOption{client.UnsafeDisableDeepCopy}
-		if policy.Namespace != "" {
-			options = append(options, client.InNamespace(policy.Namespace))
-		}
-		if err := d.metadata.List(ctx, list, options...); err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
+		if err := d.metadata.List(ctx, list, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			log.Error(err, "list the templates of a policy", "kind", kind.Kind)
 		}
 		for i := range list.Items {
 			all = append(all, model.TemplateKey{Kind: kind, ObjectKey: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
-	return all, nil
+	return all
 }

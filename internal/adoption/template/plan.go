@@ -74,7 +74,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	if err != nil {
 		return nil, err
 	}
-	want := model.NewBinding(t.Namespace, model.BindingName(t.GroupVersionKind(), t.Name))
+	want := model.NewBinding(t.Key().Binding())
 	if have != nil {
 		want = have.Copy()
 	}
@@ -98,7 +98,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 
 // NewDependency is the binding of a template that no policy takes, before anything requires it.
 func NewDependency(t model.Template, uid types.UID) *model.Binding {
-	b := model.NewBinding(t.Namespace, model.BindingName(t.GroupVersionKind(), t.Name))
+	b := model.NewBinding(t.Key().Binding())
 	model.AddFinalizer(b.Object, model.FinalizerBinding)
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid}
 	// Other objects in the cluster may depend on the object too.
@@ -153,12 +153,5 @@ func WithoutDependents(dependency *model.Binding, by ...*model.Binding) *model.B
 	want.Spec.RequiredBy = slices.DeleteFunc(want.Spec.RequiredBy, func(s workv1alpha2.BindingSnapshot) bool {
 		return removed[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
 	})
-	return want
-}
-
-// withAnnotation is a binding with an annotation set to "true".
-func withAnnotation(b *model.Binding, annotation string) *model.Binding {
-	want := b.Copy()
-	want.SetAnnotations(model.MergeKeys(b.GetAnnotations(), nil, map[string]string{annotation: "true"}))
 	return want
 }

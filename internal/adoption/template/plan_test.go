@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -26,7 +27,7 @@ func TestDecide(t *testing.T) {
 	aborted := selecting("p", "apps/v1")
 	aborted.Aborted = true
 	bound := func(claim *policy.Policy, changes ...func(*model.Binding)) *model.Binding {
-		b := model.NewBinding("shop", "cart-deployment")
+		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
 		if claim != nil {
 			model.Claim(b, claim.Key())
@@ -118,7 +119,7 @@ func TestDesiredBinding(t *testing.T) {
 			}
 			var have *model.Binding
 			if c.have != nil {
-				have = model.NewBinding("shop", "cart-deployment")
+				have = model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 				have.SetResourceVersion("7")
 				c.have(have)
 			}
@@ -145,7 +146,7 @@ func TestDesiredBinding(t *testing.T) {
 func TestWithDependents(t *testing.T) {
 	suspended := &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 	deployment := func(name string, resolution policyv1alpha1.ConflictResolution) *model.Binding {
-		b := model.NewBinding("shop", name)
+		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: name})
 		b.Spec.ConflictResolution, b.Spec.Clusters = resolution, []workv1alpha2.TargetCluster{{Name: "west", Replicas: 3}}
 		return b
 	}
@@ -197,7 +198,7 @@ func TestWithDependents(t *testing.T) {
 }
 
 func TestWithoutDependents(t *testing.T) {
-	by := model.NewBinding("shop", "pay")
+	by := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "pay"})
 	for name, c := range map[string]struct {
 		requiredBy []string
 		claimed    bool
@@ -209,7 +210,7 @@ func TestWithoutDependents(t *testing.T) {
 		"required by others, never by this": {[]string{"cart"}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dependency := model.NewBinding("shop", "settings")
+			dependency := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "settings"})
 			for _, r := range c.requiredBy {
 				dependency.Spec.RequiredBy = append(dependency.Spec.RequiredBy, workv1alpha2.BindingSnapshot{Namespace: "shop", Name: r})
 			}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -14,12 +16,11 @@ import (
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
-	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // applyStep carries out one step, in at most one write to the member, and returns the object as the member has it then.
-func (r *reconciler) applyStep(ctx context.Context, m *member.Client, o *Observed, d Decision, i int) (*unstructured.Unstructured, error) {
-	step, live, desired := d.Steps[i], o.Objects[i].Live, d.Desired[i]
+func (r *reconciler) applyStep(ctx context.Context, m *member.Client, work *workv1alpha1.Work, object Object, step Step) (*unstructured.Unstructured, error) {
+	live, desired := object.Live, step.Desired
 	var err error
 	switch step.Action {
 	case model.ActionNone, model.ActionLeave, model.ActionWait:
@@ -27,29 +28,29 @@ func (r *reconciler) applyStep(ctx context.Context, m *member.Client, o *Observe
 	case model.ActionCreate:
 		err = createObject(ctx, m, desired)
 	case model.ActionTakeOver:
-		if err = r.backUpOriginal(ctx, m, o.Work, i, live, desired); err == nil {
+		if err = r.backUpOriginal(ctx, m, work, object, desired); err == nil {
 			err = m.API.Update(ctx, desired, client.FieldOwner(model.FieldOwner))
 		}
 	case model.ActionUpdate:
 		if step.Reason.Code == model.ReasonDrifted {
-			r.driftLimiter.record(o.Work.UID, r.now())
+			r.driftLimiter.Record(work.UID, r.now(), restoreWindow)
 		}
 		err = m.API.Update(ctx, desired, client.FieldOwner(model.FieldOwner))
 	default:
-		err = releaseObject(ctx, m, step, live, desired)
+		err = releaseObject(ctx, m, step, live)
 	}
 	if err != nil {
 		return nil, err
 	}
 	member.Writes.WithLabelValues(m.Name, string(step.Action)).Inc()
 	ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "cluster", m.Name,
-		"object", step.Object.Kind+" "+model.NameOf(o.Objects[i].Manifest), "reason", step.Reason.String())
+		"object", step.Object.Kind+" "+model.NameOf(object.Manifest), "reason", step.Reason.String())
 	return desired, nil
 }
 
 // backUpOriginal saves an object that is about to be taken over, if that changes anything that a user sees.
-func (r *reconciler) backUpOriginal(ctx context.Context, m *member.Client, work *workv1alpha1.Work, ordinal int, live, desired *unstructured.Unstructured) error {
-	if EqualForUsers(live, desired) {
+func (r *reconciler) backUpOriginal(ctx context.Context, m *member.Client, work *workv1alpha1.Work, object Object, desired *unstructured.Unstructured) error {
+	if EqualForUsers(object.Live, desired) {
 		return nil
 	}
 	// Defaults of the two API servers may differ: only the member knows what would become of the object.
@@ -57,10 +58,10 @@ func (r *reconciler) backUpOriginal(ctx context.Context, m *member.Client, work 
 	if err := m.API.Update(ctx, dryRun, client.FieldOwner(model.FieldOwner), client.DryRunAll); err != nil {
 		return err
 	}
-	if EqualForUsers(live, dryRun) {
+	if EqualForUsers(object.Live, dryRun) {
 		return nil
 	}
-	return r.originals.save(ctx, work, ordinal, live)
+	return r.originals.save(ctx, work, object.Ordinal, object.Live)
 }
 
 // createObject creates an object, and its namespace if that is missing.
@@ -69,21 +70,22 @@ func createObject(ctx context.Context, m *member.Client, object *unstructured.Un
 	if !apierrors.IsNotFound(err) || object.GetNamespace() == "" {
 		return err
 	}
-	if err := m.API.Create(ctx, model.NewNamespace(object.GetNamespace()), client.FieldOwner(model.FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("create namespace %s: %w", object.GetNamespace(), err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: object.GetNamespace()}}
+	if err := m.API.Create(ctx, namespace, client.FieldOwner(model.FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create namespace %s: %w", namespace.Name, err)
 	}
 	return m.API.Create(ctx, object, client.FieldOwner(model.FieldOwner))
 }
 
 // releaseObject deletes an object whose Work is being deleted, restores it, or removes the labels of the hub.
-func releaseObject(ctx context.Context, m *member.Client, step passage.Step, live, desired *unstructured.Unstructured) error {
+func releaseObject(ctx context.Context, m *member.Client, step Step, live *unstructured.Unstructured) error {
 	err := func() error {
 		if step.Action == model.ActionDelete {
 			uid, version := live.GetUID(), live.GetResourceVersion()
 			return m.API.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid, ResourceVersion: &version})
 		}
-		if desired != nil {
-			err := m.API.Update(ctx, desired, client.FieldOwner(model.FieldOwner))
+		if step.Desired != nil {
+			err := m.API.Update(ctx, step.Desired, client.FieldOwner(model.FieldOwner))
 			if !apierrors.IsInvalid(err) {
 				return err
 			}
@@ -101,7 +103,7 @@ func releaseObject(ctx context.Context, m *member.Client, step passage.Step, liv
 
 // removeFinalizer ends the deletion of a Work.
 func (r *reconciler) removeFinalizer(ctx context.Context, work *workv1alpha1.Work) error {
-	r.driftLimiter.forget(work.UID)
+	r.driftLimiter.Forget(func(uid types.UID) bool { return uid == work.UID })
 	before := work.DeepCopy()
 	controllerutil.RemoveFinalizer(work, model.FinalizerExecution)
 	return client.IgnoreNotFound(r.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)))

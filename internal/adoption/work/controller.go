@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,11 +30,14 @@ import (
 
 // Setup adds the controller that brings Works to members.
 func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub string) error {
+	worksOf := func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		return WorksOf(ctx, mgr.GetCache(), cluster.GetName())
+	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-work").
 		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(model.SpecChanged)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf(mgr.GetCache())), builder.WithPredicates(becameReady)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf), builder.WithPredicates(becameReady)).
 		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, hub: hub, now: time.Now,
 			originals: &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
@@ -45,20 +48,10 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub stri
 	return nil
 }
 
-// worksOf finds the Works of a cluster.
-func worksOf(reader client.Reader) handler.MapFunc {
-	return func(ctx context.Context, cluster client.Object) []reconcile.Request {
-		var list workv1alpha1.WorkList
-		if err := reader.List(ctx, &list, client.InNamespace(model.ExecutionNamespace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the Works of a cluster", "cluster", cluster.GetName())
-			return nil
-		}
-		var all []reconcile.Request
-		for i := range list.Items {
-			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return all
-	}
+// WorksOf finds the Works of a cluster that the options select.
+func WorksOf(ctx context.Context, cache client.Reader, cluster string, options ...client.ListOption) []reconcile.Request {
+	options = append(options, client.InNamespace(model.ExecutionNamespace(cluster)))
+	return kube.RequestsMatching(ctx, cache, &workv1alpha1.WorkList{}, func(*workv1alpha1.Work) bool { return true }, options...)
 }
 
 // RecheckInterval is how often a Work that is refused or in conflict is tried again, besides when anything on the hub changes.
@@ -74,7 +67,7 @@ type reconciler struct {
 	originals    *originals
 	now          func() time.Time
 	freshness    freshnessCheck
-	driftLimiter driftLimiter
+	driftLimiter kube.DriftLimiter[types.UID]
 }
 
 // Reconcile brings one Work to its member.
@@ -104,7 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !work.DeletionTimestamp.IsZero() {
 		return r.reconcileDeleted(ctx, m, o)
 	}
-	status, err := r.reconcileActive(ctx, m, &o)
+	status, err := r.reconcileActive(ctx, m, o)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -116,45 +109,30 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // reconcileActive observes, plans and applies a Work that stays, and returns its new status.
-func (r *reconciler) reconcileActive(ctx context.Context, m *member.Client, o *Observed) (workv1alpha1.WorkStatus, error) {
+func (r *reconciler) reconcileActive(ctx context.Context, m *member.Client, o Observed) (workv1alpha1.WorkStatus, error) {
 	var statuses []workv1alpha1.ManifestStatus
 	for i := range o.Work.Spec.Workload.Manifests {
-		one, reason, err := r.applyManifest(ctx, m, o, i)
+		object, err := r.observeMember(ctx, m, o.Work, i)
+		var step Step
+		if err == nil {
+			if step = Decide(o, object); step.Action == model.ActionLeave || step.Action == model.ActionWait {
+				return WithApplied(o.Work, metav1.ConditionFalse, step.Reason, r.now()), nil
+			}
+			object.Live, err = r.applyStep(ctx, m, o.Work, object, step)
+		}
 		if member.IsUserError(err) {
-			reason = ptr.To(member.RefusedReason(m.Name, o.Objects[i].Manifest, err))
+			return WithApplied(o.Work, metav1.ConditionFalse, member.RefusedReason(m.Name, object.Manifest, err), r.now()), nil
 		} else if err != nil {
 			return o.Work.Status, err
 		}
-		if reason != nil {
-			return WithApplied(o.Work, metav1.ConditionFalse, *reason, r.now()), nil
-		}
-		statuses = append(statuses, *one)
+		statuses = append(statuses, *StepStatus(o.Work, object, step.Action))
 	}
 	return AppliedStatus(o.Work, m.Name, statuses, r.now()), nil
 }
 
-// applyManifest observes, plans and applies one manifest. The reason is why the manifest is not applied.
-func (r *reconciler) applyManifest(ctx context.Context, m *member.Client, o *Observed, i int) (*workv1alpha1.ManifestStatus, *passage.Reason, error) {
-	object, err := r.observeMember(ctx, m, o, i)
-	o.Objects = append(o.Objects, object)
-	if err != nil {
-		return nil, nil, err
-	}
-	d := Decide(*o, r.now())
-	step := d.Steps[i]
-	if step.Action == model.ActionLeave || step.Action == model.ActionWait {
-		return nil, &step.Reason, nil
-	}
-	live, err := r.applyStep(ctx, m, o, d, i)
-	if err != nil {
-		return nil, nil, err
-	}
-	return StepStatus(*o, i, step, live), nil, nil
-}
-
 // reconcileDeleted observes, plans and applies a Work that is being deleted, and removes its finalizer.
 func (r *reconciler) reconcileDeleted(ctx context.Context, m *member.Client, o Observed) (ctrl.Result, error) {
-	switch deletion := deletionOf(o); deletion {
+	switch DeletionOf(o) {
 	case model.ActionKeep:
 		return ctrl.Result{}, r.removeFinalizer(ctx, o.Work)
 	case model.ActionAbandon:
@@ -162,7 +140,7 @@ func (r *reconciler) reconcileDeleted(ctx context.Context, m *member.Client, o O
 		if !controllerutil.ContainsFinalizer(o.Work, model.FinalizerExecution) {
 			return ctrl.Result{}, nil
 		}
-		err := r.releaseObjects(ctx, m, &o)
+		err := r.releaseObjects(ctx, m, o)
 		if member.IsUserError(err) {
 			status := WithApplied(o.Work, metav1.ConditionFalse, passage.Because(model.ReasonFailed, "%v", err), r.now())
 			return ctrl.Result{RequeueAfter: RecheckInterval}, r.writeStatus(ctx, o.Work, status)
@@ -176,14 +154,13 @@ func (r *reconciler) reconcileDeleted(ctx context.Context, m *member.Client, o O
 	return ctrl.Result{}, r.removeFinalizer(ctx, o.Work)
 }
 
-func (r *reconciler) releaseObjects(ctx context.Context, m *member.Client, o *Observed) error {
+func (r *reconciler) releaseObjects(ctx context.Context, m *member.Client, o Observed) error {
 	for i := range o.Work.Spec.Workload.Manifests {
-		object, err := r.observeMember(ctx, m, o, i)
+		object, err := r.observeMember(ctx, m, o.Work, i)
 		if err != nil {
 			return err
 		}
-		o.Objects = append(o.Objects, object)
-		if _, err := r.applyStep(ctx, m, o, Decide(*o, r.now()), i); err != nil {
+		if _, err := r.applyStep(ctx, m, o.Work, object, Decide(o, object)); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-func deletionOf(o Observed) passage.Action {
+// DeletionOf is what becomes of the objects of a Work that is being deleted, empty for any other.
+func DeletionOf(o Observed) passage.Action {
 	switch {
 	case o.Work.DeletionTimestamp.IsZero():
 		return ""
@@ -49,14 +50,14 @@ func isWanted(binding *model.Binding, work *workv1alpha1.Work, cluster string) b
 }
 
 // release decides what becomes of an object whose Work is being deleted.
-func (p planner) release(deletion passage.Action) (passage.Action, passage.Reason, *unstructured.Unstructured) {
-	if p.Live == nil || p.Live.GetDeletionTimestamp() != nil || model.IdentityOf(p.o.Hub, p.Live).OwnershipOf(p.Live) != model.ManagedHere {
+func release(o Observed, object Object, deletion passage.Action) (passage.Action, passage.Reason, *unstructured.Unstructured) {
+	if object.Live == nil || object.Live.GetDeletionTimestamp() != nil || model.IdentityOf(o.Hub, object.Live).OwnershipOf(object.Live) != model.ManagedHere {
 		return model.ActionNone, passage.Reason{}, nil
 	}
 	reason := passage.Because("Released", "the hub no longer manages the object")
 	// An object that was created again since is not the one that was taken over.
-	if deletion == model.ActionRestore && p.Original != nil && p.Original.GetUID() == p.Live.GetUID() {
-		return deletion, reason, restoredObject(p.Original, p.Live, p.Autoscaled)
+	if deletion == model.ActionRestore && object.Original != nil && object.Original.GetUID() == object.Live.GetUID() {
+		return deletion, reason, restoredObject(object.Original, object.Live, object.Autoscaled)
 	}
 	return deletion, reason, nil
 }
@@ -70,9 +71,6 @@ func restoredObject(original, live *unstructured.Unstructured, scaled bool) *uns
 	ours := model.OwnedKeys(live)
 	want.SetLabels(model.MergeKeys(original.GetLabels(), nil, model.MergeKeys(live.GetLabels(), append(ours.Labels, model.OwnershipLabels...))))
 	want.SetAnnotations(model.MergeKeys(original.GetAnnotations(), nil, model.MergeKeys(live.GetAnnotations(), ours.Annotations)))
-	manifest.CopyServerMetadata(want, live)
-	if status, found := live.Object["status"]; found {
-		want.Object["status"] = status
-	}
+	manifest.CopyServerFields(want, live)
 	return want
 }

@@ -43,12 +43,12 @@ func TestFinishedJobStaysFinished(t *testing.T) {
 			if c.status != "" {
 				s.Status = &runtime.RawExtension{Raw: []byte(c.status)}
 			}
-			o := Observed{Hub: "hub", Work: work, Objects: []Object{{Manifest: manifestOf(t, c.manifest)}}}
-			action := Decide(o, now).Steps[0].Action
+			object := Object{Manifest: manifestOf(t, c.manifest)}
+			action := Decide(Observed{Hub: "hub", Work: work}, object).Action
 			if finished := action == model.ActionNone; finished != c.finished || !finished && action != model.ActionCreate {
 				t.Errorf("%s", action)
 			}
-			if kept := StepStatus(o, 0, Decide(o, now).Steps[0], nil); (kept == s) != c.finished {
+			if kept := StepStatus(work, object, action); (kept == s) != c.finished {
 				t.Errorf("its status becomes %v", kept)
 			}
 		})

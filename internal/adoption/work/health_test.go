@@ -38,7 +38,7 @@ func TestHealth(t *testing.T) {
 		"custom resource":                {"Widget example.com/v1\nstatus: {conditions: [{type: Ready, status: 'True'}]}", unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := healthOf(adoptiontest.Served(t, c.object)); got != c.want {
+			if got := healthOf(adoptiontest.Object(t, c.object)); got != c.want {
 				t.Errorf("got %s", got)
 			}
 		})

@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,9 +12,10 @@ import (
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
-// Observed is a Work, and its objects in the member.
+// Observed is a Work, and the state of the hub that it depends on.
 type Observed struct {
 	// Hub is the ID of the hub.
 	Hub  string
@@ -26,12 +26,11 @@ type Observed struct {
 	Connected bool
 	// Binding is that of a Work that is being deleted, nil if it is gone.
 	Binding *model.Binding
-	// Objects are one for each manifest of the Work. They are read only when Hold is nil.
-	Objects []Object
 }
 
-// Object is one manifest of a Work, and its object in the member.
+// Object is one manifest of a Work, and its object in the member. It is read only when Hold is nil.
 type Object struct {
+	Ordinal  int
 	Manifest *unstructured.Unstructured
 	// Live is the object in the member, nil if there is none.
 	Live *unstructured.Unstructured
@@ -39,38 +38,33 @@ type Object struct {
 	Original *unstructured.Unstructured
 	// Autoscaled holds when an autoscaler of the member decides on the replicas.
 	Autoscaled bool
-	// Restores are when drift was reverted lately.
-	Restores []time.Time
+	// Restores is how often drift was reverted within restoreWindow.
+	Restores int
 }
 
 // observeHub reads the cluster of a Work, and the binding of a Work that is being deleted.
 func (r *reconciler) observeHub(ctx context.Context, work *workv1alpha1.Work, cluster string, connected bool) (Observed, error) {
-	o := Observed{Hub: r.hub, Work: work, Cluster: &clusterv1alpha1.Cluster{}, Connected: connected}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, o.Cluster); client.IgnoreNotFound(err) != nil {
+	o := Observed{Hub: r.hub, Work: work, Connected: connected}
+	var err error
+	o.Cluster, err = kube.GetIfExists(ctx, r.client, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{})
+	if err != nil || work.DeletionTimestamp.IsZero() {
 		return o, err
-	} else if err != nil {
-		o.Cluster = nil
 	}
-	if work.DeletionTimestamp.IsZero() {
-		return o, nil
+	for _, request := range model.BindingRequests(ctx, work) {
+		o.Binding, err = model.GetBinding(ctx, r.client, request.NamespacedName)
 	}
-	for _, key := range model.BindingRequests(ctx, work) {
-		var err error
-		if o.Binding, err = model.GetBinding(ctx, r.client, key.Namespace, key.Name); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
+	return o, err
 }
 
 // observeMember reads the object of one manifest in the member.
-func (r *reconciler) observeMember(ctx context.Context, m *member.Client, o *Observed, ordinal int) (Object, error) {
-	object := Object{Manifest: &unstructured.Unstructured{}, Restores: r.driftLimiter.recent(o.Work.UID, r.now())}
-	if err := object.Manifest.UnmarshalJSON(o.Work.Spec.Workload.Manifests[ordinal].Raw); err != nil {
-		return object, fmt.Errorf("read manifest %d of Work %s/%s: %w", ordinal, o.Work.Namespace, o.Work.Name, err)
+func (r *reconciler) observeMember(ctx context.Context, m *member.Client, work *workv1alpha1.Work, ordinal int) (Object, error) {
+	restores := r.driftLimiter.Recent(work.UID, r.now(), restoreWindow)
+	object := Object{Ordinal: ordinal, Manifest: &unstructured.Unstructured{}, Restores: len(restores)}
+	if err := object.Manifest.UnmarshalJSON(work.Spec.Workload.Manifests[ordinal].Raw); err != nil {
+		return object, fmt.Errorf("read manifest %d of Work %s/%s: %w", ordinal, work.Namespace, work.Name, err)
 	}
-	if !o.Work.DeletionTimestamp.IsZero() {
-		return object, r.observeReleased(ctx, m, o.Work, ordinal, &object)
+	if !work.DeletionTimestamp.IsZero() {
+		return object, r.observeReleased(ctx, m, work, &object)
 	}
 	if err := object.Observe(ctx, m); err != nil {
 		return object, err
@@ -89,7 +83,7 @@ func (o *Object) Observe(ctx context.Context, m *member.Client) (err error) {
 }
 
 // observeReleased reads an object whose Work is being deleted, and its original if that is to be restored.
-func (r *reconciler) observeReleased(ctx context.Context, m *member.Client, work *workv1alpha1.Work, ordinal int, object *Object) (err error) {
+func (r *reconciler) observeReleased(ctx context.Context, m *member.Client, work *workv1alpha1.Work, object *Object) (err error) {
 	if object.Live, err = m.Get(ctx, object.Manifest); err != nil || object.Live == nil {
 		if meta.IsNoMatchError(err) {
 			return nil
@@ -99,7 +93,7 @@ func (r *reconciler) observeReleased(ctx context.Context, m *member.Client, work
 	if work.Annotations[model.AnnotationRestore] != "true" {
 		return nil
 	}
-	if object.Original, err = r.originals.load(ctx, work, ordinal); err != nil || object.Original == nil {
+	if object.Original, err = r.originals.load(ctx, work, object.Ordinal); err != nil || object.Original == nil {
 		return err
 	}
 	object.Autoscaled, err = m.IsAutoscaled(ctx, object.Live, object.Original)

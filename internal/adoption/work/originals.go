@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -88,26 +89,22 @@ func compress(object *unstructured.Unstructured) ([]byte, error) {
 	unstructured.RemoveNestedField(bare.Object, "status")
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
-	if err := json.NewEncoder(zip).Encode(bare.Object); err != nil {
-		return nil, fmt.Errorf("save %s %s: %w", object.GetKind(), model.NameOf(object), err)
-	}
-	if err := zip.Close(); err != nil {
-		return nil, fmt.Errorf("save %s %s: %w", object.GetKind(), model.NameOf(object), err)
+	if err := errors.Join(json.NewEncoder(zip).Encode(bare.Object), zip.Close()); err != nil {
+		return nil, fmt.Errorf("save %s: %w", model.ObjectOf(object), err)
 	}
 	return out.Bytes(), nil
 }
 
 func decompress(text []byte) (*unstructured.Unstructured, error) {
-	zip, err := gzip.NewReader(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("read the original: %w", err)
-	}
-	plain, err := io.ReadAll(zip)
-	if err != nil {
-		return nil, fmt.Errorf("read the original: %w", err)
-	}
 	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(plain); err != nil {
+	zip, err := gzip.NewReader(bytes.NewReader(text))
+	if err == nil {
+		text, err = io.ReadAll(zip)
+	}
+	if err == nil {
+		err = object.UnmarshalJSON(text)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read the original: %w", err)
 	}
 	return object, nil

@@ -12,7 +12,7 @@ import (
 
 // An original is what was there, number by number, but for what its server keeps.
 func TestOriginalRoundTrip(t *testing.T) {
-	live := adoptiontest.Served(t, "Deployment apps/v1\nmetadata: {uid: u, labels: {team: a}}\nspec: {replicas: 3, ratio: 0.5}\nstatus: {replicas: 3}")
+	live := adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {uid: u, labels: {team: a}}\nspec: {replicas: 3, ratio: 0.5}\nstatus: {replicas: 3}")
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 	text, err := compress(live)
 	if err != nil {
@@ -22,7 +22,7 @@ func TestOriginalRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := adoptiontest.Served(t, "Deployment apps/v1\nmetadata: {uid: u, labels: {team: a}}\nspec: {replicas: 3, ratio: 0.5}")
+	want := adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {uid: u, labels: {team: a}}\nspec: {replicas: 3, ratio: 0.5}")
 	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 		t.Error(diff)
 	}
@@ -32,7 +32,7 @@ func TestOriginalRoundTrip(t *testing.T) {
 }
 
 func TestOriginalOfAnotherFormat(t *testing.T) {
-	text, err := compress(adoptiontest.Served(t, "ConfigMap v1\ndata: {a: b}"))
+	text, err := compress(adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,57 +1,45 @@
 package work
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
-	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Decision is the plan of a Work, and what its steps write.
-type Decision struct {
-	passage.Plan
-	// Desired are the objects that the steps write, nil for a step that writes none or only metadata.
-	Desired []*unstructured.Unstructured
-	// Deletion is what becomes of the objects of a Work that is being deleted, empty for any other.
-	Deletion passage.Action
+// Step is what becomes of one object of a Work.
+type Step struct {
+	passage.Step
+	// Desired is the object that the step writes, nil for a step that writes none or only metadata.
+	Desired *unstructured.Unstructured
 }
 
-// Decide plans a step for each object of a Work. With a hold, no step is carried out for now.
-func Decide(o Observed, now time.Time) Decision {
-	d := Decision{Plan: passage.Plan{Passage: model.Passage, Subject: subject(o.Work), Hold: Hold(o), Steps: []passage.Step{}}, Deletion: deletionOf(o)}
-	for i := range o.Objects {
-		object := &o.Objects[i]
-		step := passage.Step{Object: model.ObjectOf(object.Manifest)}
-		step.Object.Cluster, _ = model.ClusterOf(o.Work.Namespace)
-		p := planner{o: o, Object: object, ordinal: i, cluster: step.Object.Cluster, now: now}
-		var desired *unstructured.Unstructured
-		if d.Deletion != "" {
-			step.Action, step.Reason, desired = p.release(d.Deletion)
-		} else {
-			step.Action, step.Reason, desired = p.decide()
-		}
-		step.State = stateOf(step.Action)
-		d.Steps, d.Desired = append(d.Steps, step), append(d.Desired, desired)
+// Decide plans the step of an object of a Work. With a hold, no step is carried out for now.
+func Decide(o Observed, object Object) Step {
+	step := Step{Step: passage.Step{Object: model.ObjectOf(object.Manifest)}}
+	step.Object.Cluster, _ = model.ClusterOf(o.Work.Namespace)
+	if deletion := DeletionOf(o); deletion != "" {
+		step.Action, step.Reason, step.Desired = release(o, object, deletion)
+	} else {
+		step.Action, step.Reason, step.Desired = decide(o, object, step.Object.Cluster)
 	}
-	return d
-}
-
-func subject(work *workv1alpha1.Work) passage.Object {
-	return passage.Object{APIVersion: workv1alpha1.GroupVersion.String(), Kind: "Work", Namespace: work.Namespace, Name: work.Name}
+	return step
 }
 
 // Hold is why nothing is written to the member for now, nil if it is.
 func Hold(o Observed) *passage.Reason {
-	switch deletion := deletionOf(o); {
+	switch deletion := DeletionOf(o); {
 	case o.Cluster == nil && deletion == "":
 		return passage.Hold(model.ReasonLeaving, "the Cluster has been deleted")
 	case o.Cluster == nil || deletion == model.ActionAbandon || deletion == model.ActionKeep:
@@ -72,75 +60,69 @@ func Hold(o Observed) *passage.Reason {
 	return nil
 }
 
-func stateOf(action passage.Action) passage.State {
-	switch action {
-	case model.ActionNone:
-		return passage.Done
-	case model.ActionLeave:
-		return passage.Failed
-	case model.ActionWait:
-		return passage.Running
-	}
-	return passage.Pending
-}
-
-// planner decides about one object.
-type planner struct {
-	*Object
-	o       Observed
-	ordinal int
-	cluster string
-	now     time.Time
-}
-
 // decide what becomes of an object of a Work that stays. An unmanaged object is taken over only if conflictResolution asks for
 // that, and one of another hub never.
-func (p planner) decide() (passage.Action, passage.Reason, *unstructured.Unstructured) {
-	record, who := recordOf(p.o.Work, p.ordinal), model.IdentityOf(p.o.Hub, p.Manifest)
-	if p.Live == nil {
-		if finishedJob(p.o.Work, p.ordinal, p.Manifest, record) != nil {
+func decide(o Observed, object Object, cluster string) (passage.Action, passage.Reason, *unstructured.Unstructured) {
+	record, who := recordOf(o.Work, object.Ordinal), model.IdentityOf(o.Hub, object.Manifest)
+	if object.Live == nil {
+		if finishedJob(o.Work, object) != nil {
 			return model.ActionNone, passage.Reason{}, nil
 		}
-		desired := manifest.ForMember(p.Manifest)
+		desired := manifest.ForMember(object.Manifest)
 		desired.SetLabels(model.MergeKeys(desired.GetLabels(), nil, who.Labels()))
-		return model.ActionCreate, passage.Because("Missing", "cluster %s does not have the object", p.cluster), desired
+		return model.ActionCreate, passage.Because("Missing", "cluster %s does not have the object", cluster), desired
 	}
-	name := p.Live.GetKind() + " " + model.NameOf(p.Live)
-	if p.Live.GetDeletionTimestamp() != nil {
-		return model.ActionWait, passage.Because("BeingDeleted", "%s in cluster %s is being deleted, and is created again when it is gone", name, p.cluster), nil
+	name := object.Live.GetKind() + " " + model.NameOf(object.Live)
+	if object.Live.GetDeletionTimestamp() != nil {
+		return model.ActionWait, passage.Because("BeingDeleted", "%s in cluster %s is being deleted, and is created again when it is gone", name, cluster), nil
 	}
-	autoscaled := p.Autoscaled || p.Manifest.GetAnnotations()[manifest.AnnotationRetainReplicas] == "true"
-	desired := manifest.Retain(p.Manifest, p.Live, who.Labels(), autoscaled)
-	switch who.OwnershipOf(p.Live) {
+	autoscaled := object.Autoscaled || object.Manifest.GetAnnotations()[manifest.AnnotationRetainReplicas] == "true"
+	desired := manifest.Retain(object.Manifest, object.Live, who.Labels(), autoscaled)
+	switch who.OwnershipOf(object.Live) {
 	case model.ManagedByAnotherHub:
 		return model.ActionLeave, passage.Because(model.ReasonConflict,
-			"%s in cluster %s is managed by another hub, and is left alone: release the object from that hub, or delete the object in the cluster", name, p.cluster), nil
+			"%s in cluster %s is managed by another hub, and is left alone: release the object from that hub, or delete the object in the cluster", name, cluster), nil
 	case model.Unmanaged:
-		if manifest.ResolutionOf(p.Manifest) != policyv1alpha1.ConflictOverwrite {
+		if manifest.ResolutionOf(object.Manifest) != policyv1alpha1.ConflictOverwrite {
 			return model.ActionLeave, passage.Because(model.ReasonConflict,
 				"%s exists in cluster %s already, and is left alone: set conflictResolution of the policy to Overwrite, or annotate the resource with %s: overwrite, to take over the object; or delete the object in the cluster",
-				name, p.cluster, policy.AnnotationConflictResolution), nil
+				name, cluster, policy.AnnotationConflictResolution), nil
 		}
 		return model.ActionTakeOver, passage.Because("Exists", "the object exists, and conflictResolution is Overwrite"), desired
 	}
-	current := newRecord(p.Manifest, p.Live)
+	current := newRecord(object.Manifest, object.Live)
 	switch {
 	case record.Manifest != current.Manifest:
 		return model.ActionUpdate, passage.Because("Changed", "the template has changed since the last write"), desired
-	case record.Object == current.Object && (autoscaled || !replicasDiffer(p.Manifest, p.Live)):
+	case record.Object == current.Object && (autoscaled || !replicasDiffer(object)):
 		return model.ActionNone, passage.Reason{}, nil
-	case exceedsLimit(p.Restores, p.now):
-		return model.ActionLeave, contestedReason(p.cluster, p.Live), nil
+	case object.Restores >= maxRestores:
+		return model.ActionLeave, contestedReason(cluster, object.Live), nil
 	}
 	return model.ActionUpdate, passage.Because(model.ReasonDrifted, "the object was changed in the cluster"), desired
 }
 
 // replicasDiffer tells whether an object has another number of replicas than its manifest says.
-func replicasDiffer(manifest, live *unstructured.Unstructured) bool {
-	want, found, err := unstructured.NestedInt64(manifest.Object, "spec", "replicas")
-	if !found || err != nil {
-		return false
+func replicasDiffer(object Object) bool {
+	want := manifest.Replicas(object.Manifest)
+	return want >= 0 && manifest.Replicas(object.Live) != want
+}
+
+const (
+	// maxRestores is how often drift is reverted within restoreWindow before an object is left alone for the rest of it.
+	maxRestores   = 5
+	restoreWindow = time.Minute
+)
+
+// contestedReason says who keeps changing an object, as far as that is known.
+func contestedReason(cluster string, live *unstructured.Unstructured) passage.Reason {
+	who := "another client"
+	others := slices.DeleteFunc(slices.Clone(live.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == model.FieldOwner || e.Subresource != "" || e.Time == nil
+	})
+	if len(others) > 0 {
+		who = slices.MaxFunc(others, func(a, b metav1.ManagedFieldsEntry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) }).Manager
 	}
-	have, found, err := unstructured.NestedInt64(live.Object, "spec", "replicas")
-	return !found || err != nil || have != want
+	return passage.Because(model.ReasonContested, "%s %s in cluster %s was restored %d times within %s, and %s keeps changing the object: stop these changes, or remove the field from the template",
+		live.GetKind(), model.NameOf(live), cluster, maxRestores, restoreWindow, who)
 }

@@ -1,7 +1,6 @@
 package work
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
@@ -43,7 +43,7 @@ func TestPlanOfAnObject(t *testing.T) {
 		manifest, live *unstructured.Unstructured
 		before         Record
 		scaled         bool
-		restores       []time.Time
+		restores       int
 		action         passage.Action
 		says           string
 	}{
@@ -85,11 +85,11 @@ func TestPlanOfAnObject(t *testing.T) {
 		},
 		"changed too often lately": {
 			manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten,
-			restores: slices.Repeat([]time.Time{now.Add(-time.Second)}, maxRestores), action: model.ActionLeave, says: "keeps changing the object",
+			restores: maxRestores, action: model.ActionLeave, says: "keeps changing the object",
 		},
-		"changed often, long ago": {
+		"changed less often": {
 			manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten,
-			restores: slices.Repeat([]time.Time{now.Add(-time.Hour)}, maxRestores), action: model.ActionUpdate,
+			restores: maxRestores - 1, action: model.ActionUpdate,
 		},
 		"being deleted": {manifest: desired("overwrite"), live: going, action: model.ActionWait},
 	} {
@@ -100,13 +100,12 @@ func TestPlanOfAnObject(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Name: "it"},
 					Status:     workv1alpha1.WorkStatus{ManifestStatuses: []workv1alpha1.ManifestStatus{{WrittenManifest: c.before.Manifest, WrittenObject: c.before.Object}}},
 				},
-				Objects: []Object{{Manifest: c.manifest, Live: c.live, Autoscaled: c.scaled, Restores: c.restores}},
 			}
-			d := Decide(o, now)
-			if d.Hold != nil || len(d.Steps) != 1 {
-				t.Fatalf("held: %v, steps: %v", d.Hold, d.Steps)
+			if hold := Hold(o); hold != nil {
+				t.Fatalf("held: %v", hold)
 			}
-			step, desired := d.Steps[0], d.Desired[0]
+			step := Decide(o, Object{Manifest: c.manifest, Live: c.live, Autoscaled: c.scaled, Restores: c.restores})
+			desired := step.Desired
 			if step.Action != c.action || !strings.Contains(step.Reason.Message, c.says) || step.Object.Cluster != "west" {
 				t.Errorf("got %s of %s, %s", step.Action, step.Object, step.Reason)
 			}
@@ -161,7 +160,7 @@ func TestHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Observed{Hub: "hub", Cluster: readyCluster(), Connected: true, Work: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west"}}}
 			c.change(&o)
-			hold := Decide(o, now).Hold
+			hold := Hold(o)
 			if hold == nil {
 				hold = &passage.Reason{}
 			}
@@ -190,7 +189,7 @@ func TestPlanOfADeletion(t *testing.T) {
 	}
 	leaving := func(o *Observed) { o.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
 	wanted := func(o *Observed) {
-		o.Binding = model.NewBinding("shop", "it-deployment")
+		o.Binding = model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "it-deployment"})
 		o.Binding.SetUID("b")
 		o.Binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
 		model.Claim(o.Binding, model.PolicyKey{Namespace: "shop", Name: "p"})
@@ -198,34 +197,42 @@ func TestPlanOfADeletion(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change []func(*Observed)
+		live   func(*unstructured.Unstructured) *unstructured.Unstructured
 		action passage.Action
 	}{
-		"deleted":                               {nil, model.ActionDelete},
-		"preserved by the policy":               {[]func(*Observed){func(o *Observed) { o.Work.Spec.PreserveResourcesOnDeletion = ptr.To(true) }}, model.ActionOrphan},
-		"aborted":                               {[]func(*Observed){annotated(model.AnnotationRestore)}, model.ActionRestore},
-		"another Work follows":                  {[]func(*Observed){annotated(model.AnnotationKeep)}, model.ActionKeep},
-		"the binding still wants it":            {[]func(*Observed){wanted}, model.ActionKeep},
-		"the binding wants it, cluster leaves":  {[]func(*Observed){wanted, leaving}, model.ActionOrphan},
-		"the binding is being deleted too":      {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, model.ActionDelete},
-		"made for another binding":              {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetUID("c") }}, model.ActionDelete},
-		"the cluster leaves":                    {[]func(*Observed){leaving}, model.ActionOrphan},
-		"the cluster leaves, resources deleted": {[]func(*Observed){leaving, func(o *Observed) { o.Cluster.Annotations = map[string]string{model.AnnotationDeleteResources: "true"} }}, model.ActionDelete},
-		"not there":                             {[]func(*Observed){func(o *Observed) { o.Objects[0].Live = nil }}, model.ActionNone},
-		"not managed any more":                  {[]func(*Observed){func(o *Observed) { o.Objects[0].Live.SetLabels(nil) }}, model.ActionNone},
-		"managed by another hub":                {[]func(*Observed){func(o *Observed) { managedBy(o.Objects[0].Live, "another") }}, model.ActionNone},
-		"being deleted already":                 {[]func(*Observed){func(o *Observed) { o.Objects[0].Live.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, model.ActionNone},
+		"deleted":                               {nil, nil, model.ActionDelete},
+		"preserved by the policy":               {[]func(*Observed){func(o *Observed) { o.Work.Spec.PreserveResourcesOnDeletion = ptr.To(true) }}, nil, model.ActionOrphan},
+		"aborted":                               {[]func(*Observed){annotated(model.AnnotationRestore)}, nil, model.ActionRestore},
+		"another Work follows":                  {[]func(*Observed){annotated(model.AnnotationKeep)}, nil, model.ActionKeep},
+		"the binding still wants it":            {[]func(*Observed){wanted}, nil, model.ActionKeep},
+		"the binding wants it, cluster leaves":  {[]func(*Observed){wanted, leaving}, nil, model.ActionOrphan},
+		"the binding is being deleted too":      {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, nil, model.ActionDelete},
+		"made for another binding":              {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetUID("c") }}, nil, model.ActionDelete},
+		"the cluster leaves":                    {[]func(*Observed){leaving}, nil, model.ActionOrphan},
+		"the cluster leaves, resources deleted": {[]func(*Observed){leaving, func(o *Observed) { o.Cluster.Annotations = map[string]string{model.AnnotationDeleteResources: "true"} }}, nil, model.ActionDelete},
+		"not there":                             {nil, func(*unstructured.Unstructured) *unstructured.Unstructured { return nil }, model.ActionNone},
+		"not managed any more": {nil, func(live *unstructured.Unstructured) *unstructured.Unstructured {
+			live.SetLabels(nil)
+			return live
+		}, model.ActionNone},
+		"managed by another hub": {nil, func(live *unstructured.Unstructured) *unstructured.Unstructured { return managedBy(live, "another") }, model.ActionNone},
+		"being deleted already": {nil, func(live *unstructured.Unstructured) *unstructured.Unstructured {
+			live.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
+			return live
+		}, model.ActionNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := managedBy(adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 2}"), "hub")
-			o := Observed{
-				Hub: "hub", Cluster: readyCluster(), Connected: true, Work: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west"}},
-				Objects: []Object{{Manifest: adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 2}"), Live: live}},
+			if c.live != nil {
+				live = c.live(live)
 			}
+			o := Observed{Hub: "hub", Cluster: readyCluster(), Connected: true, Work: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west"}}}
 			deleted(&o)
 			for _, change := range c.change {
 				change(&o)
 			}
-			if got := Decide(o, now).Steps[0].Action; got != c.action {
+			object := Object{Manifest: adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 2}"), Live: live}
+			if got := Decide(o, object).Action; got != c.action {
 				t.Errorf("got %s, want %s", got, c.action)
 			}
 		})
@@ -251,22 +258,48 @@ func TestPlanOfARestore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Observed{
 				Hub: "hub", Cluster: readyCluster(), Connected: true,
-				Work:    &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Annotations: map[string]string{model.AnnotationRestore: "true"}}},
-				Objects: []Object{{Manifest: live, Live: c.live, Original: c.original, Autoscaled: c.autoscaled}},
+				Work: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Annotations: map[string]string{model.AnnotationRestore: "true"}}},
 			}
 			deleted(&o)
-			d := Decide(o, now)
-			if d.Steps[0].Action != model.ActionRestore {
-				t.Fatalf("got %s", d.Steps[0].Action)
+			step := Decide(o, Object{Manifest: live, Live: c.live, Original: c.original, Autoscaled: c.autoscaled})
+			if step.Action != model.ActionRestore {
+				t.Fatalf("got %s", step.Action)
 			}
 			if c.replicas == 0 {
-				if d.Desired[0] != nil {
-					t.Errorf("it writes %v", d.Desired[0])
+				if step.Desired != nil {
+					t.Errorf("it writes %v", step.Desired)
 				}
 				return
 			}
-			if got := int64(manifest.Replicas(d.Desired[0])); got != c.replicas || d.Desired[0].GetLabels()[model.LabelHub] != "" || d.Desired[0].GetLabels()["team"] != "a" {
-				t.Errorf("it writes %v", d.Desired[0])
+			if got := int64(manifest.Replicas(step.Desired)); got != c.replicas || step.Desired.GetLabels()[model.LabelHub] != "" || step.Desired.GetLabels()["team"] != "a" {
+				t.Errorf("it writes %v", step.Desired)
+			}
+		})
+	}
+}
+
+// The message names the last client that has written the object, besides Fairlead and the writers of its status.
+func TestContestedReason(t *testing.T) {
+	entry := func(manager, subresource string, minute int) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &metav1.Time{Time: now.Add(time.Duration(minute) * time.Minute)}}
+	}
+	for name, c := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		who     string
+	}{
+		"nothing is known":    {nil, "another client"},
+		"only Fairlead":       {[]metav1.ManagedFieldsEntry{entry(model.FieldOwner, "", 1)}, "another client"},
+		"only a status":       {[]metav1.ManagedFieldsEntry{entry("kube-controller-manager", "status", 1)}, "another client"},
+		"the last of two":     {[]metav1.ManagedFieldsEntry{entry("argocd", "", 2), entry("kubectl", "", 1)}, "argocd"},
+		"before Fairlead":     {[]metav1.ManagedFieldsEntry{entry("argocd", "", 1), entry(model.FieldOwner, "", 2)}, "argocd"},
+		"one without a time":  {[]metav1.ManagedFieldsEntry{{Manager: "old"}, entry("argocd", "", 1)}, "argocd"},
+		"only without a time": {[]metav1.ManagedFieldsEntry{{Manager: "old"}}, "another client"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := adoptiontest.Object(t, "ConfigMap v1")
+			live.SetManagedFields(c.entries)
+			if got := contestedReason("west", live); got.Code != model.ReasonContested || !strings.Contains(got.Message, "and "+c.who+" keeps changing the object") {
+				t.Errorf("got %s", got)
 			}
 		})
 	}

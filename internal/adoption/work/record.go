@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
-	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 // Record has the digests of the last write to a cluster, by which changes of the template and drift are detected.
@@ -19,14 +19,20 @@ type Record struct {
 	Manifest, Object string
 }
 
-// recordOf is the record of the last write of a manifest, empty if there was none.
-func recordOf(work *workv1alpha1.Work, ordinal int) Record {
-	for _, s := range work.Status.ManifestStatuses {
-		if s.Identifier.Ordinal == ordinal {
-			return Record{s.WrittenManifest, s.WrittenObject}
+// statusOf is the status of a manifest, empty if there is none.
+func statusOf(work *workv1alpha1.Work, ordinal int) *workv1alpha1.ManifestStatus {
+	for i := range work.Status.ManifestStatuses {
+		if s := &work.Status.ManifestStatuses[i]; s.Identifier.Ordinal == ordinal {
+			return s
 		}
 	}
-	return Record{}
+	return &workv1alpha1.ManifestStatus{}
+}
+
+// recordOf is the record of the last write of a manifest, empty if there was none.
+func recordOf(work *workv1alpha1.Work, ordinal int) Record {
+	s := statusOf(work, ordinal)
+	return Record{s.WrittenManifest, s.WrittenObject}
 }
 
 // newRecord is the record of a write: of its manifest, and of the live object after it.
@@ -47,27 +53,18 @@ func contentOf(live, said *unstructured.Unstructured) map[string]any {
 	if _, found, err := unstructured.NestedInt64(said.Object, "spec", "replicas"); err == nil && found {
 		unstructured.RemoveNestedField(rest.Object, "spec", "replicas")
 	}
-	return withMetadata(rest, selectKeys(live.GetLabels(), said.GetLabels()), selectKeys(live.GetAnnotations(), said.GetAnnotations()))
+	content := map[string]any{
+		"labels": selectKeys(live.GetLabels(), said.GetLabels()), "annotations": selectKeys(live.GetAnnotations(), said.GetAnnotations()),
+	}
+	maps.Copy(content, rest.Object)
+	delete(content, "metadata")
+	delete(content, "status")
+	return content
 }
 
 // EqualForUsers tells whether two objects have the same content, but for the ownership labels and the fields that no user sets.
 func EqualForUsers(a, b *unstructured.Unstructured) bool {
-	return digestOf(userContent(a)) == digestOf(userContent(b))
-}
-
-func userContent(object *unstructured.Unstructured) map[string]any {
-	return withMetadata(object, model.MergeKeys(object.GetLabels(), model.OwnershipLabels), object.GetAnnotations())
-}
-
-// withMetadata is the content of an object without its status, and with the given labels and annotations as its only metadata.
-func withMetadata(object *unstructured.Unstructured, labels, annotations map[string]string) map[string]any {
-	content := map[string]any{"labels": labels, "annotations": annotations}
-	for field, value := range object.Object {
-		if field != "metadata" && field != "status" {
-			content[field] = value
-		}
-	}
-	return content
+	return digestOf(manifest.UserContent(a)) == digestOf(manifest.UserContent(b))
 }
 
 func selectKeys(live, want map[string]string) map[string]string {

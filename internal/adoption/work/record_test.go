@@ -21,7 +21,7 @@ func TestEqualForUsers(t *testing.T) {
 		"another field":         {"Deployment apps/v1\nmetadata: {labels: {app: a}}\nspec: {replicas: 2}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := EqualForUsers(adoptiontest.Served(t, was), adoptiontest.Served(t, c.other)); got != c.want {
+			if got := EqualForUsers(adoptiontest.Object(t, was), adoptiontest.Object(t, c.other)); got != c.want {
 				t.Errorf("got %t", got)
 			}
 		})

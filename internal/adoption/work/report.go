@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,23 +50,21 @@ func AppliedStatus(work *workv1alpha1.Work, cluster string, statuses []workv1alp
 	return status
 }
 
-// StepStatus is the status of a manifest after its step, with the object as the member has it now: nil only for a finished Job.
-func StepStatus(o Observed, ordinal int, step passage.Step, live *unstructured.Unstructured) *workv1alpha1.ManifestStatus {
-	object, record := o.Objects[ordinal].Manifest, recordOf(o.Work, ordinal)
+// StepStatus is the status of a manifest after its action, with the live object as the member has it now: nil only for a finished
+// Job.
+func StepStatus(work *workv1alpha1.Work, object Object, action passage.Action) *workv1alpha1.ManifestStatus {
+	live := object.Live
 	if live == nil {
-		return finishedJob(o.Work, ordinal, object, record)
+		return finishedJob(work, object)
 	}
-	if step.Action != model.ActionNone {
-		record = newRecord(object, live)
+	written := recordOf(work, object.Ordinal)
+	if action != model.ActionNone {
+		written = newRecord(object.Manifest, live)
 	}
-	return manifestStatus(ordinal, live, record)
-}
-
-func manifestStatus(i int, live *unstructured.Unstructured, written Record) *workv1alpha1.ManifestStatus {
 	kind := live.GroupVersionKind()
 	s := &workv1alpha1.ManifestStatus{
 		Identifier: workv1alpha1.ResourceIdentifier{
-			Ordinal: i, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(),
+			Ordinal: object.Ordinal, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(),
 		},
 		Health: string(healthOf(live)), WrittenManifest: written.Manifest, WrittenObject: written.Object,
 	}

@@ -30,13 +30,13 @@ func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resourc
 	if err != nil {
 		return nil, err
 	}
-	p, reported := policy.FromObject(object)
+	p := policy.Of(object)
 	plan, err := forecast.Status(ctx, reader, p)
 	if err != nil {
 		return nil, err
 	}
-	observed := reported.ObservedGeneration == object.GetGeneration()
-	return &status{render.NewStatusReport(plan, passage.Batching{}, reported.Conditions, observed, time.Now()), newAdoptionStatus(plan)}, nil
+	observed := p.Status.ObservedGeneration == p.Generation
+	return &status{render.NewStatusReport(plan, passage.Batching{}, p.Status.Conditions, observed, time.Now()), newAdoptionStatus(plan)}, nil
 }
 
 func (s *status) PrintDetails(w io.Writer, format render.Format) {
