@@ -14,9 +14,9 @@ import (
 func Retain(manifest, live *unstructured.Unstructured, ownership map[string]string, autoscaled bool) *unstructured.Unstructured {
 	want := ForMember(manifest)
 	CopyServerFields(want, live)
-	ours := model.OwnedKeys(live)
-	want.SetLabels(model.MergeKeys(live.GetLabels(), ours.Labels, want.GetLabels(), ownership))
-	want.SetAnnotations(model.MergeKeys(live.GetAnnotations(), ours.Annotations, want.GetAnnotations()))
+	labels, annotations := model.OwnedKeys(live)
+	want.SetLabels(model.MergeKeys(live.GetLabels(), labels, want.GetLabels(), ownership))
+	want.SetAnnotations(model.MergeKeys(live.GetAnnotations(), annotations, want.GetAnnotations()))
 	for _, path := range AssignedPaths[want.GroupVersionKind().GroupKind().String()] {
 		keepField(want, live, path...)
 	}

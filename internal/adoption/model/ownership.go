@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,12 +68,8 @@ func (i Identity) OwnershipOf(object metav1.Object) Ownership {
 	return ManagedHere
 }
 
-// Keys are labels and annotations.
-type Keys struct{ Labels, Annotations []string }
-
-// OwnedKeys are the labels and annotations that Fairlead owns by managedFields.
-func OwnedKeys(object metav1.Object) Keys {
-	var own Keys
+// OwnedKeys are the keys of the labels and annotations that Fairlead owns by managedFields.
+func OwnedKeys(object metav1.Object) (labels, annotations []string) {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager != FieldOwner || entry.FieldsV1 == nil {
 			continue
@@ -88,19 +83,17 @@ func OwnedKeys(object metav1.Object) Keys {
 		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
-		own.Labels = append(own.Labels, fieldNames(fields.Metadata.Labels)...)
-		own.Annotations = append(own.Annotations, fieldNames(fields.Metadata.Annotations)...)
+		labels = appendKeys(labels, fields.Metadata.Labels)
+		annotations = appendKeys(annotations, fields.Metadata.Annotations)
 	}
-	return own
+	return labels, annotations
 }
 
-func fieldNames(fields map[string]any) []string {
-	var names []string
+func appendKeys(keys []string, fields map[string]any) []string {
 	for name := range fields {
 		if key, found := strings.CutPrefix(name, "f:"); found {
-			names = append(names, key)
+			keys = append(keys, key)
 		}
 	}
-	slices.Sort(names)
-	return names
+	return keys
 }

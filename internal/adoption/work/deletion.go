@@ -68,9 +68,9 @@ func restoredObject(original, live *unstructured.Unstructured, scaled bool) *uns
 	if scaled {
 		manifest.CopyField(want, live, "spec", "replicas")
 	}
-	ours := model.OwnedKeys(live)
-	want.SetLabels(model.MergeKeys(original.GetLabels(), nil, model.MergeKeys(live.GetLabels(), append(ours.Labels, model.OwnershipLabels...))))
-	want.SetAnnotations(model.MergeKeys(original.GetAnnotations(), nil, model.MergeKeys(live.GetAnnotations(), ours.Annotations)))
+	labels, annotations := model.OwnedKeys(live)
+	want.SetLabels(model.MergeKeys(original.GetLabels(), nil, model.MergeKeys(live.GetLabels(), append(labels, model.OwnershipLabels...))))
+	want.SetAnnotations(model.MergeKeys(original.GetAnnotations(), nil, model.MergeKeys(live.GetAnnotations(), annotations)))
 	manifest.CopyServerFields(want, live)
 	return want
 }
