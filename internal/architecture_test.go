@@ -51,7 +51,7 @@ var (
 		"revision/controlplane": {"shared.go", "names.go"},
 		"revision/istio":        {"retire.go", "tags.go"},
 		"revision/workload":     {"gates.go", "match.go", "overrides.go", "steps.go", "outcome.go", "mark.go", "failures.go", "legacy.go"},
-		"rollout":               {"steps.go", "gates.go", "state.go", "generation.go", "progress.go", "legacy.go", "summary.go", "forecast.go", "status_after.go"},
+		"rollout":               {"steps.go", "gates.go", "state.go", "generation.go", "progress.go", "legacy.go", "forecast.go", "status_after.go"},
 	}
 )
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,7 +84,7 @@ func markAttempted(steps []passage.Step, tried map[attempt]bool) []passage.Step 
 }
 
 func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step passage.Step) error {
-	next := o.next().address(o.Materialize)
+	next := o.Next().address(o.Materialize)
 	switch step.Action {
 	case ActionApplyShared, ActionApply, ActionSwitch:
 		return r.apply(ctx, d.desired[step.Object])
@@ -96,7 +95,7 @@ func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step p
 	case ActionPromote:
 		return asEnvironmentdError(r.leaders.Promote(ctx, next))
 	case ActionCommit:
-		if o.forced() {
+		if o.Forced() {
 			// environmentd refuses if there is nothing to skip.
 			if err := r.leaders.SkipCatchup(ctx, next); err != nil && !errors.As(err, new(environmentd.Refusal)) {
 				return asEnvironmentdError(err)
@@ -108,10 +107,10 @@ func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step p
 
 func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured) error {
 	if want.GroupVersionKind() == objects.KindCertificate {
-		if err := r.certificates.watchCertificates(ctx); err != nil {
-			if meta.IsNoMatchError(err) {
-				return noCertManager{want.GetName()}
-			}
+		if err := r.watchCertificates(ctx); meta.IsNoMatchError(err) {
+			return specError{fmt.Errorf("the spec requires Certificate %s, and cert-manager is not installed: install cert-manager, or remove "+
+				"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", want.GetName())}
+		} else if err != nil {
 			return err
 		}
 	}
@@ -142,17 +141,13 @@ func (r *reconciler) serverSideApply(ctx context.Context, want *unstructured.Uns
 
 // remove deletes an object as it was observed. A StatefulSet is deleted after its pods, so that its absence proves theirs.
 func (r *reconciler) remove(ctx context.Context, o Observed, key passage.Object) error {
-	object, writer := &unstructured.Unstructured{}, client.Writer(r.objects)
-	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(key.APIVersion, key.Kind))
-	object.SetNamespace(key.Namespace)
-	object.SetName(key.Name)
-	if have := o.find(key); have != nil {
-		object.SetUID(have.GetUID())
-	}
+	object, writer := o.find(key), client.Writer(r.objects)
 	if unlabelled := o.findUnlabelled(key); unlabelled != nil {
 		// The cache does not hold unlabelled objects.
-		object.SetUID(unlabelled.GetUID())
-		writer = r.live
+		object, writer = unlabelled, r.live
+	}
+	if object == nil {
+		return nil
 	}
 	propagation := metav1.DeletePropagationBackground
 	if key.Kind == objects.KindStatefulSet.Kind {

@@ -173,8 +173,10 @@ func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
 	var spec *v1alpha2.Materialize
 	record := key
 	record.APIVersion, record.Kind = "v1", "ConfigMap"
-	if r, err := objects.ReadRecord(c.objects[record]); err == nil {
-		spec = r.Materialize
+	if configMap := c.objects[record]; configMap != nil {
+		if r := objects.ReadRecord(configMap); r != nil {
+			spec = r.Materialize
+		}
 	}
 	delete(c.daemons, uid)
 	there := func() bool {

@@ -62,11 +62,11 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 		return err
 	}
 	r := &reconciler{
-		client: own, objects: owned.client, live: mgr.GetClient(), certificates: owned, leaders: leaders,
-		reader:   cacheReader{objects: owned.client, live: mgr.GetAPIReader(), kinds: owned.cachedKinds},
+		client: own, objects: owned.client, live: mgr.GetClient(), watchCertificates: owned.watchCertificates, leaders: leaders,
+		reader:   newCacheReader(owned, mgr.GetAPIReader()),
 		hashes:   currentHasher,
 		recorder: mgr.GetEventRecorder("fairlead.dev/" + v1alpha2.PassageRollout),
-		now:      time.Now, newID: objects.NewResourceID, metrics: newRolloutMetrics(), backoff: newFailureBackoff(),
+		now:      time.Now, newID: objects.NewResourceID, backoff: newFailureBackoff(),
 		freshness: &freshnessCheck{live: mgr.GetAPIReader()},
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -88,30 +88,26 @@ func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 
 type reconciler struct {
 	// client reads Materializes, and objects their objects; both read their own writes. live reads from the API server.
-	client       client.Client
-	objects      client.Client
-	live         client.Client
-	reader       Reader
-	certificates certificateWatcher
-	leaders      leaderClient
-	hashes       hasher
-	recorder     events.EventRecorder
-	now          func() time.Time
-	newID        func() string
-	metrics      *rolloutMetrics
-	backoff      failureBackoff
-	freshness    *freshnessCheck
+	client  client.Client
+	objects client.Client
+	live    client.Client
+	reader  Reader
+	// watchCertificates watches Certificates once cert-manager is installed.
+	watchCertificates func(context.Context) error
+	leaders           leaderClient
+	hashes            hasher
+	recorder          events.EventRecorder
+	now               func() time.Time
+	newID             func() string
+	metrics           rolloutMetrics
+	backoff           failureBackoff
+	freshness         *freshnessCheck
 }
 
 type leaderClient interface {
-	LeaderReader
+	Status(context.Context, environmentd.Address) (v1alpha2.LeaderStatus, error)
 	Promote(context.Context, environmentd.Address) error
 	SkipCatchup(context.Context, environmentd.Address) error
-}
-
-// certificateWatcher watches Certificates once cert-manager is installed.
-type certificateWatcher interface {
-	watchCertificates(context.Context) error
 }
 
 // Reconcile observes, plans, applies and reports one environment.
@@ -119,8 +115,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	o, d, failed := r.reconcileSteps(ctx, request.NamespacedName)
 	switch stopped := failed.blocking; {
 	case o.Materialize == nil && apierrors.IsNotFound(stopped):
-		r.metrics.forget(request.NamespacedName)
-		r.freshness.forget(request.NamespacedName)
+		r.metrics.phases.Delete(request.NamespacedName)
+		r.freshness.verified.Delete(request.NamespacedName)
 		r.backoff.next(request.NamespacedName, false)
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(stopped):
@@ -152,19 +148,27 @@ func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observe
 	if err := r.client.Get(ctx, key, &m); err != nil {
 		return Observed{}, err
 	}
-	return observe(ctx, &m, r.reader, r.leaders, r.hashes)
+	return observe(ctx, &m, r.reader, r.askLeader, r.hashes)
+}
+
+func (r *reconciler) askLeader(ctx context.Context, at environmentd.Address) v1alpha2.LeaderAnswer {
+	status, err := r.leaders.Status(ctx, at)
+	if err != nil {
+		return v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderUnknown, Message: err.Error()}
+	}
+	return v1alpha2.LeaderAnswer{Status: status}
 }
 
 // requeueAfter is when time alone may change the plan, or environmentd is asked again.
 func (r *reconciler) requeueAfter(request ctrl.Request, o Observed, d decision, failed applyErrors) time.Duration {
-	pause := r.backoff.next(request.NamespacedName, failed.any() || o.Leader.Err != nil)
-	if o.promoting() {
+	pause := r.backoff.next(request.NamespacedName, failed.any() || o.Leader.Status == v1alpha2.LeaderUnknown)
+	if o.Promoting() {
 		pause = min(pause, maxPromotingInterval)
 	}
 	var next time.Duration
 	step := firstOpenStep(d.Steps)
 	switch {
-	case failed.any(), o.Leader.Err != nil:
+	case failed.any(), o.Leader.Status == v1alpha2.LeaderUnknown:
 		next = pause
 	case d.Hold != nil:
 		return 0
@@ -176,7 +180,7 @@ func (r *reconciler) requeueAfter(request ctrl.Request, o Observed, d decision, 
 	case o.Leader.Status != "":
 		next = pause
 	}
-	if o.underway() && !o.promoting() && !o.expired(r.now()) {
+	if o.Underway() && !o.Promoting() && !o.Expired(r.now()) {
 		if left := o.deadline().Sub(r.now()); next == 0 || left < next {
 			next = max(left, time.Millisecond)
 		}

@@ -26,7 +26,7 @@ func asEnvironmentdError(err error) error {
 	return environmentdError{err}
 }
 
-// specError is what only a change of the spec resolves.
+// specError is resolved by a change of the spec, or by installing what the spec requires.
 type specError struct{ error }
 
 func (u specError) Unwrap() error { return u.error }
@@ -63,15 +63,12 @@ func (s applyErrors) withoutTransient() applyErrors {
 
 func (s applyErrors) any() bool { return s.blocking != nil || len(s.tolerated) > 0 }
 
-// also separates a further error at the end of a message.
-const also = "; also: "
-
 // suffix is the tolerated errors, as the end of a message.
 func (s applyErrors) suffix() string {
 	if len(s.tolerated) == 0 {
 		return ""
 	}
-	return also + s.toleratedText()
+	return "; also: " + s.toleratedText()
 }
 
 func (s applyErrors) toleratedText() string {
@@ -82,19 +79,10 @@ func (s applyErrors) toleratedText() string {
 	return strings.Join(all, "; ")
 }
 
-// noCertManager is why a Certificate cannot be created.
-type noCertManager struct{ certificate string }
-
-func (e noCertManager) Error() string {
-	return fmt.Sprintf("the spec requires Certificate %s, and cert-manager is not installed: install cert-manager, or remove "+
-		"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", e.certificate)
-}
-
 // isReportable holds for errors that the status reports: an immediate retry would not help, and they last, unlike those of an
 // overloaded API server.
 func isReportable(err error) bool {
-	return errors.As(err, new(environmentdError)) || errors.As(err, new(specError)) || errors.As(err, new(noCertManager)) ||
-		kube.IsRejected(err)
+	return errors.As(err, new(environmentdError)) || errors.As(err, new(specError)) || kube.IsRejected(err)
 }
 
 const (

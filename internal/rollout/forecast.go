@@ -15,45 +15,32 @@ import (
 type Forecast struct {
 	RollsOut bool `json:"rollsOut"`
 	// Verdict is the forecast in one line.
-	Verdict string        `json:"verdict"`
-	Changes []FieldChange `json:"changes"`
+	Verdict string `json:"verdict"`
+	// Changes of fields are those from the active generation if they roll out, and else from the current spec.
+	Changes []hash.Change `json:"changes"`
 	// Obstacle is what keeps the operator from creating all objects that the spec requires. Empty: none is known.
 	Obstacle string `json:"obstacle,omitempty"`
 	// proposed is about a spec that is not applied yet.
 	proposed bool
 }
 
-// FieldChange is a field that differs: from the active generation if it rolls out, and else from the current spec.
-type FieldChange struct {
-	Field    string `json:"field"`
-	From     string `json:"from,omitempty"`
-	To       string `json:"to,omitempty"`
-	RollsOut bool   `json:"rollsOut"`
-}
-
 // NewForecast is about a proposed spec, or about the current one if none is proposed.
 func NewForecast(o Observed, proposed *v1alpha2.Materialize, now time.Time) *Forecast {
-	f := &Forecast{Changes: []FieldChange{}, proposed: proposed != nil}
-	to, err := o, error(nil)
+	f := &Forecast{Changes: []hash.Change{}, proposed: proposed != nil}
+	to := o
 	if proposed != nil {
-		to, err = o.WithSpec(proposed)
+		to = o.WithSpec(proposed)
 	}
-	if err == nil && o.NoCertManager {
-		if missing := objects.WithoutCertManager(to.Materialize.Spec); missing != nil {
-			f.Obstacle = missing.Error()
-		}
+	if missing := objects.WithoutCertManager(to.Materialize.Spec); o.NoCertManager && missing != nil {
+		f.Obstacle = missing.Error()
 	}
-	if err == nil {
-		err = to.UnknownHash
-	}
-	if err != nil {
-		f.Verdict = "cannot determine whether there is a rollout: " + err.Error()
+	if to.UnknownHash != nil {
+		f.Verdict = "cannot determine whether there is a rollout: " + to.UnknownHash.Error()
 		return f
 	}
-	s := to.Summary(now)
-	serves, reached := s.Active, s.Completed
-	if s.Promoting {
-		serves, reached = s.Next, s.Requested
+	serves, reached := to.Active(), to.Completed()
+	if to.Promoting() {
+		serves, reached = to.Next(), to.Requested()
 	}
 	f.RollsOut = to.Hash != reached
 	from := specOf(o, serves, reached)
@@ -63,21 +50,21 @@ func NewForecast(o Observed, proposed *v1alpha2.Materialize, now time.Time) *For
 	}
 	if from != nil && f.RollsOut {
 		rolls, _ := hash.Changes(from, to.Materialize)
-		f.addChanges(rolls, true)
+		f.Changes = append(f.Changes, rolls...)
 	}
 	if proposed != nil {
 		_, doesNot := hash.Changes(o.Materialize, proposed)
-		f.addChanges(doesNot, false)
+		f.Changes = append(f.Changes, doesNot...)
 	}
-	if s.Refused != nil && f.RollsOut {
-		f.RollsOut, f.Verdict = false, "no rollout: "+s.Refused.Error()
-		if s.Promoting {
-			f.Verdict = fmt.Sprintf("no rollout after the one of generation %d: %v", s.Next.Number, s.Refused)
+	if refused := to.Refused(); refused != nil && f.RollsOut {
+		f.RollsOut, f.Verdict = false, "no rollout: "+refused.Error()
+		if to.Promoting() {
+			f.Verdict = fmt.Sprintf("no rollout after the one of generation %d: %v", to.Next().Number, refused)
 		}
 		return f
 	}
-	f.RollsOut = f.RollsOut && !s.Expired
-	f.Verdict = f.verdict(o, to, s)
+	f.RollsOut = f.RollsOut && !to.Expired(now)
+	f.Verdict = f.verdict(o, to, now)
 	return f
 }
 
@@ -95,48 +82,42 @@ func specOf(o Observed, g *Generation, reached string) *v1alpha2.Materialize {
 // HasChanges tells whether the proposed spec differs from the current one.
 func (f *Forecast) HasChanges() bool { return f.proposed && len(f.Changes) > 0 }
 
-func (f *Forecast) addChanges(changes []hash.Change, rollsOut bool) {
-	for _, c := range changes {
-		f.Changes = append(f.Changes, FieldChange{Field: c.Field, From: c.From, To: c.To, RollsOut: rollsOut})
-	}
-}
-
-func (f *Forecast) verdict(from, to Observed, s Summary) string {
-	next := s.Next.Number
-	underway := from.Hash != s.Completed
+func (f *Forecast) verdict(from, to Observed, now time.Time) string {
+	active, next := to.Active(), to.Next().Number
+	underway := from.Hash != to.Completed()
 	made := from.Generations[next] != nil
 	switch {
-	case s.Promoting && f.RollsOut:
+	case to.Promoting() && f.RollsOut:
 		return fmt.Sprintf("rollout: generation %d follows when the promotion of generation %d is complete, because %s", next+1, next, f.rolloutCause(next))
-	case s.Promoting:
+	case to.Promoting():
 		return fmt.Sprintf("no further rollout: generation %d is being promoted, which cannot be aborted", next) + f.otherChanges()
-	case s.Expired:
+	case to.Expired(now):
 		return fmt.Sprintf("no rollout: the rollout of generation %d timed out and was cancelled", next)
-	case s.Active == nil && (!f.proposed || !underway || from.Hash == to.Hash):
+	case active == nil && (!f.proposed || !underway || from.Hash == to.Hash):
 		return "rollout: generation 1 is the first"
 	case f.RollsOut && f.proposed && from.Hash == to.Hash:
 		return fmt.Sprintf("rollout: the rollout of generation %d continues unchanged%s", next, f.otherChanges())
-	case s.Active == nil:
+	case active == nil:
 		return "rollout: generation 1, which is the first, is created again, because " + f.rolloutCause(1)
 	case f.RollsOut && f.proposed && underway && made:
-		return fmt.Sprintf("rollout: a new generation %d replaces the existing one, because %s", next, f.rolloutCause(s.Active.Number))
+		return fmt.Sprintf("rollout: a new generation %d replaces the existing one, because %s", next, f.rolloutCause(active.Number))
 	case f.RollsOut:
-		return fmt.Sprintf("rollout: generation %d follows generation %d, because %s", next, s.Active.Number, f.rolloutCause(s.Active.Number))
+		return fmt.Sprintf("rollout: generation %d follows generation %d, because %s", next, active.Number, f.rolloutCause(active.Number))
 	case f.proposed && underway && !made:
-		return fmt.Sprintf("no rollout: generation %d serves this spec", s.Active.Number)
+		return fmt.Sprintf("no rollout: generation %d serves this spec", active.Number)
 	case f.proposed && underway:
-		return fmt.Sprintf("no rollout: generation %d serves this spec, and generation %d is removed", s.Active.Number, next)
+		return fmt.Sprintf("no rollout: generation %d serves this spec, and generation %d is removed", active.Number, next)
 	case f.proposed && len(f.Changes) > 0:
 		return "no rollout: only " + joinChanged(f.Changes)
 	case f.proposed:
 		return "no rollout: nothing changed"
 	}
-	return fmt.Sprintf("no rollout: generation %d serves the current spec", s.Active.Number)
+	return fmt.Sprintf("no rollout: generation %d serves the current spec", active.Number)
 }
 
 // rolloutCause names the fields that cause the rollout.
 func (f *Forecast) rolloutCause(serves int64) string {
-	rolls := slices.DeleteFunc(slices.Clone(f.Changes), func(c FieldChange) bool { return !c.RollsOut })
+	rolls := slices.DeleteFunc(slices.Clone(f.Changes), func(c hash.Change) bool { return !c.RollsOut })
 	if len(rolls) == 0 {
 		return fmt.Sprintf("the spec differs from that of generation %d, which has no record", serves)
 	}
@@ -145,7 +126,7 @@ func (f *Forecast) rolloutCause(serves int64) string {
 
 // otherChanges names the changed fields if none of them rolls out.
 func (f *Forecast) otherChanges() string {
-	if len(f.Changes) == 0 || slices.ContainsFunc(f.Changes, func(c FieldChange) bool { return c.RollsOut }) {
+	if len(f.Changes) == 0 || slices.ContainsFunc(f.Changes, func(c hash.Change) bool { return c.RollsOut }) {
 		return ""
 	}
 	return ", and only " + joinChanged(f.Changes)
@@ -154,7 +135,7 @@ func (f *Forecast) otherChanges() string {
 // maxFieldNames is how many fields a verdict names. The changes have them all.
 const maxFieldNames = 3
 
-func joinChanged(changes []FieldChange) string {
+func joinChanged(changes []hash.Change) string {
 	var names []string
 	for _, c := range changes {
 		names = append(names, c.Field)

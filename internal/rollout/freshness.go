@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -38,5 +37,3 @@ func (a *freshnessCheck) check(ctx context.Context, seen *v1alpha2.Materialize) 
 	a.verified.Store(key, seen.UID)
 	return nil
 }
-
-func (a *freshnessCheck) forget(key types.NamespacedName) { a.verified.Delete(key) }

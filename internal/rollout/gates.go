@@ -24,7 +24,7 @@ func whileBeingDeleted(o Observed) *passage.Reason {
 }
 
 func withUnknownHash(o Observed) *passage.Reason {
-	if o.UnknownHash == nil || o.promoting() {
+	if o.UnknownHash == nil || o.Promoting() {
 		return nil
 	}
 	return passage.Hold(CodeUnknownHash, "cannot determine whether the spec has changed: %v", o.UnknownHash)
@@ -32,7 +32,7 @@ func withUnknownHash(o Observed) *passage.Reason {
 
 func whilePaused(o Observed) *passage.Reason {
 	m := o.Materialize
-	if m.Annotations[fairlead.AnnotationPaused] != "true" || o.promoting() {
+	if m.Annotations[fairlead.AnnotationPaused] != "true" || o.Promoting() {
 		return nil
 	}
 	return passage.Hold(CodePaused, "paused by annotation %s; resume with `fairlead resume mzs %s -n %s`", fairlead.AnnotationPaused, m.Name, m.Namespace)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -29,9 +28,8 @@ func init() { metrics.Registry.MustRegister(rolloutsByOutcome, phaseDuration) }
 
 // rolloutMetrics turns consecutive statuses of each Materialize into metrics.
 type rolloutMetrics struct {
-	mu sync.Mutex
-	// phases has the current phase of each and its start. It is unknown if this process has not seen the start.
-	phases map[types.NamespacedName]phase
+	// phases has the current phase by key. It is unknown if this process has not seen the start.
+	phases sync.Map
 }
 
 type phase struct {
@@ -39,25 +37,20 @@ type phase struct {
 	since  time.Time
 }
 
-func newRolloutMetrics() *rolloutMetrics {
-	return &rolloutMetrics{phases: map[types.NamespacedName]phase{}}
-}
-
 func (m *rolloutMetrics) observe(before *v1alpha2.Materialize, status v1alpha2.MaterializeStatus, is v1alpha2.Reason, now time.Time) {
 	if outcome := outcomeOf(before.Status, status, is); outcome != "" {
 		rolloutsByOutcome.WithLabelValues(outcome).Inc()
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	key := client.ObjectKeyFromObject(before)
-	was, known := m.phases[key]
-	if known && was.reason == is {
+	last, _ := m.phases.Load(key)
+	was, _ := last.(phase)
+	if was.reason == is {
 		return
 	}
-	if known && conditionStatuses[was.reason] == conditionStatuses[v1alpha2.ReasonApplying] {
+	if conditionStatuses[was.reason] == conditionStatuses[v1alpha2.ReasonApplying] {
 		phaseDuration.WithLabelValues(string(was.reason)).Observe(now.Sub(was.since).Seconds())
 	}
-	m.phases[key] = phase{is, now}
+	m.phases.Store(key, phase{is, now})
 }
 
 // outcomeOf is how a rollout ended between two statuses, empty if none did.
@@ -81,10 +74,4 @@ func outcomeOf(before, status v1alpha2.MaterializeStatus, is v1alpha2.Reason) st
 func hasReason(status v1alpha2.MaterializeStatus, reason v1alpha2.Reason) bool {
 	condition := meta.FindStatusCondition(status.Conditions, v1alpha2.ConditionUpToDate)
 	return condition != nil && condition.Reason == string(reason)
-}
-
-func (m *rolloutMetrics) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.phases, key)
 }

@@ -31,8 +31,8 @@ type Observed struct {
 	SharedObjects map[passage.Object]*unstructured.Unstructured
 	// Rehashed are the hashes of the status by the current algorithm. Nil: the status has them already.
 	Rehashed *Hashes
-	// Leader is the answer of the next generation's environmentd, if the plan depends on it.
-	Leader Answer
+	// Leader is the answer of the next generation's environmentd. The zero answer was not asked for.
+	Leader v1alpha2.LeaderAnswer
 	// UnknownHash is why the hashes in the status cannot be compared.
 	UnknownHash error
 	// Unlisted are kinds whose objects could not be listed, and are not planned.
@@ -41,45 +41,36 @@ type Observed struct {
 	NoCertManager bool
 }
 
-// Answer is the status of an environmentd, or why it is unknown. The zero Answer was not asked for.
-type Answer struct {
-	Status v1alpha2.LeaderStatus
-	Err    error
-}
-
 // Hashes are the two hashes of a status.
 type Hashes struct{ Completed, Requested string }
 
-// hasher hashes specs by the algorithm of any version, and by that of the current one.
+// hasher hashes specs by the current algorithm, and by that of any version.
 type hasher struct {
 	version int32
+	of      func(*v1alpha2.Materialize) string
 	with    func(version int32, m *v1alpha2.Materialize) (string, error)
 }
 
-func (h hasher) of(m *v1alpha2.Materialize) (string, error) { return h.with(h.version, m) }
-
-var currentHasher = hasher{hash.Version, hash.With}
+var currentHasher = hasher{hash.Version, hash.Of, hash.With}
 
 // Observe reads the objects of an environment, and asks environmentd of its next generation for its status.
-func Observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders LeaderReader) (Observed, error) {
-	return observe(ctx, m, reader, leaders, currentHasher)
+func Observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, ask LeaderReader) (Observed, error) {
+	return observe(ctx, m, reader, ask, currentHasher)
 }
 
-func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, leaders LeaderReader, hashes hasher) (Observed, error) {
-	o := Observed{Materialize: m, Generations: map[int64]*Generation{}, SharedObjects: map[passage.Object]*unstructured.Unstructured{}}
-	var err error
-	if o.Hash, err = hashes.of(m); err != nil {
-		return o, fmt.Errorf("hash the spec of Materialize %s/%s: %w", m.Namespace, m.Name, err)
+func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, ask LeaderReader, hashes hasher) (Observed, error) {
+	o := Observed{
+		Materialize: m, Hash: hashes.of(m), HashVersion: hashes.version,
+		Generations: map[int64]*Generation{}, SharedObjects: map[passage.Object]*unstructured.Unstructured{},
 	}
 	if m.Status.ResourceID != "" {
 		if err := o.readObjects(ctx, reader, hashes); err != nil {
 			return o, err
 		}
 	}
-	o.HashVersion = hashes.version
 	o.rehash(hashes)
 	if o.needsLeaderStatus() {
-		o.Leader.Status, o.Leader.Err = leaders.Status(ctx, o.next().address(m))
+		o.Leader = ask(ctx, o.Next().address(m))
 	}
 	return o, nil
 }
@@ -103,7 +94,7 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes hasher
 		}
 	}
 	concerned := []int64{m.Status.ActiveGeneration}
-	if o.promoting() || o.Hash != m.Status.LastCompletedRolloutHash {
+	if o.Promoting() || o.Hash != m.Status.LastCompletedRolloutHash {
 		concerned = append(concerned, m.Status.ActiveGeneration+1)
 	}
 	for _, number := range concerned {
@@ -142,7 +133,12 @@ func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materializ
 		// A client removed the label or the owner of the StatefulSet, which is corrected like other drift.
 		return g.add(set, hashes)
 	}
-	g.Foreign, g.StatefulSet = true, &appsv1.StatefulSet{}
+	g.Foreign = true
+	return g.readStatefulSet(set)
+}
+
+func (g *Generation) readStatefulSet(set *unstructured.Unstructured) error {
+	g.StatefulSet = &appsv1.StatefulSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(set.Object, g.StatefulSet); err != nil {
 		return fmt.Errorf("read StatefulSet %s: %w", set.GetName(), err)
 	}
@@ -177,7 +173,6 @@ func (o Observed) generation(number int64) *Generation {
 
 func (g *Generation) add(object *unstructured.Unstructured, hashes hasher) error {
 	g.Objects = append(g.Objects, object)
-	var err error
 	switch object.GroupVersionKind() {
 	case objects.KindConfigMap:
 		if object.GetDeletionTimestamp() != nil {
@@ -187,18 +182,13 @@ func (g *Generation) add(object *unstructured.Unstructured, hashes hasher) error
 			g.Backup = backup
 			return nil
 		}
-		if g.Record, err = objects.ReadRecord(object); err != nil {
-			// An unreadable record counts as missing, and is created again if possible.
-			g.Record = nil
-			return nil
-		}
-		if g.Hash, err = hashes.of(g.Record.Materialize); err != nil {
-			return fmt.Errorf("hash the spec of generation %d: %w", g.Number, err)
+		// An unreadable record counts as missing, and is created again if possible.
+		if g.Record = objects.ReadRecord(object); g.Record != nil {
+			g.Hash = hashes.of(g.Record.Materialize)
 		}
 	case objects.KindStatefulSet:
-		g.StatefulSet = &appsv1.StatefulSet{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, g.StatefulSet); err != nil {
-			return fmt.Errorf("read StatefulSet %s: %w", object.GetName(), err)
+		if err := g.readStatefulSet(object); err != nil {
+			return err
 		}
 		if g.Record == nil {
 			g.Hash = g.StatefulSet.Annotations[v1alpha2.AnnotationRolloutHash]
@@ -235,14 +225,9 @@ func (o *Observed) rehash(hashes hasher) {
 			o.UnknownHash = err
 			return
 		}
-		is, err := hashes.of(spec)
-		if err != nil {
-			o.UnknownHash = err
-			return
-		}
 		for _, h := range []*string{&kept.Completed, &kept.Requested} {
 			if *h == was {
-				*h = is
+				*h = hashes.of(spec)
 			}
 		}
 	}

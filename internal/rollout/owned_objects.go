@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -45,14 +44,14 @@ type ownedObjects struct {
 }
 
 func newOwnedObjects(mgr ctrl.Manager) (*ownedObjects, error) {
-	labelled, err := labels.NewRequirement(v1alpha2.LabelResourceID, selection.Exists, nil)
+	labelled, err := labels.Parse(v1alpha2.LabelResourceID)
 	if err != nil {
 		return nil, err
 	}
 	b := &ownedObjects{mapper: mgr.GetRESTMapper()}
 	b.cache, err = cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultLabelSelector: labels.NewSelector().Add(*labelled),
+		DefaultLabelSelector: labelled,
 		DefaultTransform:     cache.TransformStripManagedFields(),
 		// A kind without an informer is an error, and not cached by accident.
 		ReaderFailOnMissingInformer: true,
@@ -114,20 +113,14 @@ func (b *ownedObjects) cachedKinds() []schema.GroupVersionKind {
 
 // watchAll enqueues a Materialize for every change of its objects.
 func (b *ownedObjects) watchAll(c controller.Controller) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.controller = c
-	if _, err := b.mapper.RESTMapping(objects.KindCertificate.GroupKind(), objects.KindCertificate.Version); err == nil {
-		if err := b.indexKind(context.Background(), objects.KindCertificate); err != nil {
-			return err
-		}
-	} else if !meta.IsNoMatchError(err) {
-		return fmt.Errorf("look up %s: %w", objects.KindCertificate.Kind, err)
-	}
-	for _, kind := range b.kinds {
+	for _, kind := range builtinKinds {
 		if err := b.watchKind(kind); err != nil {
 			return err
 		}
+	}
+	if err := b.watchCertificates(context.Background()); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("look up %s: %w", objects.KindCertificate.Kind, err)
 	}
 	return nil
 }
@@ -161,7 +154,7 @@ func affectsPlan(kind schema.GroupVersionKind) predicate.TypedPredicate[*unstruc
 	}
 }
 
-// watchCertificates starts to watch Certificates if cert-manager has been installed since the start.
+// watchCertificates starts to watch Certificates, once cert-manager is installed.
 func (b *ownedObjects) watchCertificates(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

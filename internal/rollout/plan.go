@@ -94,7 +94,7 @@ func Plan(o Observed, now time.Time) passage.Plan {
 		}
 		plan.Steps = append(plan.Steps, step)
 	}
-	if len(plan.Steps) == 0 && o.Hash == o.completed() {
+	if len(plan.Steps) == 0 && o.Hash == o.Completed() {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: plan.Subject, Action: ActionComplete, To: plan.Target, State: passage.Done,
 			Reason: passage.Because(v1alpha2.ReasonApplied, "the active generation serves the current spec"),
@@ -108,9 +108,9 @@ func decide(o Observed, now time.Time) decision {
 	p := &planner{Observed: o, now: now}
 	p.desired = map[passage.Object]*unstructured.Unstructured{}
 	p.Plan = passage.Plan{
-		Passage: v1alpha2.PassageRollout, Subject: objects.Subject(m), Hold: passage.FirstHold(o, gates...), Steps: []passage.Step{},
+		Passage: v1alpha2.PassageRollout, Subject: p.subject(), Hold: passage.FirstHold(o, gates...), Steps: []passage.Step{},
 	}
-	if o.Rehashed != nil && !o.promoting() {
+	if o.Rehashed != nil && !o.Promoting() {
 		p.statusStep(ActionRehash, fmt.Sprint(m.Status.RolloutHashVersion), fmt.Sprint(o.HashVersion),
 			passage.Because(CodeUnchanged, "the hash algorithm has changed, and the spec has not"))
 	}
@@ -122,9 +122,9 @@ func decide(o Observed, now time.Time) decision {
 		if err := p.validateSpec(); err != nil {
 			p.failLastStep(err)
 		}
-	case o.promoting():
+	case o.Promoting():
 		p.planPromotion()
-	case o.Hash == o.completed():
+	case o.Hash == o.Completed():
 		p.Target = p.generationName(m.Status.ActiveGeneration)
 		p.planUpToDate()
 	default:
@@ -143,13 +143,13 @@ func (p *planner) generationName(g int64) string { return fmt.Sprintf("generatio
 
 // planUpToDate plans for a spec that is that of the active generation.
 func (p *planner) planUpToDate() {
-	active := p.active()
+	active := p.Active()
 	p.planSharedObjects()
 	p.applyGeneration(active)
 	p.removeOthers(passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
-	if p.requested() != p.Hash {
+	if p.Requested() != p.Hash {
 		// Recorded before the pods are back, so that a later request gets its full timeout.
-		p.statusStep(ActionWithdraw, p.requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
+		p.statusStep(ActionWithdraw, p.Requested(), p.Hash, passage.Because(CodeNotAsked, "the spec is that of the active generation again"))
 	}
 	if !p.activeIsReady() && !hasReason(p.Materialize.Status, v1alpha2.ReasonApplied) {
 		p.await(active)
@@ -158,28 +158,28 @@ func (p *planner) planUpToDate() {
 
 // planRollout plans up to the promotion, and forecasts the steps after it.
 func (p *planner) planRollout() {
-	next, active := p.next(), p.active()
+	next, active := p.Next(), p.Active()
 	p.planSharedObjects()
 	if err := p.validateSpec(); err != nil {
 		// Otherwise the error would show only after the promotion, which cannot be undone.
 		p.maintainActive()
-		p.statusStep(ActionRequest, p.requested(), p.Hash, passage.Reason{})
+		p.statusStep(ActionRequest, p.Requested(), p.Hash, passage.Reason{})
 		p.failLastStep(err)
 		return
 	}
-	if !p.underway() {
+	if !p.Underway() {
 		reason := passage.Because(CodeChanged, "the spec has changed since generation %d was created", p.Materialize.Status.ActiveGeneration)
 		if active == nil {
 			reason = passage.Because(CodeFirst, "this is the first rollout")
 		}
-		p.statusStep(ActionRequest, p.requested(), p.Hash, reason)
+		p.statusStep(ActionRequest, p.Requested(), p.Hash, reason)
 	}
-	if p.expired(p.now) {
+	if p.Expired(p.now) {
 		p.planCancel()
 		return
 	}
 	if p.matchesSpec(next) {
-		p.removeOthers(passage.Because(CodeReplaced, "belongs to neither the active nor the next generation"), next)
+		p.removeOthers(passage.Because(CodeReplaced, "belongs to neither the active nor the next generation"), next.Number)
 	} else {
 		p.removeOthers(passage.Because(CodeReplaced, "was created from another spec, and must not be promoted"))
 	}
@@ -215,7 +215,7 @@ func (p *planner) planCancel() {
 		}
 		p.statusStep(ActionCancel, p.Target, p.generationName(p.Materialize.Status.ActiveGeneration), why)
 	}
-	p.applyGeneration(p.active())
+	p.applyGeneration(p.Active())
 	if !hasReason(p.Materialize.Status, v1alpha2.ReasonRolloutTimeout) {
 		cancel()
 		p.removeOthers(reason)
@@ -228,7 +228,7 @@ func (p *planner) planCancel() {
 
 // planPromotion plans what follows the commit. It does not depend on the spec any more.
 func (p *planner) planPromotion() {
-	next := p.next()
+	next := p.Next()
 	leads := p.Leader.Status == v1alpha2.LeaderIsLeader || p.serviceSwitched()
 	if !leads {
 		p.planSharedObjects()
@@ -243,8 +243,8 @@ func (p *planner) planPromotion() {
 	switch {
 	case leads:
 		promote.State = passage.Done
-	case p.Leader.Err != nil:
-		promote.State, promote.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
+	case p.Leader.Status == v1alpha2.LeaderUnknown:
+		promote.State, promote.Reason = passage.Running, passage.Because(CodeNoAnswer, "%s", p.Leader.Message)
 	case p.Leader.Status == v1alpha2.LeaderInitializing:
 		promote.State, promote.Reason = passage.Running, passage.Because(CodeNotReady, "environmentd has restarted and is not ready yet")
 	case p.Leader.Status == v1alpha2.LeaderPromoting:
@@ -255,15 +255,8 @@ func (p *planner) planPromotion() {
 
 // planTakeover plans what follows when the next generation is the leader.
 func (p *planner) planTakeover(leads bool) {
-	next, active := p.next(), p.active()
-	public, err := objects.ToUnstructured(objects.KindService, objects.PublicService(p.Materialize, p.selector(next)))
-	if err == nil {
-		err = objects.SetOwner(p.Materialize, public)
-	}
-	if err != nil {
-		p.specErr = specError{err}
-		return
-	}
+	next, active := p.Next(), p.Active()
+	public := objects.SetOwner(p.Materialize, objects.ToUnstructured(objects.KindService, objects.PublicService(p.Materialize, p.selector(next))))
 	from := ""
 	if active != nil {
 		from = p.generationName(active.Number)
@@ -297,11 +290,11 @@ func (p *planner) await(g *Generation) {
 
 // catchUp waits until environmentd of the next generation is ready to promote.
 func (p *planner) catchUp() {
-	p.step(p.statefulSetOf(p.next()), ActionCatchUp, "", "", passage.Because(CodeNotReady, "environmentd has not caught up yet"))
+	p.step(p.statefulSetOf(p.Next()), ActionCatchUp, "", "", passage.Because(CodeNotReady, "environmentd has not caught up yet"))
 	catchUp := p.last()
 	switch {
-	case p.Leader.Err != nil:
-		catchUp.State, catchUp.Reason = passage.Running, passage.Because(CodeNoAnswer, "%v", p.Leader.Err)
+	case p.Leader.Status == v1alpha2.LeaderUnknown:
+		catchUp.State, catchUp.Reason = passage.Running, passage.Because(CodeNoAnswer, "%s", p.Leader.Message)
 	case p.Leader.Status == v1alpha2.LeaderInitializing && p.skipsCatchUp():
 		catchUp.Action, catchUp.Reason = ActionSkipCatchup, passage.Because(CodeForced, "the promotion does not wait for the catch-up")
 	case p.Leader.Status == v1alpha2.LeaderInitializing:
@@ -314,14 +307,14 @@ func (p *planner) catchUp() {
 // approve waits for spec.forcePromote, if the strategy requires it.
 func (p *planner) approve() {
 	// A forcePromote from before the request does not approve this rollout.
-	approved := p.forced() && p.underway()
+	approved := p.Forced() && p.Underway()
 	if p.strategy() != v1alpha2.RolloutManuallyPromote || approved || p.Leader.Status == v1alpha2.LeaderPromoting || p.Leader.Status == v1alpha2.LeaderIsLeader {
 		return
 	}
 	m := p.Materialize
 	reason := passage.Because(v1alpha2.ReasonReadyToPromote,
 		"to promote it, set spec.forcePromote to %s: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
-	if p.underway() && p.forcePromoteIsStale() {
+	if p.Underway() && p.ForcePromoteIsStale() {
 		reason = passage.Because(v1alpha2.ReasonReadyToPromote,
 			"spec.forcePromote %s is older than the rollout and ignored; to promote it, remove spec.forcePromote and set it again: `fairlead promote mzs %s -n %s`", p.Hash, m.Name, m.Namespace)
 	}
@@ -339,7 +332,7 @@ func (p *planner) planSharedObjects() {
 		p.sharedSpecErr = specError{err}
 	}
 	// The active or the next generation may need any of the existing objects if its spec is unknown.
-	unknown := p.active() != nil && now.Spec == nil || p.promoting() && now.Next == nil
+	unknown := p.Active() != nil && now.Spec == nil || p.Promoting() && now.Next == nil
 	wanted := map[passage.Object]bool{}
 	for _, object := range all {
 		wanted[objects.Identity(object)] = true
@@ -365,7 +358,7 @@ func (p *planner) planSharedObjects() {
 // maintainActive applies the objects of the active generation without blocking the promotion, unless it was stopped to make
 // room. One without a record may have been removed in part already, after the promotion.
 func (p *planner) maintainActive() {
-	active := p.active()
+	active := p.Active()
 	stopped := active != nil && active.StatefulSet == nil && p.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
 	if active != nil && active.Record != nil && !stopped {
 		p.applyObjects(ActionApplyShared, active)
@@ -379,7 +372,7 @@ func (p *planner) applyObjects(action passage.Action, g *Generation) {
 	if g == nil {
 		return
 	}
-	if !p.promoting() && g.Number == p.next().Number && !p.matchesSpec(g) {
+	if !p.Promoting() && g.Number == p.Next().Number && !p.matchesSpec(g) {
 		// The generation of another spec is removed by then.
 		g = &Generation{Number: g.Number, Hash: p.Hash}
 	}
@@ -394,12 +387,7 @@ func (p *planner) applyObjects(action passage.Action, g *Generation) {
 	if record == nil {
 		return
 	}
-	all, err := objects.ForGeneration(p.Materialize, g.Number, *record, g.Record != nil)
-	if err != nil {
-		p.specErr = specError{err}
-		return
-	}
-	for _, object := range all {
+	for _, object := range objects.ForGeneration(p.Materialize, g.Number, record, g.Record != nil) {
 		p.apply(action, object, g.find(objects.Identity(object)))
 	}
 }
@@ -412,34 +400,33 @@ func (p *planner) recordOf(g *Generation) *objects.Record {
 	case g.Record != nil:
 		return g.Record
 	case g.Number == p.Materialize.Status.ActiveGeneration:
-		was = p.completed()
-	case p.promoting() && g.StatefulSet == nil:
+		was = p.Completed()
+	case p.Promoting() && g.StatefulSet == nil:
 		// Nothing is left of the generation being promoted. None of its pods can become the leader any more, so the current
 		// spec replaces it.
 		was = p.Hash
-	case was == "" && p.promoting():
-		was = p.requested()
+	case was == "" && p.Promoting():
+		was = p.Requested()
 	}
 	if was != p.Hash {
 		return nil
 	}
-	record, err := objects.NewRecord(p.Materialize, p.Hash, g.Number)
-	if err == nil && was != p.completed() {
-		err = p.validateSpec()
+	if was != p.Completed() {
+		if err := p.validateSpec(); err != nil {
+			p.specErr = specError{err}
+			return nil
+		}
 	}
-	if err != nil {
-		p.specErr = specError{err}
-		return nil
-	}
+	record := objects.NewRecord(p.Materialize, p.Hash, g.Number)
 	if g.StatefulSet == nil {
-		return &record
+		return record
 	}
-	set := record.StatefulSet.DeepCopy()
-	if err := objects.SetOwner(p.Materialize, set); err != nil || g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
+	set := objects.SetOwner(p.Materialize, record.StatefulSet.DeepCopy())
+	if g.StatefulSet.Annotations[v1alpha2.AnnotationApplied] != set.GetAnnotations()[v1alpha2.AnnotationApplied] {
 		// Another version of Fairlead created it differently. To apply it would restart its pods.
 		return nil
 	}
-	return &record
+	return record
 }
 
 // stopGeneration deletes the StatefulSet of a generation, and keeps the record from which it can be created again.
@@ -448,11 +435,7 @@ func (p *planner) stopGeneration(g *Generation) {
 		return
 	}
 	if g.Foreign {
-		backup, err := objects.NewStatefulSetBackup(p.Materialize, g.Number, g.unlabelledStatefulSet())
-		if err != nil {
-			p.specErr = specError{err}
-			return
-		}
+		backup := objects.NewStatefulSetBackup(p.Materialize, g.Number, g.unlabelledStatefulSet())
 		p.apply(ActionApply, backup, g.find(objects.Identity(backup)))
 	}
 	p.step(p.statefulSetOf(g), ActionRemove, "", "", passage.Because(CodeDowntime, "strategy %s stops the active generation before the next one starts",
@@ -471,12 +454,11 @@ func (p *planner) restoreBackup(action passage.Action, g *Generation) {
 }
 
 // removeOthers deletes every generation but the active one and those given.
-func (p *planner) removeOthers(reason passage.Reason, keep ...*Generation) {
+func (p *planner) removeOthers(reason passage.Reason, keep ...int64) {
+	keep = append(keep, p.Materialize.Status.ActiveGeneration)
 	for _, number := range slices.Sorted(maps.Keys(p.Generations)) {
-		g := p.Generations[number]
-		kept := slices.ContainsFunc(keep, func(k *Generation) bool { return k.Number == number })
-		if number != p.Materialize.Status.ActiveGeneration && !kept {
-			p.removeGeneration(g, reason)
+		if !slices.Contains(keep, number) {
+			p.removeGeneration(p.Generations[number], reason)
 		}
 	}
 }

@@ -25,14 +25,10 @@ type process struct {
 func (c *cluster) launch(mayWrite func() bool) {
 	a := &api{cluster: c, mayWrite: mayWrite}
 	c.process = &process{api: a, triggered: true, reconciler: &reconciler{
-		client: a, objects: a, live: a, reader: a, leaders: leader{a}, certificates: noCertificates{}, hashes: c.hashes,
-		recorder: recorder{c}, now: func() time.Time { return c.now }, newID: func() string { return testID }, metrics: newRolloutMetrics(), backoff: newFailureBackoff(), freshness: &freshnessCheck{live: a},
+		client: a, objects: a, live: a, reader: a, leaders: leader{a}, watchCertificates: func(context.Context) error { return nil }, hashes: c.hashes,
+		recorder: recorder{c}, now: func() time.Time { return c.now }, newID: func() string { return testID }, backoff: newFailureBackoff(), freshness: &freshnessCheck{live: a},
 	}}
 }
-
-type noCertificates struct{}
-
-func (noCertificates) watchCertificates(context.Context) error { return nil }
 
 // work does all that can be done without time passing, and tells whether the process is alive.
 func (p *process) work() bool {
@@ -59,7 +55,7 @@ func (p *process) work() bool {
 	return false
 }
 
-// next is when something happens by itself, the zero time if nothing does.
+// Next is when something happens by itself, the zero time if nothing does.
 func (c *cluster) next() time.Time {
 	var next time.Time
 	if p := c.process; p != nil && !p.dead {

@@ -12,8 +12,8 @@ import (
 // progressOf is the progress of the generation that a rollout waits for. The message of the condition shows all of it, so
 // that neither changes without the other.
 func progressOf(o Observed, step *passage.Step, failure error) *v1alpha2.RolloutProgress {
-	g := o.next()
-	if o.Hash == o.completed() && !o.promoting() {
+	g := o.Next()
+	if o.Hash == o.Completed() && !o.Promoting() {
 		g = o.generation(o.Materialize.Status.ActiveGeneration)
 	}
 	p := &v1alpha2.RolloutProgress{Generation: g.Number}
@@ -42,11 +42,8 @@ func leaderAnswer(o Observed, action passage.Action) *v1alpha2.LeaderAnswer {
 	case ActionSwitch:
 		return &v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderIsLeader}
 	case ActionCatchUp, ActionSkipCatchup, ActionApprove, ActionPromote:
-		if o.Leader.Err != nil {
-			return &v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderUnknown, Message: o.Leader.Err.Error()}
-		}
 		if o.Leader.Status != "" {
-			return &v1alpha2.LeaderAnswer{Status: o.Leader.Status}
+			return &o.Leader
 		}
 	}
 	return nil
@@ -67,7 +64,7 @@ func Progress(m *v1alpha2.Materialize) *v1alpha2.RolloutProgress {
 
 // lastProgress is what a rollout was last reported to wait for.
 func (o Observed) lastProgress() string {
-	if p := Progress(o.Materialize); p != nil && p.Generation == o.next().Number {
+	if p := Progress(o.Materialize); p != nil && p.Generation == o.Next().Number {
 		return p.Message
 	}
 	return ""

@@ -9,27 +9,27 @@ import (
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
-	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 )
 
 // What the operator writes down about the answers of environmentd can be read again.
 func TestHeard(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	silence := errors.New("environmentd does not answer: connection refused")
+	type answer = v1alpha2.LeaderAnswer
+	const silence = "environmentd does not answer: connection refused"
 	cases := map[string]struct {
 		strategy v1alpha2.RolloutStrategy
 		phase    v1alpha2.Reason
-		answer   Answer
+		answer   answer
 	}{
-		"catches up":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Status: v1alpha2.LeaderInitializing}},
-		"silent while it catches up":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: silence}},
-		"garbled while it catches up":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, Answer{Err: environmentd.NoAnswer{Message: "environmentd sends an invalid response to /api/leader/status (HTTP 200)"}}},
-		"waits for a person":           {v1alpha2.RolloutManuallyPromote, v1alpha2.ReasonApplying, Answer{Status: v1alpha2.LeaderReadyToPromote}},
-		"takes over":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: v1alpha2.LeaderPromoting}},
-		"silent while it takes over":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Err: silence}},
-		"started anew":                 {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: v1alpha2.LeaderInitializing}},
-		"leads, and nobody knows yet":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{Status: v1alpha2.LeaderIsLeader}},
-		"was never asked, as it seems": {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, Answer{}},
+		"catches up":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, answer{Status: v1alpha2.LeaderInitializing}},
+		"silent while it catches up":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, answer{Status: v1alpha2.LeaderUnknown, Message: silence}},
+		"garbled while it catches up":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonApplying, answer{Status: v1alpha2.LeaderUnknown, Message: "environmentd sends an invalid response to /api/leader/status (HTTP 200)"}},
+		"waits for a person":           {v1alpha2.RolloutManuallyPromote, v1alpha2.ReasonApplying, answer{Status: v1alpha2.LeaderReadyToPromote}},
+		"takes over":                   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, answer{Status: v1alpha2.LeaderPromoting}},
+		"silent while it takes over":   {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, answer{Status: v1alpha2.LeaderUnknown, Message: silence}},
+		"started anew":                 {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, answer{Status: v1alpha2.LeaderInitializing}},
+		"leads, and nobody knows yet":  {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, answer{Status: v1alpha2.LeaderIsLeader}},
+		"was never asked, as it seems": {v1alpha2.RolloutWaitUntilReady, v1alpha2.ReasonPromoting, answer{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -39,10 +39,7 @@ func TestHeard(t *testing.T) {
 				told := assess(o, decide(o, now), failed, now)
 				m := o.Materialize.DeepCopy()
 				setCondition(&m.Status, m, told, now)
-				var got Answer
-				got.Status, got.Err = RecordedAnswers(m).Status(t.Context(), o.next().address(m))
-				same := cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
-				if diff := cmp.Diff(c.answer, got, same); diff != "" {
+				if diff := cmp.Diff(c.answer, RecordedAnswers(m)(t.Context(), o.Next().address(m))); diff != "" {
 					t.Errorf("%s: %s", told.reason, diff)
 				}
 			}

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -27,39 +26,36 @@ type Reader interface {
 }
 
 // LeaderReader reads the status of an environmentd.
-type LeaderReader interface {
-	Status(context.Context, environmentd.Address) (v1alpha2.LeaderStatus, error)
-}
-
-// cacheReader reads owned objects from a cache, and others from the API server.
-type cacheReader struct {
-	objects client.Reader
-	live    client.Reader
-	kinds   func() []schema.GroupVersionKind
-}
+type LeaderReader func(context.Context, environmentd.Address) v1alpha2.LeaderAnswer
 
 // ownerIndex indexes objects by the UID of their Materialize.
 const ownerIndex = "owner"
 
-func (r cacheReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	for _, kind := range r.kinds() {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.objects.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{ownerIndex: string(m.UID)},
-			client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
-		}
-		for i := range list.Items {
-			all = append(all, &list.Items[i])
-		}
-	}
-	return all, nil
+// objectReader reads owned objects from a cache or the API server, and others from the API server.
+type objectReader struct {
+	objects, live client.Reader
+	kinds         func() []schema.GroupVersionKind
+	// selects the objects of a Materialize.
+	selects func(*v1alpha2.Materialize) client.ListOption
+	// skipsForbidden leaves objects of other operators out of the plan if they may not be read.
+	skipsForbidden bool
 }
 
-func (r cacheReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	return kube.GetIfExists(ctx, r.live, key, newUnstructured(kind))
+// newCacheReader returns the Reader of the operator.
+func newCacheReader(owned *ownedObjects, live client.Reader) Reader {
+	return objectReader{objects: owned.client, live: live, kinds: owned.cachedKinds, selects: func(m *v1alpha2.Materialize) client.ListOption {
+		return client.MatchingFields{ownerIndex: string(m.UID)}
+	}}
+}
+
+// NewReader returns a Reader for commands, which finds owned objects by label.
+func NewReader(reader client.Reader) Reader {
+	return objectReader{
+		objects: reader, live: reader, kinds: OwnedKinds, skipsForbidden: true,
+		selects: func(m *v1alpha2.Materialize) client.ListOption {
+			return client.MatchingLabels{v1alpha2.LabelResourceID: m.Status.ResourceID}
+		},
+	}
 }
 
 // OwnedKinds are the kinds of owned objects. That of cert-manager may not be installed.
@@ -67,17 +63,12 @@ func OwnedKinds() []schema.GroupVersionKind {
 	return append(slices.Clone(builtinKinds), objects.KindCertificate)
 }
 
-// NewReader returns a Reader for commands, which finds owned objects by label.
-func NewReader(reader client.Reader) Reader { return labelReader{reader} }
-
-type labelReader struct{ reader client.Reader }
-
-func (r labelReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
+func (r objectReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, kind := range OwnedKinds() {
+	for _, kind := range r.kinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.reader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{v1alpha2.LabelResourceID: m.Status.ResourceID})
+		err := r.objects.List(ctx, list, client.InNamespace(m.Namespace), r.selects(m), client.UnsafeDisableDeepCopy)
 		if kind == objects.KindCertificate && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
 			continue
 		}
@@ -93,27 +84,20 @@ func (r labelReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*uns
 	return all, nil
 }
 
-func (r labelReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	object, err := cacheReader{live: r.reader}.Live(ctx, kind, key)
-	if kind != objects.KindStatefulSet && apierrors.IsForbidden(err) {
-		// Without permission, objects of other operators are left out of the plan.
+func (r objectReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	object, err := kube.GetIfExists(ctx, r.live, key, newUnstructured(kind))
+	if r.skipsForbidden && kind != objects.KindStatefulSet && apierrors.IsForbidden(err) {
 		return nil, nil
 	}
 	return object, err
 }
 
 // RecordedAnswers returns the answers in the status, for commands: environmentd may be reachable from the operator only.
-func RecordedAnswers(m *v1alpha2.Materialize) LeaderReader { return recordedAnswers{m} }
-
-type recordedAnswers struct{ m *v1alpha2.Materialize }
-
-func (h recordedAnswers) Status(_ context.Context, at environmentd.Address) (v1alpha2.LeaderStatus, error) {
-	p := Progress(h.m)
-	switch {
-	case p == nil || p.Generation != at.Generation || p.Leader == nil:
-		return "", nil
-	case p.Leader.Status == v1alpha2.LeaderUnknown:
-		return "", errors.New(p.Leader.Message)
+func RecordedAnswers(m *v1alpha2.Materialize) LeaderReader {
+	return func(_ context.Context, at environmentd.Address) v1alpha2.LeaderAnswer {
+		if p := Progress(m); p != nil && p.Generation == at.Generation && p.Leader != nil {
+			return *p.Leader
+		}
+		return v1alpha2.LeaderAnswer{}
 	}
-	return p.Leader.Status, nil
 }

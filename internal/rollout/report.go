@@ -54,9 +54,9 @@ type assessment struct {
 // assess says how far a rollout is, or what blocks it.
 func assess(o Observed, d decision, failed applyErrors, now time.Time) assessment {
 	m := o.Materialize
-	next := o.next().Number
+	next := o.Next().Number
 	step := firstOpenStep(d.Steps)
-	rolling := o.Hash != o.completed() || o.requested() != o.Hash
+	rolling := o.Hash != o.Completed() || o.Requested() != o.Hash
 	progress := progressOf(o, step, failed.blocking)
 	waits := failed.suffix()
 	if progress.Message != "" {
@@ -68,21 +68,21 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 	// blocked replaces the progress by the reason why there is none.
 	blocked := func(why string) { progress = &v1alpha2.RolloutProgress{Generation: progress.Generation, Message: why} }
 	switch {
-	case o.promoting():
+	case o.Promoting():
 		return assessed(v1alpha2.ReasonPromoting, "promoting generation %d%s", next, waits)
 	case d.Hold != nil && d.Hold.Code == CodeUnknownHash:
 		blocked(d.Hold.Message)
 		return assessed(v1alpha2.ReasonApplying, "generation %d is active; %s", m.Status.ActiveGeneration, d.Hold.Message)
-	case d.Hold != nil && o.Hash == o.completed():
+	case d.Hold != nil && o.Hash == o.Completed():
 		progress = nil
 		return assessed(v1alpha2.ReasonApplied, "generation %d serves the current spec; %s", m.Status.ActiveGeneration, d.Hold.Message)
-	case d.Hold != nil && o.expired(now) && hasReason(m.Status, v1alpha2.ReasonRolloutTimeout):
+	case d.Hold != nil && o.Expired(now) && hasReason(m.Status, v1alpha2.ReasonRolloutTimeout):
 		// The timeout is final and has been counted; to pause the environment changes neither.
 		return timeoutAssessment(o, d.Hold.Message)
 	case d.Hold != nil:
 		blocked("paused")
 		return assessed(v1alpha2.ReasonApplying, "generation %d is on hold: %s", next, d.Hold.Message)
-	case o.expired(now):
+	case o.Expired(now):
 		return timeoutAssessment(o)
 	case failed.blocking != nil && !errors.As(failed.blocking, new(environmentdError)):
 		blocked(fmt.Sprintf("%v%s", failed.blocking, failed.suffix()))
@@ -90,15 +90,15 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 	case len(failed.tolerated) > 0 && (step == nil || !rolling):
 		blocked(failed.toleratedText())
 		return assessed(v1alpha2.ReasonFailedDeploy, "%s", progress.Message)
-	case o.Hash == o.completed() && rolling && !o.activeIsReady():
+	case o.Hash == o.Completed() && rolling && !o.activeIsReady():
 		return assessed(v1alpha2.ReasonApplying, "restoring generation %d and removing generation %d%s",
 			m.Status.ActiveGeneration, next, waits)
-	case o.Hash == o.completed() && rolling:
+	case o.Hash == o.Completed() && rolling:
 		return assessed(v1alpha2.ReasonApplying, "generation %d stays active, removing generation %d%s",
 			m.Status.ActiveGeneration, next, waits)
-	case o.Hash == o.completed() && step != nil && step.Action == ActionAwait:
+	case o.Hash == o.Completed() && step != nil && step.Action == ActionAwait:
 		return assessed(v1alpha2.ReasonApplying, "restoring generation %d%s", m.Status.ActiveGeneration, waits)
-	case o.Hash == o.completed():
+	case o.Hash == o.Completed():
 		return upToDate(m.Status.ActiveGeneration)
 	case step != nil && step.Action == ActionApprove:
 		progress.Message = "ready, and not promoted"
@@ -111,8 +111,8 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 func timeoutAssessment(o Observed, notes ...string) assessment {
 	m := o.Materialize
 	parts := []string{fmt.Sprintf("generation %d was not ready to promote within %s of %s, and is removed",
-		o.next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339))}
-	if o.active() != nil {
+		o.Next().Number, m.Spec.RolloutRequestTimeout, m.Status.RolloutRequestedAt.UTC().Format(time.RFC3339))}
+	if o.Active() != nil {
 		parts = append(parts, o.describeActive())
 	}
 	parts = append(parts, "to try again, change the spec or set spec.forceRollout to a new UUID")
@@ -123,13 +123,13 @@ func timeoutAssessment(o Observed, notes ...string) assessment {
 	}
 	return assessment{
 		passage.Because(v1alpha2.ReasonRolloutTimeout, "%s", message),
-		&v1alpha2.RolloutProgress{Generation: o.next().Number, Message: o.lastProgress()},
+		&v1alpha2.RolloutProgress{Generation: o.Next().Number, Message: o.lastProgress()},
 	}
 }
 
 // describeActive says what becomes of the active generation when the next one is removed.
 func (o Observed) describeActive() string {
-	active := o.active()
+	active := o.Active()
 	switch ended := o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime; {
 	case active.StatefulSet == nil:
 		return fmt.Sprintf("no generation is active, because generation %d is gone", active.Number)
@@ -159,7 +159,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed 
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
 	setCondition(&status, o.Materialize, assess(o, d, failed, now), now)
-	if !o.forcePromoteIsStale() {
+	if !o.ForcePromoteIsStale() {
 		status.IgnoredForcePromote = ""
 	}
 	return r.write(ctx, o, status)

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -35,17 +34,9 @@ func (s scene) generation(number int64, spec maker) scene {
 	s.t.Helper()
 	made := spec.DeepCopy()
 	made.Status, made.UID = s.Materialize.Status, s.Materialize.UID
-	record, err := objects.NewRecord(made, hashOf(s.t, spec), number)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	objects, err := objects.ForGeneration(s.Materialize, number, record, false)
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	g := &Generation{Number: number}
 	s.Generations[number] = g
-	for _, object := range objects {
+	for _, object := range objects.ForGeneration(s.Materialize, number, objects.NewRecord(made, hashOf(s.t, spec), number), false) {
 		if object.GetKind() == "StatefulSet" {
 			object.Object["status"] = map[string]any{
 				"replicas": int64(1), "readyReplicas": int64(1), "updatedReplicas": int64(1),
@@ -108,10 +99,7 @@ func (s scene) foreign(number int64) scene {
 	set := objects.EnvironmentdStatefulSet(s.Materialize, number)
 	set.Namespace = s.Materialize.Namespace
 	set.Spec.Selector.MatchLabels = map[string]string{"theirs": fmt.Sprint(number)}
-	stray, err := objects.ToUnstructured(objects.KindStatefulSet, set)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	stray := objects.ToUnstructured(objects.KindStatefulSet, set)
 	s.Generations[number] = &Generation{Number: number, StatefulSet: set, Foreign: true, Unlabelled: []*unstructured.Unstructured{stray}}
 	return s
 }
@@ -120,10 +108,7 @@ func (s scene) foreign(number int64) scene {
 func (s scene) kept(number int64) scene {
 	s.t.Helper()
 	g := s.Generations[number]
-	backup, err := objects.NewStatefulSetBackup(s.Materialize, number, g.unlabelledStatefulSet())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	backup := objects.NewStatefulSetBackup(s.Materialize, number, g.unlabelledStatefulSet())
 	if err := g.add(backup, currentHasher); err != nil {
 		s.t.Fatal(err)
 	}
@@ -165,23 +150,18 @@ func (s scene) leaves(b maker) scene {
 // leadTo is where the public Service leads.
 func (s scene) leadTo(number int64) scene {
 	s.t.Helper()
-	public, err := objects.ToUnstructured(objects.KindService, objects.PublicService(s.Materialize, s.selector(s.Observed.generation(number))))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := objects.SetOwner(s.Materialize, public); err != nil {
-		s.t.Fatal(err)
-	}
+	public := objects.SetOwner(s.Materialize,
+		objects.ToUnstructured(objects.KindService, objects.PublicService(s.Materialize, s.selector(s.Observed.generation(number)))))
 	s.SharedObjects[objects.Identity(public)] = public
 	return s
 }
 
 func (s scene) hears(status v1alpha2.LeaderStatus) scene {
-	s.Leader = Answer{Status: status}
+	s.Leader = v1alpha2.LeaderAnswer{Status: status}
 	return s
 }
 
 func (s scene) hearsNothing() scene {
-	s.Leader = Answer{Err: errors.New("environmentd does not answer: connection refused")}
+	s.Leader = v1alpha2.LeaderAnswer{Status: v1alpha2.LeaderUnknown, Message: "environmentd does not answer: connection refused"}
 	return s
 }

@@ -7,29 +7,28 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
-	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// completed is the hash of the spec that was last rolled out completely.
-func (o Observed) completed() string {
+// Completed is the hash of the spec that was last rolled out completely.
+func (o Observed) Completed() string {
 	if o.Rehashed != nil {
 		return o.Rehashed.Completed
 	}
 	return o.Materialize.Status.LastCompletedRolloutHash
 }
 
-// requested is the hash of the spec whose rollout was last requested.
-func (o Observed) requested() string {
+// Requested is the hash of the spec whose rollout was last requested.
+func (o Observed) Requested() string {
 	if o.Rehashed != nil {
 		return o.Rehashed.Requested
 	}
 	return o.Materialize.Status.RequestedRolloutHash
 }
 
-// underway tells whether the rollout of the current spec has been requested, and is not complete.
-func (o Observed) underway() bool {
-	return o.requested() == o.Hash && o.Hash != o.completed() && o.Materialize.Status.RolloutRequestedAt != nil
+// Underway tells whether the rollout of the current spec has been requested, and is not complete.
+func (o Observed) Underway() bool {
+	return o.Requested() == o.Hash && o.Hash != o.Completed() && o.Materialize.Status.RolloutRequestedAt != nil
 }
 
 // validateSpec is why the spec cannot be rolled out, nil if it can.
@@ -38,13 +37,13 @@ func (o Observed) validateSpec() error {
 	return err
 }
 
-// promoting tells whether the promotion has been committed and is not complete.
-func (o Observed) promoting() bool {
+// Promoting tells whether the promotion has been committed and is not complete.
+func (o Observed) Promoting() bool {
 	return hasReason(o.Materialize.Status, v1alpha2.ReasonPromoting)
 }
 
-// active is the active generation, nil before the first.
-func (o Observed) active() *Generation {
+// Active is the active generation, nil before the first.
+func (o Observed) Active() *Generation {
 	if o.Materialize.Status.ActiveGeneration == 0 {
 		return nil
 	}
@@ -54,29 +53,29 @@ func (o Observed) active() *Generation {
 // activeIsReady tells whether the active generation has its pods: it may have been stopped to make room. Foreign generations
 // are not waited for.
 func (o Observed) activeIsReady() bool {
-	active := o.active()
+	active := o.Active()
 	return active == nil || active.Foreign || active.rolledOut()
 }
 
-// isDown tells whether no generation serves although one was active.
-func (o Observed) isDown() bool {
-	active := o.active()
-	if active == nil || o.promoting() && (o.Leader.Status == v1alpha2.LeaderIsLeader || o.serviceSwitched()) {
+// IsDown tells whether no generation serves although one was active.
+func (o Observed) IsDown() bool {
+	active := o.Active()
+	if active == nil || o.Promoting() && (o.Leader.Status == v1alpha2.LeaderIsLeader || o.serviceSwitched()) {
 		return false
 	}
 	return active.isIdle()
 }
 
-// next is the generation after the active one.
-func (o Observed) next() *Generation { return o.generation(o.Materialize.Status.ActiveGeneration + 1) }
+// Next is the generation after the active one.
+func (o Observed) Next() *Generation { return o.generation(o.Materialize.Status.ActiveGeneration + 1) }
 
-// forced tells whether spec.forcePromote asks to promote this rollout.
-func (o Observed) forced() bool {
-	return o.requested() != "" && o.Materialize.Spec.ForcePromote == o.requested() && !o.forcePromoteIsStale()
+// Forced tells whether spec.forcePromote asks to promote this rollout.
+func (o Observed) Forced() bool {
+	return o.Requested() != "" && o.Materialize.Spec.ForcePromote == o.Requested() && !o.ForcePromoteIsStale()
 }
 
-// forcePromoteIsStale tells whether spec.forcePromote is older than the request. The same spec has the same hash each time.
-func (o Observed) forcePromoteIsStale() bool {
+// ForcePromoteIsStale tells whether spec.forcePromote is older than the request. The same spec has the same hash each time.
+func (o Observed) ForcePromoteIsStale() bool {
 	m := o.Materialize
 	return m.Spec.ForcePromote != "" && m.Spec.ForcePromote == m.Status.IgnoredForcePromote
 }
@@ -84,7 +83,7 @@ func (o Observed) forcePromoteIsStale() bool {
 // strategy of the rollout. A promotion keeps the strategy that it started with.
 func (o Observed) strategy() v1alpha2.RolloutStrategy {
 	strategy := o.Materialize.Spec.RolloutStrategy
-	if next := o.next(); o.promoting() && next.Record != nil {
+	if next := o.Next(); o.Promoting() && next.Record != nil {
 		strategy = next.Record.Materialize.Spec.RolloutStrategy
 	}
 	if strategy == "" {
@@ -95,7 +94,7 @@ func (o Observed) strategy() v1alpha2.RolloutStrategy {
 
 // skipsCatchUp tells whether the promotion does not wait for the catch-up.
 func (o Observed) skipsCatchUp() bool {
-	return o.forced() || o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
+	return o.Forced() || o.strategy() == v1alpha2.RolloutImmediatelyPromoteCausingDowntime
 }
 
 // deadline is when the rollout that is underway times out.
@@ -107,18 +106,18 @@ func (o Observed) deadline() time.Time {
 	return o.Materialize.Status.RolloutRequestedAt.Add(timeout)
 }
 
-func (o Observed) expired(now time.Time) bool { return o.underway() && !now.Before(o.deadline()) }
+func (o Observed) Expired(now time.Time) bool { return o.Underway() && !now.Before(o.deadline()) }
 
 // needsLeaderStatus tells whether the plan depends on the answer of the next generation's environmentd.
 func (o Observed) needsLeaderStatus() bool {
 	if !o.Materialize.DeletionTimestamp.IsZero() {
 		return false
 	}
-	if o.promoting() {
+	if o.Promoting() {
 		return !o.serviceSwitched()
 	}
-	next := o.next()
-	return o.underway() && o.matchesSpec(next) && next.rolledOut()
+	next := o.Next()
+	return o.Underway() && o.matchesSpec(next) && next.rolledOut()
 }
 
 // matchesSpec tells whether a generation was created from the current spec, and neither its StatefulSet nor its record is
@@ -138,15 +137,12 @@ func (o Observed) matchesSpec(g *Generation) bool {
 // serviceSwitched tells whether the public Service selects the next generation already. That happens only after environmentd
 // was the leader, and is final even if environmentd restarts.
 func (o Observed) serviceSwitched() bool {
-	m := o.Materialize
-	public := o.SharedObjects[passage.Object{
-		APIVersion: objects.KindService.GroupVersion().String(), Kind: objects.KindService.Kind, Namespace: m.Namespace, Name: objects.NamesOf(m).Environmentd(),
-	}]
+	public := o.SharedObjects[objects.IdentityOf(o.Materialize, objects.KindService, objects.NamesOf(o.Materialize).Environmentd())]
 	if public == nil {
 		return false
 	}
 	selector, _, err := unstructured.NestedStringMap(public.Object, "spec", "selector")
-	return err == nil && equality.Semantic.DeepEqual(selector, o.selector(o.next()))
+	return err == nil && equality.Semantic.DeepEqual(selector, o.selector(o.Next()))
 }
 
 // selector of the pods of a generation. Pods of foreign generations carry other labels.
@@ -164,13 +160,13 @@ func (o Observed) selector(g *Generation) map[string]string {
 
 // activeConfig is what the shared objects depend on: the active generation, and the one being promoted.
 func (o Observed) activeConfig() objects.ActiveConfig {
-	m, active := o.Materialize, o.active()
+	m, active := o.Materialize, o.Active()
 	var now objects.ActiveConfig
-	switch next := o.next(); {
-	case !o.promoting():
+	switch next := o.Next(); {
+	case !o.Promoting():
 	case next.Record != nil:
 		now.Next = &next.Record.Materialize.Spec
-	case o.Hash == o.requested():
+	case o.Hash == o.Requested():
 		now.Next = &m.Spec
 	}
 	if active == nil {
@@ -180,11 +176,46 @@ func (o Observed) activeConfig() objects.ActiveConfig {
 	switch {
 	case active.Record != nil:
 		now.Spec = &active.Record.Materialize.Spec
-	case o.Hash == o.completed():
+	case o.Hash == o.Completed():
 		now.Spec = &m.Spec
 	}
 	if now.Image == "" && now.Spec != nil {
 		now.Image = now.Spec.EnvironmentdImageRef
 	}
 	return now
+}
+
+// Refused is why the current spec cannot be rolled out; nil if it can, or has been.
+func (o Observed) Refused() error {
+	if o.Hash == o.Completed() {
+		return nil
+	}
+	return o.validateSpec()
+}
+
+// Deadline is when the rollout that is underway times out. Zero: there is none, or it cannot time out any more.
+func (o Observed) Deadline() time.Time {
+	if !o.Underway() || o.Promoting() {
+		return time.Time{}
+	}
+	return o.deadline()
+}
+
+// NextImage is the image of environmentd in the next generation.
+func (o Observed) NextImage() string {
+	if next := o.Next(); o.Promoting() || o.matchesSpec(next) {
+		return o.imageOf(next)
+	}
+	return o.Materialize.Spec.EnvironmentdImageRef
+}
+
+// WithSpec is the same environment with another spec.
+func (o Observed) WithSpec(m *v1alpha2.Materialize) Observed {
+	o.Materialize, o.Hash, o.HashVersion = m, currentHasher.of(m), currentHasher.version
+	o.Rehashed, o.UnknownHash = nil, nil
+	o.rehash(currentHasher)
+	if !o.needsLeaderStatus() {
+		o.Leader = v1alpha2.LeaderAnswer{}
+	}
+	return o
 }

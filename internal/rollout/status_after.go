@@ -15,7 +15,7 @@ import (
 func statusAfter(o Observed, action passage.Action, newID func() string, now time.Time) v1alpha2.MaterializeStatus {
 	m := o.Materialize
 	status := *m.Status.DeepCopy()
-	next := o.next().Number
+	next := o.Next().Number
 	set := func(v assessment) { setCondition(&status, m, v, now) }
 	begins := func(generation int64, format string, args ...any) {
 		set(assessment{passage.Because(v1alpha2.ReasonApplying, format, args...), &v1alpha2.RolloutProgress{Generation: generation}})
@@ -29,7 +29,7 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 			status.EnvironmentID = v1alpha2.UUID(m.UID)
 		}
 	case ActionRehash:
-		status.LastCompletedRolloutHash, status.RequestedRolloutHash = o.completed(), o.requested()
+		status.LastCompletedRolloutHash, status.RequestedRolloutHash = o.Completed(), o.Requested()
 		status.RolloutHashVersion = o.HashVersion
 	case ActionRequest:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
@@ -54,15 +54,15 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 		})
 	case ActionComplete:
 		status.ActiveGeneration = next
-		reached := o.requested()
-		if made := o.next(); made.Record != nil && made.Hash != reached && o.UnknownHash == nil {
+		reached := o.Requested()
+		if made := o.Next(); made.Record != nil && made.Hash != reached && o.UnknownHash == nil {
 			// The requested generation was lost during the promotion, and this one replaced it.
 			reached = made.Hash
 			status.RequestedRolloutHash, status.RolloutHashVersion = reached, o.HashVersion
 		}
 		// The requested hash may be of an older algorithm, because hashes are not rehashed during a promotion.
 		status.LastCompletedRolloutHash = status.RequestedRolloutHash
-		status.LastCompletedRolloutEnvironmentdImageRef = o.imageOf(o.next())
+		status.LastCompletedRolloutEnvironmentdImageRef = o.imageOf(o.Next())
 		if o.Hash == reached {
 			set(upToDate(next))
 		} else {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
@@ -27,14 +28,13 @@ func (p *planner) statusStep(action passage.Action, from, to string, reason pass
 	p.step(p.subject(), action, from, to, reason)
 }
 
-func (p *planner) subject() passage.Object { return objects.Subject(p.Materialize) }
+func (p *planner) subject() passage.Object {
+	return objects.IdentityOf(p.Materialize, v1alpha2.GroupVersion.WithKind(v1alpha2.MaterializeKind), p.Materialize.Name)
+}
 
 // statefulSetOf names the StatefulSet of a generation.
 func (p *planner) statefulSetOf(g *Generation) passage.Object {
-	return passage.Object{
-		APIVersion: objects.KindStatefulSet.GroupVersion().String(), Kind: objects.KindStatefulSet.Kind,
-		Namespace: p.Materialize.Namespace, Name: objects.NamesOf(p.Materialize).Generation(g.Number),
-	}
+	return objects.IdentityOf(p.Materialize, objects.KindStatefulSet, objects.NamesOf(p.Materialize).Generation(g.Number))
 }
 
 // apply adds a step unless the object is as desired.
@@ -81,11 +81,7 @@ func isTolerated(action passage.Action) bool {
 
 // isWait holds for actions that nothing is done for.
 func isWait(action passage.Action) bool {
-	switch action {
-	case ActionAwait, ActionCatchUp, ActionApprove:
-		return true
-	}
-	return false
+	return action == ActionAwait || action == ActionCatchUp || action == ActionApprove
 }
 
 // startable are the steps to execute now: the first that has not settled, and those with the same action directly after it.

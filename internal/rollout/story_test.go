@@ -359,17 +359,9 @@ func TestStory(t *testing.T) {
 func (c *cluster) others(generation int64, status v1alpha2.LeaderStatus) {
 	set := objects.EnvironmentdStatefulSet(c.m, generation)
 	set.Spec.Selector.MatchLabels = map[string]string{v1alpha2.LabelGeneration: fmt.Sprint(generation), "by": "others"}
-	object, err := objects.ToUnstructured(objects.KindStatefulSet, set)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	made := []*unstructured.Unstructured{object}
+	made := []*unstructured.Unstructured{objects.ToUnstructured(objects.KindStatefulSet, set)}
 	for _, service := range []*corev1.Service{objects.GenerationService(c.m, generation), objects.PubSubService(c.m, generation)} {
-		object, err := objects.ToUnstructured(objects.KindService, service)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		made = append(made, object)
+		made = append(made, objects.ToUnstructured(objects.KindService, service))
 	}
 	listeners := newUnstructured(objects.KindConfigMap)
 	listeners.SetName(objects.NamesOf(c.m).Generation(generation))
@@ -380,7 +372,7 @@ func (c *cluster) others(generation int64, status v1alpha2.LeaderStatus) {
 		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "materialize.cloud/v1alpha1", Kind: v1alpha2.MaterializeKind, Name: c.m.Name, UID: c.m.UID}})
 		c.objects[objects.Identity(object)] = object
 	}
-	c.daemons[object.GetUID()] = &daemon{status: status}
+	c.daemons[made[0].GetUID()] = &daemon{status: status}
 }
 
 // strip takes the label and the owner from an object.

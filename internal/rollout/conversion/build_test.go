@@ -61,9 +61,5 @@ func withHash(t testing.TB, object map[string]any) map[string]any {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, m); err != nil {
 		t.Fatal(err)
 	}
-	h, err := hash.Of(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decode(t, []byte(strings.ReplaceAll(text, "HASH", h)))
+	return decode(t, []byte(strings.ReplaceAll(text, "HASH", hash.Of(m))))
 }

@@ -5,6 +5,7 @@
 package conversion
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -33,26 +34,26 @@ func Convert(object map[string]any, toAPIVersion string) (map[string]any, error)
 	}
 	converted := maps.Clone(object)
 	converted["apiVersion"] = toAPIVersion
-	step := upgrade
-	if toAPIVersion == older {
-		step = downgrade
+	spec, badSpec := child(object, "spec")
+	status, badStatus := child(object, "status")
+	err := cmp.Or(badSpec, badStatus)
+	switch {
+	case err != nil:
+	case toAPIVersion == newer:
+		err = upgrade(converted, spec, status)
+	case isWholeObject(spec) && isV1alpha1Status(status):
+		// All other fields of v1alpha2 exist in v1alpha1.
+		converted["status"] = markV1alpha2Status(status)
 	}
-	if err := step(converted); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("convert %s to %s: %w", nameOf(object), toAPIVersion, err)
 	}
 	return converted, nil
 }
 
-// upgrade changes a shallow copy of an object of v1alpha1; values inside are shared with the original and stay as they are.
-func upgrade(object map[string]any) error {
-	was, err := child(object, "spec")
-	if err != nil {
-		return err
-	}
-	status, err := child(object, "status")
-	if err != nil {
-		return err
-	}
+// upgrade changes a shallow copy of an object of v1alpha1; its spec and status are shared with the original and stay as they
+// are.
+func upgrade(object, was, status map[string]any) error {
 	spec, err := upgradeSpec(was)
 	if err != nil {
 		return err
@@ -72,22 +73,6 @@ func upgrade(object map[string]any) error {
 		maps.Copy(upgraded, history)
 	}
 	object["status"] = upgraded
-	return nil
-}
-
-// downgrade changes an object of v1alpha2 likewise. All of its fields exist in v1alpha1.
-func downgrade(object map[string]any) error {
-	spec, err := child(object, "spec")
-	if err != nil {
-		return err
-	}
-	status, err := child(object, "status")
-	if err != nil {
-		return err
-	}
-	if isWholeObject(spec) && isV1alpha1Status(status) {
-		object["status"] = markV1alpha2Status(status)
-	}
 	return nil
 }
 

@@ -40,7 +40,7 @@ func hashOf(metadata any, spec map[string]any) (string, error) {
 		return "", fmt.Errorf("hash the spec: %w", err)
 	}
 	m.Annotations = objectMetaOf(metadata).Annotations
-	return hash.Of(m)
+	return hash.Of(m), nil
 }
 
 // objectMeta is the part of metadata that conversion reads.

@@ -52,12 +52,8 @@ func Handler(log logr.Logger) http.Handler {
 }
 
 func readReview(body io.Reader) (*apiextensionsv1.ConversionRequest, error) {
-	text, err := io.ReadAll(body)
-	if err != nil {
-		return nil, fmt.Errorf("read the review: %w", err)
-	}
 	var review apiextensionsv1.ConversionReview
-	if err := json.Unmarshal(text, &review); err != nil {
+	if err := json.NewDecoder(body).Decode(&review); err != nil {
 		return nil, fmt.Errorf("read the review: %w", err)
 	}
 	want := apiextensionsv1.SchemeGroupVersion.WithKind(reviewKind)

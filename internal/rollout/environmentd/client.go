@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"text/template"
@@ -18,12 +19,9 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-func isAnswer(s v1alpha2.LeaderStatus) bool {
-	switch s {
-	case v1alpha2.LeaderInitializing, v1alpha2.LeaderReadyToPromote, v1alpha2.LeaderPromoting, v1alpha2.LeaderIsLeader:
-		return true
-	}
-	return false
+// answers are the statuses that environmentd knows.
+var answers = []v1alpha2.LeaderStatus{
+	v1alpha2.LeaderInitializing, v1alpha2.LeaderReadyToPromote, v1alpha2.LeaderPromoting, v1alpha2.LeaderIsLeader,
 }
 
 // maxResponseBytes is more than any valid response has.
@@ -62,7 +60,7 @@ func (e *Client) Status(ctx context.Context, at Address) (v1alpha2.LeaderStatus,
 	var answer struct {
 		Status v1alpha2.LeaderStatus `json:"status"`
 	}
-	if code != http.StatusOK || json.Unmarshal(body, &answer) != nil || !isAnswer(answer.Status) {
+	if code != http.StatusOK || json.Unmarshal(body, &answer) != nil || !slices.Contains(answers, answer.Status) {
 		return "", invalidResponse("/api/leader/status", code)
 	}
 	return answer.Status, nil

@@ -10,25 +10,27 @@ import (
 
 // Change is a field that differs, by its path in the spec. From and To are empty if it is absent.
 type Change struct {
-	Field string
-	From  string
-	To    string
+	Field    string `json:"field"`
+	From     string `json:"from,omitempty"`
+	To       string `json:"to,omitempty"`
+	RollsOut bool   `json:"rollsOut"`
 }
 
 // Changes are the fields in which two Materializes differ: those that cause a rollout, and those that do not.
 func Changes(from, to *v1alpha2.Materialize) (rolls, doesNot []Change) {
 	was, is := specOf(from), specOf(to)
-	for _, name := range names(was, is) {
-		changes := differences(name, was.member(name), is.member(name))
-		if CausesRollout(name) {
-			rolls = append(rolls, changes...)
-		} else {
-			doesNot = append(doesNot, changes...)
+	for _, name := range names(&was, &is) {
+		for _, change := range differences(name, was.member(name), is.member(name)) {
+			if change.RollsOut = CausesRollout(name); change.RollsOut {
+				rolls = append(rolls, change)
+			} else {
+				doesNot = append(doesNot, change)
+			}
 		}
 	}
 	before, after := from.Annotations[v1alpha2.AnnotationForceRollout], to.Annotations[v1alpha2.AnnotationForceRollout]
 	if before != after {
-		rolls = append(rolls, Change{"metadata.annotations[" + v1alpha2.AnnotationForceRollout + "]", before, after})
+		rolls = append(rolls, Change{"metadata.annotations[" + v1alpha2.AnnotationForceRollout + "]", before, after, true})
 	}
 	return rolls, doesNot
 }
@@ -42,12 +44,12 @@ func differences(path string, from, to *node) []Change {
 	var changes []Change
 	switch {
 	case either.kind == structure || either.kind == mapping:
-		for _, name := range names(from.orNone(), to.orNone()) {
+		for _, name := range names(from, to) {
 			at := path + "." + name
 			if either.kind == mapping {
 				at = path + "[" + name + "]"
 			}
-			changes = append(changes, differences(at, from.orNone().member(name), to.orNone().member(name))...)
+			changes = append(changes, differences(at, from.member(name), to.member(name))...)
 		}
 	case either.kind == list && from != nil && to != nil && len(from.items) == len(to.items):
 		for i := range from.items {
@@ -55,7 +57,7 @@ func differences(path string, from, to *node) []Change {
 		}
 	}
 	if changes == nil {
-		changes = []Change{{path, displayText(path, from), displayText(path, to)}}
+		changes = []Change{{Field: path, From: displayText(path, from), To: displayText(path, to)}}
 	}
 	return changes
 }
@@ -78,16 +80,17 @@ func displayText(path string, n *node) string {
 	return ""
 }
 
-func (n *node) orNone() node {
+// membersOf are none for an absent value.
+func (n *node) membersOf() []member {
 	if n == nil {
-		return node{}
+		return nil
 	}
-	return *n
+	return n.members
 }
 
-func (n node) member(name string) *node {
-	for i := range n.members {
-		if n.members[i].name == name {
+func (n *node) member(name string) *node {
+	for i, member := range n.membersOf() {
+		if member.name == name {
 			return &n.members[i].node
 		}
 	}
@@ -95,9 +98,9 @@ func (n node) member(name string) *node {
 }
 
 // names are those of the members of both, in order.
-func names(a, b node) []string {
+func names(a, b *node) []string {
 	var all []string
-	for _, member := range slices.Concat(a.members, b.members) {
+	for _, member := range slices.Concat(a.membersOf(), b.membersOf()) {
 		all = append(all, member.name)
 	}
 	slices.Sort(all)

@@ -1,13 +1,15 @@
 package hash
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestChanges(t *testing.T) {
-	type changes []Change
+	type change struct{ field, from, to string }
+	type changes []change
 	cases := map[string]struct {
 		from, to       string
 		rolls, doesNot changes
@@ -79,11 +81,15 @@ func TestChanges(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			rolls, doesNot := Changes(parse(t, c.from), parse(t, c.to))
-			if diff := cmp.Diff([]Change(c.rolls), rolls); diff != "" {
-				t.Errorf("that roll: %s", diff)
+			var want []Change
+			for _, w := range c.rolls {
+				want = append(want, Change{w.field, w.from, w.to, true})
 			}
-			if diff := cmp.Diff([]Change(c.doesNot), doesNot); diff != "" {
-				t.Errorf("that do not: %s", diff)
+			for _, w := range c.doesNot {
+				want = append(want, Change{w.field, w.from, w.to, false})
+			}
+			if diff := cmp.Diff(want, slices.Concat(rolls, doesNot)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

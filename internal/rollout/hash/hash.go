@@ -5,7 +5,6 @@ package hash
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,29 +16,18 @@ import (
 // unchanged spec look changed.
 const Version int32 = 1
 
+// algorithms are all that ever were: a resource may not have been reconciled since the oldest of them.
+var algorithms = map[int32]func(*v1alpha2.Materialize) string{1: hashV1}
+
 // Of is the rollout hash of a Materialize.
-func Of(m *v1alpha2.Materialize) (string, error) { return With(Version, m) }
+func Of(m *v1alpha2.Materialize) string { return algorithms[Version](m) }
 
 // With is the rollout hash by the algorithm of a version, to compare with a hash that was made by it.
 func With(version int32, m *v1alpha2.Materialize) (string, error) {
-	return hashAlgorithms.with(version, m)
-}
-
-type algorithm func(*v1alpha2.Materialize) string
-
-type algorithms map[int32]algorithm
-
-// hashAlgorithms are all that ever were: a resource may not have been reconciled since the oldest of them.
-var hashAlgorithms = algorithms{1: hashV1}
-
-func (a algorithms) with(version int32, m *v1alpha2.Materialize) (string, error) {
-	if m == nil {
-		return "", errors.New("hash a Materialize: there is none")
-	}
-	algorithm, found := a[version]
+	algorithm, found := algorithms[version]
 	if !found {
 		return "", fmt.Errorf("hash Materialize %s/%s: status.rolloutHashVersion is %d, and this Fairlead knows %v: "+
-			"run the Fairlead that wrote it, or a newer one", m.Namespace, m.Name, version, slices.Sorted(maps.Keys(a)))
+			"run the Fairlead that wrote it, or a newer one", m.Namespace, m.Name, version, slices.Sorted(maps.Keys(algorithms)))
 	}
 	return algorithm(m), nil
 }

@@ -19,7 +19,7 @@ const (
 // node is a value in its canonical form.
 type node struct {
 	kind kind
-	// empty is a value that means the same as none, where a field has it.
+	// empty is a scalar that means the same as none, where a field has it, although it is not the zero value of its type.
 	empty bool
 	// json is the canonical form of a scalar, and text is what its writer would recognise.
 	json, text string

@@ -30,9 +30,9 @@ func readerOf(t reflect.Type, path string) reader {
 	case reflect.String:
 		return func(v reflect.Value) node { return text(v.String()) }
 	case reflect.Bool:
-		return func(v reflect.Value) node { return literal(strconv.FormatBool(v.Bool()), !v.Bool()) }
+		return func(v reflect.Value) node { return literal(strconv.FormatBool(v.Bool())) }
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return func(v reflect.Value) node { return literal(strconv.FormatInt(v.Int(), 10), v.Int() == 0) }
+		return func(v reflect.Value) node { return literal(strconv.FormatInt(v.Int(), 10)) }
 	case reflect.Slice:
 		return readerOfList(readerOf(t.Elem(), path+"[]"))
 	case reflect.Map:
@@ -46,7 +46,7 @@ func readerOf(t reflect.Type, path string) reader {
 // readerOfList keeps every item, the empty ones too: an empty argument is one.
 func readerOfList(item reader) reader {
 	return func(v reflect.Value) node {
-		n := node{kind: list, empty: v.Len() == 0, items: make([]node, v.Len())}
+		n := node{kind: list, items: make([]node, v.Len())}
 		for i := range n.items {
 			n.items[i] = item(v.Index(i))
 		}
@@ -57,7 +57,7 @@ func readerOfList(item reader) reader {
 // readerOfMap keeps every entry, the empty ones too: a label without a value is one.
 func readerOfMap(value reader) reader {
 	return func(v reflect.Value) node {
-		n := node{kind: mapping, empty: v.Len() == 0, members: make([]member, 0, v.Len())}
+		n := node{kind: mapping, members: make([]member, 0, v.Len())}
 		for entries := v.MapRange(); entries.Next(); {
 			n.members = append(n.members, member{entries.Key().String(), value(entries.Value())})
 		}
@@ -76,7 +76,6 @@ func readerOfStruct(t reflect.Type, path string) reader {
 				n.members = append(n.members, member{f.name, value})
 			}
 		}
-		n.empty = len(n.members) == 0
 		return n
 	}
 }
@@ -107,30 +106,24 @@ func (f field) value(of reflect.Value) (node, bool) {
 		}
 		return n, true
 	}
-	return n, !n.empty
+	return n, len(n.items)+len(n.members) > 0
 }
 
 // fieldsOf are the fields of a struct and of those that are inline in it, by JSON name.
 func fieldsOf(t reflect.Type, path string) []field {
 	var fields []field
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" {
-			for _, inner := range fieldsOf(f.Type, path) {
-				inner.index = append([]int{i}, inner.index...)
-				fields = append(fields, inner)
-			}
-			continue
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			fields = append(fields, fieldOf(f, name, path))
 		}
-		fields = append(fields, fieldOf(f.Type, i, name, path))
 	}
 	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	return fields
 }
 
-func fieldOf(t reflect.Type, index int, name, path string) field {
-	f := field{name: name, index: []int{index}, pointer: t.Kind() == reflect.Pointer}
+func fieldOf(of reflect.StructField, name, path string) field {
+	t := of.Type
+	f := field{name: name, index: of.Index, pointer: t.Kind() == reflect.Pointer}
 	if f.pointer {
 		t = t.Elem()
 	}

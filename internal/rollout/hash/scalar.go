@@ -1,6 +1,7 @@
 package hash
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -9,15 +10,9 @@ import (
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
-func literal(value string, empty bool) node { return node{json: value, text: value, empty: empty} }
+func literal(value string) node { return node{json: value, text: value} }
 
-func text(s string) node {
-	n := node{json: string(appendString(nil, s)), text: s, empty: s == ""}
-	if n.empty {
-		n.text = `""`
-	}
-	return n
-}
+func text(s string) node { return node{json: string(appendString(nil, s)), text: cmp.Or(s, `""`)} }
 
 // quantity is written as digits that end in none but significant ones, and a power of ten: 1Ki, 1024 and 1.024k are 1024e0.
 func quantity(q resource.Quantity) node {
@@ -45,6 +40,6 @@ func duration(d v1alpha2.Duration) node {
 func uuid(s string) node {
 	n := text(strings.ToLower(s))
 	n.text = s
-	n.empty = s == "" || n.json == `"`+string(v1alpha2.NilUUID)+`"`
+	n.empty = n.json == `"`+string(v1alpha2.NilUUID)+`"`
 	return n
 }

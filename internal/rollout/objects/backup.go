@@ -2,7 +2,6 @@ package objects
 
 import (
 	"encoding/json"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,28 +12,17 @@ import (
 
 // NewStatefulSetBackup is a ConfigMap with the StatefulSet of a foreign generation. The spec of such a generation is unknown,
 // so the StatefulSet can be created again only from the backup.
-func NewStatefulSetBackup(m *v1alpha2.Materialize, generation int64, set *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if set == nil {
-		return nil, fmt.Errorf("back up the StatefulSet of generation %d: the StatefulSet does not exist", generation)
-	}
+func NewStatefulSetBackup(m *v1alpha2.Materialize, generation int64, set *unstructured.Unstructured) *unstructured.Unstructured {
 	set = set.DeepCopy()
 	delete(set.Object, "status")
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "finalizers"} {
 		unstructured.RemoveNestedField(set.Object, "metadata", field)
 	}
-	text, err := json.Marshal(set)
-	if err != nil {
-		return nil, fmt.Errorf("back up the StatefulSet of generation %d: %w", generation, err)
-	}
 	n := NamesOf(m)
-	configMap, err := ToUnstructured(KindConfigMap, &corev1.ConfigMap{
+	return SetOwner(m, ToUnstructured(KindConfigMap, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Backup(generation), Labels: n.GenerationLabels(generation)},
-		Data:       map[string]string{v1alpha2.RecordStatefulSet: string(text)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return configMap, SetOwner(m, configMap)
+		Data:       map[string]string{v1alpha2.RecordStatefulSet: string(toJSON(set))},
+	}))
 }
 
 // ReadStatefulSetBackup is the StatefulSet in a backup, nil if the ConfigMap is not a backup.

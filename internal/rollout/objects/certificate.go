@@ -35,7 +35,7 @@ func certificates(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []
 	var all []*unstructured.Unstructured
 	add := func(which, app string, spec *v1alpha2.CertificateSpec, services ...string) {
 		if spec != nil {
-			all = append(all, certificate(n, which, app, spec, services))
+			all = append(all, certificate(n, which, app, *spec, services))
 		}
 	}
 	add(certificateInternal, AppEnvironmentd, internal, n.Environmentd(), n.Of(AppBalancerd))
@@ -44,52 +44,21 @@ func certificates(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []
 	return all
 }
 
-func certificate(n Names, which, app string, asked *v1alpha2.CertificateSpec, services []string) *unstructured.Unstructured {
-	var dnsNames []any
-	for _, name := range asked.DNSNames {
-		dnsNames = append(dnsNames, name)
-	}
+func certificate(n Names, which, app string, asked v1alpha2.CertificateSpec, services []string) *unstructured.Unstructured {
+	asked.DNSNames = slices.Clone(asked.DNSNames)
 	for _, service := range services {
 		if host := n.host(service); !slices.Contains(asked.DNSNames, host) {
-			dnsNames = append(dnsNames, host)
+			asked.DNSNames = append(asked.DNSNames, host)
 		}
 	}
-	spec := map[string]any{"secretName": n.certificateSecret(which), "dnsNames": dnsNames}
-	set := func(into map[string]any, key, value string) {
-		if value != "" {
-			into[key] = value
-		}
-	}
-	set(spec, "duration", string(asked.Duration))
-	set(spec, "renewBefore", string(asked.RenewBefore))
-	if ref := asked.IssuerRef; ref != nil {
-		issuer := map[string]any{"name": ref.Name}
-		set(issuer, "kind", ref.Kind)
-		set(issuer, "group", ref.Group)
-		spec["issuerRef"] = issuer
-	}
-	if template := asked.SecretTemplate; template != nil {
-		metadata := map[string]any{}
-		for key, values := range map[string]map[string]string{"annotations": template.Annotations, "labels": template.Labels} {
-			if len(values) > 0 {
-				metadata[key] = anyMap(values)
-			}
-		}
-		spec["secretTemplate"] = metadata
-	}
+	// The fields have the names that cert-manager gives them.
+	spec := toMap(&asked)
+	spec["secretName"] = n.certificateSecret(which)
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(KindCertificate)
 	u.SetName(n.Of(which))
 	u.SetLabels(n.Labels(app))
 	return u
-}
-
-func anyMap(from map[string]string) map[string]any {
-	to := make(map[string]any, len(from))
-	for key, value := range from {
-		to[key] = value
-	}
-	return to
 }
 
 // WithoutCertManager is the error of a spec that requires Certificates where cert-manager is not installed, nil if it

@@ -4,33 +4,42 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // ToUnstructured is the apply configuration of an object, without its status.
-func ToUnstructured(kind schema.GroupVersionKind, object metav1.Object) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("describe %s %s: %w", kind.Kind, object.GetName(), err)
-	}
-	delete(content, "status")
-	u := &unstructured.Unstructured{Object: content}
+func ToUnstructured(kind schema.GroupVersionKind, object metav1.Object) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: toMap(object)}
+	delete(u.Object, "status")
 	u.SetGroupVersionKind(kind)
-	return u, nil
+	return u
+}
+
+// toMap has no error: all values of the types of this package can be written as JSON.
+func toMap(value any) map[string]any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(value)
+	utilruntime.Must(err)
+	return content
+}
+
+func toJSON(value any) []byte {
+	text, err := json.Marshal(value)
+	utilruntime.Must(err)
+	return text
 }
 
 // SetOwner makes a Materialize the owner of an object, and annotates a digest of the configuration, so that fields that are
-// removed later are noticed.
-func SetOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error {
+// removed later are noticed. It returns the object.
+func SetOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) *unstructured.Unstructured {
 	object.SetNamespace(m.Namespace)
 	// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
 	controller := true
@@ -38,14 +47,10 @@ func SetOwner(m *v1alpha2.Materialize, object *unstructured.Unstructured) error 
 		APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind,
 		Name: m.Name, UID: m.UID, Controller: &controller,
 	}})
-	text, err := json.Marshal(object.Object)
-	if err != nil {
-		return fmt.Errorf("describe %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	digest := sha256.Sum256(text)
+	digest := sha256.Sum256(toJSON(object.Object))
 	applied := labels.Set{v1alpha2.AnnotationApplied: hex.EncodeToString(digest[:8])}
 	object.SetAnnotations(labels.Merge(object.GetAnnotations(), applied))
-	return nil
+	return object
 }
 
 // Identity of an object, as plans name it. The API server may serve several versions of a kind; one is meant.
@@ -55,8 +60,7 @@ func Identity(object *unstructured.Unstructured) passage.Object {
 	}
 }
 
-func Subject(m *v1alpha2.Materialize) passage.Object {
-	return passage.Object{
-		APIVersion: v1alpha2.GroupVersion.String(), Kind: v1alpha2.MaterializeKind, Namespace: m.Namespace, Name: m.Name,
-	}
+// IdentityOf is the identity of an object of this kind and name, in the namespace of a Materialize.
+func IdentityOf(m *v1alpha2.Materialize, kind schema.GroupVersionKind, name string) passage.Object {
+	return passage.Object{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: m.Namespace, Name: name}
 }

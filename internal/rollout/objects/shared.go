@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -53,61 +52,40 @@ func (s ActiveConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec
 // that can be created all the same.
 func Shared(m *v1alpha2.Materialize, now ActiveConfig) ([]*unstructured.Unstructured, error) {
 	specs := now.specs(m)
-	objects := rbacObjects(m, specs)
+	all := append(certificates(m, specs), rbacObjects(m, specs)...)
 	var failed error
 	if now.Image != "" {
-		var inFront []typedObject
+		var inFront []*unstructured.Unstructured
 		inFront, failed = frontendObjects(m, now)
-		objects = append(append(objects, typedObject{KindService, PublicService(m, now.Selector)}), inFront...)
-	}
-	all := certificates(m, specs)
-	for _, object := range objects {
-		u, err := ToUnstructured(object.kind, object.Object)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, u)
+		all = append(append(all, ToUnstructured(KindService, PublicService(m, now.Selector))), inFront...)
 	}
 	for _, object := range all {
-		if err := SetOwner(m, object); err != nil {
-			return nil, err
-		}
+		SetOwner(m, object)
 	}
 	return all, failed
 }
 
-type typedObject struct {
-	kind schema.GroupVersionKind
-	metav1.Object
-}
-
 // rbacObjects let environmentd run its clusters. Several specs count while one generation replaces another; where only one
 // can apply, the first does.
-func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []typedObject {
+func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []*unstructured.Unstructured {
 	n := NamesOf(m)
 	metadata := metav1.ObjectMeta{Name: n.Environmentd(), Labels: n.Labels(AppEnvironmentd)}
-	var accounts []string
-	for _, spec := range specs {
-		if account := n.serviceAccount(spec); !slices.Contains(accounts, account) {
-			accounts = append(accounts, account)
-		}
-	}
-	var all []typedObject
+	var all []*unstructured.Unstructured
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metadata,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: metadata.Name},
 	}
-	for _, account := range accounts {
-		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: m.Namespace})
-		if account == n.Environmentd() {
-			own := metadata.DeepCopy()
+	for _, spec := range specs {
+		subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: n.serviceAccount(spec), Namespace: m.Namespace}
+		if slices.Contains(binding.Subjects, subject) {
+			continue
+		}
+		binding.Subjects = append(binding.Subjects, subject)
+		if subject.Name == n.Environmentd() {
+			own := metadata
 			own.Annotations = specs[0].ServiceAccountAnnotations
-			for key, value := range specs[0].ServiceAccountLabels {
-				if _, taken := own.Labels[key]; !taken {
-					own.Labels[key] = value
-				}
-			}
-			all = append(all, typedObject{KindServiceAccount, &corev1.ServiceAccount{ObjectMeta: *own}})
+			own.Labels = labels.Merge(specs[0].ServiceAccountLabels, own.Labels)
+			all = append(all, ToUnstructured(KindServiceAccount, &corev1.ServiceAccount{ObjectMeta: own}))
 		}
 	}
 	role := &rbacv1.Role{ObjectMeta: metadata, Rules: []rbacv1.PolicyRule{
@@ -116,11 +94,11 @@ func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []t
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
 	}}
-	return append(all, typedObject{KindRole, role}, typedObject{KindRoleBinding, binding})
+	return append(all, ToUnstructured(KindRole, role), ToUnstructured(KindRoleBinding, binding))
 }
 
 // frontendObjects are balancerd and the console: of the active version, and otherwise as the current spec says.
-func frontendObjects(m *v1alpha2.Materialize, now ActiveConfig) ([]typedObject, error) {
+func frontendObjects(m *v1alpha2.Materialize, now ActiveConfig) ([]*unstructured.Unstructured, error) {
 	n := NamesOf(m)
 	spec := m.Spec.DeepCopy()
 	if now.Spec != nil {
@@ -154,7 +132,7 @@ func frontendObjects(m *v1alpha2.Materialize, now ActiveConfig) ([]typedObject, 
 	if spec.ConsoleExternalCertificateSpec != nil {
 		console.secret = n.certificateSecret(certificateConsole)
 	}
-	var all []typedObject
+	var all []*unstructured.Unstructured
 	for _, p := range []frontend{balancerd, console} {
 		image, err := SiblingImage(now.Image, p.app)
 		if err != nil {
@@ -163,8 +141,8 @@ func frontendObjects(m *v1alpha2.Materialize, now ActiveConfig) ([]typedObject, 
 		p.image = image
 		labels := n.Labels(p.app)
 		all = append(all,
-			typedObject{KindDeployment, p.deployment(n, spec)},
-			typedObject{KindService, service(n.Of(p.app), labels, labels, p.ports...)})
+			ToUnstructured(KindDeployment, p.deployment(n, spec)),
+			ToUnstructured(KindService, service(n.Of(p.app), labels, labels, p.ports...)))
 	}
 	return all, nil
 }

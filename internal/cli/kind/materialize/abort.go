@@ -20,32 +20,32 @@ import (
 )
 
 // planAbort writes back what the generation that serves was made from.
-func planAbort(e environment, r connect.Resource, now time.Time) (kind.Change, error) {
-	s := e.Summary(now)
-	if done, err := checkAbort(e.Observed, s); done != "" || err != nil {
+func planAbort(e environment, r connect.Resource, _ time.Time) (kind.Change, error) {
+	if done, err := checkAbort(e.Observed); done != "" || err != nil {
 		return kind.Change{Noop: done}, err
 	}
-	completed := s.Active.Record.Materialize
+	active := e.Active()
+	completed := active.Record.Materialize
 	rolls, _ := hash.Changes(e.Materialize, completed)
 	return kind.Change{
-		Show:     func(w io.Writer) { printAbort(w, e, s, rolls) },
+		Show:     func(w io.Writer) { printAbort(w, e, rolls) },
 		Question: "Restore that spec?",
 		Apply: func(ctx context.Context) error {
 			return patchMaterialize(ctx, r, e.Materialize, func(m *v1alpha2.Materialize) error { return restoreSpec(m, completed, rolls) })
 		},
-		Done: fmt.Sprintf("the spec of generation %d is restored", s.Active.Number),
+		Done: fmt.Sprintf("the spec of generation %d is restored", active.Number),
 	}, nil
 }
 
 // checkAbort tells why there is nothing to take back, or no way to.
-func checkAbort(o rollout.Observed, s rollout.Summary) (done string, err error) {
-	switch active := s.Active; {
-	case s.Promoting:
+func checkAbort(o rollout.Observed) (done string, err error) {
+	switch active, next := o.Active(), o.Next().Number; {
+	case o.Promoting():
 		return "", fmt.Errorf("generation %d is being promoted, which cannot be aborted: "+
-			"change the spec to roll out generation %d afterwards", s.Next.Number, s.Next.Number+1)
+			"change the spec to roll out generation %d afterwards", next, next+1)
 	case active == nil:
 		return "", errors.New("no rollout has been completed, so there is no spec to restore: change the spec, or delete the resource")
-	case o.Hash == s.Completed:
+	case o.Hash == o.Completed():
 		return fmt.Sprintf("no rollout is in progress: generation %d serves the current spec", active.Number), nil
 	case o.UnknownHash != nil:
 		return "", fmt.Errorf("cannot determine what to abort: %w", o.UnknownHash)
@@ -55,15 +55,15 @@ func checkAbort(o rollout.Observed, s rollout.Summary) (done string, err error) 
 	return "", nil
 }
 
-func printAbort(w io.Writer, e environment, s rollout.Summary, rolls []hash.Change) {
-	m := e.Materialize
+func printAbort(w io.Writer, e environment, rolls []hash.Change) {
+	m, next := e.Materialize, e.Next().Number
 	becomes := "which serves"
-	if s.Down {
+	if e.IsDown() {
 		becomes = "which is started again: nothing serves until then"
 	}
-	line := fmt.Sprintf("Materialize %s/%s goes back to the spec of generation %d, %s.", m.Namespace, m.Name, s.Active.Number, becomes)
-	if e.Generations[s.Next.Number] != nil {
-		line += fmt.Sprintf(" Generation %d is removed.", s.Next.Number)
+	line := fmt.Sprintf("Materialize %s/%s goes back to the spec of generation %d, %s.", m.Namespace, m.Name, e.Active().Number, becomes)
+	if e.Generations[next] != nil {
+		line += fmt.Sprintf(" Generation %d is removed.", next)
 	}
 	render.Paragraph(w, line)
 	var rows [][]string

@@ -72,7 +72,7 @@ type scene struct {
 func (s scene) environment(t *testing.T) environment {
 	t.Helper()
 	m := s.m.DeepCopy()
-	o := rollout.Observed{Materialize: m, HashVersion: hash.Version, Generations: map[int64]*rollout.Generation{}, Leader: rollout.Answer{Status: s.leader}}
+	o := rollout.Observed{Materialize: m, HashVersion: hash.Version, Generations: map[int64]*rollout.Generation{}, Leader: v1alpha2.LeaderAnswer{Status: s.leader}}
 	o.Hash = hashOf(t, m)
 	generation := func(number int64, of *v1alpha2.Materialize) {
 		g := &rollout.Generation{Number: number, Hash: hashOf(t, of), StatefulSet: &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{ReadyReplicas: 1}}}
@@ -116,11 +116,7 @@ func (s scene) environment(t *testing.T) environment {
 
 func hashOf(t *testing.T, m *v1alpha2.Materialize) string {
 	t.Helper()
-	h, err := hash.Of(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return hash.Of(m)
 }
 
 func makePod(name string, ready bool, waiting string) corev1.Pod {

@@ -34,10 +34,7 @@ func TestFailCertificates(t *testing.T) {
 				c.proposed.Status = e.Materialize.Status
 			}
 			e.NoCertManager = true
-			result, err := e.newPlan(c.proposed, now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := e.newPlan(c.proposed, now)
 			if result.Rollout.Obstacle != c.want {
 				t.Errorf("%q, want %q", result.Rollout.Obstacle, c.want)
 			}

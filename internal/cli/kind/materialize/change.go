@@ -77,19 +77,11 @@ func patchMaterialize(ctx context.Context, r connect.Resource, shown *v1alpha2.M
 
 // checkUnchanged tells whether a Materialize is the one that was shown.
 func checkUnchanged(shown, now *v1alpha2.Materialize) error {
-	was, err := hash.Of(shown)
-	if err != nil {
-		return err
-	}
-	is, err := hash.Of(now)
-	if err != nil {
-		return err
-	}
 	condition := meta.FindStatusCondition(now.Status.Conditions, v1alpha2.ConditionUpToDate)
 	switch {
 	case now.UID != shown.UID:
 		return errors.New("it was deleted and created again meanwhile")
-	case was != is:
+	case hash.Of(shown) != hash.Of(now):
 		return errors.New("its spec was changed meanwhile")
 	case condition != nil && condition.Reason == string(v1alpha2.ReasonPromoting):
 		return errors.New("it is being promoted meanwhile")

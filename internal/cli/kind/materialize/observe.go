@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,8 +46,7 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // isRollingOut tells whether another generation is to serve.
 func (e environment) isRollingOut() bool {
-	s := e.Summary(time.Time{})
-	return s.Promoting || e.Hash != s.Completed
+	return e.Promoting() || e.Hash != e.Completed()
 }
 
 func (e environment) generationToShow() int64 {

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/conversion"
+	"github.com/fairlead/fairlead/internal/rollout/hash"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
@@ -30,18 +31,15 @@ type plan struct {
 }
 
 // newPlan plans for the environment as it is, or with a proposed spec.
-func (e environment) newPlan(proposed *v1alpha2.Materialize, now time.Time) (*plan, error) {
+func (e environment) newPlan(proposed *v1alpha2.Materialize, now time.Time) *plan {
 	after := e.Observed
 	if proposed != nil {
-		var err error
-		if after, err = e.WithSpec(proposed); err != nil {
-			return nil, err
-		}
+		after = e.WithSpec(proposed)
 	}
 	return &plan{
 		PlanReport: render.PlanReport{Plan: rollout.Plan(after, now), Note: e.note()},
 		Rollout:    rollout.NewForecast(e.Observed, proposed, now),
-	}, nil
+	}
 }
 
 // note names the kinds that were left out.
@@ -77,7 +75,7 @@ func printForecast(w io.Writer, format render.Format, f *rollout.Forecast) {
 }
 
 // printChanges shows the fields that roll out apart from the others.
-func printChanges(w io.Writer, format render.Format, changes []rollout.FieldChange) {
+func printChanges(w io.Writer, format render.Format, changes []hash.Change) {
 	rows := map[bool][][]string{}
 	for _, c := range changes {
 		rows[c.RollsOut] = append(rows[c.RollsOut], []string{c.Field, render.OrDash(c.From), render.OrDash(c.To)})
@@ -110,7 +108,7 @@ func (k *Kind) Plan(ctx context.Context, r connect.Resource) (render.Plan, error
 		return nil, err
 	}
 	e.NoCertManager = !hasCertManager(r.Cluster)
-	return e.newPlan(nil, time.Now())
+	return e.newPlan(nil, time.Now()), nil
 }
 
 func (k *Kind) PlanManifest(ctx context.Context, r connect.Resource, m manifest.Manifest, manager string) (render.Plan, error) {
@@ -124,14 +122,14 @@ func (k *Kind) PlanManifest(ctx context.Context, r connect.Resource, m manifest.
 	}
 	e, err := observe(ctx, r.Cluster.Client, r)
 	if apierrors.IsNotFound(err) {
-		e.Observed, err = (rollout.Observed{}).WithSpec(proposed)
+		e.Observed, err = rollout.Observed{}.WithSpec(proposed), nil
 		proposed = nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	e.NoCertManager = !hasCertManager(r.Cluster)
-	return e.newPlan(proposed, time.Now())
+	return e.newPlan(proposed, time.Now()), nil
 }
 
 // hasCertManager tells whether the API server serves Certificates, and holds if that is unknown.

@@ -18,22 +18,22 @@ import (
 
 // planPromotion sets forcePromote to the hash of the rollout that is there.
 func planPromotion(e environment, r connect.Resource, now time.Time) (kind.Change, error) {
-	s := e.Summary(now)
-	if done, err := checkPromotion(e.Observed, s); done != "" || err != nil {
+	if done, err := checkPromotion(e.Observed, now); done != "" || err != nil {
 		return kind.Change{Noop: done}, err
 	}
+	requested, next := e.Requested(), e.Next().Number
 	return kind.Change{
-		Show:     func(w io.Writer) { printPromotion(w, e, s, now) },
-		Question: fmt.Sprintf("Promote generation %d?", s.Next.Number),
+		Show:     func(w io.Writer) { printPromotion(w, e, now) },
+		Question: fmt.Sprintf("Promote generation %d?", next),
 		Apply: func(ctx context.Context) error {
-			if s.Ignored {
+			if e.ForcePromoteIsStale() {
 				if err := clearForcePromote(ctx, r, e.Materialize); err != nil {
 					return err
 				}
 			}
-			return setForcePromote(ctx, r, e.Materialize, s.Requested)
+			return setForcePromote(ctx, r, e.Materialize, requested)
 		},
-		Done: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", s.Next.Number),
+		Done: fmt.Sprintf("generation %d is promoted as soon as its pods are ready", next),
 	}, nil
 }
 
@@ -68,32 +68,32 @@ func clearForcePromote(ctx context.Context, r connect.Resource, shown *v1alpha2.
 }
 
 // checkPromotion tells why there is nothing to promote: because that is so already, or because it cannot be.
-func checkPromotion(o rollout.Observed, s rollout.Summary) (done string, err error) {
-	next := s.Next.Number
+func checkPromotion(o rollout.Observed, now time.Time) (done string, err error) {
+	next, refused := o.Next().Number, o.Refused()
 	switch {
-	case s.Promoting:
+	case o.Promoting():
 		return fmt.Sprintf("generation %d is being promoted already", next), nil
-	case o.Hash == s.Completed:
+	case o.Hash == o.Completed():
 		return fmt.Sprintf("there is nothing to promote: generation %d serves the current spec", o.Materialize.Status.ActiveGeneration), nil
 	case o.UnknownHash != nil:
 		return "", fmt.Errorf("cannot determine what to promote: %w", o.UnknownHash)
-	case s.Refused != nil:
-		return "", fmt.Errorf("there is no rollout to promote: %w", s.Refused)
-	case !s.Underway:
+	case refused != nil:
+		return "", fmt.Errorf("there is no rollout to promote: %w", refused)
+	case !o.Underway():
 		return "", errors.New("the operator has not requested the rollout of this spec yet: check that the operator runs, and that the Materialize is not paused")
-	case s.Expired:
+	case o.Expired(now):
 		return "", fmt.Errorf("the rollout of generation %d timed out and was cancelled: change the spec, or set spec.forceRollout to a new UUID", next)
-	case s.Forced:
+	case o.Forced():
 		return fmt.Sprintf("generation %d is promoted as soon as its pods are ready: spec.forcePromote is set already", next), nil
 	}
 	return "", nil
 }
 
-func printPromotion(w io.Writer, e environment, s rollout.Summary, now time.Time) {
-	m, next := e.Materialize, s.Next.Number
+func printPromotion(w io.Writer, e environment, now time.Time) {
+	m, next := e.Materialize, e.Next().Number
 	inPlace := ""
-	if s.Active != nil {
-		inPlace = fmt.Sprintf(" in place of generation %d", s.Active.Number)
+	if active := e.Active(); active != nil {
+		inPlace = fmt.Sprintf(" in place of generation %d", active.Number)
 	}
 	fmt.Fprintf(w, "Materialize %s/%s: generation %d becomes active%s.\n", m.Namespace, m.Name, next, inPlace)
 	status := e.status(now)

@@ -54,52 +54,52 @@ type podStatus struct {
 
 // status at the time now.
 func (e environment) status(now time.Time) *rolloutStatus {
-	m, s := e.Materialize, e.Summary(now)
+	m := e.Materialize
 	r := &rolloutStatus{
 		Active: m.Status.ActiveGeneration, ActiveImage: m.Status.LastCompletedRolloutEnvironmentdImageRef,
-		Down: s.Down, Deleting: !m.DeletionTimestamp.IsZero(), expired: s.Expired, Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
+		Down: e.IsDown(), Deleting: !m.DeletionTimestamp.IsZero(), expired: e.Expired(now), Strategy: m.Spec.RolloutStrategy, Pods: []podStatus{}, Advice: []string{},
 		progress: rollout.Progress(m),
 	}
 	if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate); condition != nil {
 		r.Phase = v1alpha2.Reason(condition.Reason)
 	}
 	if e.isRollingOut() {
-		r.Next, r.NextImage, r.Leader = s.Next.Number, s.NextImage, leaderOf(e.Leader)
+		r.Next, r.NextImage, r.Leader = e.Next().Number, e.NextImage(), leaderOf(e.Leader)
 	}
-	if s.Underway || s.Promoting && m.Status.RolloutRequestedAt != nil {
+	if e.Underway() || e.Promoting() && m.Status.RolloutRequestedAt != nil {
 		r.RequestedAt = m.Status.RolloutRequestedAt.Time
 	}
-	if !s.Expired {
-		r.Deadline = s.Deadline
+	if !r.expired {
+		r.Deadline = e.Deadline()
 	}
 	for _, pod := range e.pods {
 		r.Pods = append(r.Pods, podStatusOf(pod))
 	}
-	r.Advice = append(r.Advice, e.advice(r, s)...)
+	r.Advice = append(r.Advice, e.advice(r)...)
 	return r
 }
 
-func leaderOf(answer rollout.Answer) string {
-	if answer.Err != nil {
-		return strings.TrimPrefix(answer.Err.Error(), "environmentd ")
+func leaderOf(answer v1alpha2.LeaderAnswer) string {
+	if answer.Status == v1alpha2.LeaderUnknown {
+		return strings.TrimPrefix(answer.Message, "environmentd ")
 	}
 	return string(answer.Status)
 }
 
 // advice is what a person could do about a rollout.
-func (e environment) advice(r *rolloutStatus, s rollout.Summary) []string {
+func (e environment) advice(r *rolloutStatus) []string {
 	command := func(verb string) string {
 		return fmt.Sprintf("fairlead %s mzs %s -n %s", verb, e.Materialize.Name, e.Materialize.Namespace)
 	}
 	switch {
 	case !e.Materialize.DeletionTimestamp.IsZero() || r.Next == 0:
 		return nil
-	case s.Promoting:
+	case e.Promoting():
 		return []string{"The promotion has started and cannot be aborted."}
 	}
 	var parts []string
 	// One that causes downtime is promoted as soon as its pods are ready anyway.
-	if s.Underway && !s.Expired && !s.Forced && r.Strategy != v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
+	if e.Underway() && !r.expired && !e.Forced() && r.Strategy != v1alpha2.RolloutImmediatelyPromoteCausingDowntime {
 		switch r.Phase {
 		case v1alpha2.ReasonReadyToPromote:
 			parts = append(parts, fmt.Sprintf("To promote generation %d: %s", r.Next, command("promote")))

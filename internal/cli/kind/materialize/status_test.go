@@ -389,10 +389,7 @@ func TestRefusedSpec(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := c.scene.environment(t)
-			plan, err := e.newPlan(c.proposed, now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := e.newPlan(c.proposed, now)
 			if got := code(plan.ExitError()); got != console.ExitFailed {
 				t.Errorf("plan ends with %d", got)
 			}

@@ -21,23 +21,16 @@ func seen(t *testing.T, strategy v1alpha2.RolloutStrategy, reason v1alpha2.Reaso
 	m := &v1alpha2.Materialize{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mz", UID: "u"}}
 	m.Spec.EnvironmentdImageRef, m.Spec.BackendSecretName = "materialize/environmentd:v2", "backend"
 	m.Spec.RolloutStrategy, m.Spec.RolloutRequestTimeout = strategy, "1h"
-	h, err := hash.Of(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hash.Of(m)
 	m.Status = v1alpha2.MaterializeStatus{SharedStatus: v1alpha2.SharedStatus{
 		ResourceID: "a1b2c3d4e5", EnvironmentID: "8f5d1e0a-57a5-4c6e-8a3c-2f1d1f8f0b11", ActiveGeneration: 1,
 		LastCompletedRolloutHash: "another", RequestedRolloutHash: h, RolloutHashVersion: hash.Version,
 		RolloutRequestedAt: ptr.To(metav1.NewTime(now)),
 	}}
 	setCondition(&m.Status, m, assessment{reason: passage.Because(reason, "of before")}, now)
-	record, err := objects.NewRecord(m, h, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
 	set := &appsv1.StatefulSet{}
 	set.Status = appsv1.StatefulSetStatus{Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1}
-	next := &Generation{Number: 2, Record: &record, Hash: h, StatefulSet: set}
+	next := &Generation{Number: 2, Record: objects.NewRecord(m, h, 2), Hash: h, StatefulSet: set}
 	o := Observed{Materialize: m, Hash: h, HashVersion: hash.Version, Generations: map[int64]*Generation{2: next}}
 	for _, object := range decide(o, now).desired {
 		if objects.GenerationOf(object) == next.Number {
@@ -74,15 +67,12 @@ func TestStanding(t *testing.T) {
 			if c.image != "" {
 				proposed := o.Materialize.DeepCopy()
 				proposed.Spec.EnvironmentdImageRef = c.image
-				var err error
-				if o, err = o.WithSpec(proposed); err != nil {
-					t.Fatal(err)
-				}
+				o = o.WithSpec(proposed)
 			}
-			s := o.Summary(now.Add(c.after))
-			got := standing{Promoting: s.Promoting, Underway: s.Underway, Expired: s.Expired, Image: s.NextImage}
-			if !s.Deadline.IsZero() {
-				got.Left = s.Deadline.Sub(now.Add(c.after))
+			at := now.Add(c.after)
+			got := standing{Promoting: o.Promoting(), Underway: o.Underway(), Expired: o.Expired(at), Image: o.NextImage()}
+			if deadline := o.Deadline(); !deadline.IsZero() {
+				got.Left = deadline.Sub(at)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
