@@ -20,30 +20,28 @@ func init() {
 // canonical writes two objects as their Go type does: half a CPU is 500m, and empty fields are left out. Objects of
 // unknown kinds, or that do not fit their type, stay as they are.
 func canonical(desired, live *unstructured.Unstructured) (want, have map[string]any, of fieldTypes) {
-	want, err := throughType(desired)
+	want, of, err := throughType(desired)
+	if err == nil {
+		have, _, err = throughType(live)
+	}
 	if err != nil {
 		return desired.Object, live.Object, nil
-	}
-	have, err = throughType(live)
-	if err != nil {
-		return desired.Object, live.Object, nil
-	}
-	// The type has just been made once, and is a struct.
-	typed, _ := goTypes.New(desired.GroupVersionKind())
-	of, err = strategicpatch.NewPatchMetaFromStruct(typed)
-	if err != nil {
-		of = nil
 	}
 	return want, have, of
 }
 
-func throughType(object *unstructured.Unstructured) (map[string]any, error) {
+func throughType(object *unstructured.Unstructured) (map[string]any, fieldTypes, error) {
 	typed, err := goTypes.New(object.GroupVersionKind())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	of, err := strategicpatch.NewPatchMetaFromStruct(typed)
+	if err != nil {
+		return nil, nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	return content, of, err
 }

@@ -2,6 +2,7 @@
 package version
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -30,27 +31,15 @@ func Get() Info {
 }
 
 func resolve(version, commit string, build *debug.BuildInfo) Info {
-	info := Info{
-		Version:   version,
-		Commit:    commit,
+	if build == nil {
+		build = &debug.BuildInfo{}
+	}
+	return Info{
+		Version:   cmp.Or(version, build.Main.Version, "(devel)"),
+		Commit:    cmp.Or(commit, recordedCommit(build.Settings), "unknown"),
 		GoVersion: runtime.Version(),
 		Platform:  runtime.GOOS + "/" + runtime.GOARCH,
 	}
-	if build != nil {
-		if info.Version == "" {
-			info.Version = build.Main.Version
-		}
-		if info.Commit == "" {
-			info.Commit = recordedCommit(build.Settings)
-		}
-	}
-	if info.Version == "" {
-		info.Version = "(devel)"
-	}
-	if info.Commit == "" {
-		info.Commit = "unknown"
-	}
-	return info
 }
 
 func recordedCommit(settings []debug.BuildSetting) string {
