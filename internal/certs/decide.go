@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"cmp"
 	"crypto"
 	"crypto/tls"
 	"fmt"
@@ -19,10 +18,6 @@ const keyAuthorityPrivate = "ca.key"
 type Lifetimes struct {
 	Authority   time.Duration
 	Certificate time.Duration
-}
-
-func (l Lifetimes) withDefaults() Lifetimes {
-	return Lifetimes{cmp.Or(l.Authority, 5*365*24*time.Hour), cmp.Or(l.Certificate, 90*24*time.Hour)}
 }
 
 // renewal says which certificates have to be issued again.
@@ -61,9 +56,10 @@ func readSecretContent(data map[string][]byte) secretContent {
 // decide says which certificates have to be issued again, and why. An authority is replaced one lifetime of a certificate before
 // its own end, so that no certificate outlives its authority.
 func decide(h secretContent, names []string, lifetimes Lifetimes, now time.Time) (renewal, string) {
-	switch left := h.authorityLeft(now); {
-	case h.authority == nil:
+	if h.authority == nil {
 		return authorityAndCertificate, "no usable authority: " + h.err.Error()
+	}
+	switch left := h.authority.certificate.NotAfter.Sub(now); {
 	case left <= lifetimes.Certificate || left <= lifetimes.Authority/5:
 		return authorityAndCertificate, fmt.Sprintf("the authority expires at %s", h.authority.certificate.NotAfter.UTC().Format(time.RFC3339))
 	case h.pair == nil:
@@ -77,13 +73,6 @@ func decide(h secretContent, names []string, lifetimes Lifetimes, now time.Time)
 		return certificateOnly, "the certificate is not valid for " + strings.Join(missing, ", ")
 	}
 	return nothing, ""
-}
-
-func (h secretContent) authorityLeft(now time.Time) time.Duration {
-	if h.authority == nil {
-		return 0
-	}
-	return h.authority.certificate.NotAfter.Sub(now)
 }
 
 // renewedNames are the names of the next certificate. A certificate that is renewed for lack of a name keeps its

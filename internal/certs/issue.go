@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
-	"math/big"
 	"net"
 	"slices"
 	"time"
@@ -25,17 +24,10 @@ type authority struct {
 }
 
 func newAuthority(now time.Time, lifetime time.Duration) (*authority, error) {
-	key, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	template, err := newTemplate("fairlead webhook authority", now, now.Add(lifetime))
-	if err != nil {
-		return nil, err
-	}
+	template := newTemplate("fairlead webhook authority", now, now.Add(lifetime))
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
-	certificate, err := sign(template, template, key.Public(), key)
+	certificate, key, err := sign(template, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
@@ -44,18 +36,11 @@ func newAuthority(now time.Time, lifetime time.Duration) (*authority, error) {
 
 // issue signs a certificate for these names, which ends before its authority does.
 func (a *authority) issue(now time.Time, lifetime time.Duration, names []string) (*pair, error) {
-	key, err := newKey()
-	if err != nil {
-		return nil, err
-	}
 	end := now.Add(lifetime)
 	if end.After(a.certificate.NotAfter) {
 		end = a.certificate.NotAfter
 	}
-	template, err := newTemplate("fairlead webhook", now, end)
-	if err != nil {
-		return nil, err
-	}
+	template := newTemplate("fairlead webhook", now, end)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	for _, name := range names {
@@ -65,7 +50,7 @@ func (a *authority) issue(now time.Time, lifetime time.Duration, names []string)
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	leaf, err := sign(template, a.certificate, key.Public(), a.key)
+	leaf, key, err := sign(template, a)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for %v: %w", names, err)
 	}
@@ -75,34 +60,31 @@ func (a *authority) issue(now time.Time, lifetime time.Duration, names []string)
 	}, nil
 }
 
-func newKey() (crypto.Signer, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make a private key: %w", err)
-	}
-	return key, nil
-}
-
-func newTemplate(name string, now, end time.Time) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, fmt.Errorf("make a serial number: %w", err)
-	}
+// newTemplate leaves the serial number to the signature.
+func newTemplate(name string, now, end time.Time) *x509.Certificate {
 	return &x509.Certificate{
-		SerialNumber: serial,
 		// Callers find the signer of a certificate by its name, and would try every authority of the same name.
-		Subject:   pkix.Name{CommonName: name, SerialNumber: serial.Text(16)},
+		Subject:   pkix.Name{CommonName: name, SerialNumber: rand.Text()},
 		NotBefore: now.Add(-skew),
 		NotAfter:  end,
-	}, nil
+	}
 }
 
-func sign(template, parent *x509.Certificate, public crypto.PublicKey, signer crypto.Signer) (*x509.Certificate, error) {
-	raw, err := x509.CreateCertificate(rand.Reader, template, parent, public, signer)
+// sign makes a certificate and its key. Without an authority, the certificate is signed by its own key.
+func sign(template *x509.Certificate, by *authority) (*x509.Certificate, crypto.Signer, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return x509.ParseCertificate(raw)
+	if by == nil {
+		by = &authority{template, key}
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate, err := x509.ParseCertificate(raw)
+	return certificate, key, err
 }
 
 // namesOf are the names that a certificate is for.

@@ -13,25 +13,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Kind of a source says who manages the certificate.
-type Kind string
-
-// The kinds of sources.
+// The kinds of sources say who manages the certificate.
 const (
 	// SelfSigned: Fairlead, with an authority of its own.
-	SelfSigned Kind = "self-signed"
+	SelfSigned = "self-signed"
 	// Secret: the user.
-	Secret Kind = "secret"
+	Secret = "secret"
 	// CertManager: cert-manager.
-	CertManager Kind = "cert-manager"
+	CertManager = "cert-manager"
 )
 
 // Kinds are all kinds of sources.
-var Kinds = []Kind{SelfSigned, Secret, CertManager}
+var Kinds = []string{SelfSigned, Secret, CertManager}
 
 // Options of a source.
 type Options struct {
-	Kind Kind
+	// Kind is one of Kinds.
+	Kind string
 	// Namespace and Name of the Secret.
 	Namespace, Name string
 	// Directory that the Secret is mounted into, to read instead of the Secret.
@@ -61,7 +59,8 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Lifetimes = o.Lifetimes.withDefaults()
+	o.Lifetimes.Authority = cmp.Or(o.Lifetimes.Authority, 5*365*24*time.Hour)
+	o.Lifetimes.Certificate = cmp.Or(o.Lifetimes.Certificate, 90*24*time.Hour)
 	return o
 }
 
@@ -69,11 +68,7 @@ func (o Options) withDefaults() Options {
 func (o Options) Validate() error {
 	switch {
 	case !slices.Contains(Kinds, o.Kind):
-		names := make([]string, 0, len(Kinds))
-		for _, kind := range Kinds {
-			names = append(names, string(kind))
-		}
-		return fmt.Errorf("the source of certificates %q is not one of %s", o.Kind, strings.Join(names, ", "))
+		return fmt.Errorf("the source of certificates %q is not one of %s", o.Kind, strings.Join(Kinds, ", "))
 	case o.Kind == SelfSigned && o.Directory != "":
 		return errors.New("a self-signed certificate is kept in a Secret and not in a directory: " +
 			"leave out the directory, or choose another source")

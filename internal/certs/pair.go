@@ -74,11 +74,8 @@ func (p *pair) trustedBy(authorities []*x509.Certificate, now time.Time) error {
 }
 
 func (p *pair) same(other *pair) bool {
-	return p != nil && other != nil && p.leaf().Equal(other.leaf()) && sameAuthorities(p.authorities, other.authorities)
-}
-
-func sameAuthorities(a, b []*x509.Certificate) bool {
-	return bytes.Equal(encodeBundle(a...), encodeBundle(b...))
+	return p != nil && other != nil && p.leaf().Equal(other.leaf()) &&
+		bytes.Equal(encodeBundle(p.authorities...), encodeBundle(other.authorities...))
 }
 
 // missingNames are the wanted names that a certificate is not valid for.

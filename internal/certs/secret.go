@@ -84,7 +84,14 @@ func (s *managedSecret) attempt(ctx context.Context) (*pair, error) {
 			return nil, err
 		}
 	}
-	written, err := s.write(ctx, found, gone)
+	metav1.SetMetaDataLabel(&found.ObjectMeta, labelManagedBy, managedByUs)
+	// Another write since the Secret was read is a conflict.
+	var written *corev1.Secret
+	if gone {
+		written, err = s.secrets.Create(ctx, found, metav1.CreateOptions{FieldManager: fieldOwner})
+	} else {
+		written, err = s.secrets.Update(ctx, found, metav1.UpdateOptions{FieldManager: fieldOwner})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -98,16 +105,6 @@ func (s *managedSecret) attempt(ctx context.Context) (*pair, error) {
 	}
 	s.last = written.Data
 	return parsePair(written.Data)
-}
-
-// write creates the Secret, or replaces the one that was read. Another write since then is a conflict.
-func (s *managedSecret) write(ctx context.Context, secret *corev1.Secret, gone bool) (*corev1.Secret, error) {
-	secret = secret.DeepCopy()
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, labelManagedBy, managedByUs)
-	if gone {
-		return s.secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldOwner})
-	}
-	return s.secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: fieldOwner})
 }
 
 const fieldOwner = "fairlead/certs"

@@ -17,8 +17,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/go-logr/logr"
 )
 
 // loader is where a certificate comes from.
@@ -31,7 +29,6 @@ type loader interface {
 type Source struct {
 	from    loader
 	options Options
-	log     logr.Logger
 	changed chan struct{}
 
 	mu      sync.Mutex
@@ -42,10 +39,8 @@ type Source struct {
 }
 
 func newSource(from loader, options Options) *Source {
-	return &Source{from: from, options: options, log: options.Log, changed: make(chan struct{}, 1)}
+	return &Source{from: from, options: options, changed: make(chan struct{}, 1)}
 }
-
-func (s *Source) String() string { return s.from.String() }
 
 // Load loads the certificate once.
 func (s *Source) Load(ctx context.Context) error {
@@ -93,7 +88,7 @@ func (s *Source) Run(ctx context.Context) error {
 			logged = ""
 		case err.Error() != logged:
 			logged = err.Error()
-			s.log.Error(err, "could not load a new webhook certificate, keeping the current one", "expires", s.expiry())
+			s.options.Log.Error(err, "could not load a new webhook certificate, keeping the current one", "expires", s.expiry())
 		}
 		s.mu.Lock()
 		s.advance(s.options.Now())
@@ -103,21 +98,21 @@ func (s *Source) Run(ctx context.Context) error {
 
 // advance serves the waiting certificate when its authority is trusted.
 func (s *Source) advance(now time.Time) {
-	if s.waiting == nil || !servable(s.serving, s.waiting, s.settled(now), now) {
+	if s.waiting == nil {
+		return
+	}
+	trusted := s.waiting.authorities
+	if s.options.AwaitTrust {
+		trusted = s.trust.settled(trusted, s.options.Settle, now)
+	}
+	if !servable(s.serving, s.waiting, trusted, now) {
 		return
 	}
 	if s.serving != nil {
-		s.log.Info("serving another webhook certificate", "from", s.from.String(), "until", s.waiting.leaf().NotAfter)
+		s.options.Log.Info("serving another webhook certificate", "from", s.from.String(), "until", s.waiting.leaf().NotAfter)
 	}
 	s.serving, s.waiting = s.waiting, nil
 	s.notify()
-}
-
-func (s *Source) settled(now time.Time) []*x509.Certificate {
-	if !s.options.AwaitTrust {
-		return s.waiting.authorities
-	}
-	return s.trust.settled(s.waiting.authorities, s.options.Settle, now)
 }
 
 // servable tells whether the next certificate can be served: its authority is trusted, or the current certificate would not
@@ -144,10 +139,7 @@ func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 func (s *Source) Bundle(published []byte, drop bool) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	already, err := parseBundle(published)
-	if err != nil {
-		already = nil // callers do not trust a bundle that cannot be read
-	}
+	already, _ := parseBundle(published) // callers do not trust a bundle that cannot be read
 	return encodeBundle(bundle(already, s.own(), s.trust, drop, s.options.Overlap, s.options.Now())...)
 }
 
@@ -164,10 +156,7 @@ func (s *Source) own() []*x509.Certificate {
 
 // Published is called with the CA bundle that callers have been seen to use.
 func (s *Source) Published(published []byte) {
-	authorities, err := parseBundle(published)
-	if err != nil {
-		authorities = nil
-	}
+	authorities, _ := parseBundle(published)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.options.Now()

@@ -3,7 +3,6 @@ package crds
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
 // FieldOwner is the name under which CRDs are applied.
@@ -53,19 +53,12 @@ func (in *installer) write(ctx context.Context, live, want *apiextensionsv1.Cust
 // anew. A creation cannot conflict like that, which is one reason to check again after every write: of two installers, the newer
 // one then repairs the CRD.
 func (in *installer) apply(ctx context.Context, live, want *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
-	body, err := manifest(want)
-	if err != nil {
-		return nil, err
-	}
+	body := manifest(want)
 	if live != nil {
 		body["metadata"].(map[string]any)["resourceVersion"] = live.ResourceVersion
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("encode CRD %s: %w", want.Name, err)
-	}
 	force := true
-	return in.crds.Patch(ctx, want.Name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: FieldOwner, Force: &force})
+	return in.crds.Patch(ctx, want.Name, types.ApplyPatchType, toJSON(body), metav1.PatchOptions{FieldManager: FieldOwner, Force: &force})
 }
 
 // convert patches the conversion together with the versions that depend on it: server-side apply cannot remove the fields of
@@ -91,11 +84,7 @@ func (in *installer) merge(ctx context.Context, live *apiextensionsv1.CustomReso
 		body["metadata"] = metadata
 	}
 	metadata["resourceVersion"] = live.ResourceVersion
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("encode a change of CRD %s: %w", live.Name, err)
-	}
-	return in.crds.Patch(ctx, live.Name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: owner})
+	return in.crds.Patch(ctx, live.Name, types.MergePatchType, toJSON(body), metav1.PatchOptions{FieldManager: owner})
 }
 
 func noConversion() map[string]any {
@@ -120,12 +109,16 @@ func isOutdated(err error) bool {
 }
 
 // manifest is a CRD without the fields that the API server sets.
-func manifest(crd *apiextensionsv1.CustomResourceDefinition) (map[string]any, error) {
+func manifest(crd *apiextensionsv1.CustomResourceDefinition) map[string]any {
 	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-	if err != nil {
-		return nil, fmt.Errorf("encode CRD %s: %w", crd.Name, err)
-	}
+	utilruntime.Must(err)
 	delete(body, "status")
 	unstructured.RemoveNestedField(body, "metadata", "creationTimestamp")
-	return body, nil
+	return body
+}
+
+func toJSON(body map[string]any) []byte {
+	text, err := json.Marshal(body)
+	utilruntime.Must(err)
+	return text
 }

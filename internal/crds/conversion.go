@@ -25,10 +25,7 @@ type ReconcileConversionOptions struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Every is how often the CRDs are checked, besides whenever the trust bundle changes.
 	Every time.Duration
-	// Elected, if set, is closed when this process becomes the leader: it then takes the conversion over from another
-	// webhook that serves, once, so that two processes that both consider themselves the leader do not take turns.
-	Elected <-chan struct{}
-	Log     logr.Logger
+	Log   logr.Logger
 }
 
 // ReconcileConversion keeps the conversion of the CRDs pointed to the webhook, and their CA bundle up to date, until the
@@ -44,7 +41,7 @@ func (w *Webhook) ReconcileConversion(ctx context.Context, cfg *rest.Config, opt
 	}
 	ticker := time.NewTicker(cmp.Or(opts.Every, 10*time.Second))
 	defer ticker.Stop()
-	elected, logged := opts.Elected, map[string]string{}
+	elected, logged := w.Elected, map[string]string{}
 	take := false
 	for {
 		failed := false

@@ -35,11 +35,7 @@ const (
 
 // writes tells whether the outcome is reached by applying the CRD.
 func (o Outcome) writes() bool {
-	switch o {
-	case Created, Updated, Repaired, TakenOver:
-		return true
-	}
-	return false
+	return o == Created || o == Updated || o == Repaired || o == TakenOver
 }
 
 // decide chooses the action for a CRD, given the live one (nil if there is none) and the one of this binary.

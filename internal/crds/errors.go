@@ -5,20 +5,6 @@ import (
 	"strings"
 )
 
-// NotOwnedError is a CRD that was installed by another owner and left untouched.
-type NotOwnedError struct {
-	CRD string
-	// Ownership names the managers of the CRD.
-	Ownership string
-}
-
-func (e *NotOwnedError) Error() string {
-	return fmt.Sprintf("CRD %s was not installed by Fairlead (the annotation %s is missing), %s, and was left as it is: "+
-		"adopt the CRD with `fairlead crds install --take-over`, "+
-		"or leave the CRD to its owner and start the operator with --install-crds=false",
-		e.CRD, SchemaVersionAnnotation, e.Ownership)
-}
-
 // NotPermittedError is the API server's refusal to let the caller install CRDs.
 type NotPermittedError struct {
 	Verb string
@@ -35,15 +21,3 @@ func (e *NotPermittedError) Error() string {
 }
 
 func (e *NotPermittedError) Unwrap() error { return e.Err }
-
-// NeedsWebhookError is a CRD whose stored objects need a webhook to be converted to its storage version.
-type NeedsWebhookError struct {
-	CRD string
-	// Why names the stored versions.
-	Why string
-}
-
-func (e *NeedsWebhookError) Error() string {
-	return fmt.Sprintf("CRD %s was left as it is: %s: start the operator, which installs the CRD together with its webhook, "+
-		"or name the Service of the webhook with --webhook-service", e.CRD, e.Why)
-}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -101,33 +102,24 @@ func newInstaller(cfg *rest.Config, opts Options) (*installer, error) {
 
 func (in *installer) run(ctx context.Context, jobs []*job) {
 	pause := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.5, Cap: time.Second, Steps: 20}
-	for {
-		open := 0
-		for _, job := range jobs {
-			if job.done {
-				continue
-			}
+	for open := slices.Clone(jobs); ; {
+		for _, job := range open {
 			if err := in.advance(ctx, job); err != nil {
 				if ctx.Err() != nil && job.waiting != "" {
-					expireAll(jobs, ctx.Err())
+					expireAll(open, ctx.Err())
 				} else {
-					abortAll(jobs, err)
+					abortAll(open, err)
 				}
 				return
 			}
-			if !job.done {
-				open++
-			}
 		}
-		if open == 0 {
+		if open = slices.DeleteFunc(open, func(j *job) bool { return j.done }); len(open) == 0 {
 			return
 		}
-		timer := time.NewTimer(pause.Step())
 		select {
-		case <-timer.C:
+		case <-time.After(pause.Step()):
 		case <-ctx.Done():
-			timer.Stop()
-			expireAll(jobs, ctx.Err())
+			expireAll(open, ctx.Err())
 			return
 		}
 	}

@@ -63,7 +63,11 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 			return nil
 		}
 		if err != nil {
-			return in.classify(j, verb(live), err)
+			verb := "patch"
+			if live == nil {
+				verb = "create"
+			}
+			return in.classify(j, verb, err)
 		}
 		if live != nil && live.ResourceVersion == applied.ResourceVersion {
 			outcome, message = Unchanged, ""
@@ -77,9 +81,13 @@ func (in *installer) advance(ctx context.Context, j *job) error {
 	}
 	switch outcome {
 	case NeedsWebhook:
-		j.end(&NeedsWebhookError{CRD: j.want.Name, Why: message})
+		j.end(fmt.Errorf("CRD %s was left as it is: %s: start the operator, which installs the CRD together with its webhook, "+
+			"or name the Service of the webhook with --webhook-service", j.want.Name, message))
 	case NotOwned:
-		j.end(&NotOwnedError{CRD: j.want.Name, Ownership: message})
+		j.end(fmt.Errorf("CRD %s was not installed by Fairlead (the annotation %s is missing), %s, and was left as it is: "+
+			"adopt the CRD with `fairlead crds install --take-over`, "+
+			"or leave the CRD to its owner and start the operator with --install-crds=false",
+			j.want.Name, SchemaVersionAnnotation, message))
 	case Unchanged, NewerInCluster:
 		j.done, j.waiting = established(live)
 	case Deleting:
@@ -111,13 +119,6 @@ func (in *installer) classify(j *job, verb string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s CRD %s at the API server %s: %w", verb, j.want.Name, in.server, err)
-}
-
-func verb(live *apiextensionsv1.CustomResourceDefinition) string {
-	if live == nil {
-		return "create"
-	}
-	return "patch"
 }
 
 // established tells whether the API server serves the CRD, and if not, why.

@@ -1,8 +1,6 @@
 package crds
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"embed"
 	"fmt"
@@ -81,14 +79,10 @@ func Print(w io.Writer, webhook *Webhook) error {
 	for _, crd := range crds {
 		var conversion *apiextensionsv1.CustomResourceConversion
 		if webhook != nil {
-			conversion = webhook.ownConversion(nil, false)
+			conversion = webhook.ownConversion(nil)
 		}
 		crd, _ = desiredCRD(nil, crd, conversion)
-		body, err := manifest(crd)
-		if err != nil {
-			return err
-		}
-		text, err := yaml.Marshal(body)
+		text, err := yaml.Marshal(manifest(crd))
 		if err != nil {
 			return fmt.Errorf("write CRD %s as YAML: %w", crd.Name, err)
 		}
@@ -134,24 +128,19 @@ type locked struct {
 // parseLock reads lines of name, version and hash.
 func parseLock(text []byte) (map[string]locked, error) {
 	all := map[string]locked{}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+	for i, line := range strings.Split(string(text), "\n") {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		var name string
 		var entry locked
 		if _, err := fmt.Sscanf(line, "%s %d %s", &name, &entry.version, &entry.hash); err != nil {
-			return nil, fmt.Errorf("schema.lock line %d: want name, version and hash, have %q", n, line)
+			return nil, fmt.Errorf("schema.lock line %d: want name, version and hash, have %q", i+1, line)
 		}
 		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("schema.lock line %d: %s is there twice", n, name)
+			return nil, fmt.Errorf("schema.lock line %d: %s is there twice", i+1, name)
 		}
 		all[name] = entry
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read schema.lock: %w", err)
 	}
 	return all, nil
 }

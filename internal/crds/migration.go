@@ -12,6 +12,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -92,16 +93,15 @@ func Migrate(ctx context.Context, cfg *rest.Config, opts MigrateOptions) ([]Migr
 	var all []Migration
 	var errs []error
 	for _, crd := range crds {
-		name := crd.Name
-		migration, err := m.migrate(ctx, name)
+		migration, err := m.migrate(ctx, crd.Name)
 		if apierrors.IsNotFound(err) && len(opts.Names) == 0 {
 			continue // all CRDs are migrated that exist
 		}
 		if ctx.Err() != nil {
-			return all, fmt.Errorf("migrate the stored objects of CRD %s: %w", name, context.Cause(ctx))
+			return all, fmt.Errorf("migrate the stored objects of CRD %s: %w", crd.Name, context.Cause(ctx))
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("migrate the stored objects of CRD %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("migrate the stored objects of CRD %s: %w", crd.Name, err))
 		}
 		all = append(all, migration)
 	}
@@ -127,24 +127,19 @@ func (m *migrator) migrate(ctx context.Context, name string) (Migration, error) 
 		if ok, why := established(crd); !ok {
 			return progress, errors.New(why)
 		}
-		if len(progress.From) == 0 {
-			progress.Done = true
-			m.opts.Progress(progress)
-			return progress, nil
+		if progress.Done = len(progress.From) == 0; !progress.Done {
+			if err := m.rewriteAll(ctx, crd, &progress); err != nil {
+				return progress, err
+			}
+			if progress.Failed > 0 {
+				return progress, fmt.Errorf("%w: %d of %d: see the errors above, and try again",
+					ErrNotMigrated, progress.Failed, progress.Failed+progress.Rewritten)
+			}
+			if progress.Done, err = m.finish(ctx, crd); err != nil {
+				return progress, err
+			}
 		}
-		if err := m.rewriteAll(ctx, crd, &progress); err != nil {
-			return progress, err
-		}
-		if progress.Failed > 0 {
-			return progress, fmt.Errorf("%w: %d of %d: see the errors above, and try again",
-				ErrNotMigrated, progress.Failed, progress.Failed+progress.Rewritten)
-		}
-		finished, err := m.finish(ctx, crd)
-		if err != nil {
-			return progress, err
-		}
-		if finished {
-			progress.Done = true
+		if progress.Done {
 			m.opts.Progress(progress)
 			return progress, nil
 		}
@@ -167,7 +162,7 @@ func (m *migrator) finish(ctx context.Context, began *apiextensionsv1.CustomReso
 		if !isSameCRD(began, now) {
 			return false, nil
 		}
-		_, err = m.crds.Patch(ctx, began.Name, mergePatch, storedVersionsPatch(now), metav1.PatchOptions{FieldManager: FieldOwner}, "status")
+		_, err = m.crds.Patch(ctx, began.Name, types.MergePatchType, storedVersionsPatch(now), metav1.PatchOptions{FieldManager: FieldOwner}, "status")
 		switch {
 		case err == nil:
 			return true, nil

@@ -1,8 +1,8 @@
 package crds
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
-)
 
-const mergePatch = types.MergePatchType
+	"github.com/fairlead/fairlead/internal/kube"
+)
 
 // rewriteAll goes through all objects of a CRD, page by page.
 func (m *migrator) rewriteAll(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, progress *Migration) error {
@@ -27,7 +27,11 @@ func (m *migrator) rewriteAll(ctx context.Context, crd *apiextensionsv1.CustomRe
 	})
 	options := metav1.ListOptions{Limit: m.opts.PageSize}
 	for {
-		page, err := m.page(ctx, resource, options)
+		var page *metav1.PartialObjectMetadataList
+		err := retryTransient(ctx, func() (err error) {
+			page, err = resource.List(ctx, options)
+			return err
+		})
 		if next, expired := expiredToken(err); expired {
 			// To list rewritten objects again costs only time; the token, if there is one, continues from here.
 			options.Continue = next
@@ -55,18 +59,8 @@ func (m *migrator) rewriteAll(ctx context.Context, crd *apiextensionsv1.CustomRe
 	}
 }
 
-// page lists objects, with retries: an API server that has just learnt of a version may not serve it for a moment.
-func (m *migrator) page(ctx context.Context, resource metadata.ResourceInterface, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	var page *metav1.PartialObjectMetadataList
-	err := retryTransient(ctx, func() (err error) {
-		page, err = resource.List(ctx, options)
-		return err
-	})
-	return page, err
-}
-
-// isNotServed tells whether the API server does not serve a kind or version yet: unlike the answer about an object, that is a
-// plain 404.
+// isNotServed tells whether the API server does not serve a kind or version yet, which it may not for a moment after it has
+// learnt of the version: unlike the answer about an object, that is a plain 404.
 func isNotServed(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -101,7 +95,7 @@ func (m *migrator) rewrite(ctx context.Context, crd *apiextensionsv1.CustomResou
 		in = resource.Namespace(object.Namespace)
 	}
 	err := retryTransient(ctx, func() error {
-		_, err := in.Patch(ctx, object.Name, mergePatch, []byte("{}"), metav1.PatchOptions{FieldManager: FieldOwner})
+		_, err := in.Patch(ctx, object.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{FieldManager: FieldOwner})
 		return err
 	})
 	switch {
@@ -118,30 +112,23 @@ func (m *migrator) rewrite(ctx context.Context, crd *apiextensionsv1.CustomResou
 
 // retryTransient retries transient errors a few times.
 func retryTransient(ctx context.Context, try func() error) error {
-	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6}
-	for {
-		err := try()
-		if err == nil || !isTransient(err) || backoff.Steps == 0 {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(backoff.Step()):
-		}
-	}
+	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 7}
+	var last error
+	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(context.Context) (bool, error) {
+		last = try()
+		return !isTransient(last), nil
+	})
+	return cmp.Or(last, err)
 }
 
 func isTransient(err error) bool {
-	return isNotServed(err) || apierrors.IsConflict(err) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+	return isNotServed(err) || apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || kube.IsUnavailable(err)
 }
 
 // storedVersionsPatch reduces status.storedVersions to the storage version.
 func storedVersionsPatch(crd *apiextensionsv1.CustomResourceDefinition) []byte {
-	raw, _ := json.Marshal(map[string]any{
+	return toJSON(map[string]any{
 		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion},
 		"status":   map[string]any{"storedVersions": []string{storageVersion(crd)}},
 	})
-	return raw
 }

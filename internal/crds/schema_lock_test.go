@@ -3,7 +3,6 @@ package crds
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -108,15 +107,7 @@ func contentHashes() (map[string]string, error) {
 	}
 	hashes := map[string]string{}
 	for _, crd := range crds {
-		body, err := manifest(crd)
-		if err != nil {
-			return nil, err
-		}
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		hashes[crd.Name] = fmt.Sprintf("sha256:%x", sha256.Sum256(text))
+		hashes[crd.Name] = fmt.Sprintf("sha256:%x", sha256.Sum256(toJSON(manifest(crd))))
 	}
 	return hashes, nil
 }

@@ -24,8 +24,10 @@ type Webhook struct {
 	Service *apiextensionsv1.ServiceReference
 	URL     string
 	Trust   Trust
-	// Leading tells whether this process is the leader: only the leader removes authorities that are no longer needed.
-	Leading func() bool
+	// Elected, if set, is closed when this process becomes the leader. Only the leader removes authorities that are no longer
+	// needed. It takes the conversion over from another webhook that serves, once, so that two processes that both consider
+	// themselves the leader do not take turns.
+	Elected <-chan struct{}
 }
 
 // Trust provides the authorities that the API server has to trust in order to call the webhook.
@@ -41,13 +43,10 @@ type Trust interface {
 // StaticTrust is a CA bundle that never changes.
 type StaticTrust []byte
 
-// Bundle returns the CA bundle.
 func (t StaticTrust) Bundle([]byte, bool) []byte { return t }
 
-// Published does nothing.
 func (StaticTrust) Published([]byte) {}
 
-// Changed never signals.
 func (StaticTrust) Changed() <-chan struct{} { return nil }
 
 func (w *Webhook) String() string {
@@ -60,12 +59,11 @@ func (w *Webhook) String() string {
 // conversion is the desired conversion of a CRD, given the live one. Another webhook that serves stays, unless this one
 // replaces it.
 func (w *Webhook) conversion(ctx context.Context, in *installer, live *apiextensionsv1.CustomResourceDefinition, take bool) *apiextensionsv1.CustomResourceConversion {
-	leading := w.Leading != nil && w.Leading()
 	if live == nil {
-		return w.ownConversion(nil, leading)
+		return w.ownConversion(nil)
 	}
 	if _, ours := schemaVersion(live); !ours {
-		return w.ownConversion(nil, leading) // a former owner's webhook does not know our versions
+		return w.ownConversion(nil) // a former owner's webhook does not know our versions
 	}
 	other := clientConfigOf(live.Spec.Conversion)
 	switch {
@@ -74,7 +72,7 @@ func (w *Webhook) conversion(ctx context.Context, in *installer, live *apiextens
 	case other != nil && !(take && w.canReplace(other)) && in.webhookExists(ctx, other):
 		return live.Spec.Conversion
 	}
-	return w.ownConversion(other, leading)
+	return w.ownConversion(other)
 }
 
 // canReplace tells whether this webhook may replace another that serves. A Service outlasts a process that was started by
@@ -84,10 +82,16 @@ func (w *Webhook) canReplace(other *apiextensionsv1.WebhookClientConfig) bool {
 }
 
 // ownConversion is the conversion by this webhook.
-func (w *Webhook) ownConversion(have *apiextensionsv1.WebhookClientConfig, leading bool) *apiextensionsv1.CustomResourceConversion {
+func (w *Webhook) ownConversion(have *apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceConversion {
 	var published []byte
 	if have != nil {
 		published = have.CABundle
+	}
+	leading := false
+	select {
+	case <-w.Elected:
+		leading = true
+	default:
 	}
 	config := &apiextensionsv1.WebhookClientConfig{CABundle: w.Trust.Bundle(published, leading)}
 	if w.Service != nil {

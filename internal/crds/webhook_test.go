@@ -83,7 +83,11 @@ func TestConversion(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			trust := &ledger{own: "A"}
-			w := &Webhook{Service: c.service, URL: mine, Trust: trust, Leading: func() bool { return c.leads }}
+			elected := make(chan struct{})
+			if c.leads {
+				close(elected)
+			}
+			w := &Webhook{Service: c.service, URL: mine, Trust: trust, Elected: elected}
 			got := w.conversion(t.Context(), &installer{}, c.live, c.leads)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)

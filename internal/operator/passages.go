@@ -12,7 +12,6 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/adoption/model"
-	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/revision"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
@@ -25,8 +24,8 @@ type Passage struct {
 	Name string
 	// CRDs that the passage needs.
 	CRDs []string
-	// Webhooks, if set, are its handlers by path. One at crds.ConversionPath converts the objects of its CRDs.
-	Webhooks func(logr.Logger) map[string]http.Handler
+	// Conversion, if set, is the webhook that converts the objects of its CRDs.
+	Conversion func(logr.Logger) http.Handler
 	// Caches are the kinds that the passage reads from the cache. They must be served before the passage starts, no other
 	// kind is cached, and the operator is ready when all of them are synced.
 	Caches []client.Object
@@ -42,7 +41,7 @@ func Passages() []Passage {
 			Setup: func(mgr ctrl.Manager, options Options) error { return adoption.Setup(mgr, options.Members) },
 		},
 		{
-			Name: rollout.Name, CRDs: rolloutCRDs, Webhooks: rolloutWebhooks, Caches: rollout.Caches(),
+			Name: rollout.Name, CRDs: rolloutCRDs, Conversion: conversion.Handler, Caches: rollout.Caches(),
 			Setup: func(mgr ctrl.Manager, options Options) error { return rollout.Setup(mgr, options.Rollout) },
 		},
 		{
@@ -74,10 +73,6 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 	}
 	mgr.GetLogger().Info("Istio's charts come from " + source.String())
 	return revision.Setup(mgr, source)
-}
-
-func rolloutWebhooks(log logr.Logger) map[string]http.Handler {
-	return map[string]http.Handler{crds.ConversionPath: conversion.Handler(log)}
 }
 
 // Names of the passages, as --passages takes them.

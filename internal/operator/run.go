@@ -109,13 +109,10 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	}
 
 	ready.waitingFor("the caches to be synced")
-	var once sync.Once
-	getReady := func() {
-		once.Do(func() {
-			ready.ready()
-			log.Info("ready")
-		})
-	}
+	getReady := sync.OnceFunc(func() {
+		ready.ready()
+		log.Info("ready")
+	})
 	if early != nil {
 		go func() {
 			if toolscache.WaitForCacheSync(ctx.Done(), early...) {

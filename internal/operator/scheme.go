@@ -1,13 +1,10 @@
 package operator
 
 import (
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -21,22 +18,13 @@ import (
 // NewScheme knows the kinds that the passages work with, and no others: a client then refuses the rest.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for group, add := range map[schema.GroupVersion]func(*runtime.Scheme) error{
-		sailoperatorv1.GroupVersion:      sailoperatorv1.AddToScheme,
-		materializev1alpha2.GroupVersion: materializev1alpha2.AddToScheme,
-		kumav1alpha1.GroupVersion:        kumav1alpha1.AddToScheme,
-		policyv1alpha1.GroupVersion:      policyv1alpha1.AddToScheme,
-		workv1alpha1.GroupVersion:        workv1alpha1.AddToScheme,
-		workv1alpha2.GroupVersion:        workv1alpha2.AddToScheme,
-		clusterv1alpha1.GroupVersion:     clusterv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("register %s: %w", group, err)
-		}
-	}
 	scheme.AddKnownTypes(appsv1.SchemeGroupVersion, &appsv1.Deployment{}, &appsv1.DeploymentList{})
 	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{})
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-	return scheme, nil
+	builder := runtime.NewSchemeBuilder(
+		sailoperatorv1.AddToScheme, materializev1alpha2.AddToScheme, kumav1alpha1.AddToScheme, policyv1alpha1.AddToScheme,
+		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme,
+	)
+	return scheme, builder.AddToScheme(scheme)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -63,13 +64,7 @@ func servers(config *rest.Config, options Options, ready *readiness, monitor *le
 				return fmt.Errorf("serve %s: %w", name, err)
 			}
 		}
-		timeout := shutdownTimeout
-		all = append(all, &manager.Server{
-			Name:            name,
-			Listener:        listener,
-			Server:          &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second},
-			ShutdownTimeout: &timeout,
-		})
+		all = append(all, newServer(name, listener, handler))
 		return nil
 	}
 
@@ -90,6 +85,13 @@ func servers(config *rest.Config, options Options, ready *readiness, monitor *le
 		return nil, err
 	}
 	return all, nil
+}
+
+func newServer(name string, listener net.Listener, handler http.Handler) *manager.Server {
+	return &manager.Server{
+		Name: name, Listener: listener, Server: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second},
+		ShutdownTimeout: ptr.To(shutdownTimeout),
+	}
 }
 
 func probesHandler(ready *readiness, monitor *leaseMonitor) http.Handler {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 func startBackoff() wait.Backoff {
@@ -55,17 +56,8 @@ func retryTransient(ctx context.Context, log logr.Logger, backoff wait.Backoff, 
 
 // isTransient tells failures of the network or server from those of configuration and permission.
 func isTransient(err error) bool {
-	var notYet errNotYet
-	var network net.Error
-	var call *url.Error
-	switch {
-	case errors.As(err, &notYet), errors.As(err, &network), errors.As(err, &call):
-		return true
-	case apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsTooManyRequests(err),
-		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
-		return true
-	}
-	return false
+	return errors.As(err, new(errNotYet)) || errors.As(err, new(net.Error)) || errors.As(err, new(*url.Error)) ||
+		apierrors.IsTooManyRequests(err) || kube.IsUnavailable(err)
 }
 
 func reachServer(config *rest.Config) func(context.Context) error {

@@ -7,25 +7,19 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
-// leaderRunnable runs on the replica that leads, in the background.
-type leaderRunnable func(context.Context) error
-
-func (f leaderRunnable) Start(ctx context.Context) error { return f(ctx) }
-
-func (leaderRunnable) NeedLeaderElection() bool { return true }
-
-// migrateStored rewrites the stored objects of these CRDs in the current version. It never fails: objects that are left are
+// migrateStored, on the replica that leads, rewrites the stored objects of these CRDs in the current version. It never fails: objects that are left are
 // retried later, and after every restart.
-func migrateStored(config *rest.Config, names []string, log logr.Logger) leaderRunnable {
+func migrateStored(config *rest.Config, names []string, log logr.Logger) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		backoff := wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Cap: time.Hour, Steps: 1 << 30}
 		for {
 			_, err := crds.Migrate(ctx, config, crds.MigrateOptions{
-				Names: names, Log: log, Progress: logMigration(log),
+				Names: names, Log: log, Progress: func(m crds.Migration) { logMigration(log, m) },
 				Refused: func(object string, err error) {
 					log.Error(err, "a stored object was left in its older version", "object", object)
 				},
@@ -44,15 +38,13 @@ func migrateStored(config *rest.Config, names []string, log logr.Logger) leaderR
 	}
 }
 
-func logMigration(log logr.Logger) func(crds.Migration) {
-	return func(m crds.Migration) {
-		if len(m.From) == 0 {
-			return
-		}
-		what := "rewriting stored objects"
-		if m.Done {
-			what = "rewrote stored objects"
-		}
-		log.Info(what, "crd", m.Name, "from", m.From, "to", m.To, "rewritten", m.Rewritten, "failed", m.Failed, "remaining", m.Remaining)
+func logMigration(log logr.Logger, m crds.Migration) {
+	if len(m.From) == 0 {
+		return
 	}
+	what := "rewriting stored objects"
+	if m.Done {
+		what = "rewrote stored objects"
+	}
+	log.Info(what, "crd", m.Name, "from", m.From, "to", m.To, "rewritten", m.Rewritten, "failed", m.Failed, "remaining", m.Remaining)
 }

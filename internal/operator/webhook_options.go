@@ -29,16 +29,12 @@ const loopback = "127.0.0.1"
 func defaultWebhookOptions() WebhookOptions {
 	return WebhookOptions{
 		BindAddress:       loopbackAnyPort,
-		CertificateSource: string(certs.SelfSigned),
+		CertificateSource: certs.SelfSigned,
 		CertificateSecret: "fairlead-webhook-certificate",
 	}
 }
 
 func (o *WebhookOptions) addFlags(flags *pflag.FlagSet) {
-	kinds := make([]string, 0, len(certs.Kinds))
-	for _, kind := range certs.Kinds {
-		kinds = append(kinds, string(kind))
-	}
 	flags.StringVar(&o.BindAddress, "webhook-bind-address", o.BindAddress,
 		"address of the webhooks over TLS, which convert between API versions; "+noListener+" switches them off,\n"+
 			"and leaves conversion as it is configured")
@@ -46,7 +42,7 @@ func (o *WebhookOptions) addFlags(flags *pflag.FlagSet) {
 		"Service NAMESPACE/NAME:PORT by which the API server calls the webhooks\n"+
 			"(default none: it calls this machine, by https://"+loopback+":PORT)")
 	flags.StringVar(&o.CertificateSource, "webhook-certificate-source", o.CertificateSource,
-		"manager of the webhooks' certificate: one of "+strings.Join(kinds, ", "))
+		"manager of the webhooks' certificate: one of "+strings.Join(certs.Kinds, ", "))
 	flags.StringVar(&o.CertificateSecret, "webhook-certificate-secret", o.CertificateSecret,
 		"Secret with the certificate as tls.crt, tls.key and ca.crt, in the namespace of the lease")
 	flags.StringVar(&o.CertificateDir, "webhook-certificate-dir", o.CertificateDir,
@@ -67,7 +63,7 @@ func (o WebhookOptions) validate() error {
 		errs = append(errs, fmt.Errorf("--webhook-bind-address %q is not on a loopback address, where the API server looks for "+
 			"webhooks without a Service: use %s:PORT, or name a Service with --webhook-service", o.BindAddress, loopback))
 	}
-	source := certs.Options{Kind: certs.Kind(o.CertificateSource), Name: o.CertificateSecret, Directory: o.CertificateDir}
+	source := certs.Options{Kind: o.CertificateSource, Name: o.CertificateSecret, Directory: o.CertificateDir}
 	if err := source.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--webhook-certificate-source: %w", err))
 	}

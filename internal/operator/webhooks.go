@@ -11,12 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -40,7 +38,6 @@ type webhooks struct {
 	source *certs.Source
 	// conversion is nil where the CRDs are left to others.
 	conversion *crds.Webhook
-	leading    atomic.Bool
 }
 
 // newWebhooks is nil when no passage has any, or they are switched off.
@@ -48,21 +45,15 @@ func newWebhooks(config *rest.Config, options Options, passages []Passage, log l
 	if disabled(options.Webhook.BindAddress) {
 		return nil
 	}
-	mux, paths := http.NewServeMux(), 0
+	mux := http.NewServeMux()
 	w := &webhooks{options: options, config: config, log: log, handler: mux}
 	for _, p := range passages {
-		if p.Webhooks == nil {
-			continue
-		}
-		for path, handler := range p.Webhooks(log.WithValues("passage", p.Name)) {
-			mux.Handle(path, handler)
-			paths++
-			if path == crds.ConversionPath {
-				w.converted = append(w.converted, p.CRDs...)
-			}
+		if p.Conversion != nil {
+			mux.Handle(crds.ConversionPath, p.Conversion(log.WithValues("passage", p.Name)))
+			w.converted = append(w.converted, p.CRDs...)
 		}
 	}
-	if paths == 0 {
+	if w.converted == nil {
 		return nil
 	}
 	return w
@@ -83,8 +74,8 @@ func (w *webhooks) serve(ctx context.Context, group *errgroup.Group, ready *read
 		return fmt.Errorf("serve webhooks: %w", err)
 	}
 	service := w.options.Webhook.service()
-	if w.registers() {
-		w.conversion = &crds.Webhook{Service: service, URL: w.urlOf(listener), Trust: w.source, Leading: w.leading.Load}
+	if w.options.InstallCRDs {
+		w.conversion = &crds.Webhook{Service: service, URL: w.urlOf(listener), Trust: w.source}
 	}
 	ready.hooks.Store(w)
 
@@ -118,26 +109,17 @@ func (w *webhooks) newSource() (*certs.Source, error) {
 		return nil, fmt.Errorf("find the namespace of the webhook certificate: %w", err)
 	}
 	return certs.New(w.config, certs.Options{
-		Kind: certs.Kind(w.options.Webhook.CertificateSource), Namespace: namespace, Name: w.options.Webhook.CertificateSecret,
-		Directory: w.options.Webhook.CertificateDir, Names: names, AwaitTrust: w.registers(), Log: w.log,
+		Kind: w.options.Webhook.CertificateSource, Namespace: namespace, Name: w.options.Webhook.CertificateSecret,
+		Directory: w.options.Webhook.CertificateDir, Names: names, AwaitTrust: w.options.InstallCRDs, Log: w.log,
 	})
 }
 
 func (w *webhooks) server(listener net.Listener) *manager.Server {
-	timeout := shutdownTimeout
-	return &manager.Server{
-		Name: "webhooks",
-		Listener: tls.NewListener(listener, &tls.Config{
-			GetCertificate: w.source.GetCertificate,
-			MinVersion:     tls.VersionTLS12,
-			NextProtos:     []string{"http/1.1"},
-		}),
-		Server: &http.Server{
-			Handler: w.handler, ReadHeaderTimeout: 10 * time.Second,
-			ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(w.log.WithValues("server", "webhooks")), slog.LevelDebug),
-		},
-		ShutdownTimeout: &timeout,
-	}
+	server := newServer("webhooks", tls.NewListener(listener, &tls.Config{
+		GetCertificate: w.source.GetCertificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+	}), w.handler)
+	server.Server.ErrorLog = slog.NewLogLogger(logr.ToSlogHandler(w.log.WithValues("server", "webhooks")), slog.LevelDebug)
+	return server
 }
 
 func (w *webhooks) urlOf(listener net.Listener) string {
@@ -157,7 +139,7 @@ func (w *webhooks) bind(ctx context.Context) (net.Listener, error) {
 
 func (w *webhooks) formerAddress(ctx context.Context) string {
 	host, port, err := net.SplitHostPort(w.options.Webhook.BindAddress)
-	if err != nil || port != "0" || w.options.Webhook.Service != "" || !w.registers() {
+	if err != nil || port != "0" || w.options.Webhook.Service != "" || !w.options.InstallCRDs {
 		return ""
 	}
 	registered, err := crds.ConversionURL(ctx, w.config, w.converted[0])
@@ -181,42 +163,21 @@ func (w *webhooks) load(ctx context.Context) error {
 	return errNotYet{err}
 }
 
-// registers tells whether the webhook is registered in the CRDs.
-func (w *webhooks) registers() bool { return w.options.InstallCRDs && len(w.converted) > 0 }
-
 // convertsKind tells whether objects of this kind are converted by the webhook.
 func (w *webhooks) convertsKind(kind client.Object, scheme *runtime.Scheme) (bool, error) {
-	if w == nil || len(w.converted) == 0 {
+	if w == nil {
 		return false, nil
 	}
 	gvk, err := apiutil.GVKForObject(kind, scheme)
 	if err != nil {
 		return false, err
 	}
-	// Parsing the CRDs takes long, and this is called for every kind.
-	alike := slices.DeleteFunc(slices.Clone(w.converted), func(name string) bool { return !strings.HasSuffix(name, "."+gvk.Group) })
-	if len(alike) == 0 {
-		return false, nil
-	}
-	named, err := crds.Named(alike...)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(named, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return crd.Spec.Group == gvk.Group && crd.Spec.Names.Kind == gvk.Kind
-	}), nil
+	// All CRDs of a passage are converted, and no two passages share a group.
+	return slices.ContainsFunc(w.converted, func(name string) bool { return strings.HasSuffix(name, "."+gvk.Group) }), nil
 }
 
 // keepConversion keeps the conversion settings of the CRDs up to date with this operator and its certificate.
 func (w *webhooks) keepConversion(ctx context.Context, elected <-chan struct{}) error {
-	leads := make(chan struct{})
-	go func() {
-		select {
-		case <-elected:
-			w.leading.Store(true)
-			close(leads)
-		case <-ctx.Done():
-		}
-	}()
-	return w.conversion.ReconcileConversion(ctx, w.config, crds.ReconcileConversionOptions{Names: w.converted, Elected: leads, Log: w.log})
+	w.conversion.Elected = elected
+	return w.conversion.ReconcileConversion(ctx, w.config, crds.ReconcileConversionOptions{Names: w.converted, Log: w.log})
 }

@@ -44,7 +44,7 @@ func TestCertManager(t *testing.T) {
 		options.LeaderElectionNamespace = w.namespace
 		options.Webhook = operator.WebhookOptions{
 			BindAddress: "127.0.0.1:0", Service: service,
-			CertificateSource: string(certs.CertManager), CertificateSecret: "fairlead-webhook-certificate",
+			CertificateSource: certs.CertManager, CertificateSecret: "fairlead-webhook-certificate",
 		}
 	})
 	if _, err := cluster.Localkube("serve", "--dir", w.cluster.Dir, "--service", service, "--to", w.serves(o, "webhooks")); err != nil {

@@ -240,7 +240,9 @@ func newWebhook(t *testing.T, options certs.Options) *webhook {
 	server.SetKeepAlivesEnabled(false)
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	w.trust = &observedTrust{Trust: w.source}
-	registered := &crds.Webhook{URL: "https://127.0.0.1:" + port, Trust: w.trust, Leading: func() bool { return true }}
+	elected := make(chan struct{})
+	close(elected)
+	registered := &crds.Webhook{URL: "https://127.0.0.1:" + port, Trust: w.trust, Elected: elected}
 
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup

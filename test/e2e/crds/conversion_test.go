@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,14 +193,12 @@ func TestConversionFollowsTheOperator(t *testing.T) {
 		t.Error("one that does not lead took the conversion from one that serves")
 	}
 	elected := make(chan struct{})
-	var leading atomic.Bool
-	second.Leading = leading.Load
+	second.Elected = elected
 	go func() {
 		_ = second.ReconcileConversion(t.Context(), h.cfg, crds.ReconcileConversionOptions{
-			CRDs: []*apiextensionsv1.CustomResourceDefinition{want}, Every: time.Hour, Elected: elected, Log: logr.Discard(),
+			CRDs: []*apiextensionsv1.CustomResourceDefinition{want}, Every: time.Hour, Log: logr.Discard(),
 		})
 	}()
-	leading.Store(true)
 	close(elected)
 	h.eventually("the one that leads to take the conversion", func() bool { return at() == second.URL+crds.ConversionPath })
 	h.sails("v2", boats, "heron", "crew", "mate of heron")

@@ -1,7 +1,6 @@
 package crds_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -113,9 +112,8 @@ func TestForeignCRD(t *testing.T) {
 	if refused.result.Outcome != crds.NotOwned {
 		t.Errorf("outcome %s", refused.result.Outcome)
 	}
-	var notOwned *crds.NotOwnedError
-	if !errors.As(refused.err, &notOwned) || notOwned.CRD != foreign.Name {
-		t.Fatalf("want a crds.NotOwnedError, got %v", refused.err)
+	if refused.err == nil {
+		t.Fatal("no error")
 	}
 	for _, part := range []string{foreign.Name, "sail-operator", "--take-over", "--install-crds=false"} {
 		if !strings.Contains(refused.err.Error(), part) {
@@ -147,8 +145,7 @@ func TestForeignCRDDoesNotBlockOthers(t *testing.T) {
 	results, err := install(t.Context(), h.cfg, []*apiextensionsv1.CustomResourceDefinition{
 		makeCRD(boats).Schema(1).Obj(), makeCRD(crews).Schema(1).Obj(),
 	}, crds.Options{})
-	var notOwned *crds.NotOwnedError
-	if !errors.As(err, &notOwned) {
+	if err == nil || !strings.Contains(err.Error(), "was not installed by Fairlead") {
 		t.Errorf("got %v", err)
 	}
 	if results[0].Outcome != crds.NotOwned || results[1].Outcome != crds.Created {
