@@ -95,7 +95,5 @@ func New(config *rest.Config, options Options) (*Source, error) {
 	if options.Kind != SelfSigned {
 		return newSource(&secret, options), nil
 	}
-	return newSource(&managedSecret{
-		externalSecret: secret, names: options.Names, lifetimes: options.Lifetimes, now: options.Now, log: options.Log,
-	}, options), nil
+	return newSource(&managedSecret{externalSecret: secret, options: options}, options), nil
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,10 +38,7 @@ func (s *externalSecret) load(ctx context.Context) (*pair, error) {
 // renews the certificate does so for all.
 type managedSecret struct {
 	externalSecret
-	names     []string
-	lifetimes Lifetimes
-	now       func() time.Time
-	log       logr.Logger
+	options Options
 	// last is the content when last read. A deleted Secret is restored from it, so that the authority stays the same.
 	last map[string][]byte
 }
@@ -74,13 +69,13 @@ func (s *managedSecret) attempt(ctx context.Context) (*pair, error) {
 	}
 
 	held := readSecretContent(found.Data)
-	what, why := decide(held, s.names, s.lifetimes, s.now())
+	what, why := decide(held, s.options.Names, s.options.Lifetimes, s.options.Now())
 	if what == nothing && !gone {
 		s.last = found.Data
 		return held.pair, nil
 	}
 	if what != nothing {
-		if found.Data, err = renew(what, held, s.names, s.lifetimes, s.now()); err != nil {
+		if found.Data, err = renew(what, held, s.options.Names, s.options.Lifetimes, s.options.Now()); err != nil {
 			return nil, err
 		}
 	}
@@ -97,11 +92,11 @@ func (s *managedSecret) attempt(ctx context.Context) (*pair, error) {
 	}
 	switch {
 	case what == nothing:
-		s.log.Info("restored the webhook certificate after its Secret was deleted", "secret", s.String())
+		s.options.Log.Info("restored the webhook certificate after its Secret was deleted", "secret", s.String())
 	case held.authority == nil:
-		s.log.Info("issued a webhook certificate", "secret", s.String())
+		s.options.Log.Info("issued a webhook certificate", "secret", s.String())
 	default:
-		s.log.Info("renewed the webhook "+string(what), "secret", s.String(), "why", why)
+		s.options.Log.Info("renewed the webhook "+string(what), "secret", s.String(), "why", why)
 	}
 	s.last = written.Data
 	return parsePair(written.Data)
