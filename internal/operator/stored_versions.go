@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
-// migrateStored, on the replica that leads, rewrites the stored objects of these CRDs in the current version. It never fails: objects that are left are
-// retried later, and after every restart.
+// migrateStored rewrites the stored objects of these CRDs in the current version, on the replica that leads. It never fails:
+// objects that are left are retried later, and after every restart.
 func migrateStored(config *rest.Config, names []string, log logr.Logger) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		backoff := wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Cap: time.Hour, Steps: 1 << 30}

@@ -108,8 +108,8 @@ func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step p
 func (r *reconciler) apply(ctx context.Context, want *unstructured.Unstructured) error {
 	if want.GroupVersionKind() == objects.KindCertificate {
 		if err := r.watchCertificates(ctx); meta.IsNoMatchError(err) {
-			return specError{fmt.Errorf("the spec requires Certificate %s, and cert-manager is not installed: install cert-manager, or remove "+
-				"internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", want.GetName())}
+			return specError{fmt.Errorf("the spec requires Certificate %s, and cert-manager is not installed: install cert-manager, "+
+				"or remove internalCertificateSpec, balancerdExternalCertificateSpec and consoleExternalCertificateSpec", want.GetName())}
 		} else if err != nil {
 			return err
 		}

@@ -256,7 +256,8 @@ func (p *planner) planPromotion() {
 // planTakeover plans what follows when the next generation is the leader.
 func (p *planner) planTakeover(leads bool) {
 	next, active := p.Next(), p.Active()
-	public := objects.SetOwner(p.Materialize, objects.ToUnstructured(objects.KindService, objects.PublicService(p.Materialize, p.selector(next))))
+	service := objects.PublicService(p.Materialize, p.selector(next))
+	public := objects.SetOwner(p.Materialize, objects.ToUnstructured(objects.KindService, service))
 	from := ""
 	if active != nil {
 		from = p.generationName(active.Number)

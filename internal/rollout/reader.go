@@ -43,9 +43,12 @@ type objectReader struct {
 
 // newCacheReader returns the Reader of the operator.
 func newCacheReader(owned *ownedObjects, live client.Reader) Reader {
-	return objectReader{objects: owned.client, live: live, kinds: owned.cachedKinds, selects: func(m *v1alpha2.Materialize) client.ListOption {
-		return client.MatchingFields{ownerIndex: string(m.UID)}
-	}}
+	return objectReader{
+		objects: owned.client, live: live, kinds: owned.cachedKinds,
+		selects: func(m *v1alpha2.Materialize) client.ListOption {
+			return client.MatchingFields{ownerIndex: string(m.UID)}
+		},
+	}
 }
 
 // NewReader returns a Reader for commands, which finds owned objects by label.
