@@ -87,8 +87,8 @@ func (s *stage) calledAt(t testing.TB, p *proxy, service string) {
 		}
 		has := p.names(resource.Listener)
 		for _, name := range []string{
-			s.target(service), build.APIListenerName(service+"."+s.namespace+".svc.cluster.local", 80),
-			build.ListenerAddress{Address: record.Data[s.tag(service)], Port: 80}.Name(), build.ListenerAddress{Address: s.clusterIP(t, service), Port: 80}.Name(),
+			s.target(service), build.HostAddress(service+"."+s.namespace+".svc.cluster.local", 80).Name,
+			build.IPAddress(record.Data[s.tag(service)], 80).Name, build.IPAddress(s.clusterIP(t, service), 80).Name,
 		} {
 			if !slices.Contains(has, name) {
 				return fmt.Errorf("%s has no listener %s among %q", p.id, name, has)

@@ -7,6 +7,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
@@ -25,7 +26,7 @@ func setCircuitBreakers(c *clusterv3.Cluster, conf *kumav1alpha1.MeshCircuitBrea
 			MaxRetries:         uint32Value(l.MaxRetries),
 		}}}
 	}
-	if d := conf.OutlierDetection; d != nil && (d.Disabled == nil || !*d.Disabled) {
+	if d := conf.OutlierDetection; d != nil && !ptr.Deref(d.Disabled, false) {
 		c.OutlierDetection = outlierDetection(d)
 	}
 }
@@ -41,9 +42,7 @@ func outlierDetection(d *kumav1alpha1.OutlierDetection) *clusterv3.OutlierDetect
 		EnforcingConsecutiveLocalOriginFailure: wrapperspb.UInt32(0),
 		EnforcingSuccessRate:                   wrapperspb.UInt32(0),
 		EnforcingFailurePercentage:             wrapperspb.UInt32(0),
-	}
-	if d.SplitExternalAndLocalErrors != nil {
-		o.SplitExternalLocalOriginErrors = *d.SplitExternalAndLocalErrors
+		SplitExternalLocalOriginErrors:         ptr.Deref(d.SplitExternalAndLocalErrors, false),
 	}
 	if d.Detectors == nil {
 		return o

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -130,12 +131,9 @@ func (d *Redirect) action(match *routev3.RouteMatch) *routev3.RedirectAction {
 		a.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: replacePrefix(*d.Path.ReplacePrefixMatch, match)}
 	}
 	a.ResponseCode = map[int]routev3.RedirectAction_RedirectResponseCode{
-		301: routev3.RedirectAction_MOVED_PERMANENTLY, 303: routev3.RedirectAction_SEE_OTHER,
+		301: routev3.RedirectAction_MOVED_PERMANENTLY, 302: routev3.RedirectAction_FOUND, 303: routev3.RedirectAction_SEE_OTHER,
 		307: routev3.RedirectAction_TEMPORARY_REDIRECT, 308: routev3.RedirectAction_PERMANENT_REDIRECT,
-	}[d.StatusCode]
-	if d.StatusCode == 0 || d.StatusCode == 302 {
-		a.ResponseCode = routev3.RedirectAction_FOUND
-	}
+	}[cmp.Or(d.StatusCode, 302)]
 	return a
 }
 

@@ -10,7 +10,10 @@ import (
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // WeightedCluster is a cluster and its share of the traffic.
@@ -19,36 +22,62 @@ type WeightedCluster struct {
 	Weight uint32
 }
 
-// ListenerAddress is the address of a listener.
-type ListenerAddress struct {
-	Address string
-	Port    uint32
+// Address is where a destination is called: at an IP address, or by the hostname that a proxyless client dials.
+type Address struct {
+	// Name is the name of the listener.
+	Name string
+	Host string
+	Port uint32
+	// API says that Host is a hostname.
+	API bool
 	// Bind says that the proxy binds to the port. Otherwise connections are redirected to the proxy with their original
 	// destination.
 	Bind bool
 }
 
-// Name is the name of the listener.
-func (p ListenerAddress) Name() string {
-	return "outbound:" + net.JoinHostPort(p.Address, strconv.Itoa(int(p.Port)))
+// IPAddress is an address that is dialled through a proxy.
+func IPAddress(ip string, port uint32) Address {
+	return Address{Name: "outbound:" + net.JoinHostPort(ip, strconv.Itoa(int(port))), Host: ip, Port: port}
+}
+
+// HostAddress is an address that proxyless clients dial.
+func HostAddress(hostname string, port uint32) Address {
+	return Address{Name: fmt.Sprintf("%s:%d", hostname, port), Host: hostname, Port: port, API: true}
 }
 
 // NoCluster is the cluster of connections without a backend. No cluster has this name, so the proxy closes them and counts
 // them as without a route.
 const NoCluster = "fairlead.dev/nowhere"
 
-// HTTPListener builds the listener of a destination with requests; the route configuration is fetched by name.
-func HTTPListener(at ListenerAddress, routes string, s Settings) (*listenerv3.Listener, error) {
-	m, err := connectionManager(routes, s)
+// Listener builds the listener of an address. That of requests fetches its route configuration by name, and that of
+// connections has clusters. Without clusters, connections are closed; without a listener they would bypass the proxy.
+func Listener(
+	at Address, protocol model.Protocol, routes string, shares []WeightedCluster, s Settings,
+) (*listenerv3.Listener, error) {
+	name, filter := "envoy.filters.network.http_connection_manager", connectionManager
+	if !at.API && !protocol.HasRequests() {
+		name, filter = "envoy.filters.network.tcp_proxy", tcpProxy
+	}
+	packed, err := filter(routes, shares, s)
 	if err != nil {
 		return nil, err
 	}
-	return outbound(at, "envoy.filters.network.http_connection_manager", m)
+	if at.API {
+		return &listenerv3.Listener{Name: at.Name, ApiListener: &listenerv3.ApiListener{ApiListener: packed}}, nil
+	}
+	return &listenerv3.Listener{
+		Name:             at.Name,
+		Address:          socket(at.Host, at.Port),
+		BindToPort:       wrapperspb.Bool(at.Bind),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
+			Name:       name,
+			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
+		}}}},
+	}, nil
 }
 
-// TCPListener builds the listener of a destination with connections. Without clusters, connections are closed; without a
-// listener they would bypass the proxy.
-func TCPListener(at ListenerAddress, stats string, shares []WeightedCluster, s Settings) (*listenerv3.Listener, error) {
+func tcpProxy(stats string, shares []WeightedCluster, s Settings) (*anypb.Any, error) {
 	filter := &tcpv3.TcpProxy{StatPrefix: stats, IdleTimeout: duration(s.timeout().IdleTimeout)}
 	switch shares = withWeight(shares); len(shares) {
 	case 0:
@@ -67,45 +96,10 @@ func TCPListener(at ListenerAddress, stats string, shares []WeightedCluster, s S
 			filter.MaxConnectAttempts = n
 		}
 	}
-	return outbound(at, "envoy.filters.network.tcp_proxy", filter)
+	return extension(filter)
 }
 
-func outbound(at ListenerAddress, filter string, conf Message) (*listenerv3.Listener, error) {
-	packed, err := extension(conf)
-	if err != nil {
-		return nil, err
-	}
-	return &listenerv3.Listener{
-		Name:             at.Name(),
-		Address:          socket(at.Address, at.Port),
-		BindToPort:       wrapperspb.Bool(at.Bind),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
-		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
-			Name:       filter,
-			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
-		}}}},
-	}, nil
-}
-
-// APIListenerName is the name of the API listener of a hostname and port.
-func APIListenerName(hostname string, port uint32) string {
-	return fmt.Sprintf("%s:%d", hostname, port)
-}
-
-// APIListener builds the listener of proxyless clients, by the name that they dial.
-func APIListener(name, routes string, s Settings) (*listenerv3.Listener, error) {
-	m, err := connectionManager(routes, s)
-	if err != nil {
-		return nil, err
-	}
-	packed, err := extension(m)
-	if err != nil {
-		return nil, err
-	}
-	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: packed}}, nil
-}
-
-func connectionManager(routes string, s Settings) (*hcmv3.HttpConnectionManager, error) {
+func connectionManager(routes string, _ []WeightedCluster, s Settings) (*anypb.Any, error) {
 	router, err := extension(&routerv3.Router{})
 	if err != nil {
 		return nil, err
@@ -124,5 +118,5 @@ func connectionManager(routes string, s Settings) (*hcmv3.HttpConnectionManager,
 	if idle := duration(s.timeout().IdleTimeout); idle != nil {
 		m.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: idle}
 	}
-	return m, nil
+	return extension(m)
 }

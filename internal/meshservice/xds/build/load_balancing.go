@@ -3,6 +3,8 @@ package build
 import (
 	"encoding/json"
 	"math/big"
+	"slices"
+	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -12,10 +14,10 @@ import (
 	randomv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/random/v3"
 	roundv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
 	localityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
@@ -64,7 +66,7 @@ func setLoadBalancing(c *clusterv3.Cluster, conf *kumav1alpha1.MeshLoadBalancing
 		if weighted {
 			random.LocalityLbConfig = localityWeighted()
 		}
-		return setLoadBalancingPolicy(c, "random", random)
+		return setLoadBalancingPolicy(c, random)
 	case "Maglev":
 		maglev := &maglevv3.Maglev{}
 		if b.Maglev != nil {
@@ -73,7 +75,7 @@ func setLoadBalancing(c *clusterv3.Cluster, conf *kumav1alpha1.MeshLoadBalancing
 		if weighted {
 			maglev.LocalityWeightedLbConfig = localityWeighted().GetLocalityWeightedLbConfig()
 		}
-		return setLoadBalancingPolicy(c, "maglev", maglev)
+		return setLoadBalancingPolicy(c, maglev)
 	}
 	return nil
 }
@@ -86,30 +88,30 @@ func localityWeighted() *commonv3.LocalityLbConfig {
 
 // setLoadBalancingPolicy sets a policy that proxyless clients do not support, with round robin as fallback: they would
 // reject the cluster otherwise.
-func setLoadBalancingPolicy(c *clusterv3.Cluster, name string, policy Message) error {
-	roundRobin, err := extension(&roundv3.RoundRobin{})
+func setLoadBalancingPolicy(c *clusterv3.Cluster, policy Message) error {
+	roundRobin, err := loadBalancingPolicy(&roundv3.RoundRobin{})
 	if err != nil {
 		return err
 	}
-	fallback := &localityv3.WrrLocality{EndpointPickingPolicy: policies(typed("round_robin", roundRobin))}
-	first, err := extension(policy)
-	if err != nil {
-		return err
-	}
-	second, err := extension(fallback)
-	if err != nil {
-		return err
-	}
-	c.LoadBalancingPolicy = policies(typed(name, first), typed("wrr_locality", second))
-	return nil
+	c.LoadBalancingPolicy, err = loadBalancingPolicy(policy, &localityv3.WrrLocality{EndpointPickingPolicy: roundRobin})
+	return err
 }
 
-func policies(list ...*corev3.TypedExtensionConfig) *clusterv3.LoadBalancingPolicy {
+// loadBalancingPolicy lists policies, of which a client uses the first that it supports.
+func loadBalancingPolicy(list ...Message) (*clusterv3.LoadBalancingPolicy, error) {
 	all := &clusterv3.LoadBalancingPolicy{}
-	for _, conf := range list {
-		all.Policies = append(all.Policies, &clusterv3.LoadBalancingPolicy_Policy{TypedExtensionConfig: conf})
+	for _, policy := range list {
+		packed, err := extension(policy)
+		if err != nil {
+			return nil, err
+		}
+		// envoy.extensions.load_balancing_policies.NAME.v3
+		name := strings.Split(string(policy.ProtoReflect().Descriptor().ParentFile().Package()), ".")[3]
+		all.Policies = append(all.Policies, &clusterv3.LoadBalancingPolicy_Policy{TypedExtensionConfig: &corev3.TypedExtensionConfig{
+			Name: "envoy.load_balancing_policies." + name, TypedConfig: packed,
+		}})
 	}
-	return all
+	return all, nil
 }
 
 func ringHashConfig(r *kumav1alpha1.RingHash) *clusterv3.Cluster_RingHashLbConfig {
@@ -137,10 +139,6 @@ func maglevTableSize(n *int32) *wrapperspb.UInt64Value {
 		return nil
 	}
 	return wrapperspb.UInt64(uint64(*n))
-}
-
-func typed(name string, conf *anypb.Any) *corev3.TypedExtensionConfig {
-	return &corev3.TypedExtensionConfig{Name: "envoy.load_balancing_policies." + name, TypedConfig: conf}
 }
 
 // hashPolicy is a hash policy as written.
@@ -174,18 +172,14 @@ func hashPolicies(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []*routev3.R
 	var written []apiextensionsv1.JSON
 	switch b := conf.LoadBalancer; b.Type {
 	case "RingHash":
-		if b.RingHash != nil {
-			written = b.RingHash.HashPolicies
-		}
+		written = ptr.Deref(b.RingHash, kumav1alpha1.RingHash{}).HashPolicies
 	case "Maglev":
-		if b.Maglev != nil {
-			written = b.Maglev.HashPolicies
-		}
+		written = ptr.Deref(b.Maglev, kumav1alpha1.Maglev{}).HashPolicies
 	default:
 		return nil
 	}
 	var list []*routev3.RouteAction_HashPolicy
-	for _, w := range append(conf.HashPolicies[:len(conf.HashPolicies):len(conf.HashPolicies)], written...) {
+	for _, w := range slices.Concat(conf.HashPolicies, written) {
 		var p hashPolicy
 		if err := json.Unmarshal(w.Raw, &p); err != nil {
 			continue

@@ -26,13 +26,9 @@ func routeMatches(m kumav1alpha1.HTTPMatch) ([]*routev3.RouteMatch, error) {
 	}
 	var parameters []*routev3.QueryParameterMatcher
 	for _, p := range m.QueryParams {
-		matcher := exactMatcher(p.Value)
-		if p.Type == "RegularExpression" {
-			regex, err := checkRegex(p.Value)
-			if err != nil {
-				return nil, err
-			}
-			matcher = regexMatcher(regex)
+		matcher, err := stringMatcher(p.Type, p.Value)
+		if err != nil {
+			return nil, err
 		}
 		parameters = append(parameters, &routev3.QueryParameterMatcher{
 			Name: p.Name, QueryParameterMatchSpecifier: &routev3.QueryParameterMatcher_StringMatch{StringMatch: matcher},
@@ -71,22 +67,14 @@ func pathMatches(p *kumav1alpha1.PathMatch) ([]*routev3.RouteMatch, error) {
 }
 
 func headerMatch(h kumav1alpha1.HeaderMatch) (*routev3.HeaderMatcher, error) {
-	switch h.Type {
-	case "RegularExpression":
-		regex, err := checkRegex(h.Value)
-		if err != nil {
-			return nil, err
-		}
-		return header(h.Name, regexMatcher(regex)), nil
-	case "Prefix":
-		return header(h.Name, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: h.Value}}), nil
-	case "Present", "Absent":
+	if h.Type == "Present" || h.Type == "Absent" {
 		return &routev3.HeaderMatcher{
 			Name:                 h.Name,
 			HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: h.Type == "Present"},
 		}, nil
 	}
-	return header(h.Name, exactMatcher(h.Value)), nil
+	value, err := stringMatcher(h.Type, h.Value)
+	return header(h.Name, value), err
 }
 
 func header(name string, value *matcherv3.StringMatcher) *routev3.HeaderMatcher {
@@ -97,8 +85,15 @@ func exactMatcher(value string) *matcherv3.StringMatcher {
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: value}}
 }
 
-func regexMatcher(regex *matcherv3.RegexMatcher) *matcherv3.StringMatcher {
-	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regex}}
+func stringMatcher(kind, value string) (*matcherv3.StringMatcher, error) {
+	switch kind {
+	case "RegularExpression":
+		regex, err := checkRegex(value)
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regex}}, err
+	case "Prefix":
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: value}}, nil
+	}
+	return exactMatcher(value), nil
 }
 
 // checkRegex validates a regular expression: one invalid expression makes a proxy reject all routes of a destination.

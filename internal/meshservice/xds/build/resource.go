@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -80,17 +81,11 @@ type Settings struct {
 const connectTimeout = 5 * time.Second
 
 func (s Settings) timeout() kumav1alpha1.MeshTimeoutConf {
-	if s.Timeout == nil {
-		return kumav1alpha1.MeshTimeoutConf{}
-	}
-	return *s.Timeout
+	return ptr.Deref(s.Timeout, kumav1alpha1.MeshTimeoutConf{})
 }
 
 func (s Settings) httpTimeout() kumav1alpha1.HTTPTimeouts {
-	if http := s.timeout().HTTP; http != nil {
-		return *http
-	}
-	return kumav1alpha1.HTTPTimeouts{}
+	return ptr.Deref(s.timeout().HTTP, kumav1alpha1.HTTPTimeouts{})
 }
 
 func duration(d *metav1.Duration) *durationpb.Duration {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -54,13 +55,11 @@ func Routes(name string, protocol model.Protocol, rules []Rule, shares []Weighte
 }
 
 func hostnames(rules []Rule) []string {
-	var all []string
+	all := sets.New[string]()
 	for _, rule := range rules {
-		all = append(all, rule.Hostnames...)
+		all.Insert(rule.Hostnames...)
 	}
-	all = slices.DeleteFunc(all, func(hostname string) bool { return hostname == "*" })
-	slices.Sort(all)
-	return slices.Compact(all)
+	return sets.List(all.Delete("*"))
 }
 
 // routes returns one route for each path match.

@@ -75,9 +75,12 @@ func TestAllIsValid(t *testing.T) {
 					}
 					seal(Cluster("backend", protocol, s))
 					seal(Routes("backend", protocol, nil, []WeightedCluster{{"backend", 1}}, s))
-					seal(APIListener("backend.mesh:80", "backend", s))
-					seal(HTTPListener(ListenerAddress{Address: "10.0.0.1", Port: 80}, "backend", s))
-					seal(TCPListener(ListenerAddress{Address: "fd00::1", Port: 80, Bind: true}, "backend", []WeightedCluster{{"backend", 1}, {"other", 0}, {"third", 3}}, s))
+					shares := []WeightedCluster{{"backend", 1}, {"other", 0}, {"third", 3}}
+					seal(Listener(HostAddress("backend.mesh", 80), protocol, "backend", shares, s))
+					seal(Listener(IPAddress("10.0.0.1", 80), protocol, "backend", shares, s))
+					bound := IPAddress("fd00::1", 80)
+					bound.Bind = true
+					seal(Listener(bound, model.TCP, "backend", shares, s))
 					seal(Endpoints("backend", []Locality{{Zone: "east", Endpoints: []model.Endpoint{{Address: "10.0.0.1", Port: 1}}}}, 140), nil)
 					return versions
 				}
@@ -93,7 +96,7 @@ func TestSealRefuses(t *testing.T) {
 	for name, build := range map[string]func() (Message, error){
 		"a cluster without a name": func() (Message, error) { return Cluster("", model.TCP, Settings{}) },
 		"a listener for port 70000": func() (Message, error) {
-			return HTTPListener(ListenerAddress{Address: "10.0.0.1", Port: 70000}, "backend", Settings{})
+			return Listener(IPAddress("10.0.0.1", 70000), model.HTTP, "backend", nil, Settings{})
 		},
 		"endpoints without a cluster": func() (Message, error) { return Endpoints("", nil, 0), nil },
 	} {
@@ -110,7 +113,7 @@ func TestSealRefuses(t *testing.T) {
 func TestNowhere(t *testing.T) {
 	for name, shares := range map[string][]WeightedCluster{"no shares": nil, "what gets nothing": {{"backend", 0}}} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := TCPListener(ListenerAddress{Address: "10.0.0.1", Port: 80}, "backend", shares, Settings{})
+			listener, err := Listener(IPAddress("10.0.0.1", 80), model.TCP, "backend", shares, Settings{})
 			if _, err := Marshal("it", listener, err); err != nil {
 				t.Fatal(err)
 			}

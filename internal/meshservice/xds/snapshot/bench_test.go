@@ -167,7 +167,7 @@ func (town town) measure() costs {
 	var c costs
 	var e *Engine
 	base = kept()
-	c.build = measured(func() int { e = build(objects); return len(e.configs) })
+	c.build = measured(func() int { e = build(objects); return len(configsOf(e)) })
 	c.consumer = (kept() - base - bare) / uint64(town.consumers)
 	put := func(obj client.Object) cost {
 		return measured(func() int { e.Put(obj); return len(e.Flush()) })

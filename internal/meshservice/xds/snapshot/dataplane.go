@@ -8,10 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
 
 // dataplane is the relevant part of a Dataplane.
@@ -96,12 +98,11 @@ func readReach(t *kumav1alpha1.TransparentProxying, namespace string) model.Reac
 	refs, set := t.BackendRefs()
 	reach.RefsSet = set
 	for _, ref := range refs {
-		r := model.BackendRef{Kind: model.Kind(ref.Kind), Name: ref.Name, Namespace: ref.Namespace, Labels: ref.Labels}
+		r := model.BackendRef{
+			Kind: model.Kind(ref.Kind), Name: ref.Name, Namespace: ref.Namespace, Labels: ref.Labels, Port: uint32(ptr.Deref(ref.Port, 0)),
+		}
 		if r.Name != "" {
 			r.Namespace = cmp.Or(r.Namespace, namespace)
-		}
-		if ref.Port != nil {
-			r.Port = uint32(*ref.Port)
 		}
 		reach.Refs = append(reach.Refs, r)
 	}
@@ -110,9 +111,9 @@ func readReach(t *kumav1alpha1.TransparentProxying, namespace string) model.Reac
 
 func (d *dataplane) set(w *zoneState, present bool) {
 	m := w.mesh(d.proxy.ID.Mesh)
-	m.candidates[d.proxy.ID] = setMember(m.candidates[d.proxy.ID], d, present)
+	setItem(&m.candidates, d.proxy.ID, d, present)
 	m.chooseDataplane(d.proxy.ID)
-	setKey(m.byObject, d.object, d, present)
+	setKey(&m.byObject, d.object, d, present)
 	m.dirty.proxies.Insert(d.proxy.ID)
 	for _, in := range d.inbounds {
 		m.inbounds.set(in.endpoint.Tags, in, present)
@@ -121,33 +122,26 @@ func (d *dataplane) set(w *zoneState, present bool) {
 		}
 		m.selectors.visit(in.endpoint.Tags, m.markDirty)
 	}
-	for r := range m.byDataplane[d.object] {
-		m.markDirty(r)
-	}
+	m.markDependents("Dataplane", d.object.String())
 }
 
 // chooseDataplane picks the Dataplane of a proxy among several, since proxy IDs in universal have no namespace: that of the
 // system namespace, or else the oldest.
 func (m *mesh) chooseDataplane(id model.ProxyID) {
 	if len(m.candidates[id]) == 0 {
-		delete(m.candidates, id)
 		delete(m.proxies, id)
 		return
 	}
-	foreign := func(d *dataplane) int {
-		if d.object.Namespace == m.state.zone.SystemNamespace {
-			return 0
-		}
-		return 1
-	}
-	m.proxies[id] = slices.MinFunc(m.candidates[id], func(a, b *dataplane) int {
-		return cmp.Or(cmp.Compare(foreign(a), foreign(b)), a.created.Compare(b.created), cmp.Compare(a.object.Namespace, b.object.Namespace))
+	system := m.state.zone.SystemNamespace
+	m.proxies[id] = slices.MinFunc(m.candidates[id].UnsortedList(), func(a, b *dataplane) int {
+		return cmp.Or(trueFirst(a.object.Namespace == system, b.object.Namespace == system),
+			a.created.Compare(b.created), cmp.Compare(a.object.Namespace, b.object.Namespace))
 	})
 }
 
 // outbound is a listener that a Dataplane lists.
 type outbound struct {
-	address dialAddress
+	address build.Address
 	// tag is the destination, or else ref.
 	tag string
 	ref model.BackendRef
@@ -159,15 +153,15 @@ const loopback = "127.0.0.1"
 func outboundsOf(n kumav1alpha1.Networking, namespace string) []outbound {
 	var list []outbound
 	for _, written := range n.Outbound {
-		o := outbound{address: ipAddress(cmp.Or(written.Address, loopback), uint32(written.Port)), tag: written.Tags[kumav1alpha1.TagService]}
-		o.address.bound = true
+		o := outbound{address: build.IPAddress(cmp.Or(written.Address, loopback), uint32(written.Port)), tag: written.Tags[kumav1alpha1.TagService]}
+		o.address.Bind = true
 		if ref := written.BackendRef; ref != nil {
 			o.tag, o.ref = "", model.BackendRef{Kind: model.Kind(ref.Kind), Name: ref.Name, Labels: ref.Labels, Port: uint32(ref.Port)}
 			if o.ref.Name != "" {
 				o.ref.Namespace = namespace
 			}
 		}
-		if isIP(o.address.host) {
+		if isIP(o.address.Host) {
 			list = append(list, o)
 		}
 	}
@@ -180,12 +174,11 @@ func (m *mesh) outboundDestination(o outbound) *destination {
 		if m.mode == model.Exclusive {
 			return nil
 		}
-		return m.destinations.all[model.TagKey(o.tag)]
+		return m.destinations[model.TagKey(o.tag)]
 	}
 	if m.mode == model.Disabled {
 		return nil
 	}
-	m.destinations.sort()
 	found := m.selectedDestinations(o.ref)
 	if len(found) == 0 {
 		return nil
@@ -195,11 +188,5 @@ func (m *mesh) outboundDestination(o outbound) *destination {
 
 // compareLocality puts destinations of the local zone first.
 func compareLocality(a, b model.Destination) int {
-	if a.Local != b.Local {
-		if a.Local {
-			return -1
-		}
-		return 1
-	}
-	return compareKeys(a.Key, b.Key)
+	return cmp.Or(trueFirst(a.Local, b.Local), compareKeys(a.Key, b.Key))
 }

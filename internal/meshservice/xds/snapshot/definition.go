@@ -12,6 +12,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
 
 // define returns the definition of a destination, or nil if there is none.
@@ -23,9 +24,9 @@ func (m *mesh) define(key model.Key) *definition {
 	if len(claims) == 0 {
 		return m.defineHeadless(key)
 	}
-	first := slices.MinFunc(claims, comparePrecedence)
+	first := firstOf(claims)
 	d := m.defineService(first, key)
-	for _, other := range claims {
+	for other := range claims {
 		if other != first {
 			d.problems = append(d.problems, Problem{
 				Object: other.String(), Field: "metadata.labels",
@@ -80,7 +81,7 @@ func (m *mesh) defineService(c *serviceResource, key model.Key) *definition {
 	} else {
 		for s := range m.selectedBy(c) {
 			// Of duplicates only the first by precedence is used.
-			if of := s.port(key.Port); of != nil && slices.MinFunc(m.services[s.key(key.Port)], comparePrecedence) == s && !s.unavailable {
+			if of := s.port(key.Port); of != nil && firstOf(m.services[s.key(key.Port)]) == s && !s.unavailable {
 				spoken = commonProtocol(spoken, m.addService(d, s, of))
 			}
 		}
@@ -102,16 +103,16 @@ func (m *mesh) defineHeadless(key model.Key) *definition {
 	if len(pods) == 0 {
 		return nil
 	}
-	first := slices.MinFunc(pods.UnsortedList(), comparePrecedence)
+	first := firstOf(pods)
 	own := key
 	own.Name = first.id.Name
 	of := m.defineService(first, own)
 	d := &definition{
 		Destination: of.ForHeadless(key.Name),
 		object:      "Service " + key.Namespace + "/" + key.Name,
-		addresses: []dialAddress{
-			hostAddress(serviceHost(key.Name, key.Namespace), key.Port),
-			hostAddress(tagHost(model.KubernetesTag(key.Name, key.Namespace, key.Port)), tagPort),
+		addresses: []build.Address{
+			build.HostAddress(serviceHost(key.Name, key.Namespace), key.Port),
+			build.HostAddress(tagHost(model.KubernetesTag(key.Name, key.Namespace, key.Port)), tagPort),
 		},
 	}
 	var spoken model.Protocol
@@ -127,7 +128,7 @@ func (m *mesh) selectedBy(c *serviceResource) map[*serviceResource]bool {
 	selected := map[*serviceResource]bool{}
 	if len(c.selector) == 0 {
 		for _, claims := range m.services {
-			for _, s := range claims {
+			for s := range claims {
 				if s.kind == model.MeshService {
 					selected[s] = true
 				}
@@ -159,15 +160,16 @@ func (m *mesh) addService(d *definition, c *serviceResource, port *kumav1alpha1.
 	}
 	var seen model.Protocol
 	foreign := sets.New[string]()
-	m.eachInbound(c, func(in *inbound) {
+	for _, in := range m.candidateInbounds(c) {
 		switch {
+		case !model.MatchesAll(c.selector, in.endpoint.Tags):
 		case c.selectorNamespace != "" && desired.InboundNamespace(in.of.Namespace, in.endpoint.Tags) != c.selectorNamespace:
 			foreign.Insert(in.of.Namespace + "/" + in.of.Name)
 		case in.serves(target):
 			seen = commonProtocol(seen, in.protocol)
 			d.addLocal(in)
 		}
-	})
+	}
 	if len(foreign) > 0 {
 		d.problems = append(d.problems, Problem{
 			Object: c.String(), Field: "spec.selector.dataplaneTags", Message: desired.ForeignDataplanesText(foreign.UnsortedList(), m.state.zone),
@@ -176,22 +178,15 @@ func (m *mesh) addService(d *definition, c *serviceResource, port *kumav1alpha1.
 	return cmp.Or(spoken, seen)
 }
 
-func (m *mesh) eachInbound(c *serviceResource, visit func(*inbound)) {
-	if c.ref != "" {
-		if of := m.byObject[types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}]; of != nil {
-			for _, in := range of.inbounds {
-				if model.MatchesAll(c.selector, in.endpoint.Tags) {
-					visit(in)
-				}
-			}
-		}
-		return
+// candidateInbounds are the inbounds among which a MeshService selects by tags.
+func (m *mesh) candidateInbounds(c *serviceResource) []*inbound {
+	if c.ref == "" {
+		return m.inbounds.smallestSet(c.selector).UnsortedList()
 	}
-	for in := range m.inbounds.smallestSet(c.selector) {
-		if model.MatchesAll(c.selector, in.endpoint.Tags) {
-			visit(in)
-		}
+	if of := m.byObject[types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}]; of != nil {
+		return of.inbounds
 	}
+	return nil
 }
 
 func (d *definition) addLocal(in *inbound) {
@@ -251,26 +246,15 @@ func protocolOf(written string) model.Protocol {
 	return model.ProtocolOf(written)
 }
 
-// compatibleProtocols are the protocols that a server of a protocol understands, best first.
-var compatibleProtocols = map[model.Protocol][]model.Protocol{
-	model.GRPC:  {model.GRPC, model.HTTP2, model.TCP},
-	model.HTTP2: {model.HTTP2, model.TCP},
-	model.HTTP:  {model.HTTP, model.TCP},
-	model.TCP:   {model.TCP},
-}
-
 // commonProtocol is the best protocol that both understand; an empty one is compatible with all.
 func commonProtocol(a, b model.Protocol) model.Protocol {
 	switch {
+	case a == b || b == "":
+		return a
 	case a == "":
 		return b
-	case b == "":
-		return a
-	}
-	for _, p := range compatibleProtocols[a] {
-		if slices.Contains(compatibleProtocols[b], p) {
-			return p
-		}
+	case a.HasRequests() && b.HasRequests() && a != model.HTTP && b != model.HTTP:
+		return model.HTTP2 // gRPC is HTTP/2
 	}
 	return model.TCP
 }

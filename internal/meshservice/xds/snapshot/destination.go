@@ -10,6 +10,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
 
 // definition is a destination as objects define it.
@@ -18,7 +19,7 @@ type definition struct {
 	// object is the defining object, for messages.
 	object    string
 	endpoints []model.Endpoint
-	addresses []dialAddress
+	addresses []build.Address
 	// localFirst says that endpoints of other zones are a fallback.
 	localFirst bool
 	problems   []Problem
@@ -66,63 +67,11 @@ func compareKeys(a, b model.Key) int {
 		cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Port, b.Port))
 }
 
-// destinations are those of a mesh, with indexes.
-type destinations struct {
-	all map[model.Key]*destination
-	// byName and byDisplayName index resources only.
-	byName, byDisplayName map[string]sets.Set[*destination]
-	// tags and resources are sorted on demand.
-	tags, resources []*destination
-}
-
-func newDestinations() destinations {
-	return destinations{
-		all:    map[model.Key]*destination{},
-		byName: map[string]sets.Set[*destination]{}, byDisplayName: map[string]sets.Set[*destination]{},
-	}
-}
-
-// index adds a destination to the indexes, or removes it.
-func (ds *destinations) index(d *destination, present bool) {
-	ds.tags, ds.resources = nil, nil
+// indexDestination adds a destination to the index by name, or removes it.
+func (m *mesh) indexDestination(d *destination, present bool) {
 	if d.Key.Kind != model.Tag {
-		setItem(ds.byName, d.Name, d, present)
-		setItem(ds.byDisplayName, d.Labels[kumav1alpha1.LabelDisplayName], d, present)
-	}
-}
-
-func (ds *destinations) sort() {
-	if len(ds.tags)+len(ds.resources) == len(ds.all) {
-		return
-	}
-	for _, d := range ds.all {
-		if d.Key.Kind == model.Tag {
-			ds.tags = append(ds.tags, d)
-		} else {
-			ds.resources = append(ds.resources, d)
-		}
-	}
-	slices.SortFunc(ds.tags, compareDestinations)
-	slices.SortFunc(ds.resources, compareDestinations)
-}
-
-// dropUnusedVariants drops variants that no group uses.
-func (ds *destinations) dropUnusedVariants(groups map[groupKey]*group) {
-	used := sets.New[*variant]()
-	for _, g := range groups {
-		for _, d := range g.reachSet.destinations {
-			used.Insert(d.byClass[g.class])
-		}
-		for d := range g.extras {
-			used.Insert(d.byClass[g.class])
-		}
-	}
-	for _, d := range ds.all {
-		for fingerprint, v := range d.variants {
-			if !used.Has(v) {
-				delete(d.variants, fingerprint)
-			}
-		}
+		setItem(&m.byName, d.Name, d, present)
+		setItem(&m.byName, d.Labels[kumav1alpha1.LabelDisplayName], d, present)
 	}
 }
 
@@ -134,26 +83,23 @@ type changes struct {
 	changed, endpointsChanged []*destination
 }
 
-// isStructural says that references may resolve differently.
-func (c *changes) isStructural() bool { return len(c.added)+len(c.removed) > 0 }
-
 // updateDestinations updates the dirty destinations.
 func (m *mesh) updateDestinations() changes {
 	var c changes
 	for key := range m.dirty.keys {
 		now := m.define(key)
-		d := m.destinations.all[key]
+		d := m.destinations[key]
 		switch {
 		case now == nil && d == nil:
 		case now == nil:
-			m.destinations.index(d, false)
-			delete(m.destinations.all, key)
+			m.indexDestination(d, false)
+			delete(m.destinations, key)
 			c.removed = append(c.removed, d)
 		case d == nil:
 			d = &destination{definition: *now, cluster: key.Cluster(), reachSets: sets.New[*reachSet](), extras: sets.New[*group]()}
 			d.dropVariants()
-			m.destinations.all[key] = d
-			m.destinations.index(d, true)
+			m.destinations[key] = d
+			m.indexDestination(d, true)
 			c.added = append(c.added, d)
 		default:
 			m.updateDestination(d, now, &c)
@@ -165,9 +111,9 @@ func (m *mesh) updateDestinations() changes {
 func (m *mesh) updateDestination(d *destination, now *definition, c *changes) {
 	before := d.definition
 	if !reflect.DeepEqual(before.Target, now.Target) {
-		m.destinations.index(d, false)
+		m.indexDestination(d, false)
 		d.definition = *now
-		m.destinations.index(d, true)
+		m.indexDestination(d, true)
 		c.added = append(c.added, d)
 	}
 	d.definition = *now

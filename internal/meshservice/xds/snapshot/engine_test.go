@@ -115,7 +115,7 @@ func TestReachedIsWhatReachSays(t *testing.T) {
 				m := setting{Zone: "east", Environment: "kubernetes"}.engine(objects).state.meshes["default"]
 				m.mode = mode
 				var want []*destination
-				for _, d := range m.destinations.all {
+				for _, d := range m.destinations {
 					if reach.Reaches(mode, d.Target) {
 						want = append(want, d)
 					}

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
@@ -19,8 +21,8 @@ type group struct {
 	tags      map[string]string
 	outbounds []outbound
 	members   sets.Set[model.ProxyID]
-	// newMembers joined since the last build.
-	newMembers sets.Set[model.ProxyID]
+	// joined are the previous configurations of members that joined since the last build.
+	joined map[model.ProxyID]*resource.Config
 	// extras are destinations outside the reach that routes or listed outbounds refer to.
 	extras       sets.Set[*destination]
 	config       *resource.Config
@@ -53,17 +55,15 @@ func (m *mesh) assignGroups() []model.ProxyID {
 		if now == before {
 			continue
 		}
+		var config *resource.Config
 		if before != nil {
+			config = before.config
 			m.removeMember(before, id)
 		}
+		setKey(&now.joined, id, config, true)
 		m.grouped[id] = now
 		now.members.Insert(id)
-		if now.newMembers == nil {
-			now.newMembers = sets.New[model.ProxyID]()
-		}
-		now.newMembers.Insert(id)
 	}
-	m.dropUnusedReachSets()
 	return gone
 }
 
@@ -90,17 +90,8 @@ func (m *mesh) reuseConfig(g, before *group) {
 	if before.dirty || g.reachSet != before.reachSet || g.affinity != before.affinity || g.listed != before.listed {
 		return
 	}
-	same := func(d *destination) bool {
-		v := m.previous[d][before.class]
-		return v != nil && v == m.variant(d, g.class)
-	}
-	for _, d := range g.reachSet.destinations {
-		if !same(d) {
-			return
-		}
-	}
-	for d := range before.extras {
-		if !same(d) {
+	for _, d := range before.destinations() {
+		if v := m.previous[d][before.class]; v == nil || v != m.variant(d, g.class) {
 			return
 		}
 	}
@@ -108,17 +99,24 @@ func (m *mesh) reuseConfig(g, before *group) {
 	g.setExtras(before.extras.Clone())
 }
 
+// destinations are those of the configuration.
+func (g *group) destinations() []*destination {
+	return slices.AppendSeq(slices.Clone(g.reachSet.destinations), maps.Keys(g.extras))
+}
+
 func (m *mesh) removeMember(g *group, id model.ProxyID) {
 	delete(m.grouped, id)
 	g.members.Delete(id)
-	g.newMembers.Delete(id)
 	if len(g.members) > 0 {
 		return
 	}
 	delete(m.groups, g.groupKey)
-	g.reachSet.groups.Delete(g)
-	for d := range g.extras {
-		d.extras.Delete(g)
+	g.setExtras(nil)
+	if g.reachSet.groups.Delete(g); len(g.reachSet.groups) == 0 {
+		delete(m.reachSets, g.reachSet.key)
+		for _, d := range g.reachSet.destinations {
+			d.reachSets.Delete(g.reachSet)
+		}
 	}
 }
 
@@ -126,13 +124,9 @@ func (m *mesh) removeMember(g *group, id model.ProxyID) {
 func (m *mesh) affinityOf(d *dataplane) map[string]string {
 	var tags map[string]string
 	for _, key := range m.affinity {
-		for _, inbound := range d.proxy.Inbounds {
+		for _, inbound := range slices.Backward(d.proxy.Inbounds) {
 			if value, found := inbound[key]; found {
-				if tags == nil {
-					tags = map[string]string{}
-				}
-				tags[key] = value
-				break
+				setKey(&tags, key, value, true)
 			}
 		}
 	}
@@ -149,18 +143,30 @@ func affinityText(keys []string, tags map[string]string) string {
 	return text.String()
 }
 
-// build rebuilds the configuration if needed, and says whether it did.
-func (g *group) build(m *mesh) bool {
+// build rebuilds the configuration if needed, and returns the members whose configuration has changed.
+func (g *group) build(m *mesh) []model.ProxyID {
+	before := g.config
 	switch {
 	case g.dirty:
 		g.buildConfig(m)
 	case len(g.newEndpoints) > 0:
 		g.replaceEndpoints(m)
-	default:
-		return false
 	}
-	g.dirty, g.newEndpoints = false, nil
-	return true
+	var changed []model.ProxyID
+	if !g.config.Equal(before) {
+		for id := range g.members {
+			if _, joined := g.joined[id]; !joined {
+				changed = append(changed, id)
+			}
+		}
+	}
+	for id, config := range g.joined {
+		if !g.config.Equal(config) {
+			changed = append(changed, id)
+		}
+	}
+	g.dirty, g.newEndpoints, g.joined = false, nil, nil
+	return changed
 }
 
 // replaceEndpoints replaces changed endpoints only.
@@ -179,9 +185,7 @@ func (g *group) replaceEndpoints(m *mesh) {
 type listenerOwner struct {
 	*destination
 	*variant
-	address dialAddress
-	// ambiguous says that the host has several ports.
-	ambiguous bool
+	address build.Address
 }
 
 // buildConfig builds the whole configuration.
@@ -214,9 +218,13 @@ func (g *group) buildConfig(m *mesh) {
 		return v
 	}
 	for _, d := range g.reachSet.destinations {
-		if v := addWithRoutes(d); v != nil {
-			for _, address := range d.addresses {
-				m.claimListener(listenerOwner{destination: d, variant: v, address: address})
+		v := addWithRoutes(d)
+		if v == nil {
+			continue
+		}
+		for _, address := range d.addresses {
+			if before, taken := m.listenerOwners[address.Name]; !taken || hasPrecedence(d.Key, before.Key) {
+				m.listenerOwners[address.Name] = listenerOwner{destination: d, variant: v, address: address}
 			}
 		}
 	}
@@ -232,50 +240,37 @@ func (g *group) buildConfig(m *mesh) {
 		}
 		// Listed outbounds take precedence.
 		if v := m.variant(d, g.class); v.cluster != nil && v.route != nil {
-			m.listenerOwners[o.address.name] = listenerOwner{destination: d, variant: v, address: o.address}
+			m.listenerOwners[o.address.Name] = listenerOwner{destination: d, variant: v, address: o.address}
 		}
 	}
 	for d := range extras.Difference(listed) {
 		add(d)
 	}
-	for _, w := range m.listenerOwners {
+	addListener := func(w listenerOwner) {
 		if l := w.listener(w.destination, w.address); l != nil {
 			listeners = append(listeners, l)
 		}
 	}
-	for host, w := range m.hostOwners {
-		if w.ambiguous {
-			continue
+	for _, w := range m.listenerOwners {
+		addListener(w)
+		if w.address.API {
+			if _, several := m.hostOwners[w.address.Host]; several {
+				w.destination = nil
+			}
+			m.hostOwners[w.address.Host] = w
 		}
-		if l := w.listener(w.destination, dialAddress{name: host, host: host, port: w.address.port, api: true}); l != nil {
-			listeners = append(listeners, l)
+	}
+	// A hostname with one port is also dialled without the port.
+	for host, w := range m.hostOwners {
+		if w.destination != nil {
+			w.address.Name = host
+			addListener(w)
 		}
 	}
 	g.setExtras(extras.Union(listed))
 	g.config = resource.NewConfig(map[resource.Type][]*resource.Resource{
 		resource.Cluster: clusters, resource.Endpoint: endpoints, resource.Listener: listeners, resource.Route: routes,
 	})
-}
-
-// claimListener records the destination of an address, and of its hostname without a port.
-func (m *mesh) claimListener(w listenerOwner) {
-	if before, taken := m.listenerOwners[w.address.name]; !taken || hasPrecedence(w.Key, before.Key) {
-		m.listenerOwners[w.address.name] = w
-	}
-	if !w.address.api {
-		return
-	}
-	before, taken := m.hostOwners[w.address.host]
-	switch {
-	case !taken:
-		m.hostOwners[w.address.host] = w
-	case before.address.port != w.address.port:
-		before.ambiguous = true
-		m.hostOwners[w.address.host] = before
-	case hasPrecedence(w.Key, before.Key):
-		w.ambiguous = before.ambiguous
-		m.hostOwners[w.address.host] = w
-	}
 }
 
 // setExtras subscribes the group to changes of its extra destinations.

@@ -16,7 +16,7 @@ type tagIndex[T comparable] map[string]sets.Set[T]
 
 func pair(key, value string) string { return key + "\x00" + value }
 
-func (p tagIndex[T]) set(tags map[string]string, item T, present bool) {
+func (p *tagIndex[T]) set(tags map[string]string, item T, present bool) {
 	for key, value := range tags {
 		setItem(p, pair(key, value), item, present)
 	}
@@ -34,39 +34,39 @@ func (p tagIndex[T]) smallestSet(tags map[string]string) sets.Set[T] {
 	return rarest
 }
 
-// setKey sets the value of a key, or deletes the key.
-func setKey[K comparable, V any](in map[K]V, key K, value V, present bool) {
-	if present {
-		in[key] = value
-	} else {
-		delete(in, key)
+// setKey sets the value of a key in a map, which is created on first use, or deletes the key.
+func setKey[M ~map[K]V, K comparable, V any](in *M, key K, value V, present bool) {
+	switch {
+	case !present:
+		delete(*in, key)
+	case *in == nil:
+		*in = M{key: value}
+	default:
+		(*in)[key] = value
 	}
 }
 
-// setNested does so in the map under another key, which is created and deleted as needed.
-func setNested[M ~map[K]V, O, K comparable, V any](in map[O]M, outer O, key K, value V, present bool) {
-	inner := in[outer]
-	if inner == nil {
-		inner = M{}
-		in[outer] = inner
-	}
-	setKey(inner, key, value, present)
-	if len(inner) == 0 {
-		delete(in, outer)
-	}
+// setNested does so in the map under another key, which is deleted when it is empty.
+func setNested[O ~map[K]M, M ~map[L]V, K, L comparable, V any](in *O, outer K, key L, value V, present bool) {
+	inner := (*in)[outer]
+	setKey(&inner, key, value, present)
+	setKey(in, outer, inner, len(inner) > 0)
 }
 
 // setItem adds an item to the set under a key, or removes it.
-func setItem[K, T comparable](index map[K]sets.Set[T], key K, item T, present bool) {
+func setItem[O ~map[K]sets.Set[T], K, T comparable](index *O, key K, item T, present bool) {
 	setNested(index, key, item, sets.Empty{}, present)
 }
 
-// setMember adds an item to a list, or removes it.
-func setMember[T comparable](list []T, item T, present bool) []T {
-	if present {
-		return append(list, item)
+// trueFirst compares by a condition.
+func trueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
 	}
-	return slices.DeleteFunc(list, func(other T) bool { return other == item })
+	return 1
 }
 
 // selectorIndex finds selectors by tags or labels. Each is under one required pair, or under none.
@@ -98,7 +98,7 @@ func mostSelective(wanted map[string]string) string {
 	return pair(key, wanted[key])
 }
 
-func (s selectorIndex[T]) set(wanted map[string]string, item T, present bool) {
+func (s *selectorIndex[T]) set(wanted map[string]string, item T, present bool) {
 	setNested(s, mostSelective(wanted), item, wanted, present)
 }
 

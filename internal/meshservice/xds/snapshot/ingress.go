@@ -19,9 +19,12 @@ type ingress struct {
 	port    uint32
 	// ignored says that it is outside the system namespace.
 	ignored bool
-	// available are the instances behind it, by mesh and kuma.io/service.
-	available map[string]map[string]available
+	// available are the instances behind it.
+	available map[meshTag]available
 }
+
+// meshTag is a kuma.io/service of a mesh.
+type meshTag struct{ mesh, tag string }
 
 type available struct {
 	instances uint32
@@ -36,49 +39,37 @@ func readIngress(obj *kumav1alpha1.ZoneIngress, where desired.ZoneInfo) input {
 		address:   cmp.Or(n.AdvertisedAddress, n.Address),
 		port:      uint32(cmp.Or(n.AdvertisedPort, n.Port)),
 		ignored:   !desired.IsTrusted(obj, where),
-		available: map[string]map[string]available{},
+		available: map[meshTag]available{},
 	}
 	if i.zone == where.Zone {
 		i.zone = "" // local instances are called directly
 	}
 	for _, a := range obj.Spec.AvailableServices {
-		tag := a.Tags[kumav1alpha1.TagService]
-		if tag == "" {
+		key := meshTag{cmp.Or(a.Mesh, kumav1alpha1.DefaultMesh), a.Tags[kumav1alpha1.TagService]}
+		if key.tag == "" {
 			continue
 		}
-		mesh := cmp.Or(a.Mesh, kumav1alpha1.DefaultMesh)
-		if i.available[mesh] == nil {
-			i.available[mesh] = map[string]available{}
-		}
 		// A service is listed once for each set of tags.
-		all := i.available[mesh][tag]
+		all := i.available[key]
 		all.protocol = commonProtocol(all.protocol, protocolOf(a.Tags[kumav1alpha1.TagProtocol]))
 		all.instances += uint32(max(a.Instances, 1))
-		i.available[mesh][tag] = all
+		i.available[key] = all
 	}
 	return i
 }
 
 func (i *ingress) set(w *zoneState, present bool) {
-	if i.ignored {
-		setKey(w.ignored, i.name, i, present)
+	if i.ignored || i.zone == "" {
 		return
 	}
-	if i.zone == "" {
-		return
-	}
-	setNested(w.ingresses, i.zone, i.name, i, present)
-	for mesh, tags := range i.available {
-		m := w.mesh(mesh)
-		for tag, instances := range tags {
-			setNested(m.remote, tag, i, instances, present)
-			m.dirty.keys.Insert(model.TagKey(tag))
-		}
+	setNested(&w.ingresses, i.zone, i.name, i, present)
+	for key, instances := range i.available {
+		m := w.mesh(key.mesh)
+		setNested(&m.remote, key.tag, i, instances, present)
+		m.dirty.keys.Insert(model.TagKey(key.tag))
 	}
 	for _, m := range w.meshes {
-		for r := range m.byZone[i.zone] {
-			m.markDirty(r)
-		}
+		m.markDependents("Zone", i.zone)
 	}
 }
 

@@ -37,22 +37,18 @@ func readKubernetesService(obj *corev1.Service) input {
 }
 
 func (s *kubernetesService) set(w *zoneState, present bool) {
-	setKey(w.services, s.name, s, present)
+	setKey(&w.services, s.name, s, present)
 	for _, ip := range s.ips {
-		setItem(w.owners, ip, s.name, present)
+		setItem(&w.owners, ip, s.name, present)
 	}
 	// The destinations with its addresses.
 	for _, m := range w.meshes {
 		for _, port := range s.ports {
 			m.dirty.keys.Insert(model.TagKey(model.KubernetesTag(s.name.Name, s.name.Namespace, port)))
 		}
-		for c := range m.byIdentity[s.name] {
-			m.markDirty(c)
-		}
+		m.markDependents("Service", s.name.String())
 		for _, ip := range s.ips {
-			for c := range m.byVIP[ip] {
-				m.markDirty(c)
-			}
+			m.markDependents("VIP", ip)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
@@ -13,13 +15,10 @@ import (
 
 // affinityTags are the tags by which local instances are preferred.
 func affinityTags(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []kumav1alpha1.AffinityTag {
-	if conf == nil || conf.LocalityAwareness == nil || conf.LocalityAwareness.LocalZone == nil {
+	if conf == nil || conf.LocalityAwareness == nil || ptr.Deref(conf.LocalityAwareness.Disabled, false) {
 		return nil
 	}
-	if disabled := conf.LocalityAwareness.Disabled; disabled != nil && *disabled {
-		return nil
-	}
-	return conf.LocalityAwareness.LocalZone.AffinityTags
+	return ptr.Deref(conf.LocalityAwareness.LocalZone, kumav1alpha1.LocalZone{}).AffinityTags
 }
 
 // localities returns the ready endpoints of a destination by priority, for a proxy with these tags, and the
@@ -77,7 +76,7 @@ func zonePriorities(d *destination, zone string, byZone map[string][]model.Endpo
 		return together, 0
 	}
 	aware := conf.LocalityAwareness
-	if aware.Disabled != nil && *aware.Disabled {
+	if ptr.Deref(aware.Disabled, false) {
 		return together, 0
 	}
 	// Locality awareness without crossZone stays in the local zone.
@@ -123,30 +122,26 @@ func localZoneLocalities(zone string, endpoints []model.Endpoint, preferred []ku
 	if len(preferred) == 0 {
 		return []build.Locality{{Zone: zone, Priority: priority, Endpoints: endpoints}}
 	}
-	rest := build.Locality{Zone: zone, Priority: priority, Weight: 1}
-	near := make([]build.Locality, len(preferred))
+	byTag := make([][]model.Endpoint, len(preferred)+1) // those without a shared tag come last
 	for _, e := range endpoints {
 		i := slices.IndexFunc(preferred, func(tag kumav1alpha1.AffinityTag) bool {
 			value, found := tags[tag.Key]
 			return found && e.Tags[tag.Key] == value
 		})
 		if i < 0 {
-			rest.Endpoints = append(rest.Endpoints, e)
-		} else {
-			near[i].Endpoints = append(near[i].Endpoints, e)
+			i = len(preferred)
 		}
+		byTag[i] = append(byTag[i], e)
 	}
 	var list []build.Locality
-	for i, tag := range preferred {
-		if len(near[i].Endpoints) > 0 {
-			list = append(list, build.Locality{
-				Zone: zone, SubZone: tag.Key + "=" + tags[tag.Key], Priority: priority,
-				Weight: affinityWeight(preferred, i), Endpoints: near[i].Endpoints,
-			})
+	for i, near := range byTag {
+		l := build.Locality{Zone: zone, Priority: priority, Weight: 1, Endpoints: near}
+		if i < len(preferred) {
+			l.SubZone, l.Weight = preferred[i].Key+"="+tags[preferred[i].Key], affinityWeight(preferred, i)
 		}
-	}
-	if len(rest.Endpoints) > 0 {
-		list = append(list, rest)
+		if len(near) > 0 {
+			list = append(list, l)
+		}
 	}
 	return list
 }

@@ -9,40 +9,37 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
-	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
 // mesh is the state of a mesh, and what is built from it.
 type mesh struct {
-	state      *zoneState
-	name       string
-	mode       model.Mode
-	localFirst bool
-	vips       map[string]string
-	switched   map[string]bool
-	policies   map[objectKey]kumav1alpha1.Policy
+	meshInput
+	state    *zoneState
+	vips     map[string]string
+	switched map[string]bool
+	policies map[*policyInput]kumav1alpha1.Policy
 
 	proxies    map[model.ProxyID]*dataplane
-	candidates map[model.ProxyID][]*dataplane
+	candidates map[model.ProxyID]sets.Set[*dataplane]
 	byObject   map[types.NamespacedName]*dataplane
 	inbounds   tagIndex[*inbound]
 	// remote are the ingresses to the instances of a tag in other zones.
 	remote map[string]map[*ingress]available
 
-	services map[model.Key][]*serviceResource
+	services map[model.Key]sets.Set[*serviceResource]
 	// headless are the pods of headless Services.
-	headless    map[model.Key]sets.Set[*serviceResource]
-	byIdentity  map[types.NamespacedName]sets.Set[*serviceResource]
-	byVIP       map[string]sets.Set[*serviceResource]
-	byZone      map[string]sets.Set[*serviceResource]
-	byDataplane map[types.NamespacedName]sets.Set[*serviceResource]
+	headless map[model.Key]sets.Set[*serviceResource]
+	// dependents are the services that depend on a Service, a Dataplane, a VIP or the ingresses of a zone.
+	dependents map[dependency]sets.Set[*serviceResource]
 	// selectors are those of MeshServices, by tags; byLabels are MeshServices by labels, and multiZone the selectors over
 	// them.
 	selectors selectorIndex[*serviceResource]
 	byLabels  tagIndex[*serviceResource]
 	multiZone selectorIndex[*serviceResource]
 
-	destinations destinations
+	destinations map[model.Key]*destination
+	// byName are the destinations of resources by the name of the object and by display name.
+	byName map[string]sets.Set[*destination]
 	// directory resolves the backends of routes; built on demand.
 	directory *policy.Directory
 	policySet *policy.Set
@@ -71,23 +68,9 @@ func newDirtySet() dirtySet {
 
 func newMesh(w *zoneState, name string) *mesh {
 	return &mesh{
-		state: w, name: name, mode: model.Disabled,
-		policies:       map[objectKey]kumav1alpha1.Policy{},
+		meshInput: meshInput{name: name, mode: model.Disabled}, state: w,
 		proxies:        map[model.ProxyID]*dataplane{},
-		candidates:     map[model.ProxyID][]*dataplane{},
-		byObject:       map[types.NamespacedName]*dataplane{},
-		inbounds:       tagIndex[*inbound]{},
-		remote:         map[string]map[*ingress]available{},
-		services:       map[model.Key][]*serviceResource{},
-		headless:       map[model.Key]sets.Set[*serviceResource]{},
-		byIdentity:     map[types.NamespacedName]sets.Set[*serviceResource]{},
-		byVIP:          map[string]sets.Set[*serviceResource]{},
-		byZone:         map[string]sets.Set[*serviceResource]{},
-		byDataplane:    map[types.NamespacedName]sets.Set[*serviceResource]{},
-		selectors:      selectorIndex[*serviceResource]{},
-		byLabels:       tagIndex[*serviceResource]{},
-		multiZone:      selectorIndex[*serviceResource]{},
-		destinations:   newDestinations(),
+		destinations:   map[model.Key]*destination{},
 		policySet:      policy.Compile(nil, w.zone),
 		reachSets:      map[string]*reachSet{},
 		groups:         map[groupKey]*group{},
@@ -100,7 +83,7 @@ func newMesh(w *zoneState, name string) *mesh {
 
 // isEmpty says that the mesh can be dropped.
 func (m *mesh) isEmpty() bool {
-	return len(m.proxies)+len(m.grouped)+len(m.destinations.all)+len(m.services)+len(m.policies)+len(m.vips)+len(m.switched) == 0 &&
+	return len(m.proxies)+len(m.grouped)+len(m.destinations)+len(m.services)+len(m.policies)+len(m.vips)+len(m.switched) == 0 &&
 		m.mode == model.Disabled && !m.localFirst
 }
 
@@ -120,25 +103,19 @@ func readMesh(obj *kumav1alpha1.Mesh) *meshInput {
 }
 
 func (i *meshInput) set(w *zoneState, present bool) {
-	if present {
-		w.mesh(i.name).setMode(i.mode, i.localFirst)
-	} else {
-		w.mesh(i.name).setMode(model.Disabled, false)
+	m, now := w.mesh(i.name), *i
+	if !present {
+		now = meshInput{name: i.name, mode: model.Disabled}
 	}
-}
-
-func (m *mesh) setMode(mode model.Mode, localFirst bool) {
-	if m.mode != mode {
-		m.mode, m.dirty.mode = mode, true
-	}
-	if m.localFirst != localFirst {
-		m.localFirst = localFirst
-		for key := range m.destinations.all {
+	m.dirty.mode = m.dirty.mode || m.mode != now.mode
+	if m.localFirst != now.localFirst {
+		for key := range m.destinations {
 			if key.Kind == model.Tag {
 				m.dirty.keys.Insert(key)
 			}
 		}
 	}
+	m.meshInput = now
 }
 
 func (m *mesh) setVIPs(vips map[string]string) {
@@ -178,18 +155,30 @@ func (m *mesh) markDirty(c *serviceResource) {
 	}
 }
 
-// build brings the mesh up to date: destinations, policies, then configurations.
-func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
+// dependency is what a service depends on: a NamespacedName, or the name of a zone or VIP.
+type dependency struct{ kind, name string }
+
+func (m *mesh) markDependents(kind, name string) {
+	for c := range m.dependents[dependency{kind, name}] {
+		m.markDirty(c)
+	}
+}
+
+// build brings the mesh up to date: destinations, policies, then configurations. It returns the proxies whose configuration
+// has changed or is deleted.
+func (m *mesh) build() []model.ProxyID {
 	if m.dirty.policies {
 		m.compilePolicies()
 	}
 	changes := m.updateDestinations()
-	if m.dirty.mode || changes.isStructural() {
+	// References may resolve differently.
+	structural := m.dirty.mode || len(changes.added)+len(changes.removed) > 0
+	if structural {
 		m.rebuildRoutes(&changes)
 	}
 	m.updateReachSets(changes)
-	gone := m.assignGroups()
-	if m.dirty.mode || changes.isStructural() {
+	changed := m.assignGroups()
+	if structural {
 		for _, g := range m.groups {
 			g.dirty = g.dirty || len(g.outbounds) > 0
 		}
@@ -201,21 +190,13 @@ func (m *mesh) build(built map[model.ProxyID]*resource.Config) {
 		d.eachGroup(func(g *group) { g.newEndpoints = append(g.newEndpoints, d) })
 	}
 	for _, g := range m.groups {
-		if g.build(m) {
-			for id := range g.members {
-				built[id] = g.config
-			}
-		}
-		for id := range g.newMembers {
-			built[id] = g.config
-		}
-		g.newMembers = nil
-	}
-	for _, id := range gone {
-		built[id] = nil
+		changed = append(changed, g.build(m)...)
 	}
 	if m.dirty.policies {
-		m.destinations.dropUnusedVariants(m.groups)
+		for _, d := range m.destinations {
+			maps.DeleteFunc(d.variants, func(_ string, v *variant) bool { return !d.isSent(v) })
+		}
 	}
 	m.dirty, m.previous = newDirtySet(), nil
+	return changed
 }

@@ -11,14 +11,13 @@ import (
 
 // policyInput is a policy.
 type policyInput struct {
-	key    objectKey
 	mesh   string
 	policy kumav1alpha1.Policy
 }
 
 func (i *policyInput) set(w *zoneState, present bool) {
 	m := w.mesh(i.mesh)
-	setKey(m.policies, i.key, i.policy, present)
+	setKey(&m.policies, i, i.policy, present)
 	m.dirty.policies = true
 }
 
@@ -39,7 +38,7 @@ func (m *mesh) compilePolicies() {
 	m.policySet = policy.Compile(list, m.state.zone)
 	affinity := slices.Sorted(slices.Values(keys.UnsortedList()))
 	m.previous = map[*destination]map[*policy.Class]*variant{}
-	for _, d := range m.destinations.all {
+	for _, d := range m.destinations {
 		if slices.Equal(m.affinity, affinity) {
 			m.previous[d] = d.byClass
 		}

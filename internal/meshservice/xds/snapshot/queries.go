@@ -51,8 +51,8 @@ func (e *Engine) Proxies(mesh string) []model.Proxy {
 }
 
 func (m *mesh) sortedDestinations() []model.Destination {
-	list := make([]model.Destination, 0, len(m.destinations.all))
-	for _, d := range m.destinations.all {
+	list := make([]model.Destination, 0, len(m.destinations))
+	for _, d := range m.destinations {
 		list = append(list, d.Destination)
 	}
 	slices.SortFunc(list, func(a, b model.Destination) int { return compareKeys(a.Key, b.Key) })
@@ -68,26 +68,27 @@ func (e *Engine) Problems(mesh string) []Problem {
 		return nil
 	}
 	var list []Problem
-	for _, d := range m.destinations.all {
+	for _, d := range m.destinations {
 		list = append(list, d.problems...)
 		for _, v := range d.variants {
 			// Unused variants are dropped later.
 			if len(v.problems) == 0 || !d.isSent(v) {
 				continue
 			}
-			for _, problems := range v.problems {
-				list = slices.AppendSeq(list, maps.Values(problems))
-			}
+			list = slices.AppendSeq(list, maps.Values(v.problems))
 		}
 	}
 	for _, d := range m.byObject {
 		list = append(append(list, d.problems...), d.malformed...)
 	}
-	for _, i := range e.state.ignored {
-		list = append(list, Problem{
-			Object: kumav1alpha1.ZoneIngressKind + " " + i.name.String(), Field: "metadata.namespace",
-			Message: fmt.Sprintf("a ZoneIngress is ignored outside namespace %s: move it to that namespace, or delete it", e.zone.SystemNamespace),
-		})
+	for _, in := range e.state.inputs {
+		if i, ok := in.(*ingress); ok && i.ignored {
+			list = append(list, Problem{
+				Object: kumav1alpha1.ZoneIngressKind + " " + i.name.String(), Field: "metadata.namespace",
+				Message: fmt.Sprintf("a ZoneIngress is ignored outside namespace %s: move it to that namespace, or delete it",
+					m.state.zone.SystemNamespace),
+			})
+		}
 	}
 	policies := slices.Collect(maps.Values(m.policies))
 	for _, f := range policy.Dangling(policies, m.sortedDestinations()) {
@@ -116,7 +117,7 @@ func (e *Engine) Explain(id model.ProxyID) []Explanation {
 		return nil
 	}
 	g := m.grouped[id]
-	all := slices.AppendSeq(slices.Clone(g.reachSet.destinations), maps.Keys(g.extras))
+	all := g.destinations()
 	slices.SortFunc(all, compareDestinations)
 	list := make([]Explanation, len(all))
 	for i, d := range all {

@@ -206,8 +206,9 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 				fresh.SetSwitched("default", switched)
 				fresh.Flush()
 				compare(t, e, fresh)
-				told(t, before, e.configs, changed)
-				before = maps.Clone(e.configs)
+				now := configsOf(e)
+				told(t, before, now, changed)
+				before = now
 			}
 			for _, obj := range there {
 				e.Delete(obj)
@@ -215,22 +216,33 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 			e.SetVIPs("default", nil)
 			e.SetSwitched("default", nil)
 			e.Flush()
-			if w := e.state; len(e.configs)+len(w.meshes)+len(w.inputs)+len(w.services)+len(w.ingresses)+len(w.owners) > 0 {
-				t.Errorf("of nothing is left: %d configs, meshes %v, %+v", len(e.configs), w.meshes, w)
+			if w := &e.state; len(w.meshes)+len(w.inputs)+len(w.services)+len(w.ingresses)+len(w.owners) > 0 {
+				t.Errorf("of nothing is left: meshes %v, %+v", w.meshes, w)
 			}
 		})
 	}
 }
 
+// configsOf are the configurations of all proxies.
+func configsOf(e *Engine) map[model.ProxyID]*resource.Config {
+	all := map[model.ProxyID]*resource.Config{}
+	for _, m := range e.state.meshes {
+		for id, g := range m.grouped {
+			all[id] = g.config
+		}
+	}
+	return all
+}
+
 func compare(t *testing.T, e, fresh *Engine) {
 	t.Helper()
-	for id, want := range fresh.configs {
+	for id, want := range configsOf(fresh) {
 		if got := e.Config(id); got == nil || !got.Equal(want) {
 			t.Fatalf("%s is not sent what it should be: %s", id, cmp.Diff(shown(t, want), shown(t, got)))
 		}
 	}
-	if len(e.configs) != len(fresh.configs) {
-		t.Fatalf("%d configs instead of %d", len(e.configs), len(fresh.configs))
+	if got, want := len(configsOf(e)), len(configsOf(fresh)); got != want {
+		t.Fatalf("%d configs instead of %d", got, want)
 	}
 	for _, mesh := range []string{"default", "other"} {
 		if diff := cmp.Diff(fresh.Problems(mesh), e.Problems(mesh)); diff != "" {
@@ -248,12 +260,11 @@ func sizes(m *mesh) []int {
 		return nil
 	}
 	all := []int{
-		len(m.proxies), len(m.candidates), len(m.byObject), len(m.inbounds), len(m.remote), len(m.services), len(m.headless), len(m.byIdentity), len(m.byVIP), len(m.byZone),
-		len(m.byDataplane), len(m.selectors), len(m.byLabels), len(m.multiZone),
-		len(m.destinations.all), len(m.destinations.byName), len(m.destinations.byDisplayName), len(m.reachSets), len(m.groups), len(m.grouped), len(m.policies),
+		len(m.proxies), len(m.candidates), len(m.byObject), len(m.inbounds), len(m.remote), len(m.services), len(m.headless), len(m.dependents),
+		len(m.selectors), len(m.byLabels), len(m.multiZone), len(m.destinations), len(m.byName), len(m.reachSets), len(m.groups), len(m.grouped), len(m.policies),
 	}
 	var reached, extras int
-	for _, d := range m.destinations.all {
+	for _, d := range m.destinations {
 		reached += len(d.reachSets)
 		extras += len(d.extras)
 	}

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -39,27 +40,18 @@ func (m *mesh) reachSetOf(d *dataplane) *reachSet {
 	return s
 }
 
-// maxIncremental is the number of added destinations above which all reach sets are rebuilt.
+// maxIncremental is the number of added and removed destinations above which all reach sets are rebuilt.
 const maxIncremental = 16
 
 // updateReachSets updates the reach sets after changes.
 func (m *mesh) updateReachSets(c changes) {
-	again := sets.New[*reachSet]()
-	for _, d := range c.removed {
-		again = again.Union(d.reachSets)
-	}
-	for _, d := range c.added {
-		again = again.Union(d.reachSets)
-	}
+	moved := slices.Concat(c.added, c.removed)
 	for _, s := range m.reachSets {
-		if m.dirty.mode || len(c.added) > maxIncremental || slices.ContainsFunc(c.added, func(d *destination) bool {
-			return s.reach.Reaches(m.mode, d.Target)
+		if m.dirty.mode || len(moved) > maxIncremental || slices.ContainsFunc(moved, func(d *destination) bool {
+			return d.reachSets.Has(s) || s.reach.Reaches(m.mode, d.Target)
 		}) {
-			again.Insert(s)
+			m.fillReachSet(s)
 		}
-	}
-	for s := range again {
-		m.fillReachSet(s)
 	}
 }
 
@@ -85,13 +77,19 @@ func (m *mesh) fillReachSet(s *reachSet) {
 // destinationsFor returns the destinations of a reach, sorted, and its unresolved references. The result is that of
 // Reach.Reaches for each destination.
 func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int) {
-	m.destinations.sort()
+	addAll := func(tags bool) {
+		for key, d := range m.destinations {
+			if (key.Kind == model.Tag) == tags {
+				list = append(list, d)
+			}
+		}
+	}
 	if m.mode != model.Exclusive {
 		if !r.ServicesSet || slices.Contains(r.Services, "*") {
-			list = append(list, m.destinations.tags...)
+			addAll(true)
 		} else {
 			for _, service := range r.Services {
-				if d := m.destinations.all[model.TagKey(service)]; d != nil {
+				if d := m.destinations[model.TagKey(service)]; d != nil {
 					list = append(list, d)
 				}
 			}
@@ -108,7 +106,7 @@ func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int)
 			list = append(list, found...)
 		}
 	case !r.ServicesSet && (m.mode == model.Everywhere || m.mode == model.Exclusive):
-		list = append(list, m.destinations.resources...)
+		addAll(false)
 	}
 	slices.SortFunc(list, compareDestinations)
 	return slices.Clip(slices.Compact(list)), unmet
@@ -122,30 +120,14 @@ func (m *mesh) selectedDestinations(ref model.BackendRef) []*destination {
 			list = append(list, d)
 		}
 	}
-	if display, found := ref.Labels[kumav1alpha1.LabelDisplayName]; ref.Name != "" || found {
-		candidates := m.destinations.byDisplayName[display]
-		if ref.Name != "" {
-			candidates = m.destinations.byName[ref.Name]
-		}
-		for d := range candidates {
+	if name := cmp.Or(ref.Name, ref.Labels[kumav1alpha1.LabelDisplayName]); name != "" {
+		for d := range m.byName[name] {
 			look(d)
 		}
 		return list
 	}
-	for _, d := range m.destinations.resources {
+	for _, d := range m.destinations {
 		look(d)
 	}
 	return list
-}
-
-func (m *mesh) dropUnusedReachSets() {
-	for key, s := range m.reachSets {
-		if len(s.groups) > 0 {
-			continue
-		}
-		delete(m.reachSets, key)
-		for _, d := range s.destinations {
-			d.reachSets.Delete(s)
-		}
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
@@ -87,11 +89,7 @@ func (m *mesh) weightedClusters(v *variant, refs []kumav1alpha1.BackendRef, name
 			continue
 		}
 		v.addBackend(backend)
-		share := build.WeightedCluster{Name: backend.cluster, Weight: 1}
-		if ref.Weight != nil {
-			share.Weight = uint32(max(*ref.Weight, 0))
-		}
-		list = append(list, share)
+		list = append(list, build.WeightedCluster{Name: backend.cluster, Weight: uint32(max(ptr.Deref(ref.Weight, 1), 0))})
 	}
 	return list
 }
@@ -106,7 +104,7 @@ func (v *variant) addBackend(backend *destination) {
 func (m *mesh) resolveBackend(ref kumav1alpha1.BackendRef, namespace string) *destination {
 	if m.directory == nil {
 		var there []model.Destination
-		for key, d := range m.destinations.all {
+		for key, d := range m.destinations {
 			// The mode may exclude tags or resources.
 			if tag := key.Kind == model.Tag; tag && m.mode != model.Exclusive || !tag && m.mode != model.Disabled {
 				there = append(there, d.Destination)
@@ -119,13 +117,13 @@ func (m *mesh) resolveBackend(ref kumav1alpha1.BackendRef, namespace string) *de
 		return nil
 	}
 	first := slices.MinFunc(found, compareLocality)
-	return m.destinations.all[first.Key]
+	return m.destinations[first.Key]
 }
 
 // rebuildRoutes resolves the backends of routes again after destinations have changed.
 func (m *mesh) rebuildRoutes(c *changes) {
 	m.directory = nil
-	for _, d := range m.destinations.all {
+	for _, d := range m.destinations {
 		for _, v := range d.variants {
 			if v.routed {
 				d.dropVariants()

@@ -2,9 +2,12 @@ package snapshot
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -36,43 +39,40 @@ type serviceResource struct {
 }
 
 func readMeshService(obj *kumav1alpha1.MeshService, where desired.ZoneInfo) input {
-	c := &serviceResource{
-		kind: model.MeshService, object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name},
-		created: obj.CreationTimestamp.Time, id: desired.IdentityOf(obj, where), mesh: desired.MeshOf(obj),
-		ports: obj.Spec.Ports, selector: obj.Spec.Selector.DataplaneTags,
-		instances: uint32(max(obj.Status.DataplaneProxies.Healthy, 0)), unavailable: obj.Spec.State == "Unavailable",
-	}
+	c := newServiceResource(model.MeshService, obj, where, obj.Status.Addresses, obj.Status.VIPs)
+	c.ports, c.selector = obj.Spec.Ports, obj.Spec.Selector.DataplaneTags
+	c.instances, c.unavailable = uint32(max(obj.Status.DataplaneProxies.Healthy, 0)), obj.Spec.State == "Unavailable"
 	if ref := obj.Spec.Selector.DataplaneRef; ref != nil {
 		c.ref = ref.Name
 	}
 	c.selectorNamespace, c.headless = desired.SelectorNamespace(obj, where), desired.HeadlessService(obj, where)
-	c.setAddresses(obj.Status.Addresses, obj.Status.VIPs)
-	c.labels = desired.LabelsOf(obj, where)
 	return c
 }
 
 func readMultiZone(obj *kumav1alpha1.MeshMultiZoneService, where desired.ZoneInfo) input {
-	c := &serviceResource{
-		kind: model.MeshMultiZoneService, object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name},
-		created: obj.CreationTimestamp.Time, id: desired.IdentityOf(obj, where), mesh: desired.MeshOf(obj),
-		selector: obj.Spec.Selector.MeshService.MatchLabels,
-	}
+	c := newServiceResource(model.MeshMultiZoneService, obj, where, obj.Status.Addresses, obj.Status.VIPs)
+	c.selector, c.id.Zone = obj.Spec.Selector.MeshService.MatchLabels, ""
 	for _, port := range obj.Spec.Ports {
 		c.ports = append(c.ports, kumav1alpha1.Port{Port: port.Port, Name: port.Name, AppProtocol: port.AppProtocol})
 	}
-	c.setAddresses(obj.Status.Addresses, obj.Status.VIPs)
-	c.labels = desired.LabelsOf(obj, where)
-	c.id.Zone = ""
 	return c
 }
 
-func (c *serviceResource) setAddresses(addresses []kumav1alpha1.Address, vips []kumav1alpha1.VIP) {
+func newServiceResource(
+	kind model.Kind, obj metav1.Object, where desired.ZoneInfo, addresses []kumav1alpha1.Address, vips []kumav1alpha1.VIP,
+) *serviceResource {
+	c := &serviceResource{
+		kind: kind, object: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()},
+		created: obj.GetCreationTimestamp().Time, id: desired.IdentityOf(obj, where), mesh: desired.MeshOf(obj),
+		labels: desired.LabelsOf(obj, where),
+	}
 	for _, a := range addresses {
 		c.hostnames = append(c.hostnames, a.Hostname)
 	}
 	for _, v := range vips {
 		c.vips = append(c.vips, v.IP)
 	}
+	return c
 }
 
 func (c *serviceResource) String() string { return string(c.kind) + " " + c.object.String() }
@@ -92,30 +92,30 @@ func (c *serviceResource) port(number uint32) *kumav1alpha1.Port {
 
 // comparePrecedence orders resources with the same identity: by its own name first, then the oldest.
 func comparePrecedence(a, b *serviceResource) int {
-	own := func(c *serviceResource) int {
-		if c.object.Name == c.id.Name && (c.id.Namespace == "" || c.object.Namespace == c.id.Namespace) {
-			return 0
-		}
-		return 1
+	own := func(c *serviceResource) bool {
+		return c.object.Name == c.id.Name && (c.id.Namespace == "" || c.object.Namespace == c.id.Namespace)
 	}
-	return cmp.Or(cmp.Compare(own(a), own(b)), a.created.Compare(b.created),
+	return cmp.Or(trueFirst(own(a), own(b)), a.created.Compare(b.created),
 		cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
+}
+
+func firstOf(claims sets.Set[*serviceResource]) *serviceResource {
+	return slices.MinFunc(claims.UnsortedList(), comparePrecedence)
 }
 
 func (c *serviceResource) set(w *zoneState, present bool) {
 	m := w.mesh(c.mesh)
 	for _, port := range c.ports {
 		key := c.key(uint32(port.Port))
-		if m.services[key] = setMember(m.services[key], c, present); len(m.services[key]) == 0 {
-			delete(m.services, key)
-		}
+		setItem(&m.services, key, c, present)
 		if c.headless != "" {
-			setItem(m.headless, c.headlessKey(key), c, present)
+			setItem(&m.headless, c.headlessKey(key), c, present)
 		}
 	}
-	setItem(m.byIdentity, types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}, c, present)
+	depend := func(kind, name string) { setItem(&m.dependents, dependency{kind, name}, c, present) }
+	depend("Service", types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name}.String())
 	for _, ip := range c.vips {
-		setItem(m.byVIP, ip, c, present)
+		depend("VIP", ip)
 	}
 	if c.kind == model.MeshService {
 		m.byLabels.set(c.labels, c, present)
@@ -124,9 +124,9 @@ func (c *serviceResource) set(w *zoneState, present bool) {
 	case c.kind == model.MeshMultiZoneService:
 		m.multiZone.set(c.selector, c, present)
 	case !c.id.Local:
-		setItem(m.byZone, c.id.Zone, c, present)
+		depend("Zone", c.id.Zone)
 	case c.ref != "":
-		setItem(m.byDataplane, types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}, c, present)
+		depend("Dataplane", types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}.String())
 	case len(c.selector) > 0:
 		m.selectors.set(c.selector, c, present)
 	}

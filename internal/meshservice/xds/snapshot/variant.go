@@ -13,13 +13,13 @@ type variant struct {
 	// clusters get the connections.
 	clusters []build.WeightedCluster
 	// listeners are by address, and endpoints by affinity tags; both are built on demand.
-	listeners map[dialAddress]*resource.Resource
+	listeners map[build.Address]*resource.Resource
 	endpoints map[string]*resource.Resource
 	// backends are the other destinations of its routes, if routed.
 	backends []*destination
 	routed   bool
-	// problems are by the resource that could not be built.
-	problems map[resource.Type]map[string]Problem
+	// problems are by type and name of the resource that could not be built.
+	problems map[string]Problem
 }
 
 // variant returns the variant of a destination for a class of proxies.
@@ -43,7 +43,7 @@ func (m *mesh) newVariant(d *destination, e *policy.Effective) *variant {
 		settings: build.Settings{
 			Timeout: e.Timeout, Retry: e.Retry, CircuitBreaker: e.CircuitBreaker, LoadBalancing: e.LoadBalancing,
 		},
-		listeners: map[dialAddress]*resource.Resource{},
+		listeners: map[build.Address]*resource.Resource{},
 		endpoints: map[string]*resource.Resource{},
 		clusters:  []build.WeightedCluster{{Name: d.cluster, Weight: 1}},
 	}
@@ -62,49 +62,34 @@ func (v *variant) marshal(d *destination, t resource.Type, name string) func(bui
 			})
 			return nil
 		}
-		delete(v.problems[t], name)
+		delete(v.problems, t.URL()+name)
 		return r
 	}
 }
 
 func (v *variant) report(t resource.Type, name string, p Problem) {
-	if v.problems == nil {
-		v.problems = map[resource.Type]map[string]Problem{}
-	}
-	if v.problems[t] == nil {
-		v.problems[t] = map[string]Problem{}
-	}
-	v.problems[t][name] = p
+	setKey(&v.problems, t.URL()+name, p, true)
 }
 
 // listener returns the listener of an address, or nil if it is invalid.
-func (v *variant) listener(d *destination, address dialAddress) *resource.Resource {
-	if l, made := v.listeners[address]; made {
-		return l
+func (v *variant) listener(d *destination, address build.Address) *resource.Resource {
+	l, made := v.listeners[address]
+	if !made {
+		l = v.marshal(d, resource.Listener, address.Name)(build.Listener(address, d.Protocol, d.cluster, v.clusters, v.settings))
+		v.listeners[address] = l
 	}
-	var l *resource.Resource
-	marshal := v.marshal(d, resource.Listener, address.name)
-	switch {
-	case address.api:
-		l = marshal(build.APIListener(address.name, d.cluster, v.settings))
-	case d.Protocol.HasRequests():
-		l = marshal(build.HTTPListener(address.listenerAddress(), d.cluster, v.settings))
-	default:
-		l = marshal(build.TCPListener(address.listenerAddress(), d.cluster, v.clusters, v.settings))
-	}
-	v.listeners[address] = l
 	return l
 }
 
 // endpointsFor returns the endpoints for proxies with these tags.
 func (v *variant) endpointsFor(m *mesh, d *destination, tags map[string]string) *resource.Resource {
 	key := affinityText(v.affinityKeys(), tags)
-	if e, made := v.endpoints[key]; made {
-		return e
+	e, made := v.endpoints[key]
+	if !made {
+		localities, overprovisioning := localities(d, m.state.zone.Zone, v.settings.LoadBalancing, tags)
+		e = v.marshal(d, resource.Endpoint, d.cluster)(build.Endpoints(d.cluster, localities, overprovisioning), nil)
+		v.endpoints[key] = e
 	}
-	localities, overprovisioning := localities(d, m.state.zone.Zone, v.settings.LoadBalancing, tags)
-	e := v.marshal(d, resource.Endpoint, d.cluster)(build.Endpoints(d.cluster, localities, overprovisioning), nil)
-	v.endpoints[key] = e
 	return e
 }
 

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +11,6 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
 // zoneState is everything that is known of the zone, by mesh.
@@ -22,28 +22,8 @@ type zoneState struct {
 	// services are those of Kubernetes, and ingresses those of other zones; neither belongs to one mesh.
 	services  map[types.NamespacedName]*kubernetesService
 	ingresses map[string]map[types.NamespacedName]*ingress
-	// ignored are ingresses outside the system namespace.
-	ignored map[types.NamespacedName]*ingress
 	// owners are the Services of a ClusterIP.
 	owners map[string]sets.Set[types.NamespacedName]
-}
-
-// input is the relevant part of an object.
-type input interface {
-	// set adds the input to the state or removes it, and marks what depends on it dirty.
-	set(w *zoneState, present bool)
-}
-
-func newZoneState(where desired.ZoneInfo) *zoneState {
-	return &zoneState{
-		zone:      where,
-		meshes:    map[string]*mesh{},
-		inputs:    map[objectKey]input{},
-		services:  map[types.NamespacedName]*kubernetesService{},
-		ingresses: map[string]map[types.NamespacedName]*ingress{},
-		ignored:   map[types.NamespacedName]*ingress{},
-		owners:    map[string]sets.Set[types.NamespacedName]{},
-	}
 }
 
 // mesh returns the state of a mesh, which need not have a Mesh object.
@@ -56,15 +36,44 @@ func (w *zoneState) mesh(name string) *mesh {
 	return m
 }
 
+// objectKey names an object of any kind.
+type objectKey struct{ kind, namespace, name string }
+
+func keyOf(obj model.Object) objectKey {
+	return objectKey{model.KindOf(obj), obj.GetNamespace(), obj.GetName()}
+}
+
+// input is the relevant part of an object.
+type input interface {
+	// set adds the input to the state or removes it, and marks what depends on it dirty.
+	set(w *zoneState, present bool)
+}
+
+func readInput(obj model.Object, where desired.ZoneInfo) input {
+	switch obj := obj.(type) {
+	case *kumav1alpha1.Mesh:
+		return readMesh(obj)
+	case *kumav1alpha1.Dataplane:
+		return readDataplane(obj, where)
+	case *kumav1alpha1.ZoneIngress:
+		return readIngress(obj, where)
+	case *kumav1alpha1.MeshService:
+		return readMeshService(obj, where)
+	case *kumav1alpha1.MeshMultiZoneService:
+		return readMultiZone(obj, where)
+	case *corev1.Service:
+		return readKubernetesService(obj)
+	case kumav1alpha1.Policy:
+		return &policyInput{mesh: desired.MeshOf(obj), policy: obj}
+	}
+	panic(fmt.Sprintf("unsupported object type %T", obj))
+}
+
 // apply replaces the input of an object; nil removes it.
-func (w *zoneState) apply(key objectKey, obj model.Object) {
+func (w *zoneState) apply(key objectKey, now input) {
 	before := w.inputs[key]
-	var now input
-	if obj != nil {
-		now = w.read(key, obj)
-		if same(before, now) {
-			return
-		}
+	if same(before, now) {
+		return
 	}
 	if before != nil {
 		before.set(w, false)
@@ -72,7 +81,7 @@ func (w *zoneState) apply(key objectKey, obj model.Object) {
 	if now != nil {
 		now.set(w, true)
 	}
-	setKey(w.inputs, key, now, now != nil)
+	setKey(&w.inputs, key, now, now != nil)
 }
 
 // same says whether nothing relevant has changed. The status and version of a policy are not.
@@ -86,33 +95,14 @@ func same(before, now input) bool {
 	return reflect.DeepEqual(before, now)
 }
 
-func (w *zoneState) read(key objectKey, obj model.Object) input {
-	switch obj := obj.(type) {
-	case *kumav1alpha1.Mesh:
-		return readMesh(obj)
-	case *kumav1alpha1.Dataplane:
-		return readDataplane(obj, w.zone)
-	case *kumav1alpha1.ZoneIngress:
-		return readIngress(obj, w.zone)
-	case *kumav1alpha1.MeshService:
-		return readMeshService(obj, w.zone)
-	case *kumav1alpha1.MeshMultiZoneService:
-		return readMultiZone(obj, w.zone)
-	case *corev1.Service:
-		return readKubernetesService(obj)
-	default:
-		return &policyInput{key: key, mesh: desired.MeshOf(obj), policy: obj.(kumav1alpha1.Policy)}
-	}
-}
-
-// build brings all meshes up to date. It returns the Config of every affected proxy, nil for deleted ones.
-func (w *zoneState) build() map[model.ProxyID]*resource.Config {
-	built := map[model.ProxyID]*resource.Config{}
+// build brings all meshes up to date, and returns the proxies whose configuration has changed or is deleted.
+func (w *zoneState) build() []model.ProxyID {
+	var changed []model.ProxyID
 	for name, m := range w.meshes {
-		m.build(built)
+		changed = append(changed, m.build()...)
 		if m.isEmpty() {
 			delete(w.meshes, name)
 		}
 	}
-	return built
+	return changed
 }
