@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +25,9 @@ import (
 // debounce gathers changes, so that one edit with several events reaches a proxy once.
 const debounce = 20 * time.Millisecond
 
-// Store holds the configurations of proxies.
+// Store holds the configurations of proxies; nil deletes one.
 type Store interface {
 	Set(model.ProxyID, *resource.Config)
-	Forget(model.ProxyID)
 }
 
 // Publisher is a runnable of the leader.
@@ -39,18 +37,30 @@ type Publisher struct {
 	Store  Store
 	Where  desired.ZoneInfo
 
-	changed  chan struct{}
-	serving  servingGate
-	switched switchedConsumers
-	flushes  atomic.Int64
+	changed chan struct{}
 
-	mu       sync.Mutex
-	problems map[string]cachedProblems
+	mu     sync.Mutex
+	meshes map[string]meshState
+
+	problemsMu sync.Mutex
+	// problems are those since the last flush, by mesh.
+	problems map[string][]snapshot.Problem
+}
+
+// meshState is how far a mesh is published.
+type meshState struct {
+	// served says that the VIPs are recorded, and published that all proxies have got a configuration since.
+	served, published bool
+	// switched are the switched consumers, nil without a Mesh, and sent those of the published configurations.
+	switched, sent map[string]bool
 }
 
 // New returns a publisher from the cache to the store.
 func New(c cache.Cache, engine *snapshot.Engine, store Store, where desired.ZoneInfo) *Publisher {
-	return &Publisher{Cache: c, Engine: engine, Store: store, Where: where, changed: make(chan struct{}, 1)}
+	return &Publisher{
+		Cache: c, Engine: engine, Store: store, Where: where, changed: make(chan struct{}, 1),
+		meshes: map[string]meshState{}, problems: map[string][]snapshot.Problem{},
+	}
 }
 
 // kinds are the kinds that the engine reads.
@@ -75,7 +85,9 @@ func (p *Publisher) Start(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
 		}
-		registration, err := informer.AddEventHandler(p.handler())
+		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: p.put, UpdateFunc: func(_, now any) { p.put(now) }, DeleteFunc: p.remove,
+		})
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
 		}
@@ -100,14 +112,6 @@ func (p *Publisher) Start(ctx context.Context) error {
 	}
 }
 
-func (p *Publisher) handler() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    p.put,
-		UpdateFunc: func(_, now any) { p.put(now) },
-		DeleteFunc: p.remove,
-	}
-}
-
 func (p *Publisher) put(object any) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
@@ -116,12 +120,12 @@ func (p *Publisher) put(object any) {
 			return
 		}
 		p.Engine.SetVIPs(mesh, o.Data)
-		p.serving.open(mesh)
+		p.update(mesh, func(m *meshState) { m.served = true })
 	case *kumav1alpha1.Mesh:
 		p.Engine.Put(o)
 		switched := consumers.Switched(o)
 		p.Engine.SetSwitched(o.Name, switched)
-		p.switched.setWanted(o.Name, switched)
+		p.update(o.Name, func(m *meshState) { m.switched = switched })
 	case client.Object:
 		p.Engine.Put(o)
 	}
@@ -137,12 +141,8 @@ func (p *Publisher) remove(object any) {
 	case *corev1.ConfigMap:
 		return
 	case *kumav1alpha1.Mesh:
+		p.update(o.Name, func(m *meshState) { *m = meshState{} })
 		p.Engine.Delete(o)
-		p.serving.close(o.Name)
-		p.switched.forget(o.Name)
-		p.mu.Lock()
-		delete(p.problems, o.Name)
-		p.mu.Unlock()
 	case client.Object:
 		p.Engine.Delete(o)
 	}
@@ -156,57 +156,71 @@ func (p *Publisher) notify() {
 	}
 }
 
-// flush publishes changed configurations. Proxies of a mesh that is not served yet wait in the gate.
+// flush publishes changed configurations, and all of a mesh that is served from now on. A mesh that changes during the flush
+// counts as published by the next one.
 func (p *Publisher) flush() {
-	wanted := p.switched.allWanted()
-	// A mesh that is opened during this flush is published in full by the next one.
-	maps.DeleteFunc(wanted, func(mesh string, _ map[string]bool) bool { return !p.serving.isOpen(mesh) })
-	var changed []model.ProxyID
+	p.mu.Lock()
+	served := maps.Clone(p.meshes)
+	p.mu.Unlock()
+	maps.DeleteFunc(served, func(_ string, m meshState) bool { return !m.served })
 	for _, id := range p.Engine.Flush() {
-		if p.Engine.Config(id) == nil {
-			p.Store.Forget(id)
-			continue
-		}
-		changed = append(changed, id)
-	}
-	for _, id := range p.serving.admit(changed) {
-		if config := p.Engine.Config(id); config != nil {
+		if config := p.Engine.Config(id); config == nil || p.state(id.Mesh).published {
 			p.Store.Set(id, config)
 		}
 	}
-	for mesh, consumers := range wanted {
-		p.switched.setPublished(mesh, consumers)
+	for mesh, was := range served {
+		if !was.published {
+			for _, proxy := range p.Engine.Proxies(mesh) {
+				p.Store.Set(proxy.ID, p.Engine.Config(proxy.ID))
+			}
+		}
+		p.update(mesh, func(m *meshState) {
+			// The Mesh may be deleted meanwhile.
+			if m.served {
+				m.published, m.sent = true, was.switched
+			}
+		})
 	}
-	p.flushes.Add(1)
+	p.problemsMu.Lock()
+	defer p.problemsMu.Unlock()
+	clear(p.problems)
+}
+
+// update changes the state of a mesh, and forgets an empty one.
+func (p *Publisher) update(mesh string, change func(*meshState)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.meshes[mesh]
+	change(&m)
+	if p.meshes[mesh] = m; !m.served && m.switched == nil {
+		delete(p.meshes, mesh)
+	}
+}
+
+func (p *Publisher) state(mesh string) meshState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.meshes[mesh]
 }
 
 // SwitchedConsumers returns the consumers of a mesh that are switched in the published configurations, and false before the
 // first ones are published.
 func (p *Publisher) SwitchedConsumers(mesh string) (map[string]bool, bool) {
-	return p.switched.get(mesh)
-}
-
-// Problems returns the problems of a mesh, computed once for each flush.
-func (p *Publisher) Problems(mesh string) []snapshot.Problem {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.flushes.Load()
-	if known, found := p.problems[mesh]; found && known.flushes == now {
-		return known.problems
-	}
-	known := cachedProblems{flushes: now, problems: p.Engine.Problems(mesh)}
-	if p.problems == nil {
-		p.problems = map[string]cachedProblems{}
-	}
-	p.problems[mesh] = known
-	return known.problems
-}
-
-// cachedProblems are the problems of a mesh at a flush.
-type cachedProblems struct {
-	flushes  int64
-	problems []snapshot.Problem
+	sent := p.state(mesh).sent
+	return sent, sent != nil
 }
 
 // IsServed says whether the proxies of a mesh get configurations.
-func (p *Publisher) IsServed(mesh string) bool { return p.serving.isOpen(mesh) }
+func (p *Publisher) IsServed(mesh string) bool { return p.state(mesh).served }
+
+// Problems returns the problems of a mesh, computed once for each flush.
+func (p *Publisher) Problems(mesh string) []snapshot.Problem {
+	p.problemsMu.Lock()
+	defer p.problemsMu.Unlock()
+	known, found := p.problems[mesh]
+	if !found {
+		known = p.Engine.Problems(mesh)
+		p.problems[mesh] = known
+	}
+	return known
+}

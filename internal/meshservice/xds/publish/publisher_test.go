@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,38 +14,137 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
-// onSet is a store in which something happens while a proxy is given its configuration.
-type onSet struct{ happens func() }
+// recordingStore records the proxies that are set or deleted since the last flush.
+type recordingStore struct {
+	onSet        func()
+	set, deleted []string
+}
 
-func (s onSet) Set(model.ProxyID, *resource.Config) { s.happens() }
-func (onSet) Forget(model.ProxyID)                  {}
+func (s *recordingStore) Set(id model.ProxyID, config *resource.Config) {
+	if config == nil {
+		s.deleted = append(s.deleted, id.String())
+		return
+	}
+	s.set = append(s.set, id.String())
+	if s.onSet != nil {
+		s.onSet()
+	}
+}
 
-// The addresses of a mesh may come while the proxies of another are served: its own have been given nothing then.
-func TestSentIsWhatWasGiven(t *testing.T) {
+// world is a publisher with the meshes one and two, and a proxy in each.
+type world struct {
+	*testing.T
+	*Publisher
+	store *recordingStore
+}
+
+func newWorld(t *testing.T) world {
 	where := desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"}
-	store := &onSet{}
-	p := New(nil, snapshot.New(where), store, where)
-	for _, mesh := range []string{"one", "two"} {
-		p.put(&kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: mesh}})
-		p.put(&kumav1alpha1.Dataplane{ObjectMeta: metav1.ObjectMeta{
-			Name: "cart", Namespace: mesh, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
-		}})
+	w := world{T: t, store: &recordingStore{}}
+	w.Publisher = New(nil, snapshot.New(where), w.store, where)
+	for _, name := range []string{"one", "two"} {
+		w.put(mesh(name))
+		w.put(dataplane(name, "10.0.0.1"))
 	}
-	addresses := func(mesh string) {
-		p.put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: desired.VIPConfigMap(mesh), Namespace: where.SystemNamespace, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
-		}})
+	return w
+}
+
+func mesh(name string, switched ...string) *kumav1alpha1.Mesh {
+	m := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: kumav1alpha1.MeshStatus{Migration: &kumav1alpha1.MeshMigration{}}}
+	for _, consumer := range switched {
+		m.Status.Migration.Consumers = append(m.Status.Migration.Consumers, kumav1alpha1.MigratedConsumer{Name: consumer, Switched: true})
 	}
-	store.happens = func() { addresses("two") }
-	addresses("one")
-	p.flush()
+	return m
+}
+
+func dataplane(mesh, address string) *kumav1alpha1.Dataplane {
+	d := &kumav1alpha1.Dataplane{ObjectMeta: metav1.ObjectMeta{
+		Name: "cart", Namespace: mesh, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
+	}}
+	d.Spec.Networking.Address = address
+	d.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: map[string]string{kumav1alpha1.TagService: "cart"}}}
+	return d
+}
+
+func (w world) recordVIPs(mesh string) {
+	w.put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: desired.VIPConfigMap(mesh), Namespace: "kuma-system", Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
+	}})
+}
+
+func (w world) expectSet(when string, want ...string) {
+	w.Helper()
+	w.store.set = nil
+	w.flush()
+	if !slices.Equal(w.store.set, want) {
+		w.Errorf("%s: %v are set, want %v", when, w.store.set, want)
+	}
+}
+
+func TestProxiesWaitForVIPs(t *testing.T) {
+	w := newWorld(t)
+	w.expectSet("before VIPs are recorded")
+	w.recordVIPs("one")
+	w.expectSet("with the VIPs of one", "one.cart.one")
+	w.expectSet("afterwards, nothing twice")
+	w.put(dataplane("one", "10.0.0.2"))
+	w.put(dataplane("two", "10.0.0.2"))
+	w.expectSet("after a change in both", "one.cart.one")
+	w.recordVIPs("two")
+	w.expectSet("with the VIPs of two", "two.cart.two")
+	if !w.IsServed("one") || !w.IsServed("two") {
+		t.Error("a mesh with VIPs is not served")
+	}
+	w.remove(mesh("two"))
+	w.put(dataplane("one", "10.0.0.3"))
+	w.put(dataplane("two", "10.0.0.3"))
+	w.expectSet("after a Mesh is deleted", "one.cart.one")
+	if w.IsServed("two") {
+		t.Error("a deleted mesh is served")
+	}
+	w.remove(dataplane("two", "10.0.0.3"))
+	w.flush()
+	if !slices.Equal(w.store.deleted, []string{"two.cart.two"}) {
+		t.Errorf("%v are deleted", w.store.deleted)
+	}
+}
+
+// VIPs of a mesh may be recorded while the proxies of another are served: its own are not published then.
+func TestPublishedByTheNextFlush(t *testing.T) {
+	w := newWorld(t)
+	w.store.onSet = func() { w.recordVIPs("two") }
+	w.recordVIPs("one")
+	w.flush()
 	for mesh, want := range map[string]bool{"one": true, "two": false} {
-		if _, sent := p.SwitchedConsumers(mesh); sent != want {
-			t.Errorf("the proxies of mesh %s count as given their configuration: %v", mesh, sent)
+		if _, published := w.SwitchedConsumers(mesh); published != want {
+			t.Errorf("that mesh %s is published is %v", mesh, published)
 		}
 	}
-	p.flush()
-	if _, sent := p.SwitchedConsumers("two"); !sent {
-		t.Error("the proxies of mesh two were given theirs")
+	w.flush()
+	if _, published := w.SwitchedConsumers("two"); !published {
+		t.Error("mesh two is not published")
 	}
+}
+
+func TestSwitchedConsumers(t *testing.T) {
+	w := newWorld(t)
+	expect := func(when string, want int, published bool) {
+		t.Helper()
+		if got, ok := w.SwitchedConsumers("one"); len(got) != want || ok != published {
+			t.Errorf("%s: published are %v, %v", when, got, ok)
+		}
+	}
+	w.recordVIPs("one")
+	expect("before the first flush", 0, false)
+	w.store.onSet = func() { w.put(mesh("one", "one/Deployment/cart", "one/Deployment/mail")) }
+	w.put(mesh("one", "one/Deployment/cart"))
+	expect("before the flush", 0, false)
+	w.flush()
+	expect("with a change during the flush", 1, true)
+	w.flush()
+	expect("after the next flush", 2, true)
+	w.store.onSet = func() { w.remove(mesh("one")) }
+	w.put(dataplane("one", "10.0.0.2"))
+	w.flush()
+	expect("after the Mesh is deleted during a flush", 0, false)
 }
