@@ -84,32 +84,33 @@ func patchServingLabel(ctx context.Context, writer client.Writer, namespace, nam
 // authentication returns the transport credentials, and how proxies are authenticated.
 func (s *xdsServer) authentication() (credentials.TransportCredentials, server.Identifier, error) {
 	if s.options.Insecure {
-		return insecure.NewCredentials(), server.Insecure{}, nil
+		return insecure.NewCredentials(), server.Insecure, nil
 	}
 	transport, err := server.Transport(s.options.CertFile, s.options.KeyFile, s.options.ClientCAFile, s.manager.GetLogger())
 	if err != nil {
 		return nil, nil, err
 	}
 	if s.where.IsUniversal() {
-		return transport, server.Certificates{}, nil
+		return transport, server.ByCertificate(nil), nil
 	}
 	clientset, err := kubernetes.NewForConfigAndClient(s.manager.GetConfig(), s.manager.GetHTTPClient())
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a client for token reviews: %w", err)
 	}
-	return transport, server.Certificates{Tokens: server.NewTokens(clientset.AuthenticationV1().TokenReviews(), s.pod)}, nil
+	tokens := server.NewTokens(clientset.AuthenticationV1().TokenReviews(), s.pod)
+	return transport, server.ByCertificate(tokens.Identify), nil
 }
 
-// pod returns the pod of a proxy's Dataplane.
-func (s *xdsServer) pod(id model.ProxyID) (server.Pod, bool) {
+// pod returns the pod of a proxy's Dataplane, or nil.
+func (s *xdsServer) pod(id model.ProxyID) *metav1.OwnerReference {
 	var dataplane kumav1alpha1.Dataplane
 	err := s.manager.GetClient().Get(context.Background(), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, &dataplane)
 	if err != nil || desired.MeshOf(&dataplane) != id.Mesh {
-		return server.Pod{}, false
+		return nil
 	}
 	owner := metav1.GetControllerOf(&dataplane)
 	if owner == nil || owner.APIVersion != "v1" || owner.Kind != "Pod" {
-		return server.Pod{}, false
+		return nil
 	}
-	return server.Pod{Name: owner.Name, UID: owner.UID}, true
+	return owner
 }

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,29 +19,21 @@ import (
 
 // Identifier authenticates a stream as that of a proxy. An error has the code Unauthenticated or PermissionDenied if the
 // claim is wrong, and another one if it could not be checked.
-type Identifier interface {
-	Identify(ctx context.Context, claimed model.ProxyID) error
-}
+type Identifier func(ctx context.Context, claimed model.ProxyID) error
 
 // Insecure accepts every claim, for tests on one machine.
-type Insecure struct{}
+func Insecure(context.Context, model.ProxyID) error { return nil }
 
-// Identify accepts the claim.
-func (Insecure) Identify(context.Context, model.ProxyID) error { return nil }
-
-// Certificates authenticates by client certificate.
-type Certificates struct {
-	// Tokens, if not nil, authenticates proxies without a certificate.
-	Tokens Identifier
-}
-
-// Identify checks that the certificate is valid and has the URI of the proxy.
-func (c Certificates) Identify(ctx context.Context, claimed model.ProxyID) error {
-	certificate := certificateOf(ctx)
-	if certificate == nil && c.Tokens != nil {
-		return c.Tokens.Identify(ctx, claimed)
+// ByCertificate checks that the client certificate is valid and has the URI of the proxy. Tokens, if not nil, authenticates
+// proxies without a certificate.
+func ByCertificate(tokens Identifier) Identifier {
+	return func(ctx context.Context, claimed model.ProxyID) error {
+		certificate := certificateOf(ctx)
+		if certificate == nil && tokens != nil {
+			return tokens(ctx, claimed)
+		}
+		return checkCertificate(certificate, claimed, time.Now())
 	}
-	return checkCertificate(certificate, claimed, time.Now())
 }
 
 // certificateOf returns the verified client certificate of the connection, or nil.
@@ -75,14 +69,11 @@ func checkCertificate(certificate *x509.Certificate, claimed model.ProxyID, now 
 	}
 	var has []string
 	for _, uri := range certificate.URIs {
-		if uri.String() == need {
-			return nil
-		}
 		has = append(has, uri.String())
 	}
-	if len(has) == 0 {
-		has = []string{"no URI at all"}
+	if slices.Contains(has, need) {
+		return nil
 	}
 	return status.Errorf(codes.PermissionDenied, "the certificate is for %s: proxy %s needs one for %s",
-		strings.Join(has, ", "), claimed, need)
+		cmp.Or(strings.Join(has, ", "), "no URI at all"), claimed, need)
 }

@@ -81,7 +81,7 @@ func as(t *testing.T, server, signer *callers.Authority, until time.Time, names 
 func TestCertificates(t *testing.T) {
 	store := NewStore()
 	store.Set(cart, config(1, "a"))
-	address, _, ours := secured(t, Options{Store: store, Identify: Certificates{}})
+	address, _, ours := secured(t, Options{Store: store, Identify: ByCertificate(nil)})
 	theirs, err := callers.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestURI(t *testing.T) {
 	}
 }
 
-// later is Certificates with a clock that the test sets.
+// later is ByCertificate with a clock that the test sets.
 type later struct{ by *atomic.Int64 }
 
 func (l later) Identify(ctx context.Context, claimed model.ProxyID) error {
@@ -143,7 +143,7 @@ func TestCertificateEnds(t *testing.T) {
 	store := NewStore()
 	store.Set(cart, config(1, "a"))
 	clock := later{&atomic.Int64{}}
-	address, _, ours := secured(t, Options{Store: store, Identify: clock, RecheckInterval: 10 * time.Millisecond})
+	address, _, ours := secured(t, Options{Store: store, Identify: clock.Identify, RecheckInterval: 10 * time.Millisecond})
 	m := connect(t, dial(t, address, as(t, ours, ours, time.Now().Add(hour), URI(cart))), cart.String(), true)
 	m.ask(resource.Listener)
 	eventually(t, "its listener", func() bool { return m.knows(resource.Listener) == "a" })
@@ -157,7 +157,7 @@ func TestCertificateEnds(t *testing.T) {
 func TestCertificatesAreReadAnew(t *testing.T) {
 	store := NewStore()
 	store.Set(cart, config(1, "a"))
-	address, directory, ours := secured(t, Options{Store: store, Identify: Certificates{}})
+	address, directory, ours := secured(t, Options{Store: store, Identify: ByCertificate(nil)})
 	soon := time.Now().Add(hour)
 	before := connect(t, dial(t, address, as(t, ours, ours, soon, URI(cart))), cart.String(), true)
 	before.ask(resource.Listener)

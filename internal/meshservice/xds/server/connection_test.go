@@ -181,7 +181,7 @@ func TestNeverAcknowledges(t *testing.T) {
 		if seen := len(silent.history()); seen > 4 {
 			t.Errorf("the one that acknowledges nothing was sent %d answers", seen)
 		}
-		store.Forget(deaf)
+		store.Set(deaf, nil)
 		if code := status.Code(stuck()); code != codes.Unavailable {
 			t.Errorf("the one that does not read ends with %s", code)
 		}
@@ -248,9 +248,7 @@ func TestEnds(t *testing.T) {
 		"no Dataplane": {other.String(), nil, codes.Unavailable, "Dataplane shop/nobody does not exist in mesh default"},
 		"not an id":    {"cart", nil, codes.InvalidArgument, `node id "cart" is not MESH.NAME.NAMESPACE`},
 		"no id":        {"", nil, codes.InvalidArgument, `node id ""`},
-		"Dataplane is gone": {cart.String(), func(s *Store, _ *mirror, _ context.CancelFunc) { s.Forget(cart) },
-			codes.Unavailable, "Dataplane shop/cart-0 of mesh default is deleted"},
-		"no configuration": {cart.String(), func(s *Store, _ *mirror, _ context.CancelFunc) { s.Set(cart, nil) },
+		"Dataplane is gone": {cart.String(), func(s *Store, _ *mirror, _ context.CancelFunc) { s.Set(cart, nil) },
 			codes.Unavailable, "Dataplane shop/cart-0 of mesh default is deleted"},
 		"another node": {cart.String(), func(_ *Store, m *mirror, _ context.CancelFunc) {
 			m.mu.Lock()
@@ -272,7 +270,7 @@ func TestEnds(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				served := make(chan error, 1)
 				go func() {
-					served <- NewServer(Options{Store: store, Identify: Insecure{}, Namespaced: true}).Serve(ctx, listener, insecure.NewCredentials())
+					served <- NewServer(Options{Store: store, Identify: Insecure, Namespaced: true}).Serve(ctx, listener, insecure.NewCredentials())
 				}()
 				m := connect(t, dial(t, listener.Addr().String(), nil), c.node, delta)
 				m.ask(resource.Listener)
@@ -312,7 +310,7 @@ func TestForgottenAndWantedAgain(t *testing.T) {
 		racing.Go(func() {
 			for range 200 {
 				store.Set(cart, config(1, "a"))
-				store.Forget(cart)
+				store.Set(cart, nil)
 			}
 		})
 	}

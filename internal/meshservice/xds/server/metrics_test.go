@@ -111,12 +111,12 @@ func TestMetricsOfAMeshThatGoes(t *testing.T) {
 		one.acknowledge(resource.Cluster, nonce, "no")
 	}
 	refuses("7")
-	store.Forget(other)
-	store.Forget(other)
+	store.Set(other, nil)
+	store.Set(other, nil)
 	if got := seriesOf(t, id.Mesh); got != 2 {
 		t.Errorf("with one of its proxies left it has %d series", got)
 	}
-	store.Forget(id)
+	store.Set(id, nil)
 	refuses("8")
 	store.removeSession(one)
 	if got := seriesOf(t, id.Mesh); got != 0 {

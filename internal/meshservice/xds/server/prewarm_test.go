@@ -138,8 +138,8 @@ func TestIntroduce(t *testing.T) {
 	for i := range maxReferences + 10 {
 		l.withPrewarmRoutes(callers.Route(fmt.Sprint(i), "a"), []string{"b"})
 	}
-	if len(l.parsed) > maxReferences || len(l.prewarming) > maxReferences {
-		t.Errorf("%d resources and %d introductions are remembered", len(l.parsed), len(l.prewarming))
+	if l.parsed.Len() > maxReferences || l.prewarming.Len() > maxReferences {
+		t.Errorf("%d resources and %d introductions are remembered", l.parsed.Len(), l.prewarming.Len())
 	}
 }
 

@@ -3,12 +3,12 @@ package server
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/utils/lru"
 
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -18,7 +18,7 @@ import (
 // cluster, so that a proxyless client subscribes to it.
 const prewarmPath = "/fairlead.dev/introduction"
 
-// maxReferences bounds the cache.
+// maxReferences bounds each cache.
 const maxReferences = 4096
 
 // references are what a listener or a route configuration refers to.
@@ -30,30 +30,21 @@ type references struct {
 }
 
 // referenceCache parses resources once for all proxies that share them.
-type referenceCache struct {
-	mu         sync.Mutex
-	parsed     map[string]references
-	prewarming map[string]*resource.Resource
-}
+type referenceCache struct{ parsed, prewarming *lru.Cache }
 
 func newReferenceCache() *referenceCache {
-	return &referenceCache{parsed: map[string]references{}, prewarming: map[string]*resource.Resource{}}
+	return &referenceCache{parsed: lru.New(maxReferences), prewarming: lru.New(maxReferences)}
 }
 
 // of returns the references of a listener or a route configuration; none if it cannot be parsed.
 func (l *referenceCache) of(r *resource.Resource) references {
 	key := r.Body.GetTypeUrl() + " " + r.Name + " " + r.Version
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	found, seen := l.parsed[key]
-	if !seen {
-		found = parseReferences(r)
-		if len(l.parsed) >= maxReferences {
-			clear(l.parsed)
-		}
-		l.parsed[key] = found
+	if known, found := l.parsed.Get(key); found {
+		return known.(references)
 	}
-	return found
+	parsed := parseReferences(r)
+	l.parsed.Add(key, parsed)
+	return parsed
 }
 
 // withPrewarmRoutes returns the route configuration with prewarm routes for these clusters.
@@ -64,16 +55,12 @@ func (l *referenceCache) withPrewarmRoutes(r *resource.Resource, clusters []stri
 		return r
 	}
 	key := strings.Join(append([]string{r.Name, r.Version}, clusters...), " ")
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if made := l.prewarming[key]; made != nil {
-		return made
+	if known, found := l.prewarming.Get(key); found {
+		return known.(*resource.Resource)
 	}
-	if len(l.prewarming) >= maxReferences {
-		clear(l.prewarming)
-	}
-	l.prewarming[key] = addPrewarmRoutes(r, clusters)
-	return l.prewarming[key]
+	extended := addPrewarmRoutes(r, clusters)
+	l.prewarming.Add(key, extended)
+	return extended
 }
 
 func parseReferences(r *resource.Resource) references {

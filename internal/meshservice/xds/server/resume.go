@@ -15,12 +15,7 @@ const spareClosedStreams = 8
 
 // closedStream is what a proxyless client had, by type, when its stream closed, with the version that it sends when it
 // resumes.
-type closedStream [4]struct {
-	version string
-	acked   list
-	// unacknowledged are responses without an ACK or NACK.
-	unacknowledged []inflight
-}
+type closedStream [4]typeState
 
 // closedStream returns the state to resume from. Clients with a wildcard subscription need none: their ACKs say when they
 // are ready.
@@ -30,7 +25,7 @@ func (l *streamState) closedStream() (closedStream, bool) {
 		return p, false
 	}
 	for _, t := range resource.Types() {
-		p[t].version, p[t].acked, p[t].unacknowledged = l.types[t].version, l.types[t].acked, slices.Clone(l.types[t].responses)
+		p[t] = typeState{version: l.types[t].version, acked: l.types[t].acked, responses: slices.Clone(l.types[t].responses)}
 	}
 	return p, true
 }
@@ -41,7 +36,7 @@ func (p *closedStream) resourcesAt(t resource.Type, version string) (list, bool)
 	if p[t].version == version {
 		return p[t].acked, true
 	}
-	for _, f := range p[t].unacknowledged {
+	for _, f := range p[t].responses {
 		if f.version == version && f.nonce != "" {
 			return f.after, true
 		}
@@ -68,8 +63,7 @@ func (p *proxy) findPreviousStream(of *session, t resource.Type, version string,
 	}
 	for i := range slices.Backward(found) {
 		if had, known := found[i].resourcesAt(t, version); known && len(had.filter(asks)) > 0 {
-			one := found[i]
-			return &one
+			return &found[i]
 		}
 	}
 	return nil

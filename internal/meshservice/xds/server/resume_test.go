@@ -85,7 +85,7 @@ func (s *serving) start(store *Store) {
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	options := Options{Store: store, Identify: Insecure{}, Namespaced: true, Log: testr.NewWithInterface(s.t, testr.Options{})}
+	options := Options{Store: store, Identify: Insecure, Namespaced: true, Log: testr.NewWithInterface(s.t, testr.Options{})}
 	go func() { done <- NewServer(options).Serve(ctx, listener, insecure.NewCredentials()) }()
 	s.stop = func() {
 		cancel()

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
 	"time"
 
@@ -136,7 +135,7 @@ func (s *Server) runStream(parent context.Context, serve func(*session) error) e
 			if id == (model.ProxyID{}) {
 				continue
 			}
-			if err := s.options.Identify.Identify(ctx, id); isIdentityError(err) {
+			if err := s.options.Identify(ctx, id); isIdentityError(err) {
 				s.options.Log.Info("proxy identity is no longer valid", "proxy", id.String(), "why", err.Error())
 				return err
 			}
@@ -151,7 +150,7 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 		return id, status.Error(codes.InvalidArgument, err.Error())
 	}
 	s.options.Store.waitForProxy(ctx, id)
-	if err := s.options.Identify.Identify(ctx, id); err != nil {
+	if err := s.options.Identify(ctx, id); err != nil {
 		s.options.Log.Info("proxy rejected", "proxy", node, "why", err.Error())
 		if _, isStatus := status.FromError(err); !isStatus {
 			err = status.Errorf(codes.Unauthenticated, "proxy %s: %v", node, err)
@@ -164,5 +163,5 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 // isIdentityError says whether an identity is wrong, rather than not checked.
 func isIdentityError(err error) bool {
 	code := status.Code(err)
-	return err != nil && !errors.Is(err, context.Canceled) && (code == codes.Unauthenticated || code == codes.PermissionDenied)
+	return code == codes.Unauthenticated || code == codes.PermissionDenied
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -91,8 +93,8 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
 		if !first {
 			// A repeated subscription asks for the resource again.
-			p.resend(listOfNames(request.GetResourceNamesSubscribe()))
-			p.resend(listOfNames(request.GetResourceNamesUnsubscribe()))
+			again := sets.New(slices.Concat(request.GetResourceNamesSubscribe(), request.GetResourceNamesUnsubscribe())...)
+			p.known = p.known.filter(func(name string) bool { return !again.Has(name) })
 		}
 		return &deltaWatch{request, to}
 	})
@@ -185,14 +187,6 @@ func (s *session) stopTimer() {
 	}
 }
 
-func listOfNames(names []string) list {
-	versions := make(map[string]string, len(names))
-	for _, name := range names {
-		versions[name] = ""
-	}
-	return listOfVersions(versions)
-}
-
 // nackMessage returns the error of a NACK, empty for an ACK.
 func nackMessage(t resource.Type, refused bool, message string) string {
 	if !refused {
@@ -202,47 +196,35 @@ func nackMessage(t resource.Type, refused bool, message string) string {
 	return fmt.Sprintf("%s: %.*s", url[strings.LastIndexByte(url, '.')+1:], maxNACKMessage, message)
 }
 
-// OnStreamOpen does nothing: the node comes with the first request.
+// The callbacks of go-control-plane. The node comes with the first request.
+
 func (s *session) OnStreamOpen(context.Context, int64, string) error { return nil }
 
-// OnDeltaStreamOpen does nothing: the node comes with the first request.
 func (s *session) OnDeltaStreamOpen(context.Context, int64, string) error { return nil }
 
-// OnStreamRequest authenticates the stream.
 func (s *session) OnStreamRequest(_ int64, request *discovery.DiscoveryRequest) error {
 	return s.authenticate(request.GetNode().GetId())
 }
 
-// OnStreamDeltaRequest authenticates the stream.
 func (s *session) OnStreamDeltaRequest(_ int64, request *discovery.DeltaDiscoveryRequest) error {
 	return s.authenticate(request.GetNode().GetId())
 }
 
-// OnStreamResponse records the nonce of a response.
 func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, answer *discovery.DiscoveryResponse) {
 	s.setNonce(answer.GetTypeUrl(), answer.GetNonce())
 }
 
-// OnStreamDeltaResponse records the nonce of a response.
 func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, answer *discovery.DeltaDiscoveryResponse) {
 	s.setNonce(answer.GetTypeUrl(), answer.GetNonce())
 }
 
-// OnStreamClosed removes the session.
-func (s *session) OnStreamClosed(int64, *core.Node) { s.close() }
+func (s *session) OnStreamClosed(int64, *core.Node) { s.store.removeSession(s) }
 
-// OnDeltaStreamClosed removes the session.
-func (s *session) OnDeltaStreamClosed(int64, *core.Node) { s.close() }
+func (s *session) OnDeltaStreamClosed(int64, *core.Node) { s.store.removeSession(s) }
 
 func (s *session) setNonce(url, nonce string) {
 	t, _ := resource.TypeOf(url)
 	s.proxy.mu.Lock()
 	defer s.proxy.mu.Unlock()
 	s.state.types[t].setNonce(nonce)
-}
-
-func (s *session) close() {
-	if s.proxy != nil {
-		s.store.removeSession(s)
-	}
 }

@@ -61,7 +61,7 @@ func NewStoreWithTiming(timing Timing) *Store {
 // Set sets the configuration of a proxy without waiting for its streams; nil deletes the proxy.
 func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	if config == nil {
-		s.Forget(id)
+		s.delete(id)
 		return
 	}
 	s.mu.Lock()
@@ -94,29 +94,25 @@ func (s *Store) Set(id model.ProxyID, config *resource.Config) {
 	}
 }
 
-// Forget deletes a proxy and closes its streams. With the last proxy of a mesh its metrics are deleted.
-func (s *Store) Forget(id model.ProxyID) {
+// delete deletes a proxy and closes its streams. With the last proxy of a mesh its metrics are deleted.
+func (s *Store) delete(id model.ProxyID) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.proxies[id]
 	if p == nil {
-		s.mu.Unlock()
 		return
 	}
 	delete(s.proxies, id)
-	s.proxiesPerMesh[id.Mesh]--
-	s.mu.Unlock()
-	p.forget()
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proxiesPerMesh[id.Mesh] == 0 {
+	p.close()
+	if s.proxiesPerMesh[id.Mesh]--; s.proxiesPerMesh[id.Mesh] == 0 {
 		delete(s.proxiesPerMesh, id.Mesh)
-		deleteMetrics(id.Mesh)
+		connectedProxies.DeleteLabelValues(id.Mesh)
+		nacks.DeleteLabelValues(id.Mesh)
 	}
 }
 
-// forget closes the streams; no metric of the proxy is written afterwards.
-func (p *proxy) forget() {
+// close closes the streams; no metric of the proxy is written afterwards.
+func (p *proxy) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true
@@ -219,9 +215,12 @@ func (s *Store) addSession(id model.ProxyID, one *session) error {
 	return nil
 }
 
-// removeSession removes a stream from its proxy.
+// removeSession removes a stream from its proxy, if it was authenticated.
 func (s *Store) removeSession(one *session) {
 	p := one.proxy
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	before := len(p.sessions)
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == one })
@@ -255,8 +254,3 @@ var (
 )
 
 func init() { metrics.Registry.MustRegister(connectedProxies, nacks) }
-
-func deleteMetrics(mesh string) {
-	connectedProxies.DeleteLabelValues(mesh)
-	nacks.DeleteLabelValues(mesh)
-}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -35,24 +36,18 @@ const (
 	maxReviews = 4096
 )
 
-// Pod is the pod of a Dataplane.
-type Pod struct {
-	Name string
-	UID  types.UID
-}
-
 // Tokens authenticates by a service account token that is bound to the proxy's pod and issued for Audience.
 type Tokens struct {
 	reviews typedauthenticationv1.TokenReviewInterface
-	pod     func(model.ProxyID) (Pod, bool)
+	pod     func(model.ProxyID) *metav1.OwnerReference
 	ttl     time.Duration
 
 	// cache has the status of reviews by the hash of the token.
 	cache *cache.LRUExpireCache
 }
 
-// NewTokens returns an Identifier with these TokenReviews and this lookup of the pod of a Dataplane.
-func NewTokens(reviews typedauthenticationv1.TokenReviewInterface, pod func(model.ProxyID) (Pod, bool)) *Tokens {
+// NewTokens returns an Identifier with these TokenReviews and this lookup of the pod of a Dataplane, nil if there is none.
+func NewTokens(reviews typedauthenticationv1.TokenReviewInterface, pod func(model.ProxyID) *metav1.OwnerReference) *Tokens {
 	return &Tokens{reviews: reviews, pod: pod, ttl: reviewTTL, cache: cache.NewLRUExpireCache(maxReviews)}
 }
 
@@ -67,8 +62,7 @@ func (t *Tokens) Identify(ctx context.Context, claimed model.ProxyID) error {
 	if err != nil {
 		return status.Errorf(codes.Unavailable, "the token of proxy %s cannot be reviewed: %v", claimed, err)
 	}
-	pod, known := t.pod(claimed)
-	return checkToken(result, claimed, pod, known)
+	return checkToken(result, claimed, t.pod(claimed))
 }
 
 // bearerToken is the token of a stream.
@@ -97,15 +91,12 @@ func (t *Tokens) review(ctx context.Context, token string) (authenticationv1.Tok
 }
 
 // checkToken returns why a reviewed token is not that of a proxy's pod.
-func checkToken(reviewed authenticationv1.TokenReviewStatus, claimed model.ProxyID, pod Pod, known bool) error {
+func checkToken(reviewed authenticationv1.TokenReviewStatus, claimed model.ProxyID, pod *metav1.OwnerReference) error {
 	if !reviewed.Authenticated || !slices.Contains(reviewed.Audiences, Audience) {
-		why := reviewed.Error
-		if why == "" {
-			why = "the audience is not " + Audience
-		}
+		why := cmp.Or(reviewed.Error, "the audience is not "+Audience)
 		return status.Errorf(codes.Unauthenticated, "the token of proxy %s is not valid: %s: mount a token for the audience %s into its pod", claimed, why, Audience)
 	}
-	if !known {
+	if pod == nil {
 		return unknownProxyError(claimed)
 	}
 	denied := func(has, needs string) error {

@@ -22,7 +22,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-var cartPod = Pod{Name: "cart-0", UID: "uid-0"}
+var cartPod = &metav1.OwnerReference{Name: "cart-0", UID: "uid-0"}
 
 // reviewed is what the API server says of the token of the cart's pod, changed.
 func reviewed(change func(*authenticationv1.TokenReviewStatus)) authenticationv1.TokenReviewStatus {
@@ -68,7 +68,11 @@ func TestVouched(t *testing.T) {
 		"of no pod":         {func(s *authenticationv1.TokenReviewStatus) { s.User.Extra = nil }, true, codes.PermissionDenied, `pod ""`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := checkToken(reviewed(c.change), cart, cartPod, c.known)
+			pod := cartPod
+			if !c.known {
+				pod = nil
+			}
+			err := checkToken(reviewed(c.change), cart, pod)
 			if status.Code(err) != c.code || (err != nil && !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("got %v, want %s: %s", err, c.code, c.says)
 			}
@@ -92,7 +96,12 @@ func (r *reviewer) Create(_ context.Context, in *authenticationv1.TokenReview, _
 	return &authenticationv1.TokenReview{Status: s}, err
 }
 
-func podOfCart(id model.ProxyID) (Pod, bool) { return cartPod, id == cart }
+func podOfCart(id model.ProxyID) *metav1.OwnerReference {
+	if id != cart {
+		return nil
+	}
+	return cartPod
+}
 
 func with(token string) context.Context {
 	return metadata.NewIncomingContext(context.Background(), metadata.Pairs("authorization", "Bearer "+token))
@@ -124,7 +133,7 @@ func TestTokens(t *testing.T) {
 			if err := tokens.Identify(c.ctx, cart); status.Code(err) != c.code {
 				t.Errorf("got %v, want %s", err, c.code)
 			}
-			if err := (Certificates{tokens}).Identify(c.ctx, cart); status.Code(err) != c.code {
+			if err := ByCertificate(tokens.Identify)(c.ctx, cart); status.Code(err) != c.code {
 				t.Errorf("without a certificate: %v, want %s", err, c.code)
 			}
 		})
@@ -180,7 +189,7 @@ func TestTokenEnds(t *testing.T) {
 	tokens.ttl = 0
 	store := NewStore()
 	store.Set(cart, config(1, "a"))
-	connection := dial(t, serve(t, Options{Store: store, Identify: tokens, RecheckInterval: 5 * time.Millisecond}, nil), nil)
+	connection := dial(t, serve(t, Options{Store: store, Identify: tokens.Identify, RecheckInterval: 5 * time.Millisecond}, nil), nil)
 	m := connectWith(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer x"), t, connection, cart.String(), true)
 	m.ask(resource.Listener)
 	eventually(t, "its listener", func() bool { return m.knows(resource.Listener) == "a" })

@@ -23,7 +23,7 @@ var cart = model.ProxyID{Mesh: "default", Namespace: "shop", Name: "cart-0"}
 func serve(t testing.TB, options Options, transport credentials.TransportCredentials) string {
 	t.Helper()
 	if options.Identify == nil {
-		options.Identify = Insecure{}
+		options.Identify = Insecure
 	}
 	if transport == nil {
 		transport = insecure.NewCredentials()
