@@ -21,18 +21,16 @@ func (p ProxyID) String() string {
 
 // ParseProxyID parses a node id; namespaced says whether it ends in a namespace.
 func ParseProxyID(id string, namespaced bool) (ProxyID, error) {
-	mesh, rest, found := strings.Cut(id, ".")
-	if !found || mesh == "" || rest == "" {
+	parsed := ProxyID{}
+	parsed.Mesh, parsed.Name, _ = strings.Cut(id, ".")
+	if namespaced {
+		dot := max(strings.LastIndexByte(parsed.Name, '.'), 0)
+		parsed.Name, parsed.Namespace = parsed.Name[:dot], strings.TrimPrefix(parsed.Name[dot:], ".")
+	}
+	if parsed.Mesh == "" || parsed.Name == "" || namespaced && parsed.Namespace == "" {
 		return ProxyID{}, fmt.Errorf("node id %q is not MESH.NAME.NAMESPACE: set the node id in the proxy's bootstrap", id)
 	}
-	if !namespaced {
-		return ProxyID{Mesh: mesh, Name: rest}, nil
-	}
-	dot := strings.LastIndexByte(rest, '.')
-	if dot <= 0 || dot == len(rest)-1 {
-		return ProxyID{}, fmt.Errorf("node id %q is not MESH.NAME.NAMESPACE: set the node id in the proxy's bootstrap", id)
-	}
-	return ProxyID{Mesh: mesh, Name: rest[:dot], Namespace: rest[dot+1:]}, nil
+	return parsed, nil
 }
 
 // Proxy is a proxy as a client.

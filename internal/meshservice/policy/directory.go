@@ -1,7 +1,10 @@
 package policy
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -77,4 +80,118 @@ func (d *Directory) candidates(r *reference) []*model.Destination {
 	}
 	named := resourceName{kind: r.kind, name: r.name}
 	return slices.Concat(d.byDisplayName[named], d.byName[named])
+}
+
+// Finding is a dangling reference of a policy.
+type Finding struct {
+	// Kind of the policy, and its namespace and name.
+	Kind, Policy string
+	// Field is the path to the reference.
+	Field string
+	// Problem and Remedy are for people.
+	Problem, Remedy string
+	// Generated says that a MeshService is missing, which may not be generated yet.
+	Generated bool
+}
+
+// Dangling returns the references of policies to no destination of their mesh, sorted.
+func Dangling(policies []Policy, destinations []model.Destination) []Finding {
+	directory := NewDirectory(destinations)
+	var findings []Finding
+	for _, p := range policies {
+		report := func(path string, r reference) {
+			field, problem, remedy := directory.missing(&r)
+			if problem == "" {
+				return
+			}
+			findings = append(findings, Finding{
+				Kind: model.KindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(),
+				Field: strings.TrimSuffix(path+"."+field, "."), Problem: problem, Remedy: remedy,
+				Generated: r.unusable == "" && r.kind == model.MeshService,
+			})
+		}
+		for _, e := range p.Entries() {
+			to := fmt.Sprintf("spec.to[%d]", e.Index)
+			if e.TargetRef.Kind != kumav1alpha1.MeshExternalServiceKind {
+				report(to+".targetRef", referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)))
+			}
+			_, rules := model.RouteBackends(e.Default)
+			for i, refs := range rules {
+				for j, ref := range refs {
+					if ref.Kind != kumav1alpha1.MeshExternalServiceKind {
+						path := fmt.Sprintf("%s.rules[%d].default.backendRefs[%d]", to, i, j)
+						report(path, backendOf(ref, p.GetNamespace()))
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Policy, b.Policy))
+	})
+	return findings
+}
+
+// missing describes a reference that resolves to nothing; empty if it resolves.
+func (d *Directory) missing(r *reference) (field, problem, remedy string) {
+	if r.unusable != "" {
+		return "", r.unusable, "name a MeshService or a MeshMultiZoneService"
+	}
+	if r.everything {
+		return "", "", ""
+	}
+	for range d.find(r) {
+		return "", "", ""
+	}
+	near := d.candidates(r)
+	switch {
+	case r.kind == model.Tag:
+		return "name", "there is no kuma.io/service " + r.name, r.tagRemedy(near)
+	case slices.ContainsFunc(near, r.matches):
+		return d.missingPort(r, near)
+	case r.labels != nil:
+		return "labels", fmt.Sprintf("there is no %s with these labels", r.kind), "correct the labels, or remove the entry"
+	}
+	problem = fmt.Sprintf("there is no %s %s in namespace %s", r.kind, r.name, r.namespace)
+	for _, destination := range near {
+		if destination.Name == r.name && destination.Namespace != "" {
+			return "namespace", problem, "write namespace: " + destination.Namespace
+		}
+	}
+	return "name", problem, "correct the name, or remove the entry"
+}
+
+func (d *Directory) missingPort(r *reference, near []*model.Destination) (field, problem, remedy string) {
+	field, wanted := "sectionName", r.section
+	if r.section == "" {
+		field, wanted = "port", fmt.Sprint(r.port)
+	}
+	var sections []string
+	for _, destination := range near {
+		if !r.matches(destination) {
+			continue
+		}
+		if r.section == fmt.Sprint(destination.Key.Port) {
+			return field, fmt.Sprintf("port %s is named %s, and sectionName takes the name", wanted, destination.Section), "write sectionName: " + destination.Section
+		}
+		sections = append(sections, fmt.Sprintf("%s (port %d)", destination.Section, destination.Key.Port))
+	}
+	slices.Sort(sections)
+	return field, fmt.Sprintf("%s has no %s %s", r.text(), strings.TrimSuffix(field, "Name"), wanted),
+		"choose among " + strings.Join(slices.Compact(sections), ", ")
+}
+
+// tagRemedy is the remedy for a missing tag whose MeshService exists.
+func (r *reference) tagRemedy(near []*model.Destination) string {
+	for _, destination := range near {
+		switch {
+		case r.isTagService(destination) && r.hasPort(destination):
+			return fmt.Sprintf("routes for a kuma.io/service do not apply to its MeshService: route the MeshService %s by its labels and sectionName %q", r.tagService.name, destination.Section)
+		case r.isTagService(destination):
+			return fmt.Sprintf("the MeshService %s has port %d", r.tagService.name, destination.Key.Port)
+		case r.tagService.namespace == "" && destination.Namespace != "" && destination.Local:
+			return fmt.Sprintf("if the MeshService %s is meant, write namespace: %s", r.name, destination.Namespace)
+		}
+	}
+	return "correct the name, or remove the entry"
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"sync"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -40,19 +41,25 @@ func (s *Set) Class(p model.Proxy) *Class {
 	for _, g := range groups {
 		key = binary.BigEndian.AppendUint32(key, g.id)
 	}
-	s.mu.RLock()
-	class := s.classes[string(key)]
-	s.mu.RUnlock()
-	if class != nil {
-		return class
+	return computeOnce(&s.mu, s.classes, key, func() *Class { return &Class{groups: groups} })
+}
+
+// computeOnce returns the value of a key, and computes it if it is not known yet.
+func computeOnce[V any](mu *sync.RWMutex, known map[string]*V, key []byte, compute func() *V) *V {
+	mu.RLock()
+	value := known[string(key)]
+	mu.RUnlock()
+	if value != nil {
+		return value
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if class = s.classes[string(key)]; class == nil {
-		class = &Class{groups: groups}
-		s.classes[string(key)] = class
+	value = compute()
+	mu.Lock()
+	defer mu.Unlock()
+	if first := known[string(key)]; first != nil {
+		return first
 	}
-	return class
+	known[string(key)] = value
+	return value
 }
 
 // match is an entry that targets a destination.
@@ -75,20 +82,7 @@ func (s *Set) Resolve(c *Class, d model.Destination) *Effective {
 	for _, m := range matches {
 		key = append(binary.BigEndian.AppendUint32(key, m.id), byte(m.level))
 	}
-	s.mu.RLock()
-	effective := s.effectives[string(key)]
-	s.mu.RUnlock()
-	if effective != nil {
-		return effective
-	}
-	effective = effectiveOf(matches)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if first := s.effectives[string(key)]; first != nil {
-		return first
-	}
-	s.effectives[string(key)] = effective
-	return effective
+	return computeOnce(&s.mu, s.effectives, key, func() *Effective { return effectiveOf(matches) })
 }
 
 // matches returns the entries that target a destination, by precedence.

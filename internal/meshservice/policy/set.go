@@ -96,12 +96,7 @@ func (s *Set) group(sel selection) *group {
 	}
 	g := newGroup(uint32(len(s.selections)), sel)
 	s.selections[key] = g
-	s.add(g)
-	return g
-}
-
-func (s *Set) add(g *group) {
-	switch sel := g.selection; {
+	switch {
 	case sel.service != "":
 		s.byService[sel.service] = append(s.byService[sel.service], g)
 	case sel.proxy.name != "":
@@ -111,6 +106,7 @@ func (s *Set) add(g *group) {
 	default:
 		s.others = append(s.others, g)
 	}
+	return g
 }
 
 func isRoute(conf any) bool {
