@@ -1,7 +1,6 @@
 package consumers
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -24,20 +23,18 @@ func (a *asked) AddAfter(request reconcile.Request, _ time.Duration) {
 func TestOnlyAnswersThatAreWaitedForCount(t *testing.T) {
 	cart, pay := model.ProxyID{Mesh: "default", Name: "cart"}, model.ProxyID{Mesh: "default", Name: "pay"}
 	elsewhere := model.ProxyID{Mesh: "other", Name: "cart"}
-	a, q := newAckWatcher(), &asked{}
+	a, q := &ackWatcher{}, &asked{}
+	var changed func(model.ProxyID)
+	a.enqueue(func(f func(model.ProxyID)) { changed = f }, q)
 	a.watch("default", map[model.ProxyID]bool{cart: true})
-	a.connectionChanged(cart) // before anybody listens
-	if err := a.setQueue(context.Background(), q); err != nil {
-		t.Fatal(err)
-	}
-	a.connectionChanged(pay)
-	a.connectionChanged(elsewhere)
+	changed(pay)
+	changed(elsewhere)
 	if len(q.meshes) > 0 {
 		t.Errorf("%v were asked for", q.meshes)
 	}
-	a.connectionChanged(cart)
+	changed(cart)
 	a.watch("default", nil)
-	a.connectionChanged(cart)
+	changed(cart)
 	if len(q.meshes) != 1 || q.meshes[0] != "default" {
 		t.Errorf("%v were asked for", q.meshes)
 	}

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -21,23 +20,14 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Connections is the xDS state of proxies.
-type Connections interface {
-	Connection(model.ProxyID) model.Connection
-}
-
-// Proxies lists the proxies of a mesh.
-type Proxies interface {
-	Proxies(mesh string) []model.Proxy
-}
-
 // Options are what the controller works with.
 type Options struct {
 	// Serving says that this process serves xDS. Without it, the fields below may be empty.
-	Serving     bool
-	Connections Connections
-	Proxies     Proxies
-	// Sent returns the consumers of a mesh that are switched in the published configurations, which Connections refers to,
+	Serving bool
+	// Connection returns the xDS state of a proxy, and Proxies the proxies of a mesh.
+	Connection func(model.ProxyID) model.Connection
+	Proxies    func(mesh string) []model.Proxy
+	// Sent returns the consumers of a mesh that are switched in the published configurations, which Connection refers to,
 	// and false before all proxies of the mesh have one. Without it, an ACK of an older configuration would count as one of
 	// the switch.
 	Sent func(mesh string) (consumers map[string]bool, ok bool)
@@ -67,24 +57,19 @@ const (
 // Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder("fairlead.dev/"+Passage), o)
-	err := ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("mesh-consumers").
-		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
-			log := mgr.GetLogger().WithName("consumers")
-			if request != nil {
-				log = log.WithValues("mesh", request.Name)
-			}
-			return log
-		}).
+		WithLogConstructor(kube.Logger(mgr, "consumers", kumav1alpha1.MeshKind)).
 		For(&kumav1alpha1.Mesh{}).
-		Watches(&kumav1alpha1.Dataplane{}, enqueueMembershipChanges()).
-		WatchesRawSource(source.Func(r.acks.setQueue)).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("set up the consumers controller: %w", err)
-	}
+		Watches(&kumav1alpha1.Dataplane{}, kube.EnqueueAfter(consumerDebounce, meshOf), builder.WithPredicates(consumerChanged))
 	if o.Serving && o.Changes != nil {
-		o.Changes(r.acks.connectionChanged)
+		b = b.WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			r.acks.enqueue(o.Changes, q)
+			return nil
+		}))
+	}
+	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: r}); err != nil {
+		return fmt.Errorf("set up the consumers controller: %w", err)
 	}
 	return nil
 }
@@ -93,7 +78,7 @@ type reconciler struct {
 	client   client.Client
 	recorder events.EventRecorder
 	options  Options
-	acks     *ackWatcher
+	acks     ackWatcher
 	// started is when this process began to serve.
 	started func() time.Time
 }
@@ -105,7 +90,7 @@ func newReconciler(c client.Client, recorder events.EventRecorder, o Options) *r
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &reconciler{client: c, recorder: recorder, options: o, acks: newAckWatcher(), started: sync.OnceValue(o.Now)}
+	return &reconciler{client: c, recorder: recorder, options: o, started: sync.OnceValue(o.Now)}
 }
 
 // Reconcile observes, plans, applies and reports one mesh.
@@ -133,10 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// Watch the proxies before the switch is published, so that no acknowledgement is missed.
 	r.acks.watch(mesh.Name, d.Watched)
 	changed, err := r.apply(ctx, mesh, d, now)
-	if apierrors.IsConflict(err) {
-		// Another writer, or the cache lags behind the last patch.
-		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
-	} else if err != nil {
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if changed {

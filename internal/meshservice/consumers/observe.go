@@ -16,7 +16,7 @@ func (r *reconciler) observe(mesh *kumav1alpha1.Mesh) (o Observed, ok bool) {
 	if o.Sent, ok = r.options.Sent(mesh.Name); !ok {
 		return o, false
 	}
-	o.Proxies, o.Connection = r.options.Proxies.Proxies(mesh.Name), r.options.Connections.Connection
+	o.Proxies, o.Connection = r.options.Proxies(mesh.Name), r.options.Connection
 	return o, true
 }
 

@@ -50,9 +50,7 @@ func (p *planner) watchProxies(c *kumav1alpha1.MigratedConsumer) {
 	for _, proxy := range p.consumers[c.Name] {
 		p.watched[proxy.ID] = true
 	}
-	if end := p.ackDeadline(c); p.deadline.IsZero() || end.Before(p.deadline) {
-		p.deadline = end
-	}
+	p.deadline = earlier(p.deadline, p.ackDeadline(c))
 }
 
 // ackDeadline is when the time of a consumer is up. It restarts with this process, and ignores times of another clock.

@@ -16,8 +16,7 @@ import (
 
 // Event is an event to record.
 type Event struct {
-	Warning         bool
-	Reason, Message string
+	Type, Reason, Message string
 }
 
 // Reasons of events, beyond those of the condition.
@@ -186,7 +185,7 @@ func (p *planner) eventsFor(d passage.Decision) []Event {
 		case isRunning(c.State):
 			running++
 		case c.State == kumav1alpha1.ConsumerFailed && isRunning(was.State):
-			news = append(news, Event{true, eventConsumerFailed, passage.Because(eventConsumerFailed, "%s: %s", c.Name, c.Message).Message})
+			news = append(news, Event{corev1.EventTypeWarning, eventConsumerFailed, passage.Because(eventConsumerFailed, "%s: %s", c.Name, c.Message).Message})
 		case isRunning(was.State) && c.Finished != nil:
 			ended = max(ended, c.Batch+1)
 		}
@@ -195,25 +194,21 @@ func (p *planner) eventsFor(d passage.Decision) []Event {
 		}
 	}
 	if ended > 0 && running == 0 && !failed[ended] {
-		news = append(news, Event{false, eventBatchSettled, fmt.Sprintf("the batch has settled: %s", p.progressText(d, p.plan().Counts()))})
+		news = append(news, Event{corev1.EventTypeNormal, eventBatchSettled, fmt.Sprintf("the batch has settled: %s", p.progressText(d, p.plan().Counts()))})
 	}
 	if len(opened) > 0 {
-		news = append(news, Event{false, eventBatchOpened, fmt.Sprintf("batch %d of %d: %s", d.Batch, d.Batches, firstAndCount(opened))})
+		news = append(news, Event{corev1.EventTypeNormal, eventBatchOpened, fmt.Sprintf("batch %d of %d: %s", d.Batch, d.Batches, firstAndCount(opened))})
 	}
 	if d.Outcome == passage.Completed && len(p.record.Consumers) > 0 && wasOver != p.record.Intent+string(passage.Completed) {
 		c := p.condition(d, p.plan().Counts())
-		news = append(news, Event{false, c.Reason, c.Message})
+		news = append(news, Event{corev1.EventTypeNormal, c.Reason, c.Message})
 	}
 	return news
 }
 
 func (r *reconciler) recordEvents(mesh *kumav1alpha1.Mesh, events []Event) {
 	for _, e := range events {
-		kind := corev1.EventTypeNormal
-		if e.Warning {
-			kind = corev1.EventTypeWarning
-		}
-		r.recorder.Eventf(mesh, nil, kind, e.Reason, "switch", "%s", e.Message)
+		r.recorder.Eventf(mesh, nil, e.Type, e.Reason, "switch", "%s", e.Message)
 	}
 }
 

@@ -289,7 +289,7 @@ func (w *world) tell(format string, args ...any) {
 func (w *world) report(d Decision) {
 	for _, n := range d.Events {
 		kind := "event"
-		if n.Warning {
+		if n.Type == "Warning" {
 			kind = "warning"
 		}
 		w.tell("  %s %s: %s", kind, n.Reason, n.Message)

@@ -152,7 +152,7 @@ func (p plot) operate(ctx context.Context, cfg *rest.Config, mesh string) error 
 	}); err != nil {
 		return err
 	}
-	err = consumers.Setup(mgr, consumers.Options{Serving: true, Connections: f, Proxies: f, Sent: f.sentTo, Changes: f.changes})
+	err = consumers.Setup(mgr, consumers.Options{Serving: true, Connection: f.Connection, Proxies: f.Proxies, Sent: f.sentTo, Changes: f.changes})
 	if err != nil {
 		return err
 	}
