@@ -125,7 +125,7 @@ func (p *passage) manager() (ctrl.Manager, error) {
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				// Only the ConfigMaps of VIPs.
-				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{p.options.Namespace: {}}, Label: made},
+				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{p.options.SystemNamespace: {}}, Label: made},
 			},
 		},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
@@ -139,7 +139,7 @@ func (p *passage) manager() (ctrl.Manager, error) {
 // setup connects the parts. Generate writes Dataplanes, MeshServices and VIPs. The publisher reads them with the Meshes and
 // policies, has the engine build a configuration for each proxy, and puts it into the store, from which the server sends it.
 func (p *passage) setup(mgr ctrl.Manager) error {
-	where := p.options.zoneInfo()
+	where := p.options.ZoneInfo
 	engine := snapshot.New(where)
 	store := server.NewStore()
 	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {

@@ -17,12 +17,8 @@ import (
 
 // Options of the passage.
 type Options struct {
-	// Environment is kubernetes or universal.
-	Environment string
-	// Zone of the served proxies.
-	Zone string
-	// Namespace is the system namespace.
-	Namespace string
+	// ZoneInfo is the zone of the served proxies.
+	desired.ZoneInfo
 	// Ranges are the CIDRs of VIPs.
 	Ranges desired.Ranges
 	// Grace is how long a generated MeshService outlives its Dataplanes.
@@ -36,8 +32,8 @@ type Options struct {
 // DefaultOptions suit a mesh of one zone on Kubernetes.
 func DefaultOptions() Options {
 	return Options{
-		Environment: desired.Kubernetes, Zone: "default", Namespace: "kuma-system",
-		Ranges: desired.Ranges{}.OrDefaults(), Grace: time.Minute, SwitchTimeout: time.Minute,
+		ZoneInfo: desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "default", SystemNamespace: "kuma-system"},
+		Ranges:   desired.Ranges{}.OrDefaults(), Grace: time.Minute, SwitchTimeout: time.Minute,
 	}
 }
 
@@ -46,7 +42,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Environment, "mesh-environment", o.Environment,
 		"kubernetes makes Dataplanes of pods and MeshServices of Services, universal makes MeshServices of Dataplanes")
 	flags.StringVar(&o.Zone, "mesh-zone", o.Zone, "zone of the proxies that are served")
-	flags.StringVar(&o.Namespace, "mesh-namespace", o.Namespace, "system namespace: resources synced from other zones, HostnameGenerators and the record of VIPs")
+	flags.StringVar(&o.SystemNamespace, "mesh-namespace", o.SystemNamespace, "system namespace: resources synced from other zones, HostnameGenerators and the record of VIPs")
 	flags.TextVar(&o.Ranges.Services, "mesh-service-cidr", o.Ranges.Services,
 		"IPv4 range for VIPs of MeshServices and MeshMultiZoneServices without a ClusterIP")
 	flags.TextVar(&o.Ranges.Tags, "mesh-tag-cidr", o.Ranges.Tags, "IPv4 range for VIPs of values of kuma.io/service")
@@ -67,10 +63,10 @@ func (o Options) Validate() error {
 		times = errors.New("--mesh-service-grace cannot be negative, and --mesh-switch-timeout must be positive")
 	}
 	var identity error
-	if o.Environment == desired.Universal && o.Serving.enabled() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
+	if o.IsUniversal() && o.Serving.enabled() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
 		identity = errors.New("--mesh-environment universal needs --mesh-client-ca-file: universal proxies have no service account token to authenticate with")
 	}
-	return errors.Join(environment, times, identity, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.Namespace),
+	return errors.Join(environment, times, identity, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.SystemNamespace),
 		validateRanges(o.Ranges), o.Serving.validate())
 }
 
@@ -80,10 +76,6 @@ func validateLabel(flag, value string) error {
 		return fmt.Errorf("%s %q: %s", flag, value, wrong[0])
 	}
 	return nil
-}
-
-func (o Options) zoneInfo() desired.ZoneInfo {
-	return desired.ZoneInfo{Environment: o.Environment, Zone: o.Zone, SystemNamespace: o.Namespace}
 }
 
 // validateRanges rejects ranges without usable addresses, and ranges that overlap.

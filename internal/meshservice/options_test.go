@@ -23,7 +23,7 @@ func TestOptions(t *testing.T) {
 		"universal":             {func(o *Options) { o.Environment = "universal" }, ""},
 		"another environment":   {func(o *Options) { o.Environment = "vm" }, `--mesh-environment "vm" is neither kubernetes nor universal`},
 		"a zone with a dot":     {func(o *Options) { o.Zone = "a.b" }, "--mesh-zone"},
-		"no namespace":          {func(o *Options) { o.Namespace = "" }, "--mesh-namespace"},
+		"no namespace":          {func(o *Options) { o.SystemNamespace = "" }, "--mesh-namespace"},
 		"no time to answer":     {func(o *Options) { o.SwitchTimeout = 0 }, "--mesh-switch-timeout must be positive"},
 		"no port":               {func(o *Options) { o.Serving.BindAddress = "127.0.0.1" }, "is not HOST:PORT"},
 		"no certificate":        {func(o *Options) { o.Serving.BindAddress = ":5678" }, "needs --mesh-cert-file and --mesh-key-file"},
