@@ -106,19 +106,12 @@ func Compare(w *MeshState, q Scenario) (Forecast, error) {
 	return f, nil
 }
 
-// configSource is the part of the engine that is read.
-type configSource interface {
-	Proxies(mesh string) []model.Proxy
-	Config(model.ProxyID) *resource.Config
-	Explain(model.ProxyID) []snapshot.Explanation
-}
-
 // consumersOf groups the consumers of a mesh by their changes.
-func consumersOf(mesh string, before, after configSource) ([]Group, int, error) {
+func consumersOf(mesh string, before, after *snapshot.Engine) ([]Group, int, error) {
 	// Proxies with the same configurations are compared once.
 	type configs struct{ before, after *resource.Config }
 	keys := map[configs]string{}
-	read, groups := newReader(), map[string]*Group{}
+	read, groups := reader{}, map[string]*Group{}
 	members := map[string]map[string]int{}
 	consumers := map[string]bool{}
 	for _, proxy := range after.Proxies(mesh) {
@@ -157,7 +150,7 @@ func consumersOf(mesh string, before, after configSource) ([]Group, int, error) 
 }
 
 // changesOf returns the changes of one proxy.
-func (r *reader) changesOf(id model.ProxyID, before, after configSource) (*Group, error) {
+func (r reader) changesOf(id model.ProxyID, before, after *snapshot.Engine) (*Group, error) {
 	was, err := r.viewOf(before.Config(id))
 	if err != nil {
 		return nil, err

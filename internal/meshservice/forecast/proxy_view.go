@@ -14,7 +14,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -38,35 +38,39 @@ type call struct {
 	settings string
 }
 
+// decoded is a decoded resource: the endpoints of a cluster, the clusters of a route configuration, or the address of a
+// listener with its clusters or the name of its route configuration.
+type decoded struct {
+	endpoints      []Endpoint
+	clusters       []string
+	address, route string
+}
+
 // reader caches decoded resources, which proxies share.
-type reader struct {
-	endpoints map[*resource.Resource][]Endpoint
-	routes    map[*resource.Resource][]string
-	listeners map[*resource.Resource]listener
-}
+type reader map[*resource.Resource]decoded
 
-func newReader() *reader {
-	return &reader{
-		endpoints: map[*resource.Resource][]Endpoint{},
-		routes:    map[*resource.Resource][]string{},
-		listeners: map[*resource.Resource]listener{},
+func (r reader) read(from *resource.Resource) (decoded, error) {
+	d, known := r[from]
+	if known {
+		return d, nil
 	}
-}
-
-// readOnce decodes a resource once.
-func readOnce[V any](known map[*resource.Resource]V, r *resource.Resource, read func(*resource.Resource) (V, error)) (V, error) {
-	if v, ok := known[r]; ok {
-		return v, nil
+	message, err := from.Body.UnmarshalNew()
+	switch m := message.(type) {
+	case *endpointv3.ClusterLoadAssignment:
+		d.endpoints = endpointsOf(m)
+	case *routev3.RouteConfiguration:
+		d.clusters = routeClusters(m)
+	case *listenerv3.Listener:
+		d, err = listenerOf(m)
 	}
-	v, err := read(r)
 	if err != nil {
-		return v, fmt.Errorf("read %s of %s: %w", r.Body.GetTypeUrl(), r.Name, err)
+		return d, fmt.Errorf("read %s of %s: %w", from.Body.GetTypeUrl(), from.Name, err)
 	}
-	known[r] = v
-	return v, nil
+	r[from] = d
+	return d, nil
 }
 
-func (r *reader) viewOf(config *resource.Config) (proxyView, error) {
+func (r reader) viewOf(config *resource.Config) (proxyView, error) {
 	s := proxyView{clusters: map[string]cluster{}, calls: map[string]call{}}
 	if config == nil {
 		return s, nil
@@ -75,27 +79,27 @@ func (r *reader) viewOf(config *resource.Config) (proxyView, error) {
 		s.clusters[c.Name] = cluster{settings: c.Version}
 	}
 	for _, e := range config.Of(resource.Endpoint) {
-		endpoints, err := readOnce(r.endpoints, e, endpointsOf)
+		read, err := r.read(e)
 		if err != nil {
 			return proxyView{}, err
 		}
 		if c, ok := s.clusters[e.Name]; ok {
-			c.endpoints = endpoints
+			c.endpoints = read.endpoints
 			s.clusters[e.Name] = c
 		}
 	}
 	for _, l := range config.Of(resource.Listener) {
-		read, err := readOnce(r.listeners, l, listenerOf)
+		read, err := r.read(l)
 		if err != nil {
 			return proxyView{}, err
 		}
 		c := call{clusters: read.clusters, settings: l.Version}
 		if route := config.Find(resource.Route, read.route); route != nil {
-			clusters, err := readOnce(r.routes, route, routeOf)
+			routed, err := r.read(route)
 			if err != nil {
 				return proxyView{}, err
 			}
-			c = call{clusters: clusters, settings: l.Version + route.Version}
+			c = call{clusters: routed.clusters, settings: l.Version + route.Version}
 		}
 		s.calls[read.address] = c
 	}
@@ -123,11 +127,7 @@ func (s proxyView) zonesOf(clusters []string) *Side {
 	return side
 }
 
-func endpointsOf(r *resource.Resource) ([]Endpoint, error) {
-	var assignment endpointv3.ClusterLoadAssignment
-	if err := proto.Unmarshal(r.Body.GetValue(), &assignment); err != nil {
-		return nil, err
-	}
+func endpointsOf(assignment *endpointv3.ClusterLoadAssignment) []Endpoint {
 	var found []Endpoint
 	for _, locality := range assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {
@@ -140,7 +140,7 @@ func endpointsOf(r *resource.Resource) ([]Endpoint, error) {
 		}
 	}
 	slices.SortFunc(found, compareEndpoints)
-	return found, nil
+	return found
 }
 
 func addressOf(a *corev3.Address) string {
@@ -148,43 +148,32 @@ func addressOf(a *corev3.Address) string {
 	return net.JoinHostPort(socket.GetAddress(), strconv.FormatUint(uint64(socket.GetPortValue()), 10))
 }
 
-// listener is a decoded listener: its route configuration, or its clusters.
-type listener struct {
-	address  string
-	route    string
-	clusters []string
-}
-
-func listenerOf(r *resource.Resource) (listener, error) {
-	var l listenerv3.Listener
-	if err := proto.Unmarshal(r.Body.GetValue(), &l); err != nil {
-		return listener{}, err
-	}
-	if api := l.GetApiListener().GetApiListener(); api != nil {
-		var manager hcmv3.HttpConnectionManager
-		err := api.UnmarshalTo(&manager)
-		return fromConnectionManager(l.GetName(), &manager), err
-	}
-	dialled := addressOf(l.GetAddress())
+func listenerOf(l *listenerv3.Listener) (decoded, error) {
+	d := decoded{address: addressOf(l.GetAddress())}
+	var configs []*anypb.Any
 	for _, chain := range l.GetFilterChains() {
 		for _, filter := range chain.GetFilters() {
-			var manager hcmv3.HttpConnectionManager
-			var tcp tcpv3.TcpProxy
-			switch config := filter.GetTypedConfig(); {
-			case config.MessageIs(&manager):
-				err := config.UnmarshalTo(&manager)
-				return fromConnectionManager(dialled, &manager), err
-			case config.MessageIs(&tcp):
-				err := config.UnmarshalTo(&tcp)
-				return listener{address: dialled, clusters: tcpClusters(&tcp)}, err
-			}
+			configs = append(configs, filter.GetTypedConfig())
 		}
 	}
-	return listener{address: dialled}, nil
-}
-
-func fromConnectionManager(dialled string, manager *hcmv3.HttpConnectionManager) listener {
-	return listener{address: dialled, route: manager.GetRds().GetRouteConfigName(), clusters: routeClusters(manager.GetRouteConfig())}
+	if api := l.GetApiListener().GetApiListener(); api != nil {
+		d.address, configs = l.GetName(), []*anypb.Any{api}
+	}
+	var manager hcmv3.HttpConnectionManager
+	var tcp tcpv3.TcpProxy
+	for _, config := range configs {
+		switch {
+		case config.MessageIs(&manager):
+			err := config.UnmarshalTo(&manager)
+			d.route, d.clusters = manager.GetRds().GetRouteConfigName(), routeClusters(manager.GetRouteConfig())
+			return d, err
+		case config.MessageIs(&tcp):
+			err := config.UnmarshalTo(&tcp)
+			d.clusters = tcpClusters(&tcp)
+			return d, err
+		}
+	}
+	return d, nil
 }
 
 func tcpClusters(tcp *tcpv3.TcpProxy) []string {
@@ -196,14 +185,6 @@ func tcpClusters(tcp *tcpv3.TcpProxy) []string {
 		clusters = append(clusters, weighted.GetName())
 	}
 	return sortedUnique(clusters)
-}
-
-func routeOf(r *resource.Resource) ([]string, error) {
-	var config routev3.RouteConfiguration
-	if err := proto.Unmarshal(r.Body.GetValue(), &config); err != nil {
-		return nil, err
-	}
-	return routeClusters(&config), nil
 }
 
 func routeClusters(config *routev3.RouteConfiguration) []string {
