@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -79,13 +78,9 @@ func (p *passage) waitForMesh(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch Meshes: %w", err)
 	}
-	found := make(chan struct{}, 1)
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) {
-		select {
-		case found <- struct{}{}:
-		default:
-		}
-	}})
+	found := make(chan struct{})
+	once := sync.OnceFunc(func() { close(found) })
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { once() }})
 	if err != nil {
 		return fmt.Errorf("watch Meshes: %w", err)
 	}
@@ -117,17 +112,10 @@ func (p *passage) manager() (ctrl.Manager, error) {
 	if err := errors.Join(kumav1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	made := labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy})
 	return ctrl.NewManager(p.outer.GetConfig(), ctrl.Options{
-		Scheme: scheme,
-		Logger: p.outer.GetLogger(),
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				// Only the ConfigMaps of VIPs.
-				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{p.options.SystemNamespace: {}}, Label: made},
-			},
-		},
+		Scheme:     scheme,
+		Logger:     p.outer.GetLogger(),
+		Cache:      generate.CacheOptions(p.options.ZoneInfo),
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		// The outer manager holds the lease.
 		LeaderElection:         false,

@@ -25,9 +25,7 @@ type MeshHTTPRoute struct {
 	// +optional
 	Spec MeshHTTPRouteSpec `json:"spec,omitzero"`
 
-	// What was last seen of it. Written by Fairlead only.
-	// +optional
-	Status PolicyStatus `json:"status,omitzero"`
+	PolicyReport `json:",inline"`
 }
 
 // MeshHTTPRouteList is a list of MeshHTTPRoutes.
@@ -41,9 +39,7 @@ type MeshHTTPRouteList struct {
 
 // MeshHTTPRouteSpec is what it says, and of what.
 type MeshHTTPRouteSpec struct {
-	// Which proxies it is for; without it, all of the mesh.
-	// +optional
-	TargetRef *TargetRef `json:"targetRef,omitempty"`
+	PolicySpec `json:",inline"`
 
 	// What it says of destinations.
 	// +listType=atomic
@@ -51,10 +47,8 @@ type MeshHTTPRouteSpec struct {
 	To []MeshHTTPRouteTo `json:"to,omitempty"`
 }
 
-// TopLevel is which proxies the policy is for.
 func (p *MeshHTTPRoute) TopLevel() *TargetRef { return p.Spec.TargetRef }
 
-// Entries are what it says of destinations.
 func (p *MeshHTTPRoute) Entries() []Entry {
 	return entriesOf(p.Spec.To, func(to *MeshHTTPRouteTo) (ToTargetRef, any) { return to.TargetRef, to })
 }

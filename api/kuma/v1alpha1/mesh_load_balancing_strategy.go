@@ -26,9 +26,7 @@ type MeshLoadBalancingStrategy struct {
 	// +optional
 	Spec MeshLoadBalancingStrategySpec `json:"spec,omitzero"`
 
-	// What was last seen of it. Written by Fairlead only.
-	// +optional
-	Status PolicyStatus `json:"status,omitzero"`
+	PolicyReport `json:",inline"`
 }
 
 // MeshLoadBalancingStrategyList is a list of MeshLoadBalancingStrategys.
@@ -42,30 +40,17 @@ type MeshLoadBalancingStrategyList struct {
 
 // MeshLoadBalancingStrategySpec is what it says, and of what.
 type MeshLoadBalancingStrategySpec struct {
-	// Which proxies it is for; without it, all of the mesh.
-	// +optional
-	TargetRef *TargetRef `json:"targetRef,omitempty"`
+	PolicySpec  `json:",inline"`
+	ClientRules `json:",inline"`
 
 	// What it says of destinations.
 	// +listType=atomic
 	// +optional
 	To []MeshLoadBalancingStrategyTo `json:"to,omitempty"`
-
-	// What it says of clients. Kept as it is written.
-	// +listType=atomic
-	// +optional
-	From []apiextensionsv1.JSON `json:"from,omitempty"`
-
-	// What it says of all clients. Kept as it is written.
-	// +listType=atomic
-	// +optional
-	Rules []apiextensionsv1.JSON `json:"rules,omitempty"`
 }
 
-// TopLevel is which proxies the policy is for.
 func (p *MeshLoadBalancingStrategy) TopLevel() *TargetRef { return p.Spec.TargetRef }
 
-// Entries are what it says of destinations.
 func (p *MeshLoadBalancingStrategy) Entries() []Entry {
 	return entriesOf(p.Spec.To, func(to *MeshLoadBalancingStrategyTo) (ToTargetRef, any) { return to.TargetRef, &to.Default })
 }

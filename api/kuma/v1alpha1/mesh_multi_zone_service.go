@@ -103,31 +103,16 @@ func (p MultiZonePort) SectionName() string {
 
 // MeshMultiZoneServiceStatus is what was last seen of a MeshMultiZoneService.
 type MeshMultiZoneServiceStatus struct {
-	// The generation of the MeshMultiZoneService that this status speaks of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// Addressed and VIPs.
-	// +listType=map
-	// +listMapKey=type
-	// +optional
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// What clients call it.
-	// +listType=atomic
-	// +optional
-	Addresses []Address `json:"addresses,omitempty"`
-
-	// The addresses that clients dial.
-	// +listType=atomic
-	// +optional
-	VIPs []VIP `json:"vips,omitempty"`
+	ServiceStatus `json:",inline"`
 
 	// The MeshServices that it is made of.
 	// +listType=atomic
 	// +optional
 	MeshServices []MatchedMeshService `json:"meshServices,omitempty"`
 }
+
+// ServiceStatus is the part of the status that both kinds of services have.
+func (s *MeshMultiZoneService) ServiceStatus() *ServiceStatus { return &s.Status.ServiceStatus }
 
 // MatchedMeshService is a MeshService that a MeshMultiZoneService is made of.
 type MatchedMeshService struct {

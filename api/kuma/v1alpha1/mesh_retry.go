@@ -25,9 +25,7 @@ type MeshRetry struct {
 	// +optional
 	Spec MeshRetrySpec `json:"spec,omitzero"`
 
-	// What was last seen of it. Written by Fairlead only.
-	// +optional
-	Status PolicyStatus `json:"status,omitzero"`
+	PolicyReport `json:",inline"`
 }
 
 // MeshRetryList is a list of MeshRetrys.
@@ -41,30 +39,17 @@ type MeshRetryList struct {
 
 // MeshRetrySpec is what it says, and of what.
 type MeshRetrySpec struct {
-	// Which proxies it is for; without it, all of the mesh.
-	// +optional
-	TargetRef *TargetRef `json:"targetRef,omitempty"`
+	PolicySpec  `json:",inline"`
+	ClientRules `json:",inline"`
 
 	// What it says of destinations.
 	// +listType=atomic
 	// +optional
 	To []MeshRetryTo `json:"to,omitempty"`
-
-	// What it says of clients. Kept as it is written.
-	// +listType=atomic
-	// +optional
-	From []apiextensionsv1.JSON `json:"from,omitempty"`
-
-	// What it says of all clients. Kept as it is written.
-	// +listType=atomic
-	// +optional
-	Rules []apiextensionsv1.JSON `json:"rules,omitempty"`
 }
 
-// TopLevel is which proxies the policy is for.
 func (p *MeshRetry) TopLevel() *TargetRef { return p.Spec.TargetRef }
 
-// Entries are what it says of destinations.
 func (p *MeshRetry) Entries() []Entry {
 	return entriesOf(p.Spec.To, func(to *MeshRetryTo) (ToTargetRef, any) { return to.TargetRef, &to.Default })
 }

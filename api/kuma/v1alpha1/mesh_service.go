@@ -133,11 +133,20 @@ type Identity struct {
 
 // MeshServiceStatus is what was last seen of a MeshService.
 type MeshServiceStatus struct {
-	// The generation of the MeshService that this status speaks of.
+	ServiceStatus `json:",inline"`
+
+	// How many proxies serve it.
+	// +optional
+	DataplaneProxies DataplaneProxies `json:"dataplaneProxies,omitzero"`
+}
+
+// ServiceStatus is what was last seen of a MeshService or MeshMultiZoneService.
+type ServiceStatus struct {
+	// The generation that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Generated, PortsAgree, Addressed and VIPs.
+	// Addressed and VIPs; of a MeshService also PortsAgree and Resolved.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -152,11 +161,10 @@ type MeshServiceStatus struct {
 	// +listType=atomic
 	// +optional
 	VIPs []VIP `json:"vips,omitempty"`
-
-	// How many proxies serve it.
-	// +optional
-	DataplaneProxies DataplaneProxies `json:"dataplaneProxies,omitzero"`
 }
+
+// ServiceStatus is the part of the status that both kinds of services have.
+func (s *MeshService) ServiceStatus() *ServiceStatus { return &s.Status.ServiceStatus }
 
 // Address is what clients call a service.
 type Address struct {

@@ -24,9 +24,7 @@ type MeshTCPRoute struct {
 	// +optional
 	Spec MeshTCPRouteSpec `json:"spec,omitzero"`
 
-	// What was last seen of it. Written by Fairlead only.
-	// +optional
-	Status PolicyStatus `json:"status,omitzero"`
+	PolicyReport `json:",inline"`
 }
 
 // MeshTCPRouteList is a list of MeshTCPRoutes.
@@ -40,9 +38,7 @@ type MeshTCPRouteList struct {
 
 // MeshTCPRouteSpec is what it says, and of what.
 type MeshTCPRouteSpec struct {
-	// Which proxies it is for; without it, all of the mesh.
-	// +optional
-	TargetRef *TargetRef `json:"targetRef,omitempty"`
+	PolicySpec `json:",inline"`
 
 	// What it says of destinations.
 	// +listType=atomic
@@ -50,10 +46,8 @@ type MeshTCPRouteSpec struct {
 	To []MeshTCPRouteTo `json:"to,omitempty"`
 }
 
-// TopLevel is which proxies the policy is for.
 func (p *MeshTCPRoute) TopLevel() *TargetRef { return p.Spec.TargetRef }
 
-// Entries are what it says of destinations.
 func (p *MeshTCPRoute) Entries() []Entry {
 	return entriesOf(p.Spec.To, func(to *MeshTCPRouteTo) (ToTargetRef, any) { return to.TargetRef, to })
 }

@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,9 +24,7 @@ type MeshTimeout struct {
 	// +optional
 	Spec MeshTimeoutSpec `json:"spec,omitzero"`
 
-	// What was last seen of it. Written by Fairlead only.
-	// +optional
-	Status PolicyStatus `json:"status,omitzero"`
+	PolicyReport `json:",inline"`
 }
 
 // MeshTimeoutList is a list of MeshTimeouts.
@@ -41,30 +38,17 @@ type MeshTimeoutList struct {
 
 // MeshTimeoutSpec is what it says, and of what.
 type MeshTimeoutSpec struct {
-	// Which proxies it is for; without it, all of the mesh.
-	// +optional
-	TargetRef *TargetRef `json:"targetRef,omitempty"`
+	PolicySpec  `json:",inline"`
+	ClientRules `json:",inline"`
 
 	// What it says of destinations.
 	// +listType=atomic
 	// +optional
 	To []MeshTimeoutTo `json:"to,omitempty"`
-
-	// What it says of clients. Kept as it is written.
-	// +listType=atomic
-	// +optional
-	From []apiextensionsv1.JSON `json:"from,omitempty"`
-
-	// What it says of all clients. Kept as it is written.
-	// +listType=atomic
-	// +optional
-	Rules []apiextensionsv1.JSON `json:"rules,omitempty"`
 }
 
-// TopLevel is which proxies the policy is for.
 func (p *MeshTimeout) TopLevel() *TargetRef { return p.Spec.TargetRef }
 
-// Entries are what it says of destinations.
 func (p *MeshTimeout) Entries() []Entry {
 	return entriesOf(p.Spec.To, func(to *MeshTimeoutTo) (ToTargetRef, any) { return to.TargetRef, &to.Default })
 }

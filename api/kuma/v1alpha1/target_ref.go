@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -16,7 +17,39 @@ type Policy interface {
 	TopLevel() *TargetRef
 	// Entries are what it says of destinations, in order.
 	Entries() []Entry
+	// PolicyStatus is its status.
+	PolicyStatus() *PolicyStatus
 }
+
+// PolicySpec is the part of the spec that all policies have.
+type PolicySpec struct {
+	// Which proxies it is for; without it, all of the mesh.
+	// +optional
+	TargetRef *TargetRef `json:"targetRef,omitempty"`
+}
+
+// ClientRules are the part of the spec that all policies but routes have.
+type ClientRules struct {
+	// What it says of clients. Kept as it is written.
+	// +listType=atomic
+	// +optional
+	From []apiextensionsv1.JSON `json:"from,omitempty"`
+
+	// What it says of all clients. Kept as it is written.
+	// +listType=atomic
+	// +optional
+	Rules []apiextensionsv1.JSON `json:"rules,omitempty"`
+}
+
+// PolicyReport is the status of a policy.
+type PolicyReport struct {
+	// What was last seen of it. Written by Fairlead only.
+	// +optional
+	Status PolicyStatus `json:"status,omitzero"`
+}
+
+// PolicyStatus is the status of the policy.
+func (r *PolicyReport) PolicyStatus() *PolicyStatus { return &r.Status }
 
 // Entry is what a policy says of a destination.
 //

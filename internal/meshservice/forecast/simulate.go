@@ -2,9 +2,15 @@ package forecast
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
@@ -71,4 +77,146 @@ func namesOnlyIn(services, others []*kumav1alpha1.MeshService) []string {
 		delete(names, s.Namespace+"/"+s.Name)
 	}
 	return append([]string{}, slices.Sorted(maps.Keys(names))...)
+}
+
+// meshServicesIn returns the MeshServices in a mode: unmanaged ones, which stay, and generated ones.
+func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
+	var all, fresh []*kumav1alpha1.MeshService
+	others, generated := map[client.ObjectKey]bool{}, map[client.ObjectKey]*kumav1alpha1.MeshService{}
+	for _, s := range w.meshServices {
+		key := client.ObjectKeyFromObject(s)
+		if desired.IsGenerated(s, w.Where) {
+			generated[key] = s
+			continue
+		}
+		others[key] = true
+		all = append(all, s)
+	}
+	if mode == model.Disabled {
+		return all
+	}
+	for _, s := range w.desiredServices() {
+		key := client.ObjectKeyFromObject(s)
+		if others[key] {
+			continue
+		}
+		if there := generated[key]; there != nil {
+			s.Status, s.CreationTimestamp = there.Status, there.CreationTimestamp
+		} else {
+			fresh = append(fresh, s)
+		}
+		all = append(all, s)
+	}
+	w.allocateAddresses(fresh)
+	return all
+}
+
+// desiredServices returns the MeshServices to generate.
+func (w *MeshState) desiredServices() []*kumav1alpha1.MeshService {
+	if w.Where.IsUniversal() {
+		return w.desiredUniversalServices()
+	}
+	var all []*kumav1alpha1.MeshService
+	for _, service := range w.services {
+		namespace := w.namespaces[service.Namespace]
+		if namespace != nil && desired.MeshOfWorkload(service, namespace) == w.Mesh.Name {
+			all = append(all, desired.MeshServicesOf(service, namespace, w.podsSelectedBy(service), w.Where)...)
+		}
+	}
+	return all
+}
+
+func (w *MeshState) podsSelectedBy(service *corev1.Service) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, pod := range w.pods {
+		if desired.Selects(service, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func (w *MeshState) desiredUniversalServices() []*kumav1alpha1.MeshService {
+	serving := map[string][]*kumav1alpha1.Dataplane{}
+	for _, d := range w.dataplanes {
+		for _, service := range desired.ServicesOf(d, w.Where) {
+			serving[service] = append(serving[service], d)
+		}
+	}
+	there := func(name string) *kumav1alpha1.MeshService {
+		return w.allMeshServices[client.ObjectKey{Namespace: w.Where.SystemNamespace, Name: name}]
+	}
+	var all []*kumav1alpha1.MeshService
+	for _, service := range slices.Sorted(maps.Keys(serving)) {
+		if !desired.IsMeshServiceName(service) {
+			continue
+		}
+		ports, _ := desired.UniversalPorts(service, serving[service])
+		if name, free := desired.UniversalName(service, w.Mesh.Name, there, w.Where); free && len(ports) > 0 {
+			all = append(all, desired.UniversalService(name, service, w.Mesh.Name, ports, w.Where))
+		}
+	}
+	return all
+}
+
+// allocateAddresses allocates the VIPs and hostnames of new MeshServices. Existing ones keep theirs, since they are older.
+func (w *MeshState) allocateAddresses(services []*kumav1alpha1.MeshService) {
+	vips, hostnames := map[string]bool{}, map[string]bool{}
+	take := func(its []kumav1alpha1.VIP, names []kumav1alpha1.Address, ours bool) {
+		for _, vip := range its {
+			vips[vip.IP] = true
+		}
+		for _, a := range names {
+			hostnames[a.Hostname] = hostnames[a.Hostname] || ours
+		}
+	}
+	for _, s := range w.allMeshServices {
+		take(s.Status.VIPs, s.Status.Addresses, desired.MeshOf(s) == w.Mesh.Name)
+	}
+	for _, o := range w.multiZone {
+		if s, ok := o.(*kumav1alpha1.MeshMultiZoneService); ok {
+			take(s.Status.VIPs, s.Status.Addresses, true)
+		}
+	}
+	for _, s := range services {
+		for _, ip := range w.vipsOf(s, vips) {
+			s.Status.VIPs = append(s.Status.VIPs, kumav1alpha1.VIP{IP: ip})
+		}
+		s.Status.Addresses, _, _ = desired.Addresses(s, w.generators, w.Where, func(hostname string) string {
+			if hostnames[hostname] {
+				return "an older service"
+			}
+			return ""
+		})
+		take(s.Status.VIPs, s.Status.Addresses, true)
+	}
+}
+
+// vipsOf returns the addresses of Kubernetes, or a free VIP.
+func (w *MeshState) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
+	if name := desired.BackingService(s, w.Where); name != "" {
+		behind := find(w.services, s.Namespace, name)
+		var named *kumav1alpha1.Dataplane
+		if ref := s.Spec.Selector.DataplaneRef; ref != nil {
+			named = find(w.dataplanes, s.Namespace, ref.Name)
+		}
+		if addresses, own := desired.KubernetesAddresses(s, behind, named, w.Where); own {
+			return addresses
+		}
+	}
+	ip, found := desired.PickAddress(w.ranges.Services, desired.VIPKey(s), func(a netip.Addr) bool { return taken[a.String()] })
+	if !found {
+		return nil
+	}
+	return []string{ip.String()}
+}
+
+// find returns the object of that name, or nil.
+func find[T metav1.Object](among []T, namespace, name string) T {
+	i := slices.IndexFunc(among, func(o T) bool { return o.GetNamespace() == namespace && o.GetName() == name })
+	if i < 0 {
+		var none T
+		return none
+	}
+	return among[i]
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,51 +27,31 @@ const (
 	byUnallocated = "meshservice/unallocated"
 )
 
-// addressable is what MeshServices and MeshMultiZoneServices have in common.
-type addressable struct {
-	conditions *[]metav1.Condition
-	addresses  *[]kumav1alpha1.Address
-	vips       *[]kumav1alpha1.VIP
-	// selector returns the selector of a HostnameGenerator for the kind.
-	selector func(*kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch
-}
-
-func addressableOf(object client.Object) (addressable, bool) {
-	switch s := object.(type) {
-	case *kumav1alpha1.MeshService:
-		return addressable{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
-			return of.MeshService
-		}}, true
-	case *kumav1alpha1.MeshMultiZoneService:
-		return addressable{&s.Status.Conditions, &s.Status.Addresses, &s.Status.VIPs, func(of *kumav1alpha1.HostnameSelector) *kumav1alpha1.LabelMatch {
-			return of.MeshMultiZoneService
-		}}, true
-	}
-	return addressable{}, false
+// addressable is a MeshService or MeshMultiZoneService.
+type addressable interface {
+	client.Object
+	ServiceStatus() *kumav1alpha1.ServiceStatus
 }
 
 func vipIndex(object client.Object) []string {
-	a, _ := addressableOf(object)
 	var all []string
-	for _, vip := range *a.vips {
+	for _, vip := range object.(addressable).ServiceStatus().VIPs {
 		all = append(all, vip.IP)
 	}
 	return all
 }
 
 func hostnameIndex(object client.Object) []string {
-	a, _ := addressableOf(object)
 	var all []string
-	for _, address := range *a.addresses {
+	for _, address := range object.(addressable).ServiceStatus().Addresses {
 		all = append(all, desired.MeshOf(object)+"|"+address.Hostname)
 	}
 	return all
 }
 
 func unallocatedIndex(object client.Object) []string {
-	a, _ := addressableOf(object)
 	for _, condition := range []string{kumav1alpha1.ConditionVIPs, kumav1alpha1.ConditionAddressed} {
-		if meta.IsStatusConditionFalse(*a.conditions, condition) {
+		if meta.IsStatusConditionFalse(object.(addressable).ServiceStatus().Conditions, condition) {
 			return []string{"yes"}
 		}
 	}
@@ -80,25 +59,24 @@ func unallocatedIndex(object client.Object) []string {
 }
 
 // allocateVIP keeps the VIP of a service, or allocates one of the range. A duplicate stays with the older service.
-func (r *reconciler) allocateVIP(ctx context.Context, object client.Object) error {
-	a, _ := addressableOf(object)
-	for _, vip := range *a.vips {
+func (r *reconciler) allocateVIP(ctx context.Context, object addressable) error {
+	for _, vip := range object.ServiceStatus().VIPs {
 		address, err := netip.ParseAddr(vip.IP)
 		if err != nil || !r.Ranges.Services.Contains(address) {
 			continue
 		}
-		others, err := r.othersIndexed(ctx, object, byVIP, vip.IP)
+		others, err := othersIndexed(ctx, r.client, object, byVIP, vip.IP)
 		if err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(others, func(other client.Object) bool { return desired.IsOlder(other, object) }) {
-			r.setVIPs(object, vip.IP)
+			setVIPs(object, vip.IP)
 			return nil
 		}
 	}
 	var errs []error
 	address, found := desired.PickAddress(r.Ranges.Services, desired.VIPKey(object), func(address netip.Addr) bool {
-		others, err := r.othersIndexed(ctx, object, byVIP, address.String())
+		others, err := othersIndexed(ctx, r.client, object, byVIP, address.String())
 		errs = append(errs, err)
 		return err == nil && len(others) > 0
 	})
@@ -106,76 +84,54 @@ func (r *reconciler) allocateVIP(ctx context.Context, object client.Object) erro
 		return err
 	}
 	if found {
-		r.setVIPs(object, address.String())
+		setVIPs(object, address.String())
 		return nil
 	}
-	*a.vips = nil
+	object.ServiceStatus().VIPs = nil
 	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonRangeExhausted,
 		fmt.Sprintf("%s has no free address: set a wider --mesh-service-cidr (chart: mesh.serviceCIDR), or delete unused services", r.Ranges.Services))
 	return nil
 }
 
-func (r *reconciler) setVIPs(object client.Object, addresses ...string) {
-	a, _ := addressableOf(object)
-	var vips []kumav1alpha1.VIP
+func setVIPs(object addressable, addresses ...string) {
+	status := object.ServiceStatus()
+	status.VIPs = nil
 	for _, address := range addresses {
-		vips = append(vips, kumav1alpha1.VIP{IP: address})
+		status.VIPs = append(status.VIPs, kumav1alpha1.VIP{IP: address})
 	}
-	*a.vips = vips
-	if len(vips) == 0 {
-		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionVIPs)
+	if len(addresses) == 0 {
+		meta.RemoveStatusCondition(&status.Conditions, kumav1alpha1.ConditionVIPs)
 		return
 	}
 	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "clients dial "+strings.Join(addresses, " or "))
 }
 
 // assignHostnames sets the hostnames of all matching HostnameGenerators. A hostname of an older service is left out.
-func (r *reconciler) assignHostnames(ctx context.Context, object client.Object) error {
-	a, _ := addressableOf(object)
+func (r *reconciler) assignHostnames(ctx context.Context, object addressable) error {
 	var generators kumav1alpha1.HostnameGeneratorList
-	// Only the mesh owner, who writes in the system namespace, names services.
 	if err := r.cache.List(ctx, &generators, client.InNamespace(r.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	slices.SortFunc(generators.Items, func(x, y kumav1alpha1.HostnameGenerator) int { return strings.Compare(x.Name, y.Name) })
-	labels := desired.LabelsOf(object, r.ZoneInfo)
-	var addresses []kumav1alpha1.Address
-	reason, trouble := "", ""
-	for i := range generators.Items {
-		generator := &generators.Items[i]
-		if selector := a.selector(&generator.Spec.Selector); selector == nil || !selector.Matches(labels) {
-			continue
-		}
-		hostname, err := desired.Hostname(generator, object, r.ZoneInfo)
-		if err != nil {
-			reason, trouble = kumav1alpha1.ReasonBadTemplate, err.Error()
-			continue
-		}
-		others, err := r.othersIndexed(ctx, object, byHostname, desired.MeshOf(object)+"|"+hostname)
-		if err != nil {
-			return err
-		}
+	var errs []error
+	addresses, reason, problem := desired.Addresses(object, pointersTo(generators.Items), r.ZoneInfo, func(hostname string) string {
+		others, err := othersIndexed(ctx, r.client, object, byHostname, desired.MeshOf(object)+"|"+hostname)
+		errs = append(errs, err)
 		if i := slices.IndexFunc(others, func(other client.Object) bool { return desired.IsOlder(other, object) }); i >= 0 {
-			reason = kumav1alpha1.ReasonHostnameCollision
-			trouble = fmt.Sprintf("hostname %s belongs to %s, which is older: change the template or the selector of HostnameGenerator %s/%s",
-				hostname, objectName(others[i]), generator.Namespace, generator.Name)
-			continue
+			return objectName(others[i])
 		}
-		if !slices.ContainsFunc(addresses, func(a kumav1alpha1.Address) bool { return a.Hostname == hostname }) {
-			addresses = append(addresses, kumav1alpha1.Address{
-				Hostname: hostname, Origin: kumav1alpha1.OriginHostnameGenerator,
-				HostnameGeneratorRef: kumav1alpha1.HostnameGeneratorRef{CoreName: generator.Name + "." + generator.Namespace},
-			})
-		}
+		return ""
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	*a.addresses = addresses
+	object.ServiceStatus().Addresses = addresses
 	switch {
-	case trouble != "":
-		setCondition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionFalse, reason, trouble)
+	case problem != "":
+		setCondition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionFalse, reason, problem)
 	case len(addresses) > 0:
 		setCondition(object, kumav1alpha1.ConditionAddressed, metav1.ConditionTrue, kumav1alpha1.ReasonAddressed, countText(len(addresses), "hostname"))
 	default:
-		meta.RemoveStatusCondition(a.conditions, kumav1alpha1.ConditionAddressed)
+		meta.RemoveStatusCondition(&object.ServiceStatus().Conditions, kumav1alpha1.ConditionAddressed)
 	}
 	return nil
 }
@@ -199,8 +155,6 @@ func (r *reconciler) reconcileGenerator(ctx context.Context, request reconcile.R
 	} else if err := desired.CheckTemplate(&generator); err != nil {
 		reason, text = kumav1alpha1.ReasonBadTemplate, err.Error()
 	}
-	if r.events.IsNew(subjectOf(kumav1alpha1.HostnameGeneratorKind, &generator), text) {
-		r.recorder.Eventf(&generator, nil, corev1.EventTypeWarning, reason, "name", "%s", text)
-	}
+	r.warnOnce(&generator, reason, "name", text)
 	return reconcile.Result{}, nil
 }

@@ -73,20 +73,16 @@ func (r *reconciler) delete(ctx context.Context, object client.Object) error {
 func (r *reconciler) applyVIPs(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.TagVIPs) error {
 	now := there.DeepCopy()
 	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, desired.VIPConfigMap(mesh.Name), tags.VIPs, nil
-	if now.Labels == nil {
-		now.Labels = map[string]string{}
-	}
-	now.Labels[kumav1alpha1.LabelMesh], now.Labels[kumav1alpha1.LabelManagedBy] = mesh.Name, kumav1alpha1.ManagedBy
+	metav1.SetMetaDataLabel(&now.ObjectMeta, kumav1alpha1.LabelMesh, mesh.Name)
+	metav1.SetMetaDataLabel(&now.ObjectMeta, kumav1alpha1.LabelManagedBy, kumav1alpha1.ManagedBy)
 	now.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: kumav1alpha1.GroupVersion.String(), Kind: kumav1alpha1.MeshKind, Name: mesh.Name, UID: mesh.UID,
 		Controller: ptr.To(true),
 	}}
-	if now.Annotations == nil {
-		now.Annotations = map[string]string{}
-	}
-	// `fairlead plan` reads them.
-	now.Annotations[kumav1alpha1.AnnotationZone], now.Annotations[kumav1alpha1.AnnotationEnvironment] = r.Zone, r.Environment
-	now.Annotations[kumav1alpha1.AnnotationServiceCIDR] = r.Ranges.Services.String()
+	// `fairlead plan` reads these annotations.
+	metav1.SetMetaDataAnnotation(&now.ObjectMeta, kumav1alpha1.AnnotationZone, r.Zone)
+	metav1.SetMetaDataAnnotation(&now.ObjectMeta, kumav1alpha1.AnnotationEnvironment, r.Environment)
+	metav1.SetMetaDataAnnotation(&now.ObjectMeta, kumav1alpha1.AnnotationServiceCIDR, r.Ranges.Services.String())
 	delete(now.Annotations, annotationGone)
 	if len(tags.UnservedSince) > 0 {
 		text, err := json.Marshal(tags.UnservedSince)

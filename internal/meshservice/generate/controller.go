@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,8 +47,6 @@ type reconciler struct {
 	client client.Client
 	// cache does not wait for own writes, for use in event handlers.
 	cache client.Reader
-	// workloads caches stripped pods, metadata of namespaces and the ConfigMaps of VIPs.
-	workloads cache.Cache
 	// live reads from the API server, and records writes ConfigMaps, of which only those of VIPs are cached.
 	live     client.Reader
 	records  client.Writer
@@ -57,6 +55,8 @@ type reconciler struct {
 	events   *kube.EventDedup[eventSubject]
 	// stalls is used by the controller of Meshes only.
 	stalls stallDetector
+	// owners are the owners of ReplicaSets and Jobs by UID, which never change.
+	owners *lru.Cache
 }
 
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes;zoneingresses;meshmultizoneservices;hostnamegenerators;meshtimeouts;meshretries;meshcircuitbreakers;meshloadbalancingstrategies;meshhttproutes;meshtcproutes,verbs=get;list;watch
@@ -68,20 +68,18 @@ type reconciler struct {
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the controllers to the manager.
+// Setup adds the controllers to a manager with CacheOptions.
 func Setup(mgr ctrl.Manager, options Options) error {
 	options.Ranges = options.Ranges.OrDefaults()
 	ctx := context.Background()
 	r := &reconciler{
-		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now, events: &kube.EventDedup[eventSubject]{}, stalls: stallDetector{},
+		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now,
+		events: &kube.EventDedup[eventSubject]{}, stalls: stallDetector{}, owners: lru.New(maxOwners),
 		recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	var err error
 	r.client, err = kube.NewConsistentClient(mgr, client.CacheOptions{Reader: mgr.GetCache()})
 	if err != nil {
-		return err
-	}
-	if r.workloads, err = newWorkloadCache(mgr, options.ZoneInfo); err != nil {
 		return err
 	}
 	if err := r.setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {

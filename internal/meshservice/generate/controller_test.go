@@ -283,11 +283,11 @@ func TestMemory(t *testing.T) {
 		text string
 		news bool
 	}{{one, "", false}, {one, "a", true}, {one, "a", false}, {one, "b", true}, {other, "b", true}, {other, "", false}, {other, "b", true}} {
-		if m.IsNew(subjectOf("Pod", c.pod), c.text) != c.news {
+		if m.IsNew(subjectOf(c.pod), c.text) != c.news {
 			t.Errorf("%d: %v", i, !c.news)
 		}
 	}
-	if m.Forget(isAbout("Pod", client.ObjectKeyFromObject(one))); !m.IsNew(subjectOf("Pod", other), "b") {
+	if m.Forget(isAbout("Pod", client.ObjectKeyFromObject(one))); !m.IsNew(subjectOf(other), "b") {
 		t.Error("an event about a deleted pod is not forgotten")
 	}
 }

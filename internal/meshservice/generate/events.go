@@ -2,25 +2,20 @@ package generate
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // Delays that gather events: a thousand reconnecting proxies are not a thousand writes.
@@ -31,33 +26,25 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueOldAndNew handles the old and the new version of an object.
-func enqueueOldAndNew(enqueue func(context.Context, client.Object, queue)) handler.Funcs {
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			enqueue(ctx, e.ObjectOld, q)
-			enqueue(ctx, e.ObjectNew, q)
-		},
-	}
+func meshRequest(mesh string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: mesh}}}
 }
 
-func (r *reconciler) enqueueMesh(_ context.Context, object client.Object, q queue) {
-	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOf(object)}}, statusDebounce)
+func meshOf(_ context.Context, object client.Object) []reconcile.Request {
+	return meshRequest(desired.MeshOf(object))
 }
 
-func (r *reconciler) enqueueMeshOfService(ctx context.Context, service client.Object, q queue) {
+func (r *reconciler) meshOfService(ctx context.Context, service client.Object) []reconcile.Request {
 	namespace, err := r.namespace(ctx, service.GetNamespace())
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "get the namespace of a Service", "service", service.GetName())
-		return
+		return nil
 	}
-	q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: desired.MeshOfWorkload(service, namespace)}}, statusDebounce)
+	return meshRequest(desired.MeshOfWorkload(service, namespace))
 }
 
 // allMeshes returns all Meshes: a change of a namespace, which is rare, may affect any.
-func (r *reconciler) allMeshes(ctx context.Context, _ *metav1.PartialObjectMetadata) []reconcile.Request {
+func (r *reconciler) allMeshes(ctx context.Context, _ client.Object) []reconcile.Request {
 	return requests(ctx, r.cache, &kumav1alpha1.MeshList{}, nil)
 }
 
@@ -67,17 +54,10 @@ func request(object client.Object) reconcile.Request {
 
 // requests lists objects, and returns a request for each that matches; nil matches all.
 func requests(ctx context.Context, in client.Reader, list client.ObjectList, matches func(client.Object) bool, options ...client.ListOption) []reconcile.Request {
-	if err := in.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list objects to reconcile", "list", fmt.Sprintf("%T", list))
+	if matches == nil {
+		matches = func(client.Object) bool { return true }
 	}
-	var all []reconcile.Request
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails
-		if object := item.(client.Object); matches == nil || matches(object) {
-			all = append(all, request(object))
-		}
-		return nil
-	})
-	return all
+	return kube.RequestsMatching(ctx, in, list, matches, options...)
 }
 
 // firstObserved passes the first status of a MeshService, with its VIPs.
@@ -90,22 +70,17 @@ var firstObserved = predicate.Funcs{
 }
 
 // specChanged drops changes of the status.
-var specChanged = predicate.Or[client.Object](
-	predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
-)
+var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, metadataChanged)
 
-// namespaceChanged drops changes other than labels and annotations.
-var namespaceChanged = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
-	UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
-		return !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || !maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations)
-	},
-}
+// metadataChanged drops changes other than labels and annotations.
+var metadataChanged = predicate.Or[client.Object](predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 
 // podChanged drops changes that do not affect the stripped pod.
-var podChanged = predicate.TypedFuncs[*corev1.Pod]{
-	UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
-		before, now := e.ObjectOld.DeepCopy(), e.ObjectNew.DeepCopy()
-		before.ResourceVersion, now.ResourceVersion = "", ""
+var podChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, now := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
+		before.SetResourceVersion("")
+		now.SetResourceVersion("")
 		return !desired.Equal(before, now)
 	},
 }
@@ -124,8 +99,8 @@ type eventSubject struct {
 	uid types.UID
 }
 
-func subjectOf(kind string, object client.Object) eventSubject {
-	return eventSubject{kind, client.ObjectKeyFromObject(object), object.GetUID()}
+func subjectOf(object client.Object) eventSubject {
+	return eventSubject{model.KindOf(object), client.ObjectKeyFromObject(object), object.GetUID()}
 }
 
 // isAbout matches the events about all objects of a kind and name.

@@ -36,10 +36,10 @@ func (r *reconciler) setupIndexes(ctx context.Context, indexer client.FieldIndex
 	mesh := func(object client.Object) []string { return []string{desired.MeshOf(object)} }
 	all := []index{
 		{&kumav1alpha1.Dataplane{}, byMesh, mesh},
-		{&kumav1alpha1.Dataplane{}, byTag, func(object client.Object) []string { return tagIndex(object.(*kumav1alpha1.Dataplane)) }},
+		{&kumav1alpha1.Dataplane{}, byTag, tagIndex},
 		{&kumav1alpha1.Dataplane{}, byProxy, r.proxyIndex},
 		{&kumav1alpha1.MeshService{}, byMesh, mesh},
-		{&kumav1alpha1.MeshService{}, bySelector, func(object client.Object) []string { return selectorIndex(object.(*kumav1alpha1.MeshService)) }},
+		{&kumav1alpha1.MeshService{}, bySelector, selectorIndex},
 		{&kumav1alpha1.MeshMultiZoneService{}, byMesh, mesh},
 	}
 	if !r.IsUniversal() {
@@ -89,7 +89,8 @@ func mostSelectivePair(scope string, selector map[string]string) []string {
 }
 
 // tagIndex returns all pairs that a Dataplane can be selected by.
-func tagIndex(dataplane *kumav1alpha1.Dataplane) []string {
+func tagIndex(object client.Object) []string {
+	dataplane := object.(*kumav1alpha1.Dataplane)
 	mesh := desired.MeshOf(dataplane)
 	all := map[string]bool{}
 	for i := range dataplane.Spec.Networking.Inbound {
@@ -105,7 +106,8 @@ func tagIndex(dataplane *kumav1alpha1.Dataplane) []string {
 const byNameKey = ""
 
 // selectorIndex returns the pair that a MeshService is indexed by.
-func selectorIndex(service *kumav1alpha1.MeshService) []string {
+func selectorIndex(object client.Object) []string {
+	service := object.(*kumav1alpha1.MeshService)
 	mesh := desired.MeshOf(service)
 	if ref := service.Spec.Selector.DataplaneRef; ref != nil {
 		return []string{pair(mesh, byNameKey, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}.String())}

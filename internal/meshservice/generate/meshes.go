@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/meshstatus"
 )
@@ -23,13 +23,12 @@ import (
 func (r *reconciler) setupMeshes(mgr ctrl.Manager) error {
 	b := newController(mgr, "meshes", 1).
 		For(&kumav1alpha1.Mesh{}).
-		Watches(&kumav1alpha1.MeshService{}, enqueueOldAndNew(r.enqueueMesh), builder.WithPredicates(predicate.Or[client.Object](specChanged, firstObserved)))
+		Watches(&kumav1alpha1.MeshService{}, kube.EnqueueAfter(statusDebounce, meshOf), builder.WithPredicates(predicate.Or[client.Object](specChanged, firstObserved)))
 	if r.IsUniversal() {
-		b = b.Watches(&kumav1alpha1.Dataplane{}, enqueueOldAndNew(r.enqueueMesh), builder.WithPredicates(specChanged))
+		b = b.Watches(&kumav1alpha1.Dataplane{}, kube.EnqueueAfter(statusDebounce, meshOf), builder.WithPredicates(specChanged))
 	} else {
-		b = b.Watches(&corev1.Service{}, enqueueOldAndNew(r.enqueueMeshOfService)).
-			WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
-				handler.TypedEnqueueRequestsFromMapFunc(r.allMeshes), namespaceChanged))
+		b = b.Watches(&corev1.Service{}, kube.EnqueueAfter(statusDebounce, r.meshOfService)).
+			WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.allMeshes), builder.WithPredicates(metadataChanged))
 	}
 	return complete(b, "Meshes", r.reconcileMesh)
 }

@@ -2,7 +2,6 @@ package generate
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,35 +9,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
-// newWorkloadCache returns a cache of stripped pods, and of the ConfigMaps of VIPs.
-func newWorkloadCache(mgr ctrl.Manager, where desired.ZoneInfo) (cache.Cache, error) {
+// CacheOptions are those of the manager's cache: it holds stripped pods, and of the ConfigMaps only those of VIPs.
+func CacheOptions(where desired.ZoneInfo) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy})
-	workloads, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Transform: stripPod},
-			&corev1.ConfigMap{}: {
-				Label: managed, Namespaces: map[string]cache.Config{where.SystemNamespace: {}},
-			},
+			&corev1.Pod{}:       {Transform: stripPod},
+			&corev1.ConfigMap{}: {Label: managed, Namespaces: map[string]cache.Config{where.SystemNamespace: {}}},
 		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("create a cache of pods: %w", err)
 	}
-	if err := mgr.Add(workloads); err != nil {
-		return nil, fmt.Errorf("add the cache of pods: %w", err)
-	}
-	return workloads, nil
 }
 
 // stripPod keeps the fields of a pod that Dataplanes are generated from.
@@ -77,7 +67,7 @@ func portsOnly(containers []corev1.Container) []corev1.Container {
 // namespace returns the metadata of a namespace, empty if it does not exist.
 func (r *reconciler) namespace(ctx context.Context, name string) (metav1.Object, error) {
 	namespace := metadataOf("v1", "Namespace")
-	err := r.workloads.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy)
+	err := r.cache.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy)
 	return namespace, client.IgnoreNotFound(err)
 }
 
@@ -97,14 +87,13 @@ func (r *reconciler) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode
 	return mesh.Mode(), true, nil
 }
 
-// getOrNil gets an object, or nil if it does not exist.
-func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object T) (T, error) {
-	err := reader.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		var none T
-		return none, client.IgnoreNotFound(err)
+// pointersTo returns the addresses of the items of a list.
+func pointersTo[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
 	}
-	return object, nil
+	return all
 }
 
 // dataplanesWith returns the Dataplanes with an indexed pair.
@@ -113,17 +102,13 @@ func (r *reconciler) dataplanesWith(ctx context.Context, pair string) ([]*kumav1
 	if err := r.cache.List(ctx, &list, client.MatchingFields{byTag: pair}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	var all []*kumav1alpha1.Dataplane
-	for i := range list.Items {
-		all = append(all, &list.Items[i])
-	}
-	return all, nil
+	return pointersTo(list.Items), nil
 }
 
 // servicesIn returns the Services of a mesh, except in terminating namespaces.
 func (r *reconciler) servicesIn(ctx context.Context, mesh string) ([]*corev1.Service, error) {
 	namespaces := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
-	if err := r.workloads.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cache.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	var all []*corev1.Service
@@ -143,9 +128,7 @@ func (r *reconciler) servicesIn(ctx context.Context, mesh string) ([]*corev1.Ser
 			if err != nil {
 				return nil, err
 			}
-			for i := range services.Items {
-				all = append(all, &services.Items[i])
-			}
+			all = append(all, pointersTo(services.Items)...)
 		}
 	}
 	return all, nil
@@ -169,14 +152,14 @@ func (r *reconciler) servicesSelecting(ctx context.Context, pod *corev1.Pod) ([]
 	return all, nil
 }
 
-func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]client.Object, error) {
-	var all []client.Object
+func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]policy.Policy, error) {
+	var all []policy.Policy
 	for _, kind := range policyKinds() {
 		if err := r.client.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 		_ = meta.EachListItem(kind.list, func(item runtime.Object) error { // never fails
-			if p := item.(client.Object); desired.MeshOf(p) == mesh {
+			if p := item.(policy.Policy); desired.MeshOf(p) == mesh {
 				all = append(all, p)
 			}
 			return nil
@@ -188,7 +171,7 @@ func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]client.Obje
 // destinationsOf returns all destinations that policies of a mesh can refer to, and false until its tags are recorded.
 func (r *reconciler) destinationsOf(ctx context.Context, mesh string) (all []model.Destination, known bool, err error) {
 	var record corev1.ConfigMap
-	err = r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
+	err = r.cache.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, false, client.IgnoreNotFound(err)
 	}
@@ -250,9 +233,9 @@ func (r *reconciler) servedTags(ctx context.Context, mesh string) ([]string, err
 		all = append(all, desired.ServicesOf(&dataplanes.Items[i], r.ZoneInfo)...)
 	}
 	for i := range ingresses.Items {
-		for _, t := range r.ingressTags(&ingresses.Items[i]) {
-			if t.mesh == mesh {
-				all = append(all, t.service)
+		for _, t := range r.ingressTags(ctx, &ingresses.Items[i]) {
+			if t.Namespace == mesh {
+				all = append(all, t.Name)
 			}
 		}
 	}
@@ -265,13 +248,13 @@ func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshS
 	if name == "" {
 		return nil, false, nil
 	}
-	behind, err := getOrNil(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: name}, &corev1.Service{})
+	behind, err := kube.GetIfExists(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: name}, &corev1.Service{})
 	if err != nil {
 		return nil, false, err
 	}
 	var named *kumav1alpha1.Dataplane
 	if ref := service.Spec.Selector.DataplaneRef; ref != nil && behind != nil && desired.IsHeadless(behind) {
-		if named, err = getOrNil(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
+		if named, err = kube.GetIfExists(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
 			return nil, false, err
 		}
 	}
@@ -280,10 +263,10 @@ func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshS
 }
 
 // othersIndexed returns all other services that an index has under a key.
-func (r *reconciler) othersIndexed(ctx context.Context, of client.Object, index, key string) ([]client.Object, error) {
+func othersIndexed(ctx context.Context, reader client.Reader, of client.Object, index, key string) ([]client.Object, error) {
 	var all []client.Object
 	for _, list := range []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}} {
-		if err := r.client.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := reader.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 		_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails
@@ -312,9 +295,9 @@ func (r *reconciler) universalName(ctx context.Context, service, mesh string) (t
 }
 
 // selectedDataplanes returns the Dataplanes that a MeshService may select.
-func (s *statuses) selectedDataplanes(ctx context.Context, service *kumav1alpha1.MeshService) ([]*kumav1alpha1.Dataplane, error) {
+func (r *reconciler) selectedDataplanes(ctx context.Context, service *kumav1alpha1.MeshService) ([]*kumav1alpha1.Dataplane, error) {
 	for _, pair := range selectorIndex(service) {
-		return s.dataplanesWith(ctx, pair)
+		return r.dataplanesWith(ctx, pair)
 	}
 	return nil, nil
 }

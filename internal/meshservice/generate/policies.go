@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
@@ -34,33 +34,15 @@ func policyKinds() []policyKind {
 	}
 }
 
-func statusOf(object client.Object) *kumav1alpha1.PolicyStatus {
-	switch p := object.(type) {
-	case *kumav1alpha1.MeshTimeout:
-		return &p.Status
-	case *kumav1alpha1.MeshRetry:
-		return &p.Status
-	case *kumav1alpha1.MeshCircuitBreaker:
-		return &p.Status
-	case *kumav1alpha1.MeshLoadBalancingStrategy:
-		return &p.Status
-	case *kumav1alpha1.MeshHTTPRoute:
-		return &p.Status
-	case *kumav1alpha1.MeshTCPRoute:
-		return &p.Status
-	}
-	return &kumav1alpha1.PolicyStatus{}
-}
-
 // setupPolicies adds the controller that reports dangling references of policies.
 func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
-	changed := enqueueOldAndNew(r.enqueueMesh)
+	changed := kube.EnqueueAfter(statusDebounce, meshOf)
 	ours := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	b := newController(mgr, "policies", 1).
 		Watches(&kumav1alpha1.Mesh{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kumav1alpha1.MeshService{}, changed, ours).
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, changed, ours).
-		WatchesRawSource(source.Kind(r.workloads, client.Object(&corev1.ConfigMap{}), changed))
+		Watches(&corev1.ConfigMap{}, changed)
 	for _, kind := range policyKinds() {
 		b = b.Watches(kind.object, changed, ours)
 	}
@@ -78,18 +60,12 @@ func (r *reconciler) reconcilePolicies(ctx context.Context, request reconcile.Re
 	if err != nil || !known {
 		return reconcile.Result{}, err
 	}
-	var resolve []policy.Policy
-	for _, p := range policies {
-		if p, ok := p.(policy.Policy); ok {
-			resolve = append(resolve, p)
-		}
-	}
 	mode, _, err := r.modeOf(ctx, mesh)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	findings := map[string][]policy.Finding{}
-	for _, f := range policy.Dangling(resolve, destinations) {
+	for _, f := range policy.Dangling(policies, destinations) {
 		key := f.Kind + " " + f.Policy
 		findings[key] = append(findings[key], f)
 	}

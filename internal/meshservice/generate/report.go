@@ -33,8 +33,8 @@ const (
 )
 
 // applyPolicyStatus applies the status of a policy if it differs.
-func (r *reconciler) applyPolicyStatus(ctx context.Context, there client.Object, resolved metav1.Condition) error {
-	before := statusOf(there)
+func (r *reconciler) applyPolicyStatus(ctx context.Context, there policy.Policy, resolved metav1.Condition) error {
+	before := there.PolicyStatus()
 	now := before.DeepCopy()
 	now.ObservedGeneration, resolved.ObservedGeneration = there.GetGeneration(), there.GetGeneration()
 	meta.SetStatusCondition(&now.Conditions, resolved)
@@ -54,9 +54,8 @@ func applyStatus[S any](ctx context.Context, c client.Client, there client.Objec
 	return client.IgnoreNotFound(kube.ApplyStatusPart(ctx, c, kind, there, own, now, FieldOwner))
 }
 
-func setCondition(object client.Object, kind string, status metav1.ConditionStatus, reason, message string) {
-	a, _ := addressableOf(object)
-	meta.SetStatusCondition(a.conditions, metav1.Condition{
+func setCondition(object addressable, kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&object.ServiceStatus().Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: object.GetGeneration(),
 	})
 }
@@ -132,13 +131,9 @@ func objectName(object client.Object) string {
 	return model.KindOf(object) + " " + client.ObjectKeyFromObject(object).String()
 }
 
-// reportAnnotations reports malformed annotations of a pod.
-func (p *pods) reportAnnotations(pod *corev1.Pod, problem error) {
-	text := ""
-	if problem != nil {
-		text = problem.Error()
-	}
-	if p.events.IsNew(subjectOf("Pod", pod), text) {
-		p.recorder.Eventf(pod, nil, corev1.EventTypeWarning, ReasonMalformed, "generate", "%s; the reachable backends of the pod stay unchanged", text)
+// warnOnce records a warning about an object, unless it repeats the last one. An empty text forgets that.
+func (r *reconciler) warnOnce(object client.Object, reason, action, text string) {
+	if r.events.IsNew(subjectOf(object), text) {
+		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, action, "%s", text)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -25,9 +24,8 @@ func (r *reconciler) setupServices(mgr ctrl.Manager) error {
 		For(&corev1.Service{}).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(serviceOf), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMesh), builder.WithPredicates(specChanged)).
-		WatchesRawSource(source.Kind(r.workloads, metadataOf("v1", "Namespace"),
-			handler.TypedEnqueueRequestsFromMapFunc(r.servicesOfNamespace), namespaceChanged)).
-		WatchesRawSource(source.Kind(r.workloads, &corev1.Pod{}, handler.TypedEnqueueRequestsFromMapFunc(r.headlessServicesOf), podChanged))
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfNamespace), builder.WithPredicates(metadataChanged)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.headlessServicesOf), builder.WithPredicates(podChanged))
 	return complete(b, "Services", r.reconcileService)
 }
 
@@ -47,15 +45,15 @@ func (r *reconciler) servicesOfMesh(ctx context.Context, mesh client.Object) []r
 	})
 }
 
-func (r *reconciler) servicesOfNamespace(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
-	return requests(ctx, r.cache, &corev1.ServiceList{}, nil, client.InNamespace(namespace.Name))
+func (r *reconciler) servicesOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return requests(ctx, r.cache, &corev1.ServiceList{}, nil, client.InNamespace(namespace.GetName()))
 }
 
-func (r *reconciler) headlessServicesOf(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+func (r *reconciler) headlessServicesOf(ctx context.Context, pod client.Object) []reconcile.Request {
 	var all []reconcile.Request
-	services, err := r.servicesSelecting(ctx, pod)
+	services, err := r.servicesSelecting(ctx, pod.(*corev1.Pod))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the Services of a pod", "pod", pod.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "list the Services of a pod", "pod", pod.GetName())
 	}
 	for _, service := range services {
 		if desired.IsHeadless(service) {
@@ -92,9 +90,7 @@ func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Req
 		}
 		errs = append(errs, err)
 	}
-	if r.events.IsNew(subjectOf("Service", &service), blocked) {
-		r.recorder.Eventf(&service, nil, corev1.EventTypeWarning, kumav1alpha1.ReasonUnmanaged, "generate", "%s", blocked)
-	}
+	r.warnOnce(&service, kumav1alpha1.ReasonUnmanaged, "generate", blocked)
 	for i := range have.Items {
 		if one := &have.Items[i]; !wanted[one.Name] && desired.IsGenerated(one, r.ZoneInfo) {
 			errs = append(errs, r.delete(ctx, one))
@@ -115,13 +111,11 @@ func (r *reconciler) desiredMeshServices(ctx context.Context, service *corev1.Se
 	var pods []*corev1.Pod
 	if desired.IsHeadless(service) {
 		var list corev1.PodList
-		err := r.workloads.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), client.UnsafeDisableDeepCopy)
+		err := r.cache.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, err
 		}
-		for i := range list.Items {
-			pods = append(pods, &list.Items[i])
-		}
+		pods = pointersTo(list.Items)
 	}
 	return desired.MeshServicesOf(service, namespace, pods, r.ZoneInfo), nil
 }

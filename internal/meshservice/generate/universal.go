@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -32,14 +33,11 @@ func serviceRequest(mesh, service string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: mesh, Name: service}}
 }
 
+// servicesOfDataplane returns the values of kuma.io/service that a Dataplane serves.
 func (r *reconciler) servicesOfDataplane(_ context.Context, object client.Object) []reconcile.Request {
-	dataplane, ok := object.(*kumav1alpha1.Dataplane)
-	if !ok {
-		return nil
-	}
 	var all []reconcile.Request
-	for _, service := range desired.ServicesOf(dataplane, r.ZoneInfo) {
-		all = append(all, serviceRequest(desired.MeshOf(dataplane), service))
+	for _, service := range desired.ServicesOf(object.(*kumav1alpha1.Dataplane), r.ZoneInfo) {
+		all = append(all, serviceRequest(desired.MeshOf(object), service))
 	}
 	return all
 }
@@ -119,10 +117,7 @@ func (r *reconciler) deleteAfterGrace(ctx context.Context, service *kumav1alpha1
 	since, err := time.Parse(time.RFC3339, service.Annotations[annotationUnused])
 	if err != nil && r.Grace > 0 {
 		now := service.DeepCopy()
-		if now.Annotations == nil {
-			now.Annotations = map[string]string{}
-		}
-		now.Annotations[annotationUnused] = r.now().UTC().Format(time.RFC3339)
+		metav1.SetMetaDataAnnotation(&now.ObjectMeta, annotationUnused, r.now().UTC().Format(time.RFC3339))
 		return reconcile.Result{RequeueAfter: r.Grace}, r.update(ctx, service, now)
 	}
 	if left := r.Grace - r.now().Sub(since); left > 0 {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -31,58 +30,41 @@ const annotationGone = "fairlead.dev/gone-since"
 func (r *reconciler) setupVIPs(mgr ctrl.Manager) error {
 	b := newController(mgr, "tags", 1).
 		For(&kumav1alpha1.Mesh{}, builder.WithPredicates(specChanged)).
-		Watches(&kumav1alpha1.Dataplane{}, r.enqueueTagChanges(r.dataplaneTags)).
+		Watches(&kumav1alpha1.Dataplane{}, r.enqueueTagChanges(r.servicesOfDataplane)).
 		Watches(&kumav1alpha1.ZoneIngress{}, r.enqueueTagChanges(r.ingressTags)).
-		WatchesRawSource(source.Kind(r.workloads, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(
-			func(_ context.Context, record *corev1.ConfigMap) []reconcile.Request {
-				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: desired.MeshOf(record)}}}
-			})))
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(meshOf))
 	return complete(b, "Dataplanes and ZoneIngresses", r.reconcileVIPs)
 }
 
-// tag is a value of kuma.io/service in a mesh.
-type tag struct{ mesh, service string }
-
-func (r *reconciler) dataplaneTags(object client.Object) []tag {
-	dataplane, ok := object.(*kumav1alpha1.Dataplane)
-	if !ok {
+// ingressTags returns the values of kuma.io/service behind a ZoneIngress, as servicesOfDataplane does.
+func (r *reconciler) ingressTags(_ context.Context, object client.Object) []reconcile.Request {
+	ingress := object.(*kumav1alpha1.ZoneIngress)
+	if !desired.IsTrusted(ingress, r.ZoneInfo) {
 		return nil
 	}
-	var all []tag
-	for _, service := range desired.ServicesOf(dataplane, r.ZoneInfo) {
-		all = append(all, tag{desired.MeshOf(dataplane), service})
-	}
-	return all
-}
-
-func (r *reconciler) ingressTags(object client.Object) []tag {
-	ingress, ok := object.(*kumav1alpha1.ZoneIngress)
-	if !ok || !desired.IsTrusted(ingress, r.ZoneInfo) {
-		return nil
-	}
-	var all []tag
+	var all []reconcile.Request
 	for _, available := range ingress.Spec.AvailableServices {
 		if service := available.Tags[kumav1alpha1.TagService]; service != "" {
-			all = append(all, tag{cmp.Or(available.Mesh, kumav1alpha1.DefaultMesh), service})
+			all = append(all, serviceRequest(cmp.Or(available.Mesh, kumav1alpha1.DefaultMesh), service))
 		}
 	}
 	return all
 }
 
 // enqueueTagChanges enqueues the meshes whose set of tags an object changes.
-func (r *reconciler) enqueueTagChanges(of func(client.Object) []tag) handler.EventHandler {
-	wake := func(ctx context.Context, tags []tag, known func(context.Context, tag) bool, q queue) {
+func (r *reconciler) enqueueTagChanges(of handler.MapFunc) handler.EventHandler {
+	wake := func(ctx context.Context, tags []reconcile.Request, known func(ctx context.Context, mesh, service string) bool, q queue) {
 		for _, t := range tags {
-			if !known(ctx, t) {
-				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: t.mesh}}, tagDebounce)
+			if !known(ctx, t.Namespace, t.Name) {
+				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: t.Namespace}}, tagDebounce)
 			}
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, of(e.Object), r.hasVIP, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, of(e.Object), r.isServed, q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, of(ctx, e.Object), r.hasVIP, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, of(ctx, e.Object), r.isServed, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if before, now := of(e.ObjectOld), of(e.ObjectNew); !slices.Equal(before, now) {
+			if before, now := of(ctx, e.ObjectOld), of(ctx, e.ObjectNew); !slices.Equal(before, now) {
 				wake(ctx, before, r.isServed, q)
 				wake(ctx, now, r.hasVIP, q)
 			}
@@ -91,17 +73,17 @@ func (r *reconciler) enqueueTagChanges(of func(client.Object) []tag) handler.Eve
 }
 
 // hasVIP says whether a value has a VIP that is not about to expire: another pod of the service then changes nothing.
-func (r *reconciler) hasVIP(ctx context.Context, t tag) bool {
+func (r *reconciler) hasVIP(ctx context.Context, mesh, service string) bool {
 	var record corev1.ConfigMap
-	err := r.workloads.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(t.mesh)}, &record, client.UnsafeDisableDeepCopy)
-	return err == nil && record.Data[t.service] != "" && record.Annotations[annotationGone] == ""
+	err := r.cache.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
+	return err == nil && record.Data[service] != "" && record.Annotations[annotationGone] == ""
 }
 
 // isServed says whether another Dataplane serves a value.
-func (r *reconciler) isServed(ctx context.Context, t tag) bool {
-	left, err := r.dataplanesWith(ctx, pair(t.mesh, kumav1alpha1.TagService, t.service))
+func (r *reconciler) isServed(ctx context.Context, mesh, service string) bool {
+	left, err := r.dataplanesWith(ctx, pair(mesh, kumav1alpha1.TagService, service))
 	return err == nil && slices.ContainsFunc(left, func(d *kumav1alpha1.Dataplane) bool {
-		return slices.Contains(desired.ServicesOf(d, r.ZoneInfo), t.service)
+		return slices.Contains(desired.ServicesOf(d, r.ZoneInfo), service)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -14,10 +15,10 @@ import (
 func TestTagsOfTenants(t *testing.T) {
 	theirs := map[string]string{kumav1alpha1.TagService: "backend_shop_svc_80"}
 	ours := map[string]string{kumav1alpha1.TagService: "till_bank_svc_80"}
-	all := []tag{{"default", "backend_shop_svc_80"}, {"default", "till_bank_svc_80"}}
+	all := []reconcile.Request{serviceRequest("default", "backend_shop_svc_80"), serviceRequest("default", "till_bank_svc_80")}
 	for name, c := range map[string]struct {
 		environment, namespace string
-		served, behind         []tag
+		served, behind         []reconcile.Request
 	}{
 		"a tenant":     {desired.Kubernetes, "bank", all[1:], nil},
 		"the owner":    {desired.Kubernetes, "kuma-system", all, all},
@@ -29,10 +30,10 @@ func TestTagsOfTenants(t *testing.T) {
 			dataplane, ingress := &kumav1alpha1.Dataplane{ObjectMeta: named}, &kumav1alpha1.ZoneIngress{ObjectMeta: named}
 			dataplane.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: theirs}, {Port: 81, Tags: ours}}
 			ingress.Spec.AvailableServices = []kumav1alpha1.AvailableService{{Tags: theirs}, {Tags: ours}}
-			if diff := cmp.Diff(c.served, r.dataplaneTags(dataplane), cmp.AllowUnexported(tag{})); diff != "" {
+			if diff := cmp.Diff(c.served, r.servicesOfDataplane(t.Context(), dataplane)); diff != "" {
 				t.Errorf("by a Dataplane: %s", diff)
 			}
-			if diff := cmp.Diff(c.behind, r.ingressTags(ingress), cmp.AllowUnexported(tag{})); diff != "" {
+			if diff := cmp.Diff(c.behind, r.ingressTags(t.Context(), ingress)); diff != "" {
 				t.Errorf("behind a ZoneIngress: %s", diff)
 			}
 		})

@@ -3,6 +3,7 @@ package desired
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -15,8 +16,46 @@ import (
 // named are the fields of a hostname template.
 type named struct{ Name, DisplayName, Namespace, Zone, Mesh string }
 
-// Hostname returns the hostname that a HostnameGenerator gives a service.
-func Hostname(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, where ZoneInfo) (string, error) {
+// Addresses returns the addresses that the HostnameGenerators give a service, in the order of their names, and the reason and text
+// of a problem with any. The owner of a hostname is the older service that has it, empty if there is none.
+func Addresses(service metav1.Object, generators []*kumav1alpha1.HostnameGenerator, where ZoneInfo, owner func(hostname string) string) (
+	addresses []kumav1alpha1.Address, reason, problem string,
+) {
+	labels := LabelsOf(service, where)
+	_, multiZone := service.(*kumav1alpha1.MeshMultiZoneService)
+	byName := func(a, b *kumav1alpha1.HostnameGenerator) int { return strings.Compare(a.Name, b.Name) }
+	for _, generator := range slices.SortedFunc(slices.Values(generators), byName) {
+		selector := generator.Spec.Selector.MeshService
+		if multiZone {
+			selector = generator.Spec.Selector.MeshMultiZoneService
+		}
+		// Only the mesh owner, who writes in the system namespace, names services.
+		if generator.Namespace != where.SystemNamespace || selector == nil || !selector.Matches(labels) {
+			continue
+		}
+		hostname, err := hostnameOf(generator, service, where)
+		if err != nil {
+			reason, problem = kumav1alpha1.ReasonBadTemplate, err.Error()
+			continue
+		}
+		if older := owner(hostname); older != "" {
+			reason = kumav1alpha1.ReasonHostnameCollision
+			problem = fmt.Sprintf("hostname %s belongs to %s, which is older: change the template or the selector of HostnameGenerator %s/%s",
+				hostname, older, generator.Namespace, generator.Name)
+			continue
+		}
+		if !slices.ContainsFunc(addresses, func(a kumav1alpha1.Address) bool { return a.Hostname == hostname }) {
+			addresses = append(addresses, kumav1alpha1.Address{
+				Hostname: hostname, Origin: kumav1alpha1.OriginHostnameGenerator,
+				HostnameGeneratorRef: kumav1alpha1.HostnameGeneratorRef{CoreName: generator.Name + "." + generator.Namespace},
+			})
+		}
+	}
+	return addresses, reason, problem
+}
+
+// hostnameOf returns the hostname that a HostnameGenerator gives a service.
+func hostnameOf(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, where ZoneInfo) (string, error) {
 	wrong := func(err error) error {
 		return fmt.Errorf("HostnameGenerator %s/%s: spec.template: %w", generator.Namespace, generator.Name, err)
 	}
@@ -26,9 +65,9 @@ func Hostname(generator *kumav1alpha1.HostnameGenerator, service metav1.Object, 
 		}
 		return "", fmt.Errorf("%s/%s has no label %s: add the label, or narrow the selector of the HostnameGenerator", service.GetNamespace(), service.GetName(), name)
 	}
-	parsed, err := template.New("hostname").Option("missingkey=error").Funcs(template.FuncMap{"label": label}).Parse(generator.Spec.Template)
+	parsed, err := parseTemplate(generator.Spec.Template, label)
 	if err != nil {
-		return "", wrong(fmt.Errorf("%w: write a template such as {{ .DisplayName }}.{{ .Namespace }}.mesh.local", err))
+		return "", wrong(err)
 	}
 	id := IdentityOf(service, where)
 	var text hostname
@@ -51,11 +90,18 @@ func (h *hostname) Write(text []byte) (int, error) {
 	return h.Builder.Write(text)
 }
 
+func parseTemplate(text string, label func(string) (string, error)) (*template.Template, error) {
+	parsed, err := template.New("hostname").Option("missingkey=error").Funcs(template.FuncMap{"label": label}).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: write a template such as {{ .DisplayName }}.{{ .Namespace }}.mesh.local", err)
+	}
+	return parsed, nil
+}
+
 // CheckTemplate returns why the template of a HostnameGenerator cannot be parsed.
 func CheckTemplate(generator *kumav1alpha1.HostnameGenerator) error {
-	_, err := template.New("hostname").Funcs(template.FuncMap{"label": func(string) string { return "" }}).Parse(generator.Spec.Template)
-	if err != nil {
-		return fmt.Errorf("spec.template: %w: write a template such as {{ .DisplayName }}.{{ .Namespace }}.mesh.local", err)
+	if _, err := parseTemplate(generator.Spec.Template, nil); err != nil {
+		return fmt.Errorf("spec.template: %w", err)
 	}
 	return nil
 }

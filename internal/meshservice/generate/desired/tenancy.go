@@ -78,37 +78,25 @@ func ProxyOf(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) model.ProxyID {
 	return id
 }
 
-// Serves says whether a MeshService selects a Dataplane, and whether that is healthy.
-func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where ZoneInfo) (serves, healthy bool) {
-	confined := SelectorNamespace(service, where)
-	return selects(service, dataplane, where, func(home string) bool { return confined == "" || home == confined })
-}
-
-// SelectsForeign says whether the selector of a MeshService matches a Dataplane of another namespace, which it may not
-// select.
-func SelectsForeign(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where ZoneInfo) bool {
-	confined := SelectorNamespace(service, where)
-	foreign, _ := selects(service, dataplane, where, func(home string) bool { return confined != "" && home != confined })
-	return foreign
-}
-
-func selects(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where ZoneInfo, of func(home string) bool) (serves, healthy bool) {
-	if MeshOf(service) != MeshOf(dataplane) {
-		return false, false
-	}
-	selector := service.Spec.Selector
-	if selector.DataplaneRef != nil && (selector.DataplaneRef.Name != dataplane.Name || service.Namespace != dataplane.Namespace) ||
-		selector.DataplaneRef == nil && len(selector.DataplaneTags) == 0 {
-		return false, false
+// Serves says whether a MeshService selects a Dataplane, and whether that is healthy. Foreign says that the selector also
+// matches it in another namespace, in which the MeshService may not select.
+func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where ZoneInfo) (serves, healthy, foreign bool) {
+	selector, confined := service.Spec.Selector, SelectorNamespace(service, where)
+	if MeshOf(service) != MeshOf(dataplane) || selector.DataplaneRef == nil && len(selector.DataplaneTags) == 0 ||
+		selector.DataplaneRef != nil && (selector.DataplaneRef.Name != dataplane.Name || service.Namespace != dataplane.Namespace) {
+		return false, false, false
 	}
 	for i := range dataplane.Spec.Networking.Inbound {
 		inbound := &dataplane.Spec.Networking.Inbound[i]
 		state := inbound.InForce()
 		claims, _ := ForeignTag(dataplane, inbound.Tags, where)
-		if claims != "" || state == kumav1alpha1.InboundIgnored || !model.MatchesAll(selector.DataplaneTags, inbound.Tags) || !of(InboundNamespace(dataplane.Namespace, inbound.Tags)) {
-			continue
+		switch {
+		case claims != "" || state == kumav1alpha1.InboundIgnored || !model.MatchesAll(selector.DataplaneTags, inbound.Tags):
+		case confined != "" && InboundNamespace(dataplane.Namespace, inbound.Tags) != confined:
+			foreign = true
+		default:
+			serves, healthy = true, healthy || state == kumav1alpha1.InboundReady
 		}
-		serves, healthy = true, healthy || state == kumav1alpha1.InboundReady
 	}
-	return serves, healthy
+	return serves, healthy, foreign
 }

@@ -41,7 +41,7 @@ func TestOverreach(t *testing.T) {
 				t.Errorf("that it serves %q is %t", service, got)
 			}
 			selecting := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Namespace: onKubernetes.SystemNamespace}, Spec: kumav1alpha1.MeshServiceSpec{Selector: kumav1alpha1.MeshServiceSelector{DataplaneTags: c.tags}}}
-			if got, _ := Serves(selecting, dataplane, c.where); got != (len(c.tags) > 0 && c.want == "") {
+			if got, _, _ := Serves(selecting, dataplane, c.where); got != (len(c.tags) > 0 && c.want == "") {
 				t.Errorf("that it is one of a MeshService by these tags is %t", got)
 			}
 		})
@@ -78,8 +78,7 @@ func TestForeign(t *testing.T) {
 			dataplane.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: tags}}
 			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Namespace: c.service, Name: "backend"}}
 			service.Spec.Selector.DataplaneTags = app
-			serves, _ := Serves(service, dataplane, c.where)
-			if foreign := SelectsForeign(service, dataplane, c.where); serves != c.serves || foreign != c.foreign {
+			if serves, _, foreign := Serves(service, dataplane, c.where); serves != c.serves || foreign != c.foreign {
 				t.Errorf("it serves: %t, and is foreign: %t", serves, foreign)
 			}
 		})

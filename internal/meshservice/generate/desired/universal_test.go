@@ -172,7 +172,7 @@ func TestHostname(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			generator := &kumav1alpha1.HostnameGenerator{ObjectMeta: metav1.ObjectMeta{Name: "g", Namespace: "kuma-system"}}
 			generator.Spec.Template = c.template
-			got, err := Hostname(generator, service, onKubernetes)
+			got, err := hostnameOf(generator, service, onKubernetes)
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), "HostnameGenerator kuma-system/g")) {
 				t.Errorf("got %q, %v", got, err)
 			}
@@ -204,11 +204,11 @@ func TestServes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Name: "backend", Namespace: "kuma-system"}}
 			service.Spec.Selector = c.selector
-			if serves, healthy := Serves(service, c.dataplane, onKubernetes); serves != c.serves || healthy != c.healthy {
+			if serves, healthy, _ := Serves(service, c.dataplane, onKubernetes); serves != c.serves || healthy != c.healthy {
 				t.Errorf("serves %v, healthy %v", serves, healthy)
 			}
 			c.dataplane.Labels = map[string]string{kumav1alpha1.LabelMesh: "other"}
-			if serves, _ := Serves(service, c.dataplane, onKubernetes); serves {
+			if serves, _, _ := Serves(service, c.dataplane, onKubernetes); serves {
 				t.Error("it serves one of another mesh")
 			}
 		})

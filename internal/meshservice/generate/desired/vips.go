@@ -1,12 +1,17 @@
 package desired
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/netip"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
@@ -57,9 +62,8 @@ func PickAddress(from netip.Prefix, key string, taken func(netip.Addr) bool) (ne
 
 func plus(address netip.Addr, offset uint32) netip.Addr {
 	b := address.As4()
-	n := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-	n += offset
-	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+offset)
+	return netip.AddrFrom4(b)
 }
 
 // BackingService is the name of the Service, in the same namespace, whose addresses a MeshService has. It is empty where
@@ -94,4 +98,71 @@ func KubernetesAddresses(service *kumav1alpha1.MeshService, behind *corev1.Servi
 		addresses = []string{named.Spec.Networking.Address}
 	}
 	return addresses, true
+}
+
+// VIPConfigMap is the name of the ConfigMap, in the system namespace, that records the VIP of each value of kuma.io/service of a
+// mesh.
+func VIPConfigMap(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
+
+// TagVIPs are the VIPs of values of kuma.io/service.
+type TagVIPs struct {
+	VIPs map[string]string
+	// UnservedSince is since when no Dataplane serves a value with a VIP.
+	UnservedSince map[string]time.Time
+}
+
+// Allocation is the result of an allocation of VIPs.
+type Allocation struct {
+	TagVIPs
+	// Unallocated are values without a VIP, since the range is exhausted.
+	Unallocated []string
+	// Invalid are values that cannot be recorded.
+	Invalid []string
+	// RequeueAfter is when only time changes the result; zero if it does not.
+	RequeueAfter time.Duration
+}
+
+// Allocate allocates a VIP for each of the values, keeps allocated ones, and frees those of values that were not served for
+// the grace period.
+func (t TagVIPs) Allocate(wanted []string, from netip.Prefix, grace time.Duration, now time.Time) Allocation {
+	o := Allocation{TagVIPs: TagVIPs{VIPs: map[string]string{}, UnservedSince: map[string]time.Time{}}}
+	wanted = slices.Compact(slices.Sorted(slices.Values(wanted)))
+	taken := map[netip.Addr]bool{}
+	for _, service := range slices.Sorted(maps.Keys(t.VIPs)) {
+		address, err := netip.ParseAddr(t.VIPs[service])
+		if err != nil || !from.Contains(address) || taken[address] {
+			continue
+		}
+		if _, found := slices.BinarySearch(wanted, service); !found {
+			since, known := t.UnservedSince[service]
+			if !known || since.After(now) {
+				since = now
+			}
+			left := grace - now.Sub(since)
+			if left <= 0 {
+				continue
+			}
+			o.UnservedSince[service] = since
+			if o.RequeueAfter == 0 || left < o.RequeueAfter {
+				o.RequeueAfter = left
+			}
+		}
+		taken[address], o.VIPs[service] = true, address.String()
+	}
+	for _, service := range wanted {
+		if o.VIPs[service] != "" {
+			continue
+		}
+		if validation.IsConfigMapKey(service) != nil {
+			o.Invalid = append(o.Invalid, service)
+			continue
+		}
+		address, found := PickAddress(from, service, func(a netip.Addr) bool { return taken[a] })
+		if !found {
+			o.Unallocated = append(o.Unallocated, service)
+			continue
+		}
+		taken[address], o.VIPs[service] = true, address.String()
+	}
+	return o
 }

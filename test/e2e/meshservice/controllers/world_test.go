@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -142,9 +141,11 @@ func run(ctx context.Context, restConfig *rest.Config, options generate.Options)
 	}
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1
+	cacheOptions := generate.CacheOptions(options.ZoneInfo)
+	cacheOptions.ReaderFailOnMissingInformer = true
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: s, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache:      cache.Options{ReaderFailOnMissingInformer: true},
+		Cache:      cacheOptions,
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {

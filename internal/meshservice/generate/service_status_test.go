@@ -13,9 +13,9 @@ import (
 
 // A tenant is told that others have the tags of his MeshService, and neither who they are nor how many.
 func TestOthersAreNotTold(t *testing.T) {
-	s := &statuses{reconciler: &reconciler{Options: Options{
+	r := &reconciler{Options: Options{
 		ZoneInfo: desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"},
-	}}}
+	}}
 	app := map[string]string{"app": "backend"}
 	service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "backend"}}
 	service.Spec.Selector.DataplaneTags = app
@@ -26,7 +26,7 @@ func TestOthersAreNotTold(t *testing.T) {
 			one.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: app}}
 			all = append(all, one)
 		}
-		s.countProxies(service, all)
+		r.countProxies(service, all)
 		return meta.FindStatusCondition(service.Status.Conditions, kumav1alpha1.ConditionResolved).DeepCopy()
 	}
 	if got := of("shop"); got != nil {

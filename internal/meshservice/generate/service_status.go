@@ -1,0 +1,256 @@
+package generate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
+)
+
+// setupStatuses adds the controller of the status of MeshServices and MeshMultiZoneServices. A request is for both services of
+// the name. There is one worker, since VIPs and hostnames are allocated one at a time.
+func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
+	freed := handler.Funcs{
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueueUnallocated(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if !slices.Equal(vipIndex(e.ObjectOld), vipIndex(e.ObjectNew)) || !slices.Equal(hostnameIndex(e.ObjectOld), hostnameIndex(e.ObjectNew)) {
+				r.enqueueUnallocated(ctx, e.ObjectOld, q)
+				r.enqueueDuplicates(ctx, e.ObjectNew, q)
+			}
+		},
+	}
+	b := newController(mgr, "statuses", 1).
+		For(&kumav1alpha1.MeshService{}).
+		Watches(&kumav1alpha1.MeshMultiZoneService{}, &handler.EnqueueRequestForObject{}).
+		Watches(&kumav1alpha1.MeshService{}, freed).
+		Watches(&kumav1alpha1.MeshMultiZoneService{}, freed).
+		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.multiZoneServicesOf), builder.WithPredicates(specChanged)).
+		Watches(&kumav1alpha1.Dataplane{}, kube.EnqueueAfter(statusDebounce, r.meshServicesSelecting)).
+		Watches(&kumav1alpha1.HostnameGenerator{}, handler.EnqueueRequestsFromMapFunc(r.allServices))
+	if !r.IsUniversal() {
+		b = b.Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.meshServicesOf))
+	}
+	if r.Connections != nil {
+		b = b.WatchesRawSource(source.Func(r.watchConnections))
+	}
+	return complete(b, "MeshServices", r.reconcileStatuses)
+}
+
+func (r *reconciler) reconcileStatuses(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, errors.Join(r.reconcileMeshService(ctx, request.NamespacedName), r.reconcileMultiZone(ctx, request.NamespacedName))
+}
+
+// reconcileMeshService writes the status of a MeshService.
+func (r *reconciler) reconcileMeshService(ctx context.Context, key client.ObjectKey) error {
+	var service kumav1alpha1.MeshService
+	if err := r.client.Get(ctx, key, &service); err != nil || service.DeletionTimestamp != nil {
+		return client.IgnoreNotFound(err)
+	}
+	now := service.DeepCopy()
+	now.Status.ObservedGeneration = service.Generation
+	if desired.IdentityOf(now, r.ZoneInfo).Local {
+		// Another zone counts its own.
+		dataplanes, err := r.selectedDataplanes(ctx, now)
+		if err != nil {
+			return err
+		}
+		r.countProxies(now, dataplanes)
+	}
+	addresses, own, err := r.clusterIPs(ctx, now)
+	switch {
+	case err != nil:
+		return err
+	case own:
+		setVIPs(now, addresses...)
+	default:
+		if err := r.allocateVIP(ctx, now); err != nil {
+			return err
+		}
+	}
+	if err := r.assignHostnames(ctx, now); err != nil {
+		return err
+	}
+	return applyStatus(ctx, r.client, &service, service.Status, now.Status, now.Status)
+}
+
+// reconcileMultiZone writes the status of a MeshMultiZoneService.
+func (r *reconciler) reconcileMultiZone(ctx context.Context, key client.ObjectKey) error {
+	var there kumav1alpha1.MeshMultiZoneService
+	if err := r.client.Get(ctx, key, &there); err != nil || there.DeletionTimestamp != nil {
+		return client.IgnoreNotFound(err)
+	}
+	now := there.DeepCopy()
+	now.Status.ObservedGeneration = there.Generation
+	var services kumav1alpha1.MeshServiceList
+	if err := r.cache.List(ctx, &services, client.MatchingFields{byMesh: desired.MeshOf(&there)}, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	now.Status.MeshServices = nil
+	for i := range services.Items {
+		one := &services.Items[i]
+		if !there.Spec.Selector.MeshService.Matches(desired.LabelsOf(one, r.ZoneInfo)) {
+			continue
+		}
+		id := desired.IdentityOf(one, r.ZoneInfo)
+		now.Status.MeshServices = append(now.Status.MeshServices, kumav1alpha1.MatchedMeshService{
+			Name: id.Name, Namespace: id.Namespace, Zone: id.Zone, Mesh: desired.MeshOf(one),
+		})
+	}
+	slices.SortFunc(now.Status.MeshServices, func(a, b kumav1alpha1.MatchedMeshService) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	if err := r.allocateVIP(ctx, now); err != nil {
+		return err
+	}
+	if err := r.assignHostnames(ctx, now); err != nil {
+		return err
+	}
+	return applyStatus(ctx, r.client, &there, there.Status, now.Status, now.Status)
+}
+
+// countProxies counts the proxies of a MeshService, and reports port conflicts.
+func (r *reconciler) countProxies(service *kumav1alpha1.MeshService, dataplanes []*kumav1alpha1.Dataplane) {
+	proxies := kumav1alpha1.DataplaneProxies{}
+	others := false
+	for _, dataplane := range dataplanes {
+		serves, healthy, foreign := desired.Serves(service, dataplane, r.ZoneInfo)
+		others = others || foreign
+		if !serves {
+			continue
+		}
+		proxies.Total++
+		if healthy {
+			proxies.Healthy++
+		}
+		if r.Connections != nil && r.Connections.Connection(desired.ProxyOf(dataplane, r.ZoneInfo)).Connected {
+			proxies.Connected++
+		}
+	}
+	service.Status.DataplaneProxies = proxies
+	if others {
+		setCondition(service, kumav1alpha1.ConditionResolved, metav1.ConditionFalse, kumav1alpha1.ReasonOtherNamespaces, desired.ForeignInstancesText(r.ZoneInfo))
+	} else {
+		meta.RemoveStatusCondition(&service.Status.Conditions, kumav1alpha1.ConditionResolved)
+	}
+	if !r.IsUniversal() || !desired.IsGenerated(service, r.ZoneInfo) {
+		meta.RemoveStatusCondition(&service.Status.Conditions, kumav1alpha1.ConditionPortsAgree)
+		return
+	}
+	if _, conflict := desired.UniversalPorts(service.Spec.Selector.DataplaneTags[kumav1alpha1.TagService], dataplanes); conflict != "" {
+		setCondition(service, kumav1alpha1.ConditionPortsAgree, metav1.ConditionFalse, kumav1alpha1.ReasonPortConflict, conflict)
+		return
+	}
+	setCondition(service, kumav1alpha1.ConditionPortsAgree, metav1.ConditionTrue, kumav1alpha1.ReasonPortsAgree, "all Dataplanes serve the same ports")
+}
+
+// meshServicesSelecting returns the MeshServices that a Dataplane serves.
+func (r *reconciler) meshServicesSelecting(ctx context.Context, dataplane client.Object) []reconcile.Request {
+	var all []reconcile.Request
+	for _, pair := range tagIndex(dataplane) {
+		all = append(all, requests(ctx, r.cache, &kumav1alpha1.MeshServiceList{}, nil, client.MatchingFields{bySelector: pair})...)
+	}
+	return all
+}
+
+// multiZoneServicesOf returns the MeshMultiZoneServices that select a MeshService.
+func (r *reconciler) multiZoneServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
+	labels := desired.LabelsOf(service, r.ZoneInfo)
+	return requests(ctx, r.cache, &kumav1alpha1.MeshMultiZoneServiceList{}, func(object client.Object) bool {
+		return object.(*kumav1alpha1.MeshMultiZoneService).Spec.Selector.MeshService.Matches(labels)
+	}, client.MatchingFields{byMesh: desired.MeshOf(service)})
+}
+
+// meshServicesOf returns the MeshServices with the addresses of a Service.
+func (r *reconciler) meshServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
+	owned := []client.ListOption{client.InNamespace(service.GetNamespace()), client.MatchingFields{byOwner: service.GetName()}}
+	return append(requests(ctx, r.cache, &kumav1alpha1.MeshServiceList{}, nil, owned...), request(service))
+}
+
+// allServices returns all MeshServices and MeshMultiZoneServices.
+func (r *reconciler) allServices(ctx context.Context, _ client.Object) []reconcile.Request {
+	return append(requests(ctx, r.cache, &kumav1alpha1.MeshServiceList{}, nil), requests(ctx, r.cache, &kumav1alpha1.MeshMultiZoneServiceList{}, nil)...)
+}
+
+// enqueueUnallocated enqueues services that wait for a VIP or hostname.
+func (r *reconciler) enqueueUnallocated(ctx context.Context, freed client.Object, q queue) {
+	if len(vipIndex(freed))+len(hostnameIndex(freed)) > 0 {
+		r.enqueueIndexed(ctx, freed, byUnallocated, "yes", q)
+	}
+}
+
+// enqueueDuplicates enqueues services with the same VIP or hostname.
+func (r *reconciler) enqueueDuplicates(ctx context.Context, given client.Object, q queue) {
+	for _, vip := range vipIndex(given) {
+		r.enqueueIndexed(ctx, given, byVIP, vip, q)
+	}
+	for _, hostname := range hostnameIndex(given) {
+		r.enqueueIndexed(ctx, given, byHostname, hostname, q)
+	}
+}
+
+func (r *reconciler) enqueueIndexed(ctx context.Context, object client.Object, index, key string, q queue) {
+	others, err := othersIndexed(ctx, r.cache, object, index, key)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list services to reconcile", "index", index)
+	}
+	for _, other := range others {
+		q.Add(request(other))
+	}
+}
+
+// watchConnections enqueues the MeshServices of proxies that connect or disconnect.
+func (r *reconciler) watchConnections(ctx context.Context, q queue) error {
+	there := connectionTracker{connected: map[model.ProxyID]bool{}}
+	r.Connections.OnChange(func(id model.ProxyID) {
+		if !there.changed(id, func() bool { return r.Connections.Connection(id).Connected }) {
+			return
+		}
+		var list kumav1alpha1.DataplaneList
+		if err := r.cache.List(ctx, &list, client.MatchingFields{byProxy: id.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the Dataplanes of a proxy", "proxy", id.String())
+		}
+		for i := range list.Items {
+			for _, request := range r.meshServicesSelecting(ctx, &list.Items[i]) {
+				q.AddAfter(request, statusDebounce)
+			}
+		}
+	})
+	return nil
+}
+
+// connectionTracker filters out changes other than connects and disconnects.
+type connectionTracker struct {
+	mu        sync.Mutex
+	connected map[model.ProxyID]bool
+}
+
+// changed says whether a proxy has connected or disconnected. A disconnect always counts, since the connect may have been
+// missed.
+func (p *connectionTracker) changed(id model.ProxyID, connected func() bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.connected[id]
+	if !connected() {
+		delete(p.connected, id)
+		return true
+	}
+	p.connected[id] = true
+	return !before
+}
