@@ -2,6 +2,7 @@ package consumers
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -116,11 +117,7 @@ func (p *planner) update() {
 	prune(p.record, func(consumer string) bool { return len(p.consumers[consumer]) > 0 })
 	// A completed intent takes up new consumers only in a mode that switches.
 	if p.intent != nil && (p.Mesh.Mode() == kumav1alpha1.ModeReachableBackendRefs || p.record.Phase != string(passage.Completed)) {
-		names := make([]string, 0, len(p.consumers))
-		for name := range p.consumers {
-			names = append(names, name)
-		}
-		addConsumers(p.record, p.intent, names, p.now)
+		addConsumers(p.record, p.intent, slices.Collect(maps.Keys(p.consumers)), p.now)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
-	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
@@ -39,11 +39,8 @@ type Destination struct {
 
 // Explain returns which policies apply to the destinations of a Dataplane, and why others do not.
 func (w *MeshState) Explain(d *kumav1alpha1.Dataplane) Policies {
-	id := model.ProxyID{Mesh: w.Mesh.Name, Namespace: d.Namespace, Name: d.Name}
+	id := desired.ProxyOf(d, w.Where)
 	found := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: slices.Clone(w.notes)}
-	if w.Where.IsUniversal() {
-		id.Namespace = ""
-	}
 	engine := w.engine(w.Mesh, w.meshServices, consumers.Switched(w.Mesh))
 	for _, p := range engine.ReachProblems(id) {
 		found.Notes = append(found.Notes, fmt.Sprintf("%s: %s: %s.", p.Object, p.Field, p.Message))

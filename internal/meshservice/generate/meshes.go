@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,17 +98,11 @@ func (r *reconciler) compareServices(ctx context.Context, mesh string, in *gener
 
 // compareDataplanes compares the MeshServices of Dataplanes with the existing ones.
 func (r *reconciler) compareDataplanes(ctx context.Context, mesh string, in *generationStatus) error {
-	var dataplanes kumav1alpha1.DataplaneList
-	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
+	served, err := r.localTags(ctx, mesh)
+	if err != nil {
 		return err
 	}
-	served := map[string]bool{}
-	for i := range dataplanes.Items {
-		for _, service := range desired.ServicesOf(&dataplanes.Items[i], r.ZoneInfo) {
-			served[service] = true
-		}
-	}
-	for service := range served {
+	for service := range sets.New(served...) {
 		if !desired.IsMeshServiceName(service) {
 			in.nameless = append(in.nameless, service)
 			continue

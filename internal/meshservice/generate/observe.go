@@ -2,9 +2,9 @@ package generate
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -218,19 +218,25 @@ func (r *reconciler) destination(kind model.Kind, object client.Object, port kum
 	}
 }
 
+// localTags returns the values of kuma.io/service that Dataplanes of a mesh serve, perhaps repeated.
+func (r *reconciler) localTags(ctx context.Context, mesh string) (all []string, err error) {
+	var dataplanes kumav1alpha1.DataplaneList
+	err = r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy)
+	for i := range dataplanes.Items {
+		all = append(all, desired.ServicesOf(&dataplanes.Items[i], r.ZoneInfo)...)
+	}
+	return all, err
+}
+
 // servedTags returns the values of kuma.io/service that are served in a mesh, in all zones.
 func (r *reconciler) servedTags(ctx context.Context, mesh string) ([]string, error) {
-	var dataplanes kumav1alpha1.DataplaneList
-	if err := r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy); err != nil {
+	all, err := r.localTags(ctx, mesh)
+	if err != nil {
 		return nil, err
 	}
 	var ingresses kumav1alpha1.ZoneIngressList
 	if err := r.cache.List(ctx, &ingresses, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
-	}
-	var all []string
-	for i := range dataplanes.Items {
-		all = append(all, desired.ServicesOf(&dataplanes.Items[i], r.ZoneInfo)...)
 	}
 	for i := range ingresses.Items {
 		for _, t := range r.ingressTags(ctx, &ingresses.Items[i]) {
@@ -282,16 +288,13 @@ func othersIndexed(ctx context.Context, reader client.Reader, of client.Object, 
 // universalName returns the name of the MeshService of a service, and the existing MeshService.
 func (r *reconciler) universalName(ctx context.Context, service, mesh string) (there *kumav1alpha1.MeshService, name string, free bool, err error) {
 	found := map[string]*kumav1alpha1.MeshService{}
+	var errs []error
 	name, free = desired.UniversalName(service, mesh, func(name string) *kumav1alpha1.MeshService {
-		var one kumav1alpha1.MeshService
-		if e := r.client.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: name}, &one); e == nil {
-			found[name] = &one
-		} else if !apierrors.IsNotFound(e) {
-			err = e
-		}
-		return found[name]
+		one, err := kube.GetIfExists(ctx, r.client, client.ObjectKey{Namespace: r.SystemNamespace, Name: name}, &kumav1alpha1.MeshService{})
+		found[name], errs = one, append(errs, err)
+		return one
 	}, r.ZoneInfo)
-	return found[name], name, free, err
+	return found[name], name, free, errors.Join(errs...)
 }
 
 // selectedDataplanes returns the Dataplanes that a MeshService may select.
