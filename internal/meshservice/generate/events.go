@@ -45,19 +45,16 @@ func (r *reconciler) meshOfService(ctx context.Context, service client.Object) [
 
 // allMeshes returns all Meshes: a change of a namespace, which is rare, may affect any.
 func (r *reconciler) allMeshes(ctx context.Context, _ client.Object) []reconcile.Request {
-	return requests(ctx, r.cache, &kumav1alpha1.MeshList{}, nil)
+	return r.requests(ctx, &kumav1alpha1.MeshList{})
 }
 
 func request(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// requests lists objects, and returns a request for each that matches; nil matches all.
-func requests(ctx context.Context, in client.Reader, list client.ObjectList, matches func(client.Object) bool, options ...client.ListOption) []reconcile.Request {
-	if matches == nil {
-		matches = func(client.Object) bool { return true }
-	}
-	return kube.RequestsMatching(ctx, in, list, matches, options...)
+// requests returns a request for each object of a list.
+func (r *reconciler) requests(ctx context.Context, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
+	return kube.RequestsMatching(ctx, r.cache, list, func(client.Object) bool { return true }, options...)
 }
 
 // firstObserved passes the first status of a MeshService, with its VIPs.

@@ -33,16 +33,16 @@ func (r *reconciler) podsSelectedBy(ctx context.Context, object client.Object) [
 	if len(service.Spec.Selector) == 0 {
 		return nil
 	}
-	return requests(ctx, r.cache, &corev1.PodList{}, nil, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector))
+	return r.requests(ctx, &corev1.PodList{}, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector))
 }
 
 // allPods returns all pods: their mesh depends on their namespaces.
 func (r *reconciler) allPods(ctx context.Context, _ client.Object) []reconcile.Request {
-	return requests(ctx, r.cache, &corev1.PodList{}, nil)
+	return r.requests(ctx, &corev1.PodList{})
 }
 
 func (r *reconciler) podsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return requests(ctx, r.cache, &corev1.PodList{}, nil, client.InNamespace(namespace.GetName()))
+	return r.requests(ctx, &corev1.PodList{}, client.InNamespace(namespace.GetName()))
 }
 
 // reconcilePod creates, updates or deletes the Dataplane of a pod.

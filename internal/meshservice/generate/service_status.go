@@ -164,7 +164,7 @@ func (r *reconciler) countProxies(service *kumav1alpha1.MeshService, dataplanes 
 func (r *reconciler) meshServicesSelecting(ctx context.Context, dataplane client.Object) []reconcile.Request {
 	var all []reconcile.Request
 	for _, pair := range tagIndex(dataplane) {
-		all = append(all, requests(ctx, r.cache, &kumav1alpha1.MeshServiceList{}, nil, client.MatchingFields{bySelector: pair})...)
+		all = append(all, r.requests(ctx, &kumav1alpha1.MeshServiceList{}, client.MatchingFields{bySelector: pair})...)
 	}
 	return all
 }
@@ -172,20 +172,20 @@ func (r *reconciler) meshServicesSelecting(ctx context.Context, dataplane client
 // multiZoneServicesOf returns the MeshMultiZoneServices that select a MeshService.
 func (r *reconciler) multiZoneServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
 	labels := desired.LabelsOf(service, r.ZoneInfo)
-	return requests(ctx, r.cache, &kumav1alpha1.MeshMultiZoneServiceList{}, func(object client.Object) bool {
-		return object.(*kumav1alpha1.MeshMultiZoneService).Spec.Selector.MeshService.Matches(labels)
+	return kube.RequestsMatching(ctx, r.cache, &kumav1alpha1.MeshMultiZoneServiceList{}, func(multiZone *kumav1alpha1.MeshMultiZoneService) bool {
+		return multiZone.Spec.Selector.MeshService.Matches(labels)
 	}, client.MatchingFields{byMesh: desired.MeshOf(service)})
 }
 
 // meshServicesOf returns the MeshServices with the addresses of a Service.
 func (r *reconciler) meshServicesOf(ctx context.Context, service client.Object) []reconcile.Request {
 	owned := []client.ListOption{client.InNamespace(service.GetNamespace()), client.MatchingFields{byOwner: service.GetName()}}
-	return append(requests(ctx, r.cache, &kumav1alpha1.MeshServiceList{}, nil, owned...), request(service))
+	return append(r.requests(ctx, &kumav1alpha1.MeshServiceList{}, owned...), request(service))
 }
 
 // allServices returns all MeshServices and MeshMultiZoneServices.
 func (r *reconciler) allServices(ctx context.Context, _ client.Object) []reconcile.Request {
-	return append(requests(ctx, r.cache, &kumav1alpha1.MeshServiceList{}, nil), requests(ctx, r.cache, &kumav1alpha1.MeshMultiZoneServiceList{}, nil)...)
+	return append(r.requests(ctx, &kumav1alpha1.MeshServiceList{}), r.requests(ctx, &kumav1alpha1.MeshMultiZoneServiceList{})...)
 }
 
 // enqueueUnallocated enqueues services that wait for a VIP or hostname.

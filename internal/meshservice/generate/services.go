@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -39,14 +40,14 @@ func serviceOf(_ context.Context, object client.Object) []reconcile.Request {
 }
 
 func (r *reconciler) servicesOfMesh(ctx context.Context, mesh client.Object) []reconcile.Request {
-	return requests(ctx, r.cache, &corev1.ServiceList{}, func(service client.Object) bool {
-		namespace, err := r.namespace(ctx, service.GetNamespace())
+	return kube.RequestsMatching(ctx, r.cache, &corev1.ServiceList{}, func(service *corev1.Service) bool {
+		namespace, err := r.namespace(ctx, service.Namespace)
 		return err == nil && desired.MeshOfWorkload(service, namespace) == mesh.GetName()
 	})
 }
 
 func (r *reconciler) servicesOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return requests(ctx, r.cache, &corev1.ServiceList{}, nil, client.InNamespace(namespace.GetName()))
+	return r.requests(ctx, &corev1.ServiceList{}, client.InNamespace(namespace.GetName()))
 }
 
 func (r *reconciler) headlessServicesOf(ctx context.Context, pod client.Object) []reconcile.Request {
