@@ -34,8 +34,7 @@ func ReadProgress(mesh *kumav1alpha1.Mesh) Progress {
 		s.Observed = (intent == nil || intent.ID == record.Intent) && (retry == "" || retry == record.Retry)
 	}
 	if condition != nil && record != nil && record.Phase == string(passage.Held) {
-		reason := passage.Because(condition.Reason, "%s", condition.Message)
-		s.Plan.Hold = &reason
+		s.Plan.Hold = passage.Hold(condition.Reason, "%s", condition.Message)
 	}
 	return s
 }

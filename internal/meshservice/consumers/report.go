@@ -65,32 +65,30 @@ func (p *planner) condition(d passage.Decision, counts passage.Counts) *metav1.C
 	c := &metav1.Condition{
 		Type: kumav1alpha1.ConditionConsumersSwitched, Status: metav1.ConditionFalse, ObservedGeneration: p.Mesh.Generation,
 	}
-	progress := p.progressText(d, counts)
-	var reason passage.Reason
+	text := p.progressText(d, counts)
 	switch {
 	case counts.Failed > 0:
-		reason = passage.Because(kumav1alpha1.ReasonFailed, "%s; %s", progress, p.failureText())
+		c.Reason = kumav1alpha1.ReasonFailed
+		text += "; " + p.failureText()
+	case d.Outcome == passage.Held && counts.Total == 0:
+		c.Reason, text = string(d.Reason.Code), d.Reason.Message
 	case d.Outcome == passage.Held:
-		reason = passage.Because(string(d.Reason.Code), "%s", d.Reason.Message)
-		if counts.Total > 0 {
-			reason = passage.Because(string(d.Reason.Code), "%s: %s", progress, d.Reason.Message)
-		}
+		c.Reason = string(d.Reason.Code)
+		text += ": " + d.Reason.Message
 	case d.Outcome == passage.Completed && p.record.Revert:
-		reason = passage.Because(kumav1alpha1.ReasonReverted, "%s", p.revertedText())
+		c.Reason, text = kumav1alpha1.ReasonReverted, p.revertedText()
 	case d.Outcome == passage.Completed:
-		c.Status = metav1.ConditionTrue
-		reason = passage.Because(kumav1alpha1.ReasonSwitched, "%s", progress)
+		c.Status, c.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonSwitched
 	default:
-		code := kumav1alpha1.ReasonSwitching
+		c.Reason = kumav1alpha1.ReasonSwitching
 		if p.record.Revert {
-			code = kumav1alpha1.ReasonReverting
+			c.Reason = kumav1alpha1.ReasonReverting
 		}
-		reason = passage.Because(code, "%s", progress)
 		if d.Reason != nil {
-			reason = passage.Because(code, "%s: %s", progress, d.Reason.Message)
+			text += ": " + d.Reason.Message
 		}
 	}
-	c.Reason, c.Message = string(reason.Code), reason.Message
+	c.Message = passage.Because(c.Reason, "%s", text).Message
 	return c
 }
 

@@ -31,26 +31,23 @@ func (p policyNode) entryFor(s successor.Section, said *yaml.Node, f *Finding) *
 			f.Why = "the entry has no localZone, the only part that applies to a MeshService"
 			return nil
 		}
-		conf = mapping("localityAwareness", mapping("localZone", local))
+		conf = mapping(text("localityAwareness"), mapping(text("localZone"), local))
 		what = "an entry with localZone only,"
 	}
 	f.Action, f.Why = Added, what+" for section "+s.Port+" of MeshService "+s.Name
 
-	labels := mapping(kumav1alpha1.LabelDisplayName, text(s.Name))
+	labels := mapping(text(kumav1alpha1.LabelDisplayName), text(s.Name))
 	if s.Namespace != "" {
 		labels.Content = append(labels.Content, text(kumav1alpha1.LabelNamespace), text(s.Namespace))
 	}
 	quoted := text(s.Port)
 	quoted.Style = yaml.DoubleQuotedStyle
-	target := mapping("kind", text(kumav1alpha1.MeshServiceKind))
-	target.Content = append(target.Content, text("labels"), labels, text("sectionName"), quoted)
-	entry := mapping("targetRef", target)
-	entry.Content = append(entry.Content, text("default"), conf)
-	return entry
+	target := mapping(text("kind"), text(kumav1alpha1.MeshServiceKind), text("labels"), labels, text("sectionName"), quoted)
+	return mapping(text("targetRef"), target, text("default"), conf)
 }
 
-func mapping(key string, value *yaml.Node) *yaml.Node {
-	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{text(key), value}}
+func mapping(keysAndValues ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: keysAndValues}
 }
 
 func text(value string) *yaml.Node {
