@@ -30,7 +30,7 @@ func TestServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mesh := &kumav1alpha1.Mesh{}
 			mesh.Generation = 3
-			got := servedCondition(mesh, DefaultOptions().zoneInfo(), c.serving, c.ready, c.problems)
+			got := servedCondition(mesh, DefaultOptions().ZoneInfo, c.serving, c.ready, c.problems)
 			if got.Status != c.status || got.Reason != c.reason || !strings.Contains(got.Message, c.says) || got.ObservedGeneration != 3 {
 				t.Errorf("got %+v", got)
 			}
