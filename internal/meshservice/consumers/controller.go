@@ -3,6 +3,7 @@
 package consumers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -35,8 +36,6 @@ type Options struct {
 	Changes func(func(model.ProxyID))
 	// Timeout is how long proxies may take to acknowledge; the default is a minute.
 	Timeout time.Duration
-	// Now is the clock; the default is time.Now.
-	Now func() time.Time
 }
 
 const defaultTimeout = time.Minute
@@ -56,7 +55,10 @@ const (
 
 // Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder("fairlead.dev/"+Passage), o)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	r := &reconciler{
+		client: mgr.GetClient(), recorder: mgr.GetEventRecorder("fairlead.dev/" + Passage), options: o, started: sync.OnceValue(time.Now),
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("mesh-consumers").
 		WithLogConstructor(kube.Logger(mgr, "consumers", kumav1alpha1.MeshKind)).
@@ -83,16 +85,6 @@ type reconciler struct {
 	started func() time.Time
 }
 
-func newReconciler(c client.Client, recorder events.EventRecorder, o Options) *reconciler {
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &reconciler{client: c, recorder: recorder, options: o, started: sync.OnceValue(o.Now)}
-}
-
 // Reconcile observes, plans, applies and reports one mesh.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	started := r.started()
@@ -113,7 +105,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: publishRequeueDelay}, nil
 	}
 	o.Started = started
-	now := r.options.Now()
+	now := time.Now()
 	d := Decide(o, now)
 	// Watch the proxies before the switch is published, so that no acknowledgement is missed.
 	r.acks.watch(mesh.Name, d.Watched)
