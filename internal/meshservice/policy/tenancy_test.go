@@ -103,7 +103,7 @@ func TestTenantsChooseAmongTheirProxies(t *testing.T) {
 	for name, ref := range map[string]string{
 		"a service":   "{kind: MeshService, name: cart_shop_svc_80}",
 		"a Dataplane": "{kind: Dataplane, name: cart-1, namespace: shop}",
-		"tags":        "{kind: MeshSubset, tags: {version: 1}}",
+		"tags":        "{kind: MeshSubset, tags: {version: \"1\"}}",
 		"labels":      "{kind: Dataplane, labels: {app: cart}}",
 	} {
 		t.Run(name, func(t *testing.T) {
