@@ -28,11 +28,7 @@ func Arguments(name string, dir clusterdir.Dir, s clusterdir.Settings) []string 
 	case ControllerManager:
 		return controllerManagerArguments(dir, s.Profile)
 	case Scheduler:
-		return append([]string{
-			"--kubeconfig=" + pki.KubeconfigOf(dir, pki.Scheduler),
-			"--authentication-kubeconfig=" + pki.KubeconfigOf(dir, pki.Scheduler),
-			"--authorization-kubeconfig=" + pki.KubeconfigOf(dir, pki.Scheduler),
-		}, loopArguments...)
+		return loopArguments(dir, pki.Scheduler)
 	case Kwok:
 		return []string{
 			"--kubeconfig=" + pki.KubeconfigOf(dir, pki.Kwok),
@@ -46,10 +42,16 @@ func Arguments(name string, dir clusterdir.Dir, s clusterdir.Settings) []string 
 
 // loopArguments: nobody else leads, nobody scrapes, and the client's default
 // of 20 requests a second would be the slowest thing on the machine.
-var loopArguments = []string{
-	"--leader-elect=false", "--secure-port=0",
-	"--kube-api-qps=1000", "--kube-api-burst=2000",
-	"--profiling=false",
+func loopArguments(dir clusterdir.Dir, client pki.Client) []string {
+	kubeconfig := pki.KubeconfigOf(dir, client)
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--leader-elect=false", "--secure-port=0",
+		"--kube-api-qps=1000", "--kube-api-burst=2000",
+		"--profiling=false",
+	}
 }
 
 func etcdArguments(dir clusterdir.Dir, ports clusterdir.Ports) []string {
@@ -108,17 +110,13 @@ func apiServerArguments(dir clusterdir.Dir, s clusterdir.Settings) []string {
 }
 
 func controllerManagerArguments(dir clusterdir.Dir, profile clusterdir.Profile) []string {
-	kubeconfig := pki.KubeconfigOf(dir, pki.ControllerManager)
-	args := append([]string{
-		"--kubeconfig=" + kubeconfig,
-		"--authentication-kubeconfig=" + kubeconfig,
-		"--authorization-kubeconfig=" + kubeconfig,
+	args := append(loopArguments(dir, pki.ControllerManager),
 		"--use-service-account-credentials=true",
-		"--service-account-private-key-file=" + dir.PKI(pki.ServiceTokens+".key"),
-		"--root-ca-file=" + dir.PKI(pki.CA+".crt"),
-		"--cluster-signing-cert-file=" + dir.PKI(pki.CA+".crt"),
-		"--cluster-signing-key-file=" + dir.PKI(pki.CA+".key"),
-	}, loopArguments...)
+		"--service-account-private-key-file="+dir.PKI(pki.ServiceTokens+".key"),
+		"--root-ca-file="+dir.PKI(pki.CA+".crt"),
+		"--cluster-signing-cert-file="+dir.PKI(pki.CA+".crt"),
+		"--cluster-signing-key-file="+dir.PKI(pki.CA+".key"),
+	)
 	if profile == clusterdir.Hub {
 		args = append(args, "--controllers="+strings.Join(hubControllers, ","))
 	}

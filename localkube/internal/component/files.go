@@ -2,7 +2,6 @@ package component
 
 import (
 	_ "embed"
-	"fmt"
 	"strings"
 
 	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
@@ -13,6 +12,18 @@ import (
 
 //go:embed pod-stages.yaml
 var podStages string
+
+// PodPolicy is a ValidatingAdmissionPolicy, as YAML.
+//
+//go:embed pod-policy.yaml
+var PodPolicy []byte
+
+// Annotations of a pod that tell how it lives; pod-stages.yaml follows them, and pod-policy.yaml checks them.
+const (
+	ReadyAfter     = "localkube.fairlead.dev/ready-after"
+	CrashAfter     = "localkube.fairlead.dev/crash-after"
+	TerminateAfter = "localkube.fairlead.dev/terminate-after"
+)
 
 // StagesFile tells KWOK how nodes and pods live.
 func StagesFile(dir clusterdir.Dir) string { return dir.Work("stages.yaml") }
@@ -26,24 +37,20 @@ func WriteFiles(dir clusterdir.Dir) error {
 	if err := clusterdir.WriteFile(StagesFile(dir), []byte(stages)); err != nil {
 		return err
 	}
-	return clusterdir.WriteFile(EgressFile(dir), []byte(egressConfiguration()))
+	return clusterdir.WriteFile(EgressFile(dir), []byte(egressConfiguration))
 }
 
 // egressConfiguration sends the API server's calls to Services and pods
 // (`cluster`) and to webhooks registered by URL (`controlplane`) through the
 // supervisor's proxy, which decides what is on this machine. Left to itself
 // the API server would dial cluster IPs into the surrounding network.
-func egressConfiguration() string {
-	var b strings.Builder
-	b.WriteString("apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n")
-	for _, name := range []string{"cluster", "controlplane"} {
-		fmt.Fprintf(&b, `- name: %s
-  connection:
-    proxyProtocol: HTTPConnect
-    transport:
-      uds:
-        udsName: %s
-`, name, clusterdir.EgressSocket)
-	}
-	return b.String()
-}
+const egressConfiguration = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  ` + egressConnection + `
+- name: controlplane
+  ` + egressConnection + `
+`
+
+const egressConnection = "connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: " + clusterdir.EgressSocket + "}}}"

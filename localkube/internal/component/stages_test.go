@@ -1,16 +1,19 @@
 package component
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	"sigs.k8s.io/kwok/pkg/config"
 	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
 )
@@ -57,6 +60,19 @@ func TestStages(t *testing.T) {
 			// In a bubble of its own the clock stands still.
 			synctest.Test(t, func(t *testing.T) { nextStage(t, stages, test.pod(), test.stage, test.delay) })
 		})
+	}
+}
+
+// The policy knows the annotations that the stages follow, and no field is misspelled.
+func TestPodPolicy(t *testing.T) {
+	var policy admissionv1.ValidatingAdmissionPolicy
+	if err := yaml.UnmarshalStrict(PodPolicy, &policy); err != nil {
+		t.Fatal(err)
+	}
+	for i, annotation := range []string{ReadyAfter, CrashAfter, TerminateAfter} {
+		if check := policy.Spec.Validations[i]; !strings.Contains(check.Expression, annotation) || !strings.Contains(check.Message, annotation) {
+			t.Errorf("check %d is %+v, want it about %s", i, check, annotation)
+		}
 	}
 }
 

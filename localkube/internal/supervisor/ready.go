@@ -63,17 +63,7 @@ func probeDeployment(ctx context.Context, client kubernetes.Interface, name stri
 	deployments := client.AppsV1().Deployments(probeNamespace)
 	live, err := deployments.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		labels := map[string]string{"app": probeLabel, "probe": name}
-		_, err = deployments.Create(ctx, &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-			Spec: appsv1.DeploymentSpec{
-				Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: corev1.PodTemplateSpec{
-					ObjectMeta: metav1.ObjectMeta{Labels: labels},
-					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "localkube/probe"}}},
-				},
-			},
-		}, metav1.CreateOptions{})
+		_, err = deployments.Create(ctx, probe(name, nil), metav1.CreateOptions{})
 		return errors.Join(errors.New("the probe was just made"), err)
 	}
 	if err != nil {
@@ -83,6 +73,20 @@ func probeDeployment(ctx context.Context, client kubernetes.Interface, name stri
 		return fmt.Errorf("%d of %d pods are ready", live.Status.ReadyReplicas, live.Status.Replicas)
 	}
 	return nil
+}
+
+func probe(name string, annotations map[string]string) *appsv1.Deployment {
+	labels := map[string]string{"app": probeLabel, "probe": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "localkube/probe"}}},
+			},
+		},
+	}
 }
 
 func removeProbes(ctx context.Context, client kubernetes.Interface) error {
