@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
 	"github.com/fairlead/fairlead/localkube/internal/supervisor"
 )
 
@@ -15,39 +16,32 @@ func newDownCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down --dir DIR",
 		Short: "Stop every process of a cluster; its data stays",
-		Args:  noArgs,
 	}
-	dir := dirFlag(cmd)
 	cmd.Flags().BoolVar(&remove, "delete", false, "delete its data, certificates and logs too")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := dir()
-		if err != nil {
-			return err
-		}
-		if !d.Exists() {
-			cmd.Printf("nothing to stop: no cluster was ever started in %s\n", d)
+	return withDir(cmd, func(cmd *cobra.Command, dir clusterdir.Dir) error {
+		if !dir.Exists() {
+			cmd.Printf("nothing to stop: no cluster was ever started in %s\n", dir)
 			return nil
 		}
-		client := supervisor.NewClient(d)
+		client := supervisor.NewClient(dir)
 		running := client.Running()
 		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Minute)
 		defer cancel()
 		if err := client.Stop(ctx); err != nil {
-			return fmt.Errorf("stop the cluster in %s: %w", d, err)
+			return fmt.Errorf("stop the cluster in %s: %w", dir, err)
 		}
 		if running {
-			cmd.Printf("stopped: %s\n", d)
+			cmd.Printf("stopped: %s\n", dir)
 		} else {
-			cmd.Printf("nothing to stop: the cluster in %s is not running\n", d)
+			cmd.Printf("nothing to stop: the cluster in %s is not running\n", dir)
 		}
 		if !remove {
 			return nil
 		}
-		if err := d.Delete(); err != nil {
+		if err := dir.Delete(); err != nil {
 			return err
 		}
-		cmd.Printf("deleted: %s\n", d)
+		cmd.Printf("deleted: %s\n", dir)
 		return nil
-	}
-	return cmd
+	})
 }

@@ -25,17 +25,11 @@ namespaces get their sidecar. It starts by itself once the revision's chart is
 installed, and is stopped by down and started again by up.
 
 It is istiod 1.31, which works with the charts of Istio 1.24 to 1.31.`,
-		Args: noArgs,
 	}
-	dir := dirFlag(cmd)
 	cmd.Flags().StringVar(&want.Revision, "revision", "", "name of the revision; that of the one without a name is default")
 	cmd.Flags().StringVar(&want.Namespace, "namespace", "istio-system", "namespace that the control plane is installed in")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait until pods get their sidecar")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := dir()
-		if err != nil {
-			return err
-		}
+	return withDir(cmd, func(cmd *cobra.Command, dir clusterdir.Dir) error {
 		if want.Revision == "" {
 			return usageError{errors.New("--revision is required: the revision whose istiod it is")}
 		}
@@ -45,7 +39,7 @@ It is istiod 1.31, which works with the charts of Istio 1.24 to 1.31.`,
 		if err := istiodBuilt(); err != nil {
 			return err
 		}
-		client := supervisor.NewClient(d)
+		client := supervisor.NewClient(dir)
 		state, err := client.Istiod(cmd.Context(), want)
 		if err != nil {
 			return err
@@ -57,8 +51,7 @@ It is istiod 1.31, which works with the charts of Istio 1.24 to 1.31.`,
 		}
 		cmd.Printf("istiod of revision %s: %s\n", want.Revision, describe(state.Record))
 		return nil
-	}
-	return cmd
+	})
 }
 
 func istiodBuilt() error {

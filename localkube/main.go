@@ -66,17 +66,19 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// dirFlag adds --dir, and reads it when the command runs.
-func dirFlag(cmd *cobra.Command) func() (clusterdir.Dir, error) {
+// withDir adds --dir to a command, which runs with that directory and takes no arguments.
+func withDir(cmd *cobra.Command, run func(*cobra.Command, clusterdir.Dir) error) *cobra.Command {
 	var path string
 	cmd.Flags().StringVar(&path, "dir", "", "directory of the cluster")
-	return func() (clusterdir.Dir, error) {
+	cmd.Args = noArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir, err := clusterdir.At(path)
 		if err != nil {
-			return dir, usageError{err}
+			return usageError{err}
 		}
-		return dir, nil
+		return run(cmd, dir)
 	}
+	return cmd
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {

@@ -16,22 +16,19 @@ func newServeCommand() *cobra.Command {
 		Long: `Put a local process behind a Service: the API server's calls to that port of
 the Service (webhooks, conversion, aggregated APIs) then reach the process. The
 Service may come later. It stays so until it is removed, through restarts too.`,
-		Args: noArgs,
 	}
-	dir := dirFlag(cmd)
 	cmd.Flags().StringVar(&service, "service", "", "the Service and its port, as NS/NAME:PORT")
 	cmd.Flags().StringVar(&to, "to", "", "address of the process, on 127.0.0.1")
 	cmd.Flags().BoolVar(&remove, "remove", false, "take the process away again")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := dir()
-		if err != nil {
-			return err
+	return withDir(cmd, func(cmd *cobra.Command, dir clusterdir.Dir) error {
+		serve, err := clusterdir.ParseService(service)
+		if err == nil && !remove {
+			serve.To, err = clusterdir.ParseLocal(to)
 		}
-		serve, err := parseServe(service, to, remove)
 		if err != nil {
 			return usageError{err}
 		}
-		if err := supervisor.NewClient(d).Serve(cmd.Context(), serve); err != nil {
+		if err := supervisor.NewClient(dir).Serve(cmd.Context(), serve); err != nil {
 			return err
 		}
 		if remove {
@@ -40,14 +37,5 @@ Service may come later. It stays so until it is removed, through restarts too.`,
 		}
 		cmd.Printf("Service %s is served by %s\n", service, to)
 		return nil
-	}
-	return cmd
-}
-
-func parseServe(service, to string, remove bool) (clusterdir.Serve, error) {
-	serve, err := clusterdir.ParseService(service)
-	if err == nil && !remove {
-		serve.To, err = clusterdir.ParseLocal(to)
-	}
-	return serve, err
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,22 +33,16 @@ func newStatusCommand() *cobra.Command {
 		Use:   "status --dir DIR",
 		Short: "Each component: alive, or how it died, and where its log is",
 		Long:  "Each component: alive, or how it died, and where its log is.\n\nExits with 1 when the cluster is not running or a component has died.",
-		Args:  noArgs,
 	}
-	dir := dirFlag(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := dir()
-		if err != nil {
-			return err
-		}
+	return withDir(cmd, func(cmd *cobra.Command, dir clusterdir.Dir) error {
 		if output != "" && output != "json" {
 			return usageError{fmt.Errorf("unknown --output %q: it is json, or left out", output)}
 		}
-		if !d.Exists() {
-			return fmt.Errorf("no cluster was ever started in %s: `localkube up --dir %s` starts one", d, d)
+		if !dir.Exists() {
+			return fmt.Errorf("no cluster was ever started in %s: `localkube up --dir %s` starts one", dir, dir)
 		}
-		status, err := observe(cmd, d)
+		status, err := observe(cmd.Context(), dir)
 		if err != nil {
 			return err
 		}
@@ -62,34 +57,26 @@ func newStatusCommand() *cobra.Command {
 		case err != nil:
 			return err
 		case !status.Running:
-			return fmt.Errorf("not running: `localkube up --dir %s` starts it again, with its data", d)
+			return fmt.Errorf("not running: `localkube up --dir %s` starts it again, with its data", dir)
 		case !status.Healthy:
-			return fmt.Errorf("not healthy: `localkube up --dir %s` heals it", d)
+			return fmt.Errorf("not healthy: `localkube up --dir %s` heals it", dir)
 		}
 		return nil
-	}
-	return cmd
+	})
 }
 
-func observe(cmd *cobra.Command, dir clusterdir.Dir) (clusterStatus, error) {
+func observe(ctx context.Context, dir clusterdir.Dir) (clusterStatus, error) {
 	settings, err := dir.LoadSettings()
 	if err != nil {
 		return clusterStatus{}, err
 	}
 	s := clusterStatus{Dir: dir, Profile: settings.Profile, Kubeconfig: dir.Kubeconfig(), Serves: settings.Serves}
-	client := supervisor.NewClient(dir)
-	if s.Running, err = client.Answers(cmd.Context()); err != nil {
-		return s, err
-	}
-	if s.Running {
-		if s.Components, err = client.Status(cmd.Context()); err != nil {
-			return s, err
-		}
-	} else if s.Components, err = lastKnown(dir); err != nil {
-		return s, err
+	s.Components, s.Running, err = supervisor.NewClient(dir).Status(ctx)
+	if err == nil && !s.Running {
+		s.Components, err = lastKnown(dir)
 	}
 	s.Healthy = s.Running && allRunning(s.Components)
-	return s, nil
+	return s, err
 }
 
 // lastKnown is what the supervisor wrote before it was gone. Whatever it had

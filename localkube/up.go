@@ -17,7 +17,6 @@ import (
 
 func newUpCommand() *cobra.Command {
 	var wish clusterdir.Wish
-	var profile string
 	var port int
 	var until int32
 	cmd := &cobra.Command{
@@ -26,19 +25,13 @@ func newUpCommand() *cobra.Command {
 		Example: `  localkube up --dir /tmp/blue
   localkube up --dir /tmp/hub --profile hub
   kubectl --kubeconfig /tmp/blue/kubeconfig get nodes`,
-		Args: noArgs,
 	}
-	dir := dirFlag(cmd)
-	cmd.Flags().StringVar(&profile, "profile", "", "cluster, or hub: an API for templates, where nothing runs (default cluster)")
+	cmd.Flags().StringVar((*string)(&wish.Profile), "profile", "",
+		"cluster, or hub: an API for templates, where nothing runs (default cluster)")
 	cmd.Flags().IntVar(&wish.Nodes, "nodes", 0, "how many nodes it has (default 1; none in a hub)")
 	cmd.Flags().IntVar(&port, "port", 0, "port of the API server on 127.0.0.1; 0 for any that is free (default: that of the last start)")
 	cmd.Flags().Int32Var(&until, "until-exit-of", 0, "pid of a process: the cluster stops when that one ends")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := dir()
-		if err != nil {
-			return err
-		}
-		wish.Profile = clusterdir.Profile(profile)
+	return withDir(cmd, func(cmd *cobra.Command, dir clusterdir.Dir) error {
 		if cmd.Flags().Changed("port") {
 			wish.Port = &port
 		}
@@ -48,9 +41,8 @@ func newUpCommand() *cobra.Command {
 		if until != 0 && !supervisor.Alive(until) {
 			return usageError{fmt.Errorf("--until-exit-of %d: there is no such process", until)}
 		}
-		return up(cmd.Context(), d, wish, until)
-	}
-	return cmd
+		return up(cmd.Context(), dir, wish, until)
+	})
 }
 
 func up(ctx context.Context, dir clusterdir.Dir, wish clusterdir.Wish, until int32) error {
@@ -66,19 +58,16 @@ func up(ctx context.Context, dir clusterdir.Dir, wish clusterdir.Wish, until int
 	defer release()
 
 	client := supervisor.NewClient(dir)
-	running, err := client.Answers(ctx)
+	records, running, err := client.Status(ctx)
 	if err != nil {
 		return err
 	}
 	if err := configure(dir, wish, running); err != nil {
 		return err
 	}
-	if running {
-		records, err := client.Status(ctx)
-		if err == nil && allRunning(records) {
-			steps.done(fmt.Sprintf("already running: %s", dir.Kubeconfig()))
-			return nil
-		}
+	if running && allRunning(records) {
+		steps.done(fmt.Sprintf("already running: %s", dir.Kubeconfig()))
+		return nil
 	}
 	begun := time.Now()
 	steps.doing("starting localkube")
@@ -133,15 +122,9 @@ func allRunning(records []clusterdir.Record) bool {
 
 func newSuperviseCommand() *cobra.Command {
 	var until int32
-	cmd := &cobra.Command{Use: "supervise", Hidden: true, Args: noArgs}
-	dir := dirFlag(cmd)
+	cmd := &cobra.Command{Use: "supervise", Hidden: true}
 	cmd.Flags().Int32Var(&until, "until", 0, "")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := dir()
-		if err != nil {
-			return err
-		}
-		return supervisor.Run(cmd.Context(), d, until)
-	}
-	return cmd
+	return withDir(cmd, func(cmd *cobra.Command, dir clusterdir.Dir) error {
+		return supervisor.Run(cmd.Context(), dir, until)
+	})
 }

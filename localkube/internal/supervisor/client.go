@@ -53,23 +53,24 @@ func (c *Client) Running() bool {
 	return err == nil && !held
 }
 
-// Answers tells whether a supervisor runs the cluster, and waits out one that
-// is just coming or going.
-func (c *Client) Answers(ctx context.Context) (bool, error) {
+// Status of every process, from the supervisor that runs the cluster, if one
+// does. One that is just coming or going is waited for.
+func (c *Client) Status(ctx context.Context) (records []clusterdir.Record, running bool, err error) {
 	deadline := time.After(30 * time.Second)
 	for c.Running() {
-		if _, err := c.Status(ctx); err == nil {
-			return true, nil
+		if records, err := c.records(ctx); err == nil {
+			return records, true, nil
 		}
 		select {
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return nil, false, ctx.Err()
 		case <-deadline:
-			return false, fmt.Errorf("localkube holds the cluster in %s but does not answer: `localkube down --dir %s` ends it; its log is %s", c.dir, c.dir, c.dir.Log(Self))
+			return nil, false, fmt.Errorf("localkube holds the cluster in %s but does not answer: `localkube down --dir %s` ends it; its log is %s",
+				c.dir, c.dir, c.dir.Log(Self))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return false, nil
+	return nil, false, nil
 }
 
 // Launch starts the supervisor in the background, its output in a log, and
@@ -101,13 +102,13 @@ func (c *Client) Launch(ctx context.Context, until int32) error {
 
 	deadline := time.After(2 * time.Minute)
 	for {
-		if _, err := c.Status(ctx); err == nil {
+		if _, err := c.records(ctx); err == nil {
 			return nil
 		}
 		select {
 		case <-ended:
 			// Another one may have been quicker.
-			if _, err := c.Status(ctx); err == nil {
+			if _, err := c.records(ctx); err == nil {
 				return nil
 			}
 			return errors.New(strings.TrimSpace(strings.TrimPrefix(since(path, before), "error: ")))
@@ -165,9 +166,7 @@ const stopPatience = 7 * time.Second
 func (c *Client) Stop(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
-	if response, err := c.do(asked, http.MethodPost, pathStop, nil); err == nil {
-		_ = response.Body.Close()
-	}
+	_ = c.call(asked, http.MethodPost, pathStop, nil, nil)
 	for c.Running() {
 		if asked.Err() != nil {
 			killIfOurs(c.dir, Self)
@@ -203,48 +202,41 @@ func (c *Client) recordStop() error {
 	return c.dir.SaveRecords(records)
 }
 
-// Status of every process.
-func (c *Client) Status(ctx context.Context) ([]clusterdir.Record, error) {
+func (c *Client) records(ctx context.Context) (records []clusterdir.Record, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	response, err := c.do(ctx, http.MethodGet, pathStatus, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	var records []clusterdir.Record
-	err = json.NewDecoder(response.Body).Decode(&records)
+	err = c.call(ctx, http.MethodGet, pathStatus, nil, &records)
 	return records, err
 }
 
 // Serve puts a local process behind a Service port; an empty To takes it away.
 func (c *Client) Serve(ctx context.Context, s clusterdir.Serve) error {
-	response, err := c.do(ctx, http.MethodPut, pathServe, s)
-	if err != nil {
-		return err
-	}
-	return response.Body.Close()
+	return c.call(ctx, http.MethodPut, pathServe, s, nil)
 }
 
 // Istiod asks for a revision's control plane; a dead one is started again.
-func (c *Client) Istiod(ctx context.Context, i clusterdir.Istiod) (IstiodState, error) {
-	return c.istiodState(ctx, http.MethodPut, pathIstiod, i)
+func (c *Client) Istiod(ctx context.Context, i clusterdir.Istiod) (state IstiodState, err error) {
+	err = c.call(ctx, http.MethodPut, pathIstiod, i, &state)
+	return state, err
 }
 
 // IstiodState tells how far a revision's control plane is.
-func (c *Client) IstiodState(ctx context.Context, revision string) (IstiodState, error) {
-	return c.istiodState(ctx, http.MethodGet, pathIstiod+"/"+url.PathEscape(revision), nil)
+func (c *Client) IstiodState(ctx context.Context, revision string) (state IstiodState, err error) {
+	err = c.call(ctx, http.MethodGet, pathIstiod+"/"+url.PathEscape(revision), nil, &state)
+	return state, err
 }
 
-func (c *Client) istiodState(ctx context.Context, method, path string, body any) (IstiodState, error) {
-	var state IstiodState
+// call sends a request, and reads the answer into a value unless it is nil.
+func (c *Client) call(ctx context.Context, method, path string, body, answer any) error {
 	response, err := c.do(ctx, method, path, body)
 	if err != nil {
-		return state, err
+		return err
 	}
 	defer response.Body.Close()
-	err = json.NewDecoder(response.Body).Decode(&state)
-	return state, err
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(answer)
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {

@@ -1,15 +1,17 @@
 package supervisor
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
-	"github.com/fairlead/fairlead/localkube/internal/pki"
 )
 
 // Paths of the control socket.
@@ -32,25 +34,40 @@ type message struct {
 func (s *Supervisor) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathStart, s.serveStart)
-	mux.HandleFunc("POST "+pathStop, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusAccepted)
+	mux.Handle("POST "+pathStop, answer(func(*http.Request) (any, error) {
 		s.quit()
-	})
-	mux.HandleFunc("GET "+pathStatus, func(w http.ResponseWriter, r *http.Request) {
+		return nil, nil
+	}))
+	mux.Handle("GET "+pathStatus, answer(func(r *http.Request) (any, error) {
 		if r.Context().Err() != nil {
-			http.Error(w, "localkube is stopping", http.StatusServiceUnavailable)
-			return
+			return nil, errors.New("localkube is stopping")
 		}
-		_ = json.NewEncoder(w).Encode(s.records())
-	})
-	mux.HandleFunc("PUT "+pathServe, s.serveServe)
-	mux.HandleFunc("PUT "+pathIstiod, s.serveIstiod)
-	mux.HandleFunc("GET "+pathIstiod+"/{revision}", s.serveIstiodState)
+		return s.records(), nil
+	}))
+	mux.Handle("PUT "+pathServe, answer(s.putServe))
+	mux.Handle("PUT "+pathIstiod, answer(s.putIstiod))
+	mux.Handle("GET "+pathIstiod+"/{revision}", answer(s.getIstiod))
 	return mux
 }
 
+// answer serves the value that a request leads to, or the error.
+type answer func(*http.Request) (any, error)
+
+func (a answer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	value, err := a(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(value)
+}
+
 func (s *Supervisor) serveStart(w http.ResponseWriter, r *http.Request) {
-	tell := lines(w)
+	encoder, flush := json.NewEncoder(w), http.NewResponseController(w)
+	tell := func(m message) {
+		_ = encoder.Encode(m)
+		_ = flush.Flush()
+	}
 	err := s.start(r.Context(), Progress{
 		Doing: func(what string) { tell(message{Doing: what}) },
 		Done: func(what string) {
@@ -66,11 +83,10 @@ func (s *Supervisor) serveStart(w http.ResponseWriter, r *http.Request) {
 	tell(message{Done: true})
 }
 
-func (s *Supervisor) serveServe(w http.ResponseWriter, r *http.Request) {
+func (s *Supervisor) putServe(r *http.Request) (any, error) {
 	var want clusterdir.Serve
 	if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+		return nil, err
 	}
 	err := s.changeSettings(func(settings *clusterdir.Settings) {
 		settings.Serves = slices.DeleteFunc(settings.Serves, func(old clusterdir.Serve) bool {
@@ -80,18 +96,16 @@ func (s *Supervisor) serveServe(w http.ResponseWriter, r *http.Request) {
 			settings.Serves = append(settings.Serves, want)
 		}
 	})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+	if err == nil {
+		s.egress.Recheck(r.Context())
 	}
-	s.egress.Recheck(r.Context())
+	return nil, err
 }
 
-func (s *Supervisor) serveIstiod(w http.ResponseWriter, r *http.Request) {
+func (s *Supervisor) putIstiod(r *http.Request) (any, error) {
 	var want clusterdir.Istiod
 	if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+		return nil, err
 	}
 	err := s.changeSettings(func(settings *clusterdir.Settings) {
 		if !slices.ContainsFunc(settings.Istiods, func(i clusterdir.Istiod) bool { return i.Revision == want.Revision }) {
@@ -99,38 +113,34 @@ func (s *Supervisor) serveIstiod(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return nil, err
 	}
 	i := s.addIstiod(want)
 	if i.Namespace != want.Namespace {
-		http.Error(w, fmt.Sprintf("revision %s runs in namespace %s already", i.Revision, i.Namespace), http.StatusConflict)
-		return
+		return nil, fmt.Errorf("revision %s runs in namespace %s already", i.Revision, i.Namespace)
 	}
 	i.revive()
-	s.answerIstiod(w, r, i)
+	return s.istiodState(r.Context(), i)
 }
 
-func (s *Supervisor) serveIstiodState(w http.ResponseWriter, r *http.Request) {
+func (s *Supervisor) getIstiod(r *http.Request) (any, error) {
 	for _, i := range s.listIstiods() {
 		if i.Revision == r.PathValue("revision") {
-			s.answerIstiod(w, r, i)
-			return
+			return s.istiodState(r.Context(), i)
 		}
 	}
-	http.Error(w, "no istiod of that revision was asked for", http.StatusNotFound)
+	return nil, errors.New("no istiod of that revision was asked for")
 }
 
-func (s *Supervisor) answerIstiod(w http.ResponseWriter, r *http.Request, i *istiod) {
+func (s *Supervisor) istiodState(ctx context.Context, i *istiod) (any, error) {
 	client, err := s.client()
-	if err == nil {
-		err = i.advance(r.Context(), client)
-	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return nil, err
 	}
-	_ = json.NewEncoder(w).Encode(IstiodState{Record: i.record(), NotYet: errorText(i.injects(r.Context(), client))})
+	if err := i.advance(ctx, client); err != nil {
+		return nil, err
+	}
+	return IstiodState{Record: i.record(), NotYet: errorText(i.injects(ctx, client))}, nil
 }
 
 // IstiodState says how far a revision's control plane is; nothing in NotYet
@@ -147,19 +157,11 @@ func errorText(err error) string {
 	return err.Error()
 }
 
+// client is made anew for each use: the port of the API server may have changed.
 func (s *Supervisor) client() (kubernetes.Interface, error) {
-	config, err := pki.AdminConfig(s.dir)
+	config, err := clientcmd.BuildConfigFromFlags("", s.dir.Kubeconfig())
 	if err != nil {
 		return nil, err
 	}
 	return kubernetes.NewForConfig(config)
-}
-
-// lines writes a message a line, each sent at once.
-func lines(w http.ResponseWriter) func(message) {
-	encoder, flush := json.NewEncoder(w), http.NewResponseController(w)
-	return func(m message) {
-		_ = encoder.Encode(m)
-		_ = flush.Flush()
-	}
 }

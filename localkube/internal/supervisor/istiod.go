@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
-	"github.com/fairlead/fairlead/localkube/internal/pki"
 )
 
 // IstiodBinary is built from a module of its own and lies beside localkube.
@@ -31,12 +29,10 @@ type istiod struct {
 
 	mu      sync.Mutex
 	process *child
-	ports   istiodPorts
+	https   int    // port that the process serves its webhooks on
 	waiting string // for what, while there is no process
 	gone    bool
 }
-
-type istiodPorts struct{ http, https, grpc, secureGRPC, monitoring int }
 
 func (i *istiod) name() string { return "istiod-" + i.Revision }
 
@@ -77,7 +73,7 @@ func (i *istiod) installed(ctx context.Context, client kubernetes.Interface) (mi
 
 // advance starts the process as soon as it can be.
 func (i *istiod) advance(ctx context.Context, client kubernetes.Interface) error {
-	if i.started() {
+	if process, _ := i.started(); process != nil {
 		return nil
 	}
 	missing, err := i.installed(ctx, client)
@@ -98,49 +94,45 @@ func (i *istiod) begin(missing string) (begun bool, err error) {
 	if i.process != nil || i.gone || missing != "" {
 		return false, nil
 	}
-	process, ports, err := i.newProcess()
+	process, https, err := i.newProcess()
 	if err != nil {
 		return false, err
 	}
 	if err := process.begin(); err != nil {
 		return false, err
 	}
-	i.process, i.ports = process, ports
+	i.process, i.https = process, https
 	return true, nil
 }
 
-func (i *istiod) newProcess() (*child, istiodPorts, error) {
-	var ports istiodPorts
+func (i *istiod) newProcess() (process *child, https int, err error) {
+	args := []string{"discovery", "--kubeconfig=" + i.dir.Kubeconfig(), "--ctrlz_port=0"}
 	taken := map[int]bool{}
-	for _, port := range []*int{&ports.http, &ports.https, &ports.grpc, &ports.secureGRPC, &ports.monitoring} {
-		chosen, err := chooseFree(taken, isFree)
+	for _, flag := range []string{"httpAddr", "httpsAddr", "grpcAddr", "secureGRPCAddr", "monitoringAddr"} {
+		port, err := chooseFree(taken, isFree)
 		if err != nil {
-			return nil, ports, err
+			return nil, 0, err
 		}
-		*port, taken[chosen] = chosen, true
+		taken[port] = true
+		args = append(args, fmt.Sprintf("--%s=127.0.0.1:%d", flag, port))
+		if flag == "httpsAddr" {
+			https = port
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, ports, err
+		return nil, 0, err
 	}
 	work := i.dir.Work(i.name())
 	if err := os.MkdirAll(work, 0o700); err != nil {
-		return nil, ports, err
+		return nil, 0, err
 	}
-	local := func(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
-	process := newChild(spec{
+	return newChild(spec{
 		name: i.name(),
 		path: filepath.Join(filepath.Dir(self), IstiodBinary),
 		dir:  work,
 		log:  i.dir.Log(i.name()),
-		args: []string{
-			"discovery",
-			"--kubeconfig=" + pki.KubeconfigOf(i.dir, pki.Admin),
-			"--httpAddr=" + local(ports.http), "--httpsAddr=" + local(ports.https),
-			"--grpcAddr=" + local(ports.grpc), "--secureGRPCAddr=" + local(ports.secureGRPC),
-			"--monitoringAddr=" + local(ports.monitoring),
-			"--ctrlz_port=0",
-		},
+		args: args,
 		env: []string{
 			"REVISION=" + i.Revision,
 			"PILOT_CERT_PROVIDER=istiod",
@@ -151,8 +143,7 @@ func (i *istiod) newProcess() (*child, istiodPorts, error) {
 			"INJECTION_WEBHOOK_CONFIG_NAME=" + i.webhook(),
 			"VALIDATION_WEBHOOK_CONFIG_NAME=istio-validator" + i.suffix() + "-" + i.Namespace,
 		},
-	}, i.onChange)
-	return process, ports, nil
+	}, i.onChange), https, nil
 }
 
 func (i *istiod) record() clusterdir.Record {
@@ -166,33 +157,30 @@ func (i *istiod) record() clusterdir.Record {
 	}
 }
 
-func (i *istiod) started() bool {
+// started returns the process, if there is one, and the port of its webhooks.
+func (i *istiod) started() (process *child, https int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.process != nil
+	return i.process, i.https
 }
 
 func (i *istiod) serves() []clusterdir.Serve {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.process == nil {
+	process, https := i.started()
+	if process == nil {
 		return nil
 	}
 	return []clusterdir.Serve{{
-		Namespace: i.Namespace, Service: "istiod" + i.suffix(), Port: 443,
-		To: "127.0.0.1:" + strconv.Itoa(i.ports.https),
+		Namespace: i.Namespace, Service: "istiod" + i.suffix(), Port: 443, To: fmt.Sprintf("127.0.0.1:%d", https),
 	}}
 }
 
 // injects proves that a pod created now would get its sidecar: the process
 // serves its webhook, and the cluster trusts it.
 func (i *istiod) injects(ctx context.Context, client kubernetes.Interface) error {
-	i.mu.Lock()
-	https, started, waiting := i.ports.https, i.process != nil, i.waiting
-	i.mu.Unlock()
-	if !started {
-		return errors.New("it waits for " + waiting)
+	if r := i.record(); r.State == clusterdir.Waiting {
+		return errors.New("it waits " + r.Detail)
 	}
+	_, https := i.started()
 	webhook, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, i.webhook(), metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -307,11 +295,9 @@ func (s *Supervisor) listIstiods() []*istiod {
 func (s *Supervisor) istiodChildren() []*child {
 	var children []*child
 	for _, i := range s.listIstiods() {
-		i.mu.Lock()
-		if i.process != nil {
-			children = append(children, i.process)
+		if process, _ := i.started(); process != nil {
+			children = append(children, process)
 		}
-		i.mu.Unlock()
 	}
 	return children
 }

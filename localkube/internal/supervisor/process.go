@@ -153,6 +153,17 @@ func (c *child) whenEnded() <-chan struct{} {
 
 func (c *child) alive() bool { return c.Record().State == clusterdir.Running }
 
+func isDown(c *child) bool { return !c.alive() }
+
+// stopTogether stops children side by side.
+func stopTogether(grace time.Duration, children []*child) {
+	var all sync.WaitGroup
+	for _, c := range children {
+		all.Go(func() { c.stop(grace) })
+	}
+	all.Wait()
+}
+
 // howItEnded says in words what the operating system says in numbers.
 func howItEnded(err error) string {
 	var exit *exec.ExitError

@@ -7,14 +7,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
 	"github.com/fairlead/fairlead/localkube/internal/component"
-	"github.com/fairlead/fairlead/localkube/internal/pki"
 )
 
 // Progress is told what is being waited for, and of each step that is done.
@@ -45,33 +43,28 @@ func (s *Supervisor) start(ctx context.Context, progress Progress) error {
 
 func (s *Supervisor) startOnce(ctx context.Context, progress Progress) error {
 	settings := s.currentSettings()
-	all := component.Of(settings.Profile)
-	store, loops := all[:2], all[2:]
+	store, loops := s.children[:storeSize], s.children[storeSize:]
 
-	if !s.alive(store) {
-		// They have been asking in vain, and would wait ever longer between two tries.
-		s.stopChildren(loops, 2*time.Second)
+	if slices.ContainsFunc(store, isDown) {
+		// They have been asking in vain, and would wait ever longer between two tries. A dead one keeps how it died.
+		stopTogether(2*time.Second, slices.DeleteFunc(slices.Clone(loops), isDown))
 	}
 	if err := s.startChildren(progress, store); err != nil {
 		return err
 	}
-	config, err := pki.AdminConfig(s.dir)
+	client, err := s.client()
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	if err := s.waitFor(ctx, client, progress, store, s.untilServed(settings.Profile)); err != nil {
 		return err
 	}
-	if err := s.waitFor(ctx, progress, store, s.untilServed(client)); err != nil {
-		return err
-	}
-	progress.Done("API server ready on " + config.Host)
+	progress.Done(fmt.Sprintf("API server ready on https://127.0.0.1:%d", settings.Ports.API))
 
 	if err := s.startChildren(progress, loops); err != nil {
 		return err
 	}
-	if err := s.waitFor(ctx, progress, all, untilUsable(client, settings)); err != nil {
+	if err := s.waitFor(ctx, client, progress, s.children, untilUsable(settings)); err != nil {
 		return err
 	}
 	if settings.Nodes > 0 {
@@ -83,61 +76,48 @@ func (s *Supervisor) startOnce(ctx context.Context, progress Progress) error {
 // condition is tried until it holds.
 type condition struct {
 	what string
-	try  func(context.Context) error
+	try  func(context.Context, kubernetes.Interface) error
 }
 
 // untilServed has the API answer, and in it what should take effect while the
 // controllers start.
-func (s *Supervisor) untilServed(client kubernetes.Interface) []condition {
-	served := []condition{{"the API server", func(ctx context.Context) error { return ready(ctx, client) }}}
-	if s.currentSettings().Profile == clusterdir.Hub {
+func (s *Supervisor) untilServed(profile clusterdir.Profile) []condition {
+	served := []condition{{"the API server", ready}}
+	if profile == clusterdir.Hub {
 		return served
 	}
-	served = append(served, condition{"its first objects", func(ctx context.Context) error { return applyPodPolicy(ctx, client) }})
+	served = append(served, condition{"its first objects", applyPodPolicy})
 	if !s.child(component.Kwok).alive() {
-		served = append(served, condition{"the nodes to be free", func(ctx context.Context) error { return freeNodes(ctx, client) }})
+		served = append(served, condition{"the nodes to be free", freeNodes})
 	}
 	return served
 }
 
 // untilUsable has the cluster do what it is for.
-func untilUsable(client kubernetes.Interface, settings clusterdir.Settings) []condition {
+func untilUsable(settings clusterdir.Settings) []condition {
 	if settings.Profile == clusterdir.Hub {
-		return []condition{{"namespaces to get their service account", func(ctx context.Context) error {
-			return defaultServiceAccount(ctx, client)
-		}}}
+		return []condition{{"namespaces to get their service account", defaultServiceAccount}}
 	}
-	probe := fmt.Sprintf("%s-%x", probeLabel, time.Now().UnixNano())
+	name := fmt.Sprintf("%s-%x", probeLabel, time.Now().UnixNano())
 	return []condition{
-		{"the nodes", func(ctx context.Context) error { return ensureNodes(ctx, client, settings.Nodes) }},
-		{"a Deployment to become ready", func(ctx context.Context) error { return probeDeployment(ctx, client, probe) }},
-		{"the annotations of pods to be checked", func(ctx context.Context) error { return podPolicyWorks(ctx, client) }},
-		{"the probe to be removed", func(ctx context.Context) error { return removeProbes(ctx, client) }},
+		{"the nodes", func(ctx context.Context, client kubernetes.Interface) error {
+			return ensureNodes(ctx, client, settings.Nodes)
+		}},
+		{"a Deployment to become ready", func(ctx context.Context, client kubernetes.Interface) error {
+			return probeDeployment(ctx, client, name)
+		}},
+		{"the annotations of pods to be checked", podPolicyWorks},
+		{"the probe to be removed", removeProbes},
 	}
 }
 
-func (s *Supervisor) alive(names []string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return !s.child(name).alive() })
-}
-
-func (s *Supervisor) stopChildren(names []string, grace time.Duration) {
-	var all sync.WaitGroup
-	for _, name := range names {
-		if c := s.child(name); c.alive() { // a dead one keeps how it died
-			all.Go(func() { c.stop(grace) })
-		}
-	}
-	all.Wait()
-}
-
-func (s *Supervisor) startChildren(progress Progress, names []string) error {
-	for _, name := range names {
-		c := s.child(name)
+func (s *Supervisor) startChildren(progress Progress, children []*child) error {
+	for _, c := range children {
 		if c.alive() {
 			continue
 		}
 		before := c.Record()
-		c.spec.args = append([]string{"component", name, "--"}, component.Arguments(name, s.dir, s.currentSettings())...)
+		c.spec.args = append([]string{"component", before.Name, "--"}, component.Arguments(before.Name, s.dir, s.currentSettings())...)
 		if err := c.start(); err != nil {
 			return err
 		}
@@ -161,11 +141,13 @@ var errPortTaken = errors.New("address already in use")
 // waitFor has one condition after the other hold, and gives up at once when one
 // of the components that they need dies. Others may be dead still, to be healed
 // later.
-func (s *Supervisor) waitFor(ctx context.Context, progress Progress, needs []string, conditions []condition) error {
+func (s *Supervisor) waitFor(
+	ctx context.Context, client kubernetes.Interface, progress Progress, needs []*child, conditions []condition,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, name := range needs {
-		ended := s.child(name).whenEnded()
+	for _, c := range needs {
+		ended := c.whenEnded()
 		go func() {
 			select {
 			case <-ended:
@@ -177,7 +159,7 @@ func (s *Supervisor) waitFor(ctx context.Context, progress Progress, needs []str
 	for _, c := range conditions {
 		progress.Doing("waiting for " + c.what)
 		for {
-			err := c.try(ctx)
+			err := c.try(ctx, client)
 			if err == nil {
 				break
 			}
@@ -185,8 +167,8 @@ func (s *Supervisor) waitFor(ctx context.Context, progress Progress, needs []str
 			case <-ctx.Done():
 			case <-time.After(50 * time.Millisecond):
 			}
-			if died := s.firstDead(needs); died != nil {
-				return s.deathOf(*died)
+			if died := deathAmong(needs); died != nil {
+				return died
 			}
 			if ctx.Err() != nil {
 				return fmt.Errorf("waited for %s: %w (logs are in %s)", c.what, err, s.dir.Log("*"))
@@ -196,22 +178,20 @@ func (s *Supervisor) waitFor(ctx context.Context, progress Progress, needs []str
 	return nil
 }
 
-func (s *Supervisor) firstDead(names []string) *clusterdir.Record {
-	for _, name := range names {
-		if r := s.child(name).Record(); r.State == clusterdir.Dead {
-			return &r
+func deathAmong(children []*child) error {
+	for _, c := range children {
+		r := c.Record()
+		if r.State != clusterdir.Dead {
+			continue
 		}
+		tail := lastLines(r.Log, 15)
+		err := fmt.Errorf("%s died while starting: %s; the last lines of %s:\n%s", r.Name, r.Detail, r.Log, tail)
+		if strings.Contains(tail, errPortTaken.Error()) {
+			return errors.Join(errPortTaken, err)
+		}
+		return err
 	}
 	return nil
-}
-
-func (s *Supervisor) deathOf(r clusterdir.Record) error {
-	tail := lastLines(r.Log, 15)
-	err := fmt.Errorf("%s died while starting: %s; the last lines of %s:\n%s", r.Name, r.Detail, r.Log, tail)
-	if strings.Contains(tail, errPortTaken.Error()) {
-		return errors.Join(errPortTaken, err)
-	}
-	return err
 }
 
 func lastLines(path string, n int) string {

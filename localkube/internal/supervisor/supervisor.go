@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
 	"github.com/fairlead/fairlead/localkube/internal/component"
@@ -29,6 +28,8 @@ var ErrAlreadyRunning = errors.New("another localkube runs this cluster")
 
 // Self is the supervisor's own name among the processes of its cluster.
 const Self = "localkube"
+
+const storeSize = 2
 
 // Supervisor of one cluster.
 type Supervisor struct {
@@ -45,7 +46,7 @@ type Supervisor struct {
 
 	mu       sync.Mutex
 	settings clusterdir.Settings
-	children []*child
+	children []*child // in the order they are started; the first storeSize are etcd and the API server
 	istiods  map[string]*istiod
 }
 
@@ -161,11 +162,7 @@ func (s *Supervisor) choosePorts() error {
 // listen serves the control socket and the egress proxy; ctx ends what they are
 // asked for.
 func (s *Supervisor) listen(ctx context.Context) (stop func(), err error) {
-	config, err := pki.AdminConfig(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := s.client()
 	if err != nil {
 		return nil, err
 	}
@@ -217,23 +214,10 @@ func (s *Supervisor) stopAll() {
 	for _, i := range s.listIstiods() {
 		i.forget()
 	}
-	stop := func(grace time.Duration, children ...*child) {
-		var all sync.WaitGroup
-		for _, c := range children {
-			all.Go(func() { c.stop(grace) })
-		}
-		all.Wait()
-	}
-	loops := s.istiodChildren()
-	for _, c := range s.children {
-		if c.spec.name != component.Etcd && c.spec.name != component.APIServer {
-			loops = append(loops, c)
-		}
-	}
-	stop(2*time.Second, loops...)
+	stopTogether(2*time.Second, slices.Concat(s.istiodChildren(), s.children[storeSize:]))
 	// Its graceful end waits for watches to run out; nothing is lost without.
-	stop(time.Second, s.child(component.APIServer))
-	stop(3*time.Second, s.child(component.Etcd))
+	s.child(component.APIServer).stop(time.Second)
+	s.child(component.Etcd).stop(3 * time.Second)
 
 	s.mu.Lock()
 	now := time.Now()
