@@ -2,9 +2,7 @@ package pki
 
 import (
 	"fmt"
-	"os"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -14,7 +12,7 @@ import (
 // WriteKubeconfigs writes one for the administrator, self-contained so that it
 // can be copied anywhere, and one for each component.
 func WriteKubeconfigs(dir clusterdir.Dir, apiPort int) error {
-	for _, c := range []Client{Admin, ControllerManager, Scheduler, Kwok} {
+	for _, c := range clients {
 		path := KubeconfigOf(dir, c)
 		if err := writeKubeconfig(dir, c, apiPort, path); err != nil {
 			return fmt.Errorf("write kubeconfig %s: %w", path, err)
@@ -31,29 +29,21 @@ func KubeconfigOf(dir clusterdir.Dir, c Client) string {
 	return dir.PKI(c.Name + ".kubeconfig")
 }
 
-// AdminConfig is the administrator's client configuration.
-func AdminConfig(dir clusterdir.Dir) (*rest.Config, error) {
-	return clientcmd.BuildConfigFromFlags("", dir.Kubeconfig())
-}
-
 func writeKubeconfig(dir clusterdir.Dir, c Client, apiPort int, path string) error {
-	var read [3][]byte
-	for i, file := range []string{CA + ".crt", c.Name + ".crt", c.Name + ".key"} {
-		data, err := os.ReadFile(dir.PKI(file))
-		if err != nil {
-			return err
-		}
-		read[i] = data
-	}
 	config := clientcmdapi.NewConfig()
 	config.Clusters["localkube"] = &clientcmdapi.Cluster{
-		Server:                   fmt.Sprintf("https://127.0.0.1:%d", apiPort),
-		CertificateAuthorityData: read[0],
+		Server:               fmt.Sprintf("https://127.0.0.1:%d", apiPort),
+		CertificateAuthority: dir.PKI(CA + ".crt"),
 	}
-	config.AuthInfos[c.User] = &clientcmdapi.AuthInfo{ClientCertificateData: read[1], ClientKeyData: read[2]}
+	config.AuthInfos[c.User] = &clientcmdapi.AuthInfo{
+		ClientCertificate: dir.PKI(c.Name + ".crt"), ClientKey: dir.PKI(c.Name + ".key"),
+	}
 	config.Contexts["localkube"] = &clientcmdapi.Context{Cluster: "localkube", AuthInfo: c.User}
 	config.CurrentContext = "localkube"
 
+	if err := clientcmdapi.FlattenConfig(config); err != nil {
+		return err
+	}
 	data, err := clientcmd.Write(*config)
 	if err != nil {
 		return err

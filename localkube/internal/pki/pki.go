@@ -4,8 +4,6 @@ package pki
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -18,6 +16,9 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
 )
@@ -50,6 +51,8 @@ var (
 	ControllerManager = Client{Name: "kube-controller-manager", User: "system:kube-controller-manager"}
 	Scheduler         = Client{Name: "kube-scheduler", User: "system:kube-scheduler"}
 	Kwok              = Client{Name: "kwok", User: "localkube-kwok", Groups: []string{"system:masters"}}
+
+	clients = []Client{Admin, ControllerManager, Scheduler, Kwok}
 )
 
 type pair struct {
@@ -76,10 +79,11 @@ func Ensure(dir clusterdir.Dir) error {
 	loopback := []net.IP{net.IPv4(127, 0, 0, 1)}
 	serverAndClient := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	leaves := []struct {
+	type leaf struct {
 		name, ca string
 		cert     x509.Certificate
-	}{
+	}
+	leaves := []leaf{
 		{APIServer, CA, x509.Certificate{
 			Subject:     pkix.Name{CommonName: "kube-apiserver"},
 			DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
@@ -92,15 +96,13 @@ func Ensure(dir clusterdir.Dir) error {
 		{APIServerEtcd, EtcdCA, x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: client}},
 		{FrontProxy, FrontProxyCA, x509.Certificate{Subject: pkix.Name{CommonName: "front-proxy-client"}, ExtKeyUsage: client}},
 	}
-	for _, c := range []Client{Admin, ControllerManager, Scheduler, Kwok} {
-		leaves = append(leaves, struct {
-			name, ca string
-			cert     x509.Certificate
-		}{c.Name, CA, x509.Certificate{Subject: pkix.Name{CommonName: c.User, Organization: c.Groups}, ExtKeyUsage: client}})
+	for _, c := range clients {
+		subject := pkix.Name{CommonName: c.User, Organization: c.Groups}
+		leaves = append(leaves, leaf{c.Name, CA, x509.Certificate{Subject: subject, ExtKeyUsage: client}})
 	}
-	for _, leaf := range leaves {
-		leaf.cert.KeyUsage = x509.KeyUsageDigitalSignature
-		if _, err := ensure(dir, leaf.name, cas[leaf.ca], &leaf.cert); err != nil {
+	for _, l := range leaves {
+		l.cert.KeyUsage = x509.KeyUsageDigitalSignature
+		if _, err := ensure(dir, l.name, cas[l.ca], &l.cert); err != nil {
 			return err
 		}
 	}
@@ -115,35 +117,44 @@ func ensure(dir clusterdir.Dir, name string, issuer *pair, template *x509.Certif
 		return nil, err
 	}
 	path := dir.PKI(name + ".crt")
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if data, err = issue(template, key, issuer); err != nil {
-			return nil, fmt.Errorf("issue certificate %s: %w", name, err)
-		}
-		if err := clusterdir.WriteFile(path, data); err != nil {
-			return nil, err
-		}
-	case err != nil:
-		return nil, err
-	}
-	der, err := decode(dir, path, data)
+	data, err := ensureFile(path, func() ([]byte, error) { return issue(template, key, issuer) })
 	if err != nil {
 		return nil, err
 	}
-	cert, err := x509.ParseCertificate(der)
+	certs, err := cert.ParseCertsPEM(data)
 	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", path, err)
+		return nil, damaged(dir, path, err)
 	}
-	return &pair{cert: cert, key: key}, nil
+	return &pair{cert: certs[0], key: key}, nil
 }
 
-func decode(dir clusterdir.Dir, path string, data []byte) ([]byte, error) {
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return nil, fmt.Errorf("%s is damaged: `localkube down --dir %s --delete` starts afresh", path, dir)
+func ensureKey(dir clusterdir.Dir, name string) (crypto.Signer, error) {
+	path := dir.PKI(name + ".key")
+	data, err := ensureFile(path, keyutil.MakeEllipticPrivateKeyPEM)
+	if err != nil {
+		return nil, err
 	}
-	return block.Bytes, nil
+	key, err := keyutil.ParsePrivateKeyPEM(data)
+	if err != nil {
+		return nil, damaged(dir, path, err)
+	}
+	return key.(crypto.Signer), nil
+}
+
+// ensureFile reads a file, and makes it first where there is none.
+func ensureFile(path string, content func() ([]byte, error)) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+	if data, err = content(); err != nil {
+		return nil, fmt.Errorf("make %s: %w", path, err)
+	}
+	return data, clusterdir.WriteFile(path, data)
+}
+
+func damaged(dir clusterdir.Dir, path string, err error) error {
+	return fmt.Errorf("%s is damaged: %w: `localkube down --dir %s --delete` starts afresh", path, err, dir)
 }
 
 func issue(template *x509.Certificate, key crypto.Signer, issuer *pair) ([]byte, error) {
@@ -160,36 +171,5 @@ func issue(template *x509.Certificate, key crypto.Signer, issuer *pair) ([]byte,
 		parent, signer = issuer.cert, issuer.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
-}
-
-func ensureKey(dir clusterdir.Dir, name string) (crypto.Signer, error) {
-	path := dir.PKI(name + ".key")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			return nil, err
-		}
-		der, err := x509.MarshalECPrivateKey(key)
-		if err != nil {
-			return nil, err
-		}
-		return key, clusterdir.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
-	}
-	if err != nil {
-		return nil, err
-	}
-	encoded, err := decode(dir, path, data)
-	if err != nil {
-		return nil, err
-	}
-	key, err := x509.ParseECPrivateKey(encoded)
-	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", path, err)
-	}
-	return key, nil
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), err
 }
