@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,7 +25,9 @@ type Proxy struct {
 	Resolve Resolve
 	Log     *slog.Logger
 
-	tunnels tunnels
+	// tunnels are the connections that stand. The API server keeps them open to
+	// use them again, long after what they lead to has been changed.
+	tunnels sync.Map
 }
 
 // ServeHTTP connects the caller to the local process that plays the address it asked for.
@@ -57,7 +60,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t := &tunnel{asked: r.Host, local: local, downstream: downstream, upstream: upstream}
-	defer p.tunnels.add(t)()
+	p.tunnels.Store(t, nil)
+	defer p.tunnels.Delete(t)
 	t.carry(buffered)
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -30,14 +29,10 @@ func ByService(client kubernetes.Interface, serves func() []clusterdir.Serve) Re
 			if err != nil {
 				return "", false, fmt.Errorf("get Service %s/%s: %w", s.Namespace, s.Service, err)
 			}
-			if hasIP(service, address.Addr()) {
+			if slices.Contains(append(service.Spec.ClusterIPs, service.Spec.ClusterIP), address.Addr().String()) {
 				return s.To, true, nil
 			}
 		}
 		return "", false, nil
 	}
-}
-
-func hasIP(service *corev1.Service, ip netip.Addr) bool {
-	return slices.Contains(append(service.Spec.ClusterIPs, service.Spec.ClusterIP), ip.String())
 }

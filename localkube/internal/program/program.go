@@ -3,14 +3,12 @@
 package program
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
@@ -71,10 +69,6 @@ func runKwok() int {
 	command := kwok.NewCommand(ctx)
 	command.Version = "" // its --version flag clashes with that of Kubernetes in one binary
 	command.PersistentFlags().AddFlagSet(global)
-	return exitCode(ctx, command)
-}
-
-func exitCode(ctx context.Context, command *cobra.Command) int {
 	if err := command.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
