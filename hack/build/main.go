@@ -39,7 +39,11 @@ func run(title string, args []string) error {
 	if err != nil {
 		return err
 	}
-	log, err := openLog()
+	path := filepath.Join("bin", "logs", "build.log")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	log, err := os.Create(path)
 	if err != nil {
 		return err
 	}
@@ -47,13 +51,16 @@ func run(title string, args []string) error {
 
 	line := newLine(os.Stdout, isTerminal(os.Stdout), title)
 	defer line.end()
-	if err := line.while(func() error { return load(builds, log, line.downloaded) }); err != nil {
+	if err := line.while(line.downloaded, func(report func(string)) error { return load(builds, log, report) }); err != nil {
 		return show(log, err)
 	}
 	countOnce(builds)
 	line.begin(newProgress(builds))
 	for _, b := range builds {
-		if err := line.build(b, log); err != nil {
+		line.work.begin(b)
+		err := line.while(line.work.compiled, func(report func(string)) error { return b.build(log, report) })
+		line.work.end()
+		if err != nil {
 			return show(log, fmt.Errorf("build %s: %w", b.output, err))
 		}
 	}
@@ -96,12 +103,12 @@ func parse(args []string) ([]*build, error) {
 }
 
 // load finds out what has to be compiled for all builds side by side, which downloads their modules.
-func load(builds []*build, log io.Writer, downloaded func()) error {
+func load(builds []*build, log io.Writer, report func(string)) error {
 	var wait sync.WaitGroup
 	errs := make([]error, len(builds))
 	for i, b := range builds {
 		wait.Go(func() {
-			if err := b.load(log, downloaded); err != nil {
+			if err := b.load(log, report); err != nil {
 				errs[i] = fmt.Errorf("load the packages of %s: %w", b.output, err)
 			}
 		})
@@ -110,16 +117,11 @@ func load(builds []*build, log io.Writer, downloaded func()) error {
 	return errors.Join(errs...)
 }
 
-func (b *build) load(log io.Writer, downloaded func()) error {
+func (b *build) load(log io.Writer, report func(string)) error {
 	var stdout bytes.Buffer
-	count := func(line string) {
-		if strings.HasPrefix(line, "go: downloading ") {
-			downloaded()
-		}
-	}
 	// Without EmbedFiles go list does not look for them, and takes every package that depends on one for stale.
 	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,EmbedFiles,Stale"}, b.flags...)
-	err := goCommand(b.module, &stdout, log, count, append(args, b.pkg)...)
+	err := goCommand(b.module, &stdout, log, report, append(args, b.pkg)...)
 	if err != nil {
 		return err
 	}
@@ -159,11 +161,11 @@ func countOnce(builds []*build) {
 	}
 }
 
-func (b *build) build(log io.Writer, compiled func(path string)) error {
+func (b *build) build(log io.Writer, report func(string)) error {
 	before := buildID(b.output)
 	info, statErr := os.Stat(b.output)
 	args := append([]string{"build", "-v", "-o", b.output}, b.flags...)
-	if err := goCommand(b.module, log, log, compiled, append(args, b.pkg)...); err != nil {
+	if err := goCommand(b.module, log, log, report, append(args, b.pkg)...); err != nil {
 		return err
 	}
 	if before != "" && statErr == nil && before == buildID(b.output) {
@@ -180,8 +182,8 @@ func buildID(program string) string {
 	return string(id)
 }
 
-// goCommand runs go in a directory, and hands on every line that it prints to stderr.
-func goCommand(dir string, stdout, log io.Writer, line func(string), args ...string) error {
+// goCommand runs go in a directory, and reports and logs every line that it prints to stderr.
+func goCommand(dir string, stdout, log io.Writer, report func(string), args ...string) error {
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Stdout = dir, stdout
 	stderr, err := cmd.StderrPipe()
@@ -192,35 +194,14 @@ func goCommand(dir string, stdout, log io.Writer, line func(string), args ...str
 		return err
 	}
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		line(lines.Text())
+		report(lines.Text())
 		fmt.Fprintln(log, lines.Text())
 	}
 	return cmd.Wait()
 }
 
-// logFile holds what go printed. Several builds write to it at once.
-type logFile struct {
-	mu sync.Mutex
-	*os.File
-}
-
-func openLog() (*logFile, error) {
-	path := filepath.Join("bin", "logs", "build.log")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.Create(path)
-	return &logFile{File: file}, err
-}
-
-func (l *logFile) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.File.Write(p)
-}
-
 // show adds to an error what go said about it, without the names of what it compiled and downloaded.
-func show(log *logFile, err error) error {
+func show(log *os.File, err error) error {
 	text, readErr := os.ReadFile(log.Name())
 	if readErr != nil {
 		return errors.Join(err, readErr)
@@ -228,7 +209,7 @@ func show(log *logFile, err error) error {
 	var said []string
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\n")
-		if strings.Contains(line, " ") && !strings.HasPrefix(line, "go: downloading ") {
+		if strings.Contains(line, " ") && !strings.HasPrefix(line, downloading) {
 			said = append(said, line)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -104,7 +103,6 @@ type line struct {
 	out       io.Writer
 	terminal  bool
 	title     string
-	mu        sync.Mutex
 	modules   int
 	work      *progress
 	began     time.Time
@@ -116,51 +114,34 @@ func newLine(out io.Writer, terminal bool, title string) *line {
 	return &line{out: out, terminal: terminal, title: title, began: time.Now(), lastWrite: time.Now()}
 }
 
-func (l *line) downloaded() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.modules++
+// downloading begins a line of go about a module.
+const downloading = "go: downloading "
+
+func (l *line) downloaded(text string) {
+	if strings.HasPrefix(text, downloading) {
+		l.modules++
+	}
 }
 
 func (l *line) begin(work *progress) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.work, l.began = work, time.Now()
 	l.draw(true)
 }
 
-// build runs one build of the work.
-func (l *line) build(b *build, log *logFile) error {
-	l.mu.Lock()
-	l.work.begin(b)
-	l.mu.Unlock()
-	err := l.while(func() error { return b.build(log, l.compiled) })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.work.end()
-	return err
-}
-
-func (l *line) compiled(path string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.work.compiled(path)
-}
-
-// while keeps the line moving until the work is done.
-func (l *line) while(work func() error) error {
-	done := make(chan error)
-	go func() { done <- work() }()
+// while keeps the line moving until the work is done, and counts what the work reports.
+func (l *line) while(count func(string), work func(report func(string)) error) error {
+	reports, done := make(chan string), make(chan error)
+	go func() { done <- work(func(text string) { reports <- text }) }()
 	tick := time.NewTicker(moveEvery)
 	defer tick.Stop()
 	for {
 		select {
+		case text := <-reports:
+			count(text)
 		case err := <-done:
 			return err
 		case <-tick.C:
-			l.mu.Lock()
 			l.draw(false)
-			l.mu.Unlock()
 		}
 	}
 }
@@ -188,8 +169,6 @@ func (l *line) draw(now bool) {
 
 // end leaves a line that tells what was done, if anything was.
 func (l *line) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.terminal && l.last != "" {
 		fmt.Fprintf(l.out, "\r%s\r", strings.Repeat(" ", len(l.last)))
 	}
