@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,8 +21,16 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Run(m, cluster.Options{}))
 }
 
-// TestPages runs the commands of each page in one shell, from the first to the last, or up to a heading after which each
-// section has a beginning of its own.
+// walks are the pages whose commands are run, and the heading after which each section has a beginning of its own.
+var walks = []struct{ name, end string }{
+	{"meshservice", "## Concepts"},
+	{"revisions", "## Concepts"},
+	{"workload-migration", "## Concepts"},
+	{"adoption", "## Seeing beforehand"},
+	{"rollouts", "## Certificates"},
+}
+
+// TestPages runs the commands of each page in one shell, one after the other.
 func TestPages(t *testing.T) {
 	if os.Getenv("FAIRLEAD_TESTS") != "full" {
 		t.Skip("only FAIRLEAD_TESTS=full runs the commands of the documentation, which takes minutes")
@@ -35,13 +44,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, walk := range []struct{ name, end string }{
-		{"meshservice", "## Concepts"},
-		{"revisions", "## Concepts"},
-		{"workload-migration", "## Concepts"},
-		{"adoption", "## Seeing beforehand"},
-		{"rollouts", "## Certificates"},
-	} {
+	for _, walk := range walks {
 		t.Run(walk.name, func(t *testing.T) {
 			page, err := pages.Read(filepath.Join(root, "docs", walk.name+".md"))
 			if err != nil {
@@ -68,5 +71,31 @@ func TestPages(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReference holds the outputs in the reference of the command line to those in the pages whose commands are run. Blocks of
+// the language text are what no page shows.
+func TestReference(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []pages.Command {
+		page, err := pages.Read(filepath.Join(root, "docs", name+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page.Commands
+	}
+	var run []pages.Command
+	for _, walk := range walks {
+		run = append(run, read(walk.name)...)
+	}
+	for _, c := range read("cli") {
+		shows := func(other pages.Command) bool { return other.Text == c.Text && pages.Match(c.Shown, other.Shown) }
+		if len(c.Shown) > 0 && !slices.ContainsFunc(run, shows) {
+			t.Errorf("cli.md:%d: no other page shows this output of $ %s", c.Line, c.Text)
+		}
 	}
 }
