@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,13 +111,16 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // createExecutionNamespace for the Works of a cluster that did not join by the command.
 func (h *reconciler) createExecutionNamespace(ctx context.Context, cluster string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: model.ExecutionNamespace(cluster)}}
-	there := model.NewMetadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
+	// Unstructured, because the operator's scheme has only the kinds that passages keep in memory.
+	namespace, there := &unstructured.Unstructured{}, model.NewMetadata(kind)
+	namespace.SetGroupVersionKind(kind)
+	namespace.SetName(model.ExecutionNamespace(cluster))
 	if err := h.secrets.Get(ctx, client.ObjectKeyFromObject(namespace), there); err == nil {
 		return nil
 	}
 	if err := h.client.Create(ctx, namespace, client.FieldOwner(model.FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("create namespace %s: %w", namespace.Name, err)
+		return fmt.Errorf("create namespace %s: %w", namespace.GetName(), err)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ const (
 
 // ensureNamespace creates a namespace that does not exist, and waits for one that is being deleted.
 func ensureNamespace(ctx context.Context, c client.Client, namespace *corev1.Namespace) error {
+	isDeleting := false
 	err := wait.PollUntilContextTimeout(ctx, namespaceInterval, namespaceTimeout, true, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, namespace.DeepCopy(), client.FieldOwner(model.FieldOwner))
 		if !apierrors.IsAlreadyExists(err) {
@@ -28,9 +29,10 @@ func ensureNamespace(ctx context.Context, c client.Client, namespace *corev1.Nam
 		}
 		have := &corev1.Namespace{}
 		err = c.Get(ctx, client.ObjectKeyFromObject(namespace), have)
-		return err == nil && have.DeletionTimestamp == nil, client.IgnoreNotFound(err)
+		isDeleting = err == nil && have.DeletionTimestamp != nil
+		return err == nil && !isDeleting, client.IgnoreNotFound(err)
 	})
-	if wait.Interrupted(err) {
+	if isDeleting && wait.Interrupted(err) {
 		return fmt.Errorf("the namespace is still being deleted: see its status for what is left, and run the command again: %w", err)
 	}
 	return err

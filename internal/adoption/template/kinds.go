@@ -71,10 +71,14 @@ func (k *watchedKinds) checkReadable(ctx context.Context, kind schema.GroupVersi
 	return nil
 }
 
-// ErrorFor tries to watch all kinds that a policy selects, and returns the first error. The policy controller retries.
-func (k *watchedKinds) ErrorFor(ctx context.Context, policy *policy.Policy) (first error) {
-	for _, s := range policy.Spec.ResourceSelectors {
-		first = cmp.Or(first, k.watchKind(ctx, schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)))
+// ErrorFor tries to watch all kinds that a policy selects, and returns the first error. The policy controller retries. Kinds are
+// tried side by side, because one of an API server that does not answer takes all of kindTimeout.
+func (k *watchedKinds) ErrorFor(ctx context.Context, policy *policy.Policy) error {
+	failed := make([]error, len(policy.Spec.ResourceSelectors))
+	var tries sync.WaitGroup
+	for i, s := range policy.Spec.ResourceSelectors {
+		tries.Go(func() { failed[i] = k.watchKind(ctx, schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)) })
 	}
-	return first
+	tries.Wait()
+	return cmp.Or(failed...)
 }

@@ -104,8 +104,9 @@ func decide(o Observed, object Object, cluster string) (passage.Action, passage.
 
 // replicasDiffer tells whether an object has another number of replicas than its manifest says.
 func replicasDiffer(object Object) bool {
-	want := manifest.Replicas(object.Manifest)
-	return want >= 0 && manifest.Replicas(object.Live) != want
+	want, wanted, _ := unstructured.NestedInt64(object.Manifest.Object, "spec", "replicas")
+	have, found, _ := unstructured.NestedInt64(object.Live.Object, "spec", "replicas")
+	return wanted && (!found || have != want)
 }
 
 const (

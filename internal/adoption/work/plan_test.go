@@ -60,6 +60,11 @@ func TestPlanOfAnObject(t *testing.T) {
 		"changed in the cluster":          {manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten, action: model.ActionUpdate, says: "was changed in the cluster"},
 		"something added in the cluster":  {manifest: desired("abort"), live: managed("spec: {replicas: 2, image: a, strategy: Rolling, extra: 1}"), before: asWritten, action: model.ActionUpdate},
 		"scaled by another client":        {manifest: desired("abort"), live: managed("spec: {replicas: 9, image: a, strategy: Rolling}"), before: asWritten, action: model.ActionUpdate},
+		"a negative number is a number too": {
+			manifest: adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: -1}"), live: managed("spec: {replicas: 9}"),
+			before: newRecord(adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: -1}"), managed("spec: {replicas: -1}")),
+			action: model.ActionUpdate,
+		},
 		"scaled by an autoscaler": {
 			manifest: desired("abort"), live: managed("spec: {replicas: 9, image: a, strategy: Rolling}"),
 			before: newRecord(desired("abort"), managed(defaulted)), scaled: true, action: model.ActionNone,

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,7 +55,15 @@ func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
 }
 
 func (r *reconciler) reconcileStatuses(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	return reconcile.Result{}, errors.Join(r.reconcileMeshService(ctx, request.NamespacedName), r.reconcileMultiZone(ctx, request.NamespacedName))
+	service, multiZone := r.reconcileMeshService(ctx, request.NamespacedName), r.reconcileMultiZone(ctx, request.NamespacedName)
+	// A conflict is retried without a word, and must not hide why the other one fails.
+	switch {
+	case apierrors.IsConflict(service) && multiZone != nil:
+		return reconcile.Result{}, multiZone
+	case apierrors.IsConflict(multiZone) && service != nil:
+		return reconcile.Result{}, service
+	}
+	return reconcile.Result{}, errors.Join(service, multiZone)
 }
 
 // reconcileMeshService writes the status of a MeshService.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/Masterminds/semver/v3"
+
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
@@ -75,7 +77,7 @@ func decideShared(candidates []RevisionCandidate, defaultTag *v1.IstioRevisionTa
 }
 
 func newerVersion(a, b string) string {
-	if a == "" || charts.Older(a, b) {
+	if _, err := semver.NewVersion(a); err != nil || charts.Older(a, b) {
 		return b
 	}
 	return a

@@ -175,8 +175,8 @@ func (p *Publisher) flush() {
 			}
 		}
 		p.update(mesh, func(m *meshState) {
-			// The Mesh may be deleted meanwhile.
-			if m.served {
+			// The Mesh may be deleted meanwhile, and served again: the next flush publishes that one.
+			if m.served && m.published == was.published {
 				m.published, m.sent = true, was.switched
 			}
 		})

@@ -126,6 +126,30 @@ func TestPublishedByTheNextFlush(t *testing.T) {
 	}
 }
 
+// A Mesh may be deleted and created again while the proxies of another are served.
+func TestMeshIsServedAgainDuringFlush(t *testing.T) {
+	w := newWorld(t)
+	w.recordVIPs("one")
+	w.recordVIPs("two")
+	w.expectSet("with VIPs", "one.cart.one", "two.cart.two")
+	// Whichever comes first, the mesh of the other is reset.
+	w.store.onSet = func() {
+		w.store.onSet = nil
+		other := map[string]string{"one.cart.one": "two", "two.cart.two": "one"}[w.store.set[0]]
+		w.remove(mesh(other))
+		w.put(mesh(other))
+		w.recordVIPs(other)
+	}
+	w.put(dataplane("one", "10.0.0.2"))
+	w.put(dataplane("two", "10.0.0.2"))
+	w.store.set = nil
+	w.flush()
+	w.flush()
+	if slices.Sort(w.store.set); !slices.Equal(slices.Compact(w.store.set), []string{"one.cart.one", "two.cart.two"}) {
+		t.Errorf("%v are set", w.store.set)
+	}
+}
+
 func TestSwitchedConsumers(t *testing.T) {
 	w := newWorld(t)
 	expect := func(when string, want int, published bool) {

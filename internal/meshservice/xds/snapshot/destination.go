@@ -49,10 +49,10 @@ func (d *destination) eachGroup(visit func(*group)) {
 	}
 }
 
-// isSent says whether a variant is part of any configuration.
-func (d *destination) isSent(v *variant) bool {
-	sent := false
-	d.eachGroup(func(g *group) { sent = sent || d.byClass[g.class] == v })
+// sentVariants are the variants that are part of a configuration.
+func (d *destination) sentVariants() sets.Set[*variant] {
+	sent := sets.New[*variant]()
+	d.eachGroup(func(g *group) { sent.Insert(d.byClass[g.class]) })
 	return sent
 }
 

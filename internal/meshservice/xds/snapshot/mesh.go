@@ -194,7 +194,8 @@ func (m *mesh) build() []model.ProxyID {
 	}
 	if m.dirty.policies {
 		for _, d := range m.destinations {
-			maps.DeleteFunc(d.variants, func(_ string, v *variant) bool { return !d.isSent(v) })
+			sent := d.sentVariants()
+			maps.DeleteFunc(d.variants, func(_ string, v *variant) bool { return !sent.Has(v) })
 		}
 	}
 	m.dirty, m.previous = newDirtySet(), nil

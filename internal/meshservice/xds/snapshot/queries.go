@@ -70,12 +70,11 @@ func (e *Engine) Problems(mesh string) []Problem {
 	var list []Problem
 	for _, d := range m.destinations {
 		list = append(list, d.problems...)
+		sent := d.sentVariants()
 		for _, v := range d.variants {
-			// Unused variants are dropped later.
-			if len(v.problems) == 0 || !d.isSent(v) {
-				continue
+			if sent.Has(v) { // the others are dropped later
+				list = slices.AppendSeq(list, maps.Values(v.problems))
 			}
-			list = slices.AppendSeq(list, maps.Values(v.problems))
 		}
 	}
 	for _, d := range m.byObject {

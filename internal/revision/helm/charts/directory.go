@@ -56,6 +56,9 @@ func (d directory) Load(ctx context.Context, name, version string) (*Chart, erro
 	path := filepath.Join(d.path, version, name)
 	// Resolved once, so that a symlink that changes while it is read does not mix two charts.
 	root, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		_, err = os.ReadDir(root) // Helm's loader takes a directory that cannot be read for an empty one.
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

@@ -242,7 +242,7 @@ func wantError(t testing.TB, err error, parts ...string) {
 func (s *served) cached(t testing.TB) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	files, err := filepath.Glob(filepath.Join(s.options.CacheDir, "*", "*"))
+	files, err := filepath.Glob(filepath.Join(s.options.CacheDir, "helm", "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -54,7 +55,7 @@ func New(o Options) (Source, error) {
 			transport: transport,
 		}
 	}
-	return &remote{origin: from, cache: cache{cacheDir}, now: time.Now}, nil
+	return &remote{origin: from, cache: cache{filepath.Join(cacheDir, "helm")}, now: time.Now}, nil
 }
 
 var chartName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)

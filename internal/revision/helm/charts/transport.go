@@ -83,6 +83,9 @@ type ContextTransport struct {
 // RoundTrip sends a request, unless the context has ended.
 func (t ContextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.Context.Err() != nil {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
 		return nil, context.Cause(t.Context)
 	}
 	return t.Base.RoundTrip(request.WithContext(t.Context))

@@ -217,6 +217,20 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+func TestUnknownKind(t *testing.T) {
+	m, server := newServer(t)
+	spec := harbour("ahab", "pequod")
+	spec.Chart.Templates = append(spec.Chart.Templates, &common.File{
+		Name: "templates/whale.yaml", Data: []byte("apiVersion: sea/v1\nkind: Whale\nmetadata: {name: moby, namespace: sea}\n"),
+	})
+	if err := m.Install(t.Context(), spec); !meta.IsNoMatchError(err) {
+		t.Error(err)
+	}
+	if len(server.writes) > 0 {
+		t.Errorf("wrote %v", server.writes)
+	}
+}
+
 func TestRenderKeepsTheChart(t *testing.T) {
 	m, _ := newServer(t)
 	spec := harbour("ahab", "pequod")

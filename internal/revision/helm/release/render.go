@@ -127,18 +127,16 @@ func decode(document string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// setNamespaces sets the namespace of the release on namespaced objects without one.
+// setNamespaces sets the namespace of the release on namespaced objects without one. It fails for a kind that the cluster does
+// not have, before anything is recorded or written.
 func (m *Manager) setNamespaces(objects []*unstructured.Unstructured, namespace string) error {
 	for _, object := range objects {
-		if object.GetNamespace() != "" {
-			continue
-		}
 		kind := object.GroupVersionKind()
 		mapping, err := m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			return newObjectError("find the kind of", object, err)
 		}
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace && object.GetNamespace() == "" {
 			object.SetNamespace(namespace)
 		}
 	}
