@@ -21,16 +21,41 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Run(m, cluster.Options{}))
 }
 
-// walks are the pages whose commands are run, and the heading after which each section has a beginning of its own.
-var walks = []struct{ name, end string }{
-	{"meshservice", "## Concepts"},
-	{"revisions", "## Concepts"},
-	{"workload-migration", "## Concepts"},
-	{"adoption", "## Seeing beforehand"},
-	{"rollouts", "## Certificates"},
+// walks are the pages whose commands are run in one shell, in this order.
+var walks = map[string][]string{
+	"adoption":           {"quick-start"},
+	"meshservice":        {"quick-start"},
+	"revisions":          {"quick-start"},
+	"rollouts":           {"quick-start", "steps", "v1alpha1"},
+	"workload-migration": {"quick-start"},
 }
 
-// TestPages runs the commands of each page in one shell, one after the other.
+// lastHeading is where the commands of a page end that the next page goes on from.
+const lastHeading = "## To end it"
+
+// readPages reads the files that a pattern matches, from the root of the repository on.
+func readPages(t testing.TB, pattern string) []*pages.Page {
+	t.Helper()
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(filepath.Join(root, pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no page %s: %v", pattern, err)
+	}
+	var all []*pages.Page
+	for _, path := range paths {
+		page, err := pages.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page)
+	}
+	return all
+}
+
+// TestPages runs the commands of the pages, one after the other.
 func TestPages(t *testing.T) {
 	if os.Getenv("FAIRLEAD_TESTS") != "full" {
 		t.Skip("only FAIRLEAD_TESTS=full runs the commands of the documentation, which takes minutes")
@@ -40,62 +65,58 @@ func TestPages(t *testing.T) {
 			t.Skipf("the pages use %s, which is not installed", tool)
 		}
 	}
-	root, err := cluster.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, walk := range walks {
-		t.Run(walk.name, func(t *testing.T) {
-			page, err := pages.Read(filepath.Join(root, "docs", walk.name+".md"))
-			if err != nil {
-				t.Fatal(err)
+	for topic, names := range walks {
+		t.Run(topic, func(t *testing.T) {
+			var all []*pages.Page
+			for _, name := range names {
+				all = append(all, readPages(t, filepath.Join("docs", topic, name+".md"))...)
 			}
-			session := startSession(t, page)
-			changed := map[int][]string{}
-			if *update {
-				defer func() {
-					if err := page.Replace(changed); err != nil {
-						t.Error(err)
-					}
-				}()
-			}
-			for i, c := range page.Until(walk.end) {
-				t.Logf("%s.md:%d: $ %s", walk.name, c.Line, c.Text)
-				printed := c.Confirm(session.run(c))
-				if !pages.Match(c.Shown, printed) {
-					changed[i] = printed
-				}
-				if !*update && !c.Matches(printed) {
-					t.Errorf("%s.md:%d: $ %s\nthe page shows\n%s\nthe command prints\n%s",
-						walk.name, c.Line, c.Text, strings.Join(c.Shown, "\n"), strings.Join(printed, "\n"))
-				}
+			session := startSession(t, all...)
+			for _, page := range all {
+				runPage(t, session, page)
 			}
 		})
 	}
 }
 
-// TestReference holds the outputs in the reference of the command line to those in the pages whose commands are run. Blocks of
-// the language text are what no page shows.
-func TestReference(t *testing.T) {
-	root, err := cluster.Root()
-	if err != nil {
-		t.Fatal(err)
+func runPage(t *testing.T, s *session, page *pages.Page) {
+	t.Helper()
+	changed := map[int][]string{}
+	if *update {
+		defer func() {
+			if err := page.Replace(changed); err != nil {
+				t.Error(err)
+			}
+		}()
 	}
-	read := func(name string) []pages.Command {
-		page, err := pages.Read(filepath.Join(root, "docs", name+".md"))
-		if err != nil {
-			t.Fatal(err)
+	for i, c := range page.Until(lastHeading) {
+		t.Logf("%s:%d: $ %s", page.Path, c.Line, c.Text)
+		printed := c.Confirm(s.run(c))
+		if !pages.Match(c.Shown, printed) {
+			changed[i] = printed
 		}
-		return page.Commands
+		if !*update && !c.Matches(printed) {
+			t.Errorf("%s:%d: $ %s\nthe page shows\n%s\nthe command prints\n%s",
+				page.Path, c.Line, c.Text, strings.Join(c.Shown, "\n"), strings.Join(printed, "\n"))
+		}
 	}
-	var run []pages.Command
-	for _, walk := range walks {
-		run = append(run, read(walk.name)...)
+}
+
+// TestReference holds the outputs in the reference of the command line to those in the other pages. Blocks of the language text
+// are what no other page shows.
+func TestReference(t *testing.T) {
+	var others []pages.Command
+	for topic := range walks {
+		for _, page := range readPages(t, filepath.Join("docs", topic, "*.md")) {
+			others = append(others, page.Commands...)
+		}
 	}
-	for _, c := range read("cli") {
-		shows := func(other pages.Command) bool { return other.Text == c.Text && pages.Match(c.Shown, other.Shown) }
-		if len(c.Shown) > 0 && !slices.ContainsFunc(run, shows) {
-			t.Errorf("cli.md:%d: no other page shows this output of $ %s", c.Line, c.Text)
+	for _, page := range readPages(t, "docs/cli/*.md") {
+		for _, c := range page.Commands {
+			shows := func(other pages.Command) bool { return other.Text == c.Text && pages.Match(c.Shown, other.Shown) }
+			if len(c.Shown) > 0 && !slices.ContainsFunc(others, shows) {
+				t.Errorf("%s:%d: no other page shows this output of $ %s", page.Path, c.Line, c.Text)
+			}
 		}
 	}
 }

@@ -33,9 +33,9 @@ const ended = "--- the command has ended ---"
 // addressPattern finds the addresses that a page listens on.
 var addressPattern = regexp.MustCompile(`127\.0\.0\.1:\d{4}\b`)
 
-// startSession starts a shell at the root of the repository. What a page puts in /tmp is put in a directory of its own, and
-// what it listens on is replaced by free ports.
-func startSession(t testing.TB, page *pages.Page) *session {
+// startSession starts a shell at the root of the repository. What pages put in /tmp is put in a directory of its own, and
+// what they listen on is replaced by free ports.
+func startSession(t testing.TB, all ...*pages.Page) *session {
 	t.Helper()
 	root, err := cluster.Root()
 	if err != nil {
@@ -46,7 +46,10 @@ func startSession(t testing.TB, page *pages.Page) *session {
 		t.Fatal(err)
 	}
 	there, back := []string{"/tmp/", scratch + "/"}, []string{scratch + "/", "/tmp/"}
-	addresses := addressPattern.FindAllString(strings.Join(page.Lines, "\n"), -1)
+	var addresses []string
+	for _, page := range all {
+		addresses = append(addresses, addressPattern.FindAllString(strings.Join(page.Lines, "\n"), -1)...)
+	}
 	slices.Sort(addresses)
 	for _, address := range slices.Compact(addresses) {
 		free := freeAddress(t)

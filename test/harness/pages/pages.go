@@ -11,9 +11,9 @@ import (
 
 // Page is a page of the documentation as lines, with the commands of its console blocks.
 type Page struct {
-	Commands []Command
+	Path     string
 	Lines    []string
-	path     string
+	Commands []Command
 }
 
 // Command is what a reader types, and the lines of the page that show what it prints.
@@ -33,7 +33,7 @@ func Read(path string) (*Page, error) {
 		return nil, err
 	}
 	p := parse(string(content), false)
-	p.path = path
+	p.Path = path
 	return p, nil
 }
 
@@ -97,7 +97,7 @@ func (p *Page) Replace(outputs map[int][]string) error {
 		c := p.Commands[i]
 		lines = slices.Replace(lines, c.Line, c.Line+len(c.Shown), outputs[i]...)
 	}
-	return os.WriteFile(p.path, []byte(strings.Join(lines, "\n")), 0o644)
+	return os.WriteFile(p.Path, []byte(strings.Join(lines, "\n")), 0o644)
 }
 
 // Until are the commands before a heading, or all if there is no such heading.
