@@ -95,8 +95,8 @@ const (
 	writeEvery = 30 * time.Second
 )
 
-// worthTelling is how many packages are more than a moment's work.
-const worthTelling = 50
+// minPackages is how many packages are more than a moment's work.
+const minPackages = 50
 
 // line is the one that moves; where there is no terminal, lines now and then.
 type line struct {
@@ -149,7 +149,7 @@ func (l *line) while(count func(string), work func(report func(string)) error) e
 func (l *line) draw(now bool) {
 	text := ""
 	switch {
-	case l.work != nil && l.work.all > worthTelling:
+	case l.work != nil && l.work.all > minPackages:
 		text = l.work.text(l.title, time.Since(l.began), runtime.NumCPU())
 	case l.work == nil && l.modules > 0:
 		text = fmt.Sprintf("downloading the modules of %s: %s so far", l.title, thousands(l.modules))
@@ -172,7 +172,7 @@ func (l *line) end() {
 	if l.terminal && l.last != "" {
 		fmt.Fprintf(l.out, "\r%s\r", strings.Repeat(" ", len(l.last)))
 	}
-	if l.work != nil && l.work.compiledNow > worthTelling {
+	if l.work != nil && l.work.compiledNow > minPackages {
 		fmt.Fprintf(l.out, "compiled %s: %s packages in %s\n", l.title, thousands(l.work.compiledNow), time.Since(l.began).Round(time.Second))
 	}
 }

@@ -74,15 +74,15 @@ func DisturbWrites(t testing.TB, s Scenario, choose func(k int, writes Log) []Ac
 	}
 }
 
-// telling is how one run of a scenario went.
-type telling struct {
+// outcome is how one run of a scenario went.
+type outcome struct {
 	lives     []Log // the writes of the process's first life, and of its second
 	disturbed bool
 	end       map[string]string
 	err       error
 }
 
-func (t telling) story() string {
+func (t outcome) story() string {
 	var b strings.Builder
 	for i, log := range t.lives {
 		fmt.Fprintf(&b, "writes of run %d:\n%s\n", i+1, log)
@@ -92,7 +92,7 @@ func (t telling) story() string {
 
 // tell runs the scenario once in a world of its own. Without a rule the process
 // is started a second time when it has settled, to see that it leaves all as is.
-func (s Scenario) tell(t testing.TB, rule *Rule) (run telling) {
+func (s Scenario) tell(t testing.TB, rule *Rule) (run outcome) {
 	t.Helper()
 	w := s.Setup(t)
 	defer w.teardown()
@@ -128,7 +128,7 @@ func (s Scenario) tell(t testing.TB, rule *Rule) (run telling) {
 }
 
 // live is one life of the process, from its start until it is gone.
-func (s Scenario) live(w World, in *Injector, run *telling) error {
+func (s Scenario) live(w World, in *Injector, run *outcome) error {
 	p := start(w, s.Config, in)
 	err := p.settle(w, s.Timeout, s.Quiet)
 

@@ -115,9 +115,9 @@ func (in *Injector) quietFor(now time.Time) time.Duration {
 	return now.Sub(in.active)
 }
 
-// admit decides in one step what happens to a request, so that of two that
+// decide decides in one step what happens to a request, so that of two that
 // arrive together exactly one is the k-th, and none slips through after a cut.
-func (in *Injector) admit(r Request) (*exchange, error) {
+func (in *Injector) decide(r Request) (*exchange, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.life.Err() != nil {

@@ -14,7 +14,7 @@ type transport struct {
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	x, err := t.in.admit(describe(req))
+	x, err := t.in.decide(describe(req))
 	if err != nil {
 		return nil, err
 	}

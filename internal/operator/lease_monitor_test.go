@@ -19,7 +19,7 @@ type knownLock struct{ resourcelock.Interface }
 func (knownLock) Describe() string { return "fairlead-system/fairlead" }
 func (knownLock) Identity() string { return "us" }
 
-func TestPulse(t *testing.T) {
+func TestLeaseMonitor(t *testing.T) {
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	refused := &url.Error{Op: "Put", URL: "https://192.0.2.1:6443", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -19,13 +19,13 @@ func (m started) Start(ctx context.Context) error { return m.start(ctx) }
 func TestAManagerThatIsStopped(t *testing.T) {
 	goodbye := errors.New("goodbye")
 	tests := map[string]struct {
-		before, after bool // whether the caches synced before the stop, or while the manager is being left
-		told, left    bool
-		want          error
+		before, after  bool // whether the caches synced before the stop, or while the manager is being left
+		reported, left bool
+		want           error
 	}{
-		"with its caches it is told":            {before: true, told: true, want: goodbye},
+		"with its caches it is told":            {before: true, reported: true, want: goodbye},
 		"without them it is left":               {left: true},
-		"left as they sync, it is told as well": {after: true, told: true, left: true},
+		"left as they sync, it is told as well": {after: true, reported: true, left: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -33,9 +33,9 @@ func TestAManagerThatIsStopped(t *testing.T) {
 			defer stop()
 			runner, ready := newManagerRunner(ctx), &readiness{}
 			ready.synced.Store(tc.before)
-			mgr := started{start: func(told context.Context) error {
+			mgr := started{start: func(reported context.Context) error {
 				stop()
-				<-told.Done()
+				<-reported.Done()
 				return goodbye
 			}}
 			if err := start(ctx, mgr, runner, ready, nil); !errors.Is(err, tc.want) {
@@ -44,8 +44,8 @@ func TestAManagerThatIsStopped(t *testing.T) {
 			if tc.after {
 				runner.cachesSynced(ctx)
 			}
-			if told, left := runner.ctx.Err() != nil, runner.baseCtx.Err() != nil; told != tc.told || left != tc.left {
-				t.Errorf("told: %t, left: %t; want %t, %t", told, left, tc.told, tc.left)
+			if reported, left := runner.ctx.Err() != nil, runner.baseCtx.Err() != nil; reported != tc.reported || left != tc.left {
+				t.Errorf("told: %t, left: %t; want %t, %t", reported, left, tc.reported, tc.left)
 			}
 			runner.stop()
 		})

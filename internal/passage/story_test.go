@@ -30,9 +30,9 @@ type story struct {
 
 // event is something that people do meanwhile.
 type event struct {
-	second int
-	told   string
-	do     func(*world)
+	second   int
+	reported string
+	do       func(*world)
 }
 
 func TestStory(t *testing.T) {
@@ -143,7 +143,7 @@ func TestStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if _, told := stories[strings.TrimSuffix(filepath.Base(file), ".golden")]; !told {
+		if _, reported := stories[strings.TrimSuffix(filepath.Base(file), ".golden")]; !reported {
 			t.Errorf("%s belongs to no story", file)
 		}
 	}
@@ -159,7 +159,7 @@ func (s story) play(t *testing.T) string {
 		if step.Disruptive {
 			w.takes[step.Object] = 20 * time.Second
 		}
-		if seconds, told := s.takes[step.Object.Name]; told {
+		if seconds, reported := s.takes[step.Object.Name]; reported {
 			w.takes[step.Object] = time.Duration(seconds) * time.Second
 		}
 		w.fails[step.Object] = strings.Contains(s.fails, step.Object.Name)
@@ -180,7 +180,7 @@ func (s story) play(t *testing.T) string {
 		next := w.wake(d)
 		if len(events) > 0 && (next.IsZero() || !next.Before(at(events[0].second))) {
 			w.now = at(events[0].second)
-			w.tell("* %s", events[0].told)
+			w.tell("* %s", events[0].reported)
 			events[0].do(w)
 			events = events[1:]
 			continue

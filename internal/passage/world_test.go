@@ -33,9 +33,9 @@ type world struct {
 	writes   int
 	peak     int // the most disruptive steps that ran when one was started
 
-	story     io.Writer
-	lastTold  string
-	lastClock string
+	story        io.Writer
+	lastReported string
+	lastClock    string
 }
 
 func newWorld(t *testing.T, plan Plan, batching Batching) *world {
@@ -131,8 +131,8 @@ func (w *world) start(step Step, now time.Time) error {
 	if w.begun[step.Object]++; w.begun[step.Object] > 1 {
 		w.t.Fatalf("at %s: %s is started twice", w.now.Sub(epoch), step.Object)
 	}
-	takes, told := w.takes[step.Object]
-	if !told && step.Disruptive {
+	takes, reported := w.takes[step.Object]
+	if !reported && step.Disruptive {
 		takes = time.Second
 	}
 	w.ready[step.Object] = w.now.Add(takes)
@@ -147,12 +147,12 @@ func (w *world) start(step Step, now time.Time) error {
 
 func (w *world) report(d Decision, now time.Time) {
 	v := NewView(d, now)
-	told := fmt.Sprintf("%s: %s", v.State, v.Headline)
-	if told == w.lastTold {
+	reported := fmt.Sprintf("%s: %s", v.State, v.Headline)
+	if reported == w.lastReported {
 		return
 	}
-	w.lastTold = told
-	w.tell("        = %s", told)
+	w.lastReported = reported
+	w.tell("        = %s", reported)
 	if v.Reason != nil && !strings.Contains(v.Headline, v.Reason.Message) {
 		w.tell("          %s", v.Reason.Message)
 	}

@@ -84,7 +84,7 @@ func (b maker) serving(t testing.TB, g int64, spec maker) maker {
 	b.Status.ActiveGeneration = g
 	b.Status.LastCompletedRolloutHash = hashOf(t, spec)
 	b.Status.LastCompletedRolloutEnvironmentdImageRef = spec.Spec.EnvironmentdImageRef
-	return b.requested(t, spec, 0).told(v1alpha2.ReasonApplied)
+	return b.requested(t, spec, 0).reported(v1alpha2.ReasonApplied)
 }
 
 // requested has asked for the rollout of a spec, so many seconds after the epoch.
@@ -94,7 +94,7 @@ func (b maker) requested(t testing.TB, spec maker, second int) maker {
 	return b
 }
 
-func (b maker) told(reason v1alpha2.Reason) maker {
+func (b maker) reported(reason v1alpha2.Reason) maker {
 	meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
 		Type: v1alpha2.ConditionUpToDate, Status: conditionStatuses[reason], Reason: string(reason), LastTransitionTime: metav1.NewTime(epoch),
 	})

@@ -51,9 +51,9 @@ type cluster struct {
 
 // scheduled is something that happens by itself later.
 type scheduled struct {
-	at   time.Time
-	told string
-	do   func()
+	at       time.Time
+	reported string
+	do       func()
 }
 
 // How long things take.
@@ -88,14 +88,14 @@ func (c *cluster) nextVersion() string {
 }
 
 // later lets something happen after a while.
-func (c *cluster) later(after time.Duration, told string, do func()) {
-	c.coming = append(c.coming, scheduled{c.now.Add(after), told, do})
+func (c *cluster) later(after time.Duration, reported string, do func()) {
+	c.coming = append(c.coming, scheduled{c.now.Add(after), reported, do})
 	slices.SortStableFunc(c.coming, func(a, b scheduled) int { return a.at.Compare(b.at) })
 }
 
 // on is something that people do, so many seconds after the beginning.
-func (c *cluster) on(second int, told string, do func()) {
-	c.later(at(second).Sub(c.now), "* "+told, do)
+func (c *cluster) on(second int, reported string, do func()) {
+	c.later(at(second).Sub(c.now), "* "+reported, do)
 }
 
 // edit is what people do to the resource.

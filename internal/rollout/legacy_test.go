@@ -77,7 +77,7 @@ func TestLegacyProgress(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := makeMaterialize().serving(t, 1, makeMaterialize()).told(c.reason).saying(c.message)
+			m := makeMaterialize().serving(t, 1, makeMaterialize()).reported(c.reason).saying(c.message)
 			if diff := cmp.Diff(c.want, Progress(m.Materialize)); diff != "" {
 				t.Error(diff)
 			}

@@ -96,8 +96,8 @@ func TestPlan(t *testing.T) {
 	}
 	digested := func() maker { return tagless().serving(t, 1, tagless()) }
 	// second is what serves v1 and has asked for the spec.
-	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
-	promoting := func(b maker) maker { return second(b).told(v1alpha2.ReasonPromoting) }
+	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).reported(v1alpha2.ReasonApplying) }
+	promoting := func(b maker) maker { return second(b).reported(v1alpha2.ReasonPromoting) }
 	ready := "  Done    await StatefulSet environmentd-2"
 	commit := lines("  Pending commit", "  Pending promote StatefulSet environmentd-2", "  Pending switch Service environmentd", removeFirst, "  Pending complete")
 	committed := lines("> Pending commit", commit[1:])
@@ -242,11 +242,11 @@ func TestPlan(t *testing.T) {
 			want:  lines("> Pending withdraw"),
 		},
 		"the spec has changed back, and what serves is not ready": {
-			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0).told(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0).reported(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
 			want:  lines("> Pending withdraw", "  Running await StatefulSet environmentd-1"),
 		},
 		"the spec has changed back, as is written down, and what serves is not ready": {
-			scene: seeing(t, v1().serving(t, 1, v1()).told(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
+			scene: seeing(t, v1().serving(t, 1, v1()).reported(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
 			want:  lines("  Running await StatefulSet environmentd-1"),
 		},
 		"what serves has served, and is not ready": {
@@ -258,12 +258,12 @@ func TestPlan(t *testing.T) {
 			want:  lines("> Pending cancel", later(removeSecond...)),
 		},
 		"it took too long, as is written down": {
-			scene: seeing(t, second(v2().timeout("1m")).told(v1alpha2.ReasonRolloutTimeout)).generation(1, v1()).generation(2, v2().timeout("1m")).complete(),
+			scene: seeing(t, second(v2().timeout("1m")).reported(v1alpha2.ReasonRolloutTimeout)).generation(1, v1()).generation(2, v2().timeout("1m")).complete(),
 			now:   60,
 			want:  lines(removeSecond, "  Failed  cancel"),
 		},
 		"it took too long, and nothing is left": {
-			scene: seeing(t, second(v2().timeout("1m")).told(v1alpha2.ReasonRolloutTimeout)).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1m")).reported(v1alpha2.ReasonRolloutTimeout)).generation(1, v1()).complete(),
 			now:   1000,
 			want:  lines("  Failed  cancel"),
 		},
@@ -321,7 +321,7 @@ func TestPlan(t *testing.T) {
 			want:  lines("  Running apply StatefulSet environmentd-1", "  Pending withdraw"),
 		},
 		"with downtime, changed back": {
-			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, immediate(), 0).told(v1alpha2.ReasonApplying)).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate()).complete(),
+			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, immediate(), 0).reported(v1alpha2.ReasonApplying)).generation(1, v1()).without(1, "StatefulSet").generation(2, immediate()).complete(),
 			want:  lines("> Pending apply StatefulSet environmentd-1", later(removeSecond...), "  Pending withdraw", "  Pending await StatefulSet environmentd-1"),
 		},
 		"promoting, and not asked yet": {
@@ -341,23 +341,23 @@ func TestPlan(t *testing.T) {
 			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting with downtime, and it has forgotten all": {
-			scene: seeing(t, second(immediate()).told(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutWaitUntilReady)).generation(1, v1()).generation(2, immediate()).complete().hears(v1alpha2.LeaderInitializing),
+			scene: seeing(t, second(immediate()).reported(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutWaitUntilReady)).generation(1, v1()).generation(2, immediate()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines("> Pending skip catch-up StatefulSet environmentd-2", "  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and it has forgotten all, and downtime is asked for next": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
+			scene: seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting).strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderInitializing),
 			want:  lines("  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and the spec has changed": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
+			scene: seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and the spec has changed back": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v1")).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
+			scene: seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting).image("v1")).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and its StatefulSet was deleted": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "StatefulSet").complete().hearsNothing(),
+			scene: seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "StatefulSet").complete().hearsNothing(),
 			want:  lines("> Pending apply StatefulSet environmentd-2", "  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and all of it was deleted": {
@@ -365,11 +365,11 @@ func TestPlan(t *testing.T) {
 			want:  lines(makeSecond, "  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and all of it was deleted, and nobody knows what it was made of": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).complete().hearsNothing(),
+			scene: seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).complete().hearsNothing(),
 			want:  lines(makeSecond, "  Running promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and nobody knows what its pods were made of": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "ConfigMap").complete().hears(v1alpha2.LeaderReadyToPromote),
+			scene: seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting).image("v3")).generation(1, v1()).generation(2, v2()).without(2, "ConfigMap").complete().hears(v1alpha2.LeaderReadyToPromote),
 			want:  lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and what serves has lost its pods": {
@@ -425,12 +425,12 @@ func TestPlan(t *testing.T) {
 				"  Pending complete"),
 		},
 		"promoting, and another ServiceAccount and no certificate is asked for": {
-			scene: seeing(t, second(secured()).told(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).complete().
+			scene: seeing(t, second(secured()).reported(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).complete().
 				leaves(secured().serving(t, 1, own("first"))).hears(v1alpha2.LeaderReadyToPromote),
 			want: lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},
 		"promoting, and another ServiceAccount is asked for, and nobody knows what takes over needs": {
-			scene: seeing(t, second(secured()).told(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).without(2, "ConfigMap").
+			scene: seeing(t, second(secured()).reported(v1alpha2.ReasonPromoting).spec(own("theirs"))).generation(1, own("first")).generation(2, secured()).without(2, "ConfigMap").
 				complete().leaves(secured().serving(t, 1, own("first"))).hears(v1alpha2.LeaderReadyToPromote),
 			want: lines("> Pending promote StatefulSet environmentd-2", later(lead...)),
 		},

@@ -75,8 +75,8 @@ func (c *cluster) pass(then time.Time) {
 	for len(c.coming) > 0 && !c.coming[0].at.After(c.now) {
 		due := c.coming[0]
 		c.coming = c.coming[1:]
-		if due.told != "" {
-			c.tell("%s", due.told)
+		if due.reported != "" {
+			c.tell("%s", due.reported)
 		}
 		due.do()
 	}

@@ -36,11 +36,11 @@ func TestHeard(t *testing.T) {
 			o := seen(t, c.strategy, c.phase, now)
 			o.Leader = c.answer
 			for _, failed := range []applyErrors{{}, {tolerated: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}} {
-				told := assess(o, decide(o, now), failed, now)
+				reported := assess(o, decide(o, now), failed, now)
 				m := o.Materialize.DeepCopy()
-				setCondition(&m.Status, m, told, now)
+				setCondition(&m.Status, m, reported, now)
 				if diff := cmp.Diff(c.answer, RecordedAnswers(m)(t.Context(), o.Next().address(m))); diff != "" {
-					t.Errorf("%s: %s", told.reason, diff)
+					t.Errorf("%s: %s", reported.reason, diff)
 				}
 			}
 		})

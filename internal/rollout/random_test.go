@@ -64,7 +64,7 @@ func TestRandom(t *testing.T) {
 // mischief is one thing that somebody does at some time.
 func (c *cluster) mischief(random *rand.Rand) {
 	second := 1 + random.IntN(200)
-	edit := func(told string, how func(maker)) { c.on(second, told, func() { c.edit(how) }) }
+	edit := func(reported string, how func(maker)) { c.on(second, reported, func() { c.edit(how) }) }
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	switch random.IntN(10) {
 	case 0, 1, 2:

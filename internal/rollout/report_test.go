@@ -17,7 +17,7 @@ import (
 
 func TestCondition(t *testing.T) {
 	v1, v2 := func() maker { return makeMaterialize() }, func() maker { return makeMaterialize().image("v2") }
-	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).told(v1alpha2.ReasonApplying) }
+	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).reported(v1alpha2.ReasonApplying) }
 	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
 	refused := applyErrors{tolerated: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}
 	stopped := applyErrors{blocking: errors.New("apply StatefulSet shop/x: somebody does not want it")}
@@ -81,16 +81,16 @@ func TestCondition(t *testing.T) {
 			failed: refused, want: "False FailedDeploy: keep Deployment shop/x: somebody does not want it",
 		},
 		"promoting": {
-			scene: seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
+			scene: seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
 			want:  "Unknown Promoting: promoting generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: environmentd is taking over leadership",
 		},
 		"promoting, and something is refused": {
-			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
+			scene:  seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
 			failed: refused, want: "Unknown Promoting: promoting generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: environmentd is taking over leadership; " +
 				"also: keep Deployment shop/x: somebody does not want it",
 		},
 		"promoting, and being asked in vain": {
-			scene:  seeing(t, second(v2()).told(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
+			scene:  seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			failed: asked, want: "Unknown Promoting: promoting generation 2: environmentd refuses: not today",
 		},
 		"being asked in vain": {
@@ -109,18 +109,18 @@ func TestCondition(t *testing.T) {
 				"last state: StatefulSet shop/x: environmentd does not answer: connection refused",
 		},
 		"too late, and told before": {
-			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x: 0 of 1 pods ready")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).reported(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x: 0 of 1 pods ready")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; last state: StatefulSet shop/x: 0 of 1 pods ready",
 		},
 		"too late, told before, and paused": {
-			scene: seeing(t, second(v2().timeout("1s")).annotate(fairlead.AnnotationPaused, "true").told(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x: 0 of 1 pods ready")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).annotate(fairlead.AnnotationPaused, "true").reported(v1alpha2.ReasonRolloutTimeout).waiting("StatefulSet shop/x: 0 of 1 pods ready")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; " +
 				"paused by annotation fairlead.dev/paused; resume with `fairlead resume mzs mz -n shop`; last state: StatefulSet shop/x: 0 of 1 pods ready",
 		},
 		"too late, because nobody promoted it": {
-			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonReadyToPromote).waiting("ready, and not promoted")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).reported(v1alpha2.ReasonReadyToPromote).waiting("ready, and not promoted")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; last state: ready, and not promoted",
 		},
@@ -130,7 +130,7 @@ func TestCondition(t *testing.T) {
 				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; last state: paused",
 		},
 		"too late, because it could not be made": {
-			scene: seeing(t, second(v2().timeout("1s")).told(v1alpha2.ReasonFailedDeploy).waiting("apply StatefulSet shop/x: somebody does not want it")).generation(1, v1()).complete(),
+			scene: seeing(t, second(v2().timeout("1s")).reported(v1alpha2.ReasonFailedDeploy).waiting("apply StatefulSet shop/x: somebody does not want it")).generation(1, v1()).complete(),
 			want: "False RolloutTimeout: generation 2 was not ready to promote within 1s of 2026-01-01T00:00:00Z, and is removed; " +
 				"generation 1 stays active; to try again, change the spec or set spec.forceRollout to a new UUID; last state: apply StatefulSet shop/x: somebody does not want it",
 		},
@@ -163,7 +163,7 @@ func TestCondition(t *testing.T) {
 			want:  "Unknown Applying: restoring generation 1 and removing generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2 is being deleted",
 		},
 		"taken back, and not ready": {
-			scene: seeing(t, v1().serving(t, 1, v1()).told(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
+			scene: seeing(t, v1().serving(t, 1, v1()).reported(v1alpha2.ReasonApplying)).generation(1, v1()).unready(1).complete(),
 			want:  "Unknown Applying: restoring generation 1: StatefulSet shop/mza1b2c3d4e5-environmentd-1: 0 of 1 pods ready",
 		},
 		"of an unknown hash": {

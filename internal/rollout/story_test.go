@@ -313,7 +313,7 @@ func TestStory(t *testing.T) {
 			setup: func(c *cluster) {
 				m := maker{c.m}.image("v2").serving(c.t, 1, makeMaterialize())
 				m.Status.LastCompletedRolloutHash, m.Status.RolloutRequestedAt = "", nil
-				c.m = m.requested(c.t, m, 0).told(v1alpha2.ReasonApplying).Materialize
+				c.m = m.requested(c.t, m, 0).reported(v1alpha2.ReasonApplying).Materialize
 				c.m.Status.RolloutRequestedAt = nil
 				c.others(1, v1alpha2.LeaderIsLeader)
 				c.others(2, v1alpha2.LeaderReadyToPromote)
@@ -322,7 +322,7 @@ func TestStory(t *testing.T) {
 		"made-by-others-promoting": {
 			title: "Somebody else was promoting when Fairlead came. That is completed, and then the spec is rolled out once more, for nobody knows what it was that they promoted.",
 			setup: func(c *cluster) {
-				m := maker{c.m}.image("v2").serving(c.t, 1, makeMaterialize()).told(v1alpha2.ReasonPromoting)
+				m := maker{c.m}.image("v2").serving(c.t, 1, makeMaterialize()).reported(v1alpha2.ReasonPromoting)
 				m.Status.LastCompletedRolloutHash, m.Status.RequestedRolloutHash, m.Status.RolloutRequestedAt = "", "", nil
 				c.m = m.Materialize
 				c.others(1, v1alpha2.LeaderIsLeader)

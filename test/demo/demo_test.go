@@ -59,9 +59,9 @@ func tell(t *testing.T, story string) string {
 // says fails the test unless each line is there, wherever it was broken.
 func says(t *testing.T, output string, lines ...string) {
 	t.Helper()
-	told := strings.Join(strings.Fields(output), " ")
+	reported := strings.Join(strings.Fields(output), " ")
 	for _, line := range lines {
-		if !strings.Contains(told, line) {
+		if !strings.Contains(reported, line) {
 			t.Errorf("nowhere does it say %q", line)
 		}
 	}
@@ -82,10 +82,10 @@ func isInReadme(t *testing.T, output, heading string) {
 	if len(section) == 0 {
 		t.Errorf("README.md has no commands under %q", heading)
 	}
-	told := pages.Commands(output)
+	reported := pages.Commands(output)
 	for _, shown := range section {
 		var printed [][]string
-		for _, c := range told {
+		for _, c := range reported {
 			if pages.Match([]string{shown.Text}, []string{c.Text}) {
 				printed = append(printed, c.Shown)
 			}

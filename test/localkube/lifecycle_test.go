@@ -52,15 +52,15 @@ func TestLifecycle(t *testing.T) {
 			both.Go(func() { results[i] = runCommand(t, cmd) })
 		}
 		both.Wait()
-		var told int
+		var reported int
 		for _, r := range results {
 			if r.code != 0 {
 				t.Errorf("up: %s", r)
 			}
-			told += strings.Count(r.stdout, "already running")
+			reported += strings.Count(r.stdout, "already running")
 		}
-		if told != 1 {
-			t.Errorf("%d were told that it runs already, want one: %s%s", told, results[0], results[1])
+		if reported != 1 {
+			t.Errorf("%d were told that it runs already, want one: %s%s", reported, results[0], results[1])
 		}
 		s, code := statusOf(t, dir)
 		if code != 0 || len(processesOf(t, dir)) != len(s.Components) {

@@ -15,8 +15,8 @@ type account struct {
 	// deployments and namespaces are the patches of each, which nobody but the operator makes.
 	deployments, namespaces float64
 	// others are all other writes of the operator; told are those of which the API server knows the kind.
-	others float64
-	told   requests
+	others   float64
+	reported requests
 	// lists are those of everybody, of all that the operator reads.
 	lists requests
 	// tooMany is how often anybody was told to come later.
@@ -60,7 +60,7 @@ func (p pages) since(before pages, own requests) account {
 	a := account{
 		deployments: made[asked{"PATCH", "deployments"}],
 		namespaces:  made[asked{"PATCH", "namespaces"}],
-		told:        requests{},
+		reported:    requests{},
 		lists:       requests{},
 		reconciles:  p.operator.sum(reconciles, controller) - before.operator.sum(reconciles, controller),
 		reads:       reads - readsBefore,
@@ -75,7 +75,7 @@ func (p pages) since(before pages, own requests) account {
 		case what.verb == "LIST":
 			a.lists[what] = count
 		case strings.HasPrefix(what.resource, "istio"):
-			a.told[what] = count
+			a.reported[what] = count
 		}
 	}
 	for _, metric := range []struct {
@@ -113,8 +113,8 @@ func (m *mesh) quiet(b *testing.B) {
 func (a account) String() string {
 	var kinds []string
 	rest := a.others
-	for _, what := range slices.SortedFunc(maps.Keys(a.told), func(a, b asked) int { return cmp.Compare(a.resource, b.resource) }) {
-		count := a.told[what]
+	for _, what := range slices.SortedFunc(maps.Keys(a.reported), func(a, b asked) int { return cmp.Compare(a.resource, b.resource) }) {
+		count := a.reported[what]
 		kinds = append(kinds, fmt.Sprintf("%.0f %s", count, what.resource))
 		rest -= count
 	}

@@ -26,7 +26,7 @@ type bare struct {
 	namespaces []string
 	// deployments and their pods are followed, as the operator follows them.
 	deployments *following
-	pods        *census
+	pods        *counts
 }
 
 // newBare knows all workloads before it starts, as the operator does.

@@ -48,7 +48,7 @@ func BenchmarkModeChange(b *testing.B) {
 	ids := fillMesh(b, admin)
 	try(b, func(ctx context.Context) error { return addressed(ctx, admin) })
 	proxies := connectAll(b, address, ids)
-	told(b, proxies, kumav1alpha1.ModeDisabled, time.Time{})
+	reported(b, proxies, kumav1alpha1.ModeDisabled, time.Time{})
 
 	changes := []kumav1alpha1.Mode{
 		kumav1alpha1.ModeReachableBackendRefs, kumav1alpha1.ModeExclusive, kumav1alpha1.ModeEverywhere, kumav1alpha1.ModeDisabled,
@@ -69,7 +69,7 @@ func BenchmarkModeChange(b *testing.B) {
 				try(b, func(ctx context.Context) error { return generated(ctx, admin) })
 				made = max(made, time.Since(began))
 			}
-			worst[mode] = max(worst[mode], told(b, proxies, mode, began))
+			worst[mode] = max(worst[mode], reported(b, proxies, mode, began))
 		}
 	}
 	used, err := remembered()
@@ -176,9 +176,9 @@ func generated(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
-// told waits until every proxy listens for what a mode gives it and nobody is told anything more, and says how long after the
+// reported waits until every proxy listens for what a mode gives it and nobody is told anything more, and says how long after the
 // beginning the last one acknowledged something. When it returns, what is not used any more is gone as well.
-func told(b *testing.B, proxies []*lightProxy, mode kumav1alpha1.Mode, began time.Time) time.Duration {
+func reported(b *testing.B, proxies []*lightProxy, mode kumav1alpha1.Mode, began time.Time) time.Duration {
 	b.Helper()
 	want := tally{meshReachable, meshReachable}
 	switch mode {

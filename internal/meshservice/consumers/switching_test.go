@@ -285,7 +285,7 @@ func TestRetryByIdentity(t *testing.T) {
 	}
 }
 
-func TestForesee(t *testing.T) {
+func TestPlanBatches(t *testing.T) {
 	w := newWorld(t)
 	intent := Intent{ID: "x", BatchSize: 2}
 	d := PlanBatches(w.mesh, intent, []string{"shop/Deployment/b", "shop/Deployment/a", "shop/Deployment/c"}, w.now)

@@ -36,7 +36,7 @@ type world struct {
 	// diesAfter are the writes after which the process is killed.
 	diesAfter map[int]bool
 	log       strings.Builder
-	told      string
+	reported  string
 }
 
 type proxy struct {
@@ -49,9 +49,9 @@ type proxy struct {
 }
 
 type happening struct {
-	at   time.Time
-	told string
-	do   func()
+	at       time.Time
+	reported string
+	do       func()
 }
 
 // How long things take.
@@ -135,14 +135,14 @@ func (w *world) configure(p *proxy) {
 	})
 }
 
-func (w *world) after(d time.Duration, told string, do func()) {
-	w.coming = append(w.coming, happening{w.now.Add(d), told, do})
+func (w *world) after(d time.Duration, reported string, do func()) {
+	w.coming = append(w.coming, happening{w.now.Add(d), reported, do})
 	slices.SortStableFunc(w.coming, func(a, b happening) int { return a.at.Compare(b.at) })
 }
 
 // on is something that people do, so many seconds after the beginning.
-func (w *world) on(second int, told string, do func()) {
-	w.after(epoch.Add(time.Duration(second)*time.Second).Sub(w.now), told, do)
+func (w *world) on(second int, reported string, do func()) {
+	w.after(epoch.Add(time.Duration(second)*time.Second).Sub(w.now), reported, do)
 }
 
 func (w *world) annotate(key, value string) {
@@ -162,14 +162,14 @@ func (w *world) ask(intent Intent) {
 }
 
 func (w *world) asks(second int, intent Intent) {
-	told := fmt.Sprintf("fairlead migrate mesh default --batch-size %d --delay %s", max(intent.BatchSize, 1), intent.Delay.Duration)
+	reported := fmt.Sprintf("fairlead migrate mesh default --batch-size %d --delay %s", max(intent.BatchSize, 1), intent.Delay.Duration)
 	if len(intent.Consumers) > 0 {
-		told += " --consumers " + strings.Join(intent.Consumers, ",")
+		reported += " --consumers " + strings.Join(intent.Consumers, ",")
 	}
 	if intent.Revert {
-		told += " --revert"
+		reported += " --revert"
 	}
-	w.on(second, told, func() { w.ask(intent) })
+	w.on(second, reported, func() { w.ask(intent) })
 }
 
 func (w *world) observe() Observed {
@@ -192,8 +192,8 @@ func (w *world) run() {
 			h := w.coming[0]
 			w.coming = w.coming[1:]
 			w.now = h.at
-			if h.told != "" {
-				w.tell("* %s", h.told)
+			if h.reported != "" {
+				w.tell("* %s", h.reported)
 			}
 			h.do()
 		case !next.IsZero():
@@ -295,8 +295,8 @@ func (w *world) report(d Decision) {
 		w.tell("  %s %s: %s", kind, n.Reason, n.Message)
 	}
 	if c := d.Condition; c != nil {
-		if line := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); line != w.told {
-			w.told = line
+		if line := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); line != w.reported {
+			w.reported = line
 			w.tell("  %s", line)
 		}
 	}

@@ -36,11 +36,11 @@ func TestConvert(t *testing.T) {
 				t.Fatal(err)
 			}
 			compare(t, base+".out.yaml", string(out))
-			var told strings.Builder
+			var reported strings.Builder
 			for _, f := range report.Findings {
-				fmt.Fprintf(&told, "document %d line %d: %s %s %s %s: %s: %s\n", f.Document, f.Line, f.Kind, f.Policy, f.Field, f.Service, f.Action, f.Why)
+				fmt.Fprintf(&reported, "document %d line %d: %s %s %s %s: %s: %s\n", f.Document, f.Line, f.Kind, f.Policy, f.Field, f.Service, f.Action, f.Why)
 			}
-			compare(t, base+".report", told.String())
+			compare(t, base+".report", reported.String())
 			checkOnlyAdded(t, in, out, report)
 			checkAgain(t, out, report, o)
 		})

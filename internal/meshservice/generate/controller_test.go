@@ -22,9 +22,9 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-func TestCensus(t *testing.T) {
+func TestGenerationStatus(t *testing.T) {
 	for name, c := range map[string]struct {
-		census generationStatus
+		counts generationStatus
 		mode   kumav1alpha1.Mode
 		want   string
 	}{
@@ -40,7 +40,7 @@ func TestCensus(t *testing.T) {
 			"False InvalidName 7 values of kuma.io/service not valid as a MeshService name: a_a, b_b, c_c, d_d, e_e and 2 more; use at most 63 lower-case letters, digits and '-'"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := c.census.condition(c.mode)
+			got := c.counts.condition(c.mode)
 			if text := string(got.Status) + " " + got.Reason + " " + got.Message; text != c.want {
 				t.Errorf("it says %q, want %q", text, c.want)
 			}
@@ -54,7 +54,7 @@ func TestInForce(t *testing.T) {
 	const everywhere, backends = kumav1alpha1.ModeEverywhere, kumav1alpha1.ModeReachableBackendRefs
 	missing, theirs, odd := generationStatus{pending: []string{"a"}}, generationStatus{blocked: []string{"a"}}, generationStatus{nameless: []string{"a_a"}}
 	for name, c := range map[string]struct {
-		census   generationStatus
+		counts   generationStatus
 		asked    kumav1alpha1.Mode
 		was      kumav1alpha1.Mode
 		observed int64
@@ -80,7 +80,7 @@ func TestInForce(t *testing.T) {
 			mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 			mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: c.asked}
 			mesh.Status.Mode, mesh.Status.ObservedGeneration = c.was, c.observed
-			got := c.census.nextMode(mesh, false)
+			got := c.counts.nextMode(mesh, false)
 			if got != c.want {
 				t.Errorf("%s is in force, want %s", got, c.want)
 			}

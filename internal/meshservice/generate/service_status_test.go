@@ -12,7 +12,7 @@ import (
 )
 
 // A tenant is told that others have the tags of his MeshService, and neither who they are nor how many.
-func TestOthersAreNotTold(t *testing.T) {
+func TestOthersAreNotNotified(t *testing.T) {
 	r := &reconciler{Options: Options{
 		ZoneInfo: desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "east", SystemNamespace: "kuma-system"},
 	}}

@@ -45,7 +45,7 @@ func TestRulesOfRoutes(t *testing.T) {
 			var got []string
 			if effective := set.Resolve(set.Class(cart()), tag("any")); effective.HTTPRoute != nil {
 				for _, rule := range effective.HTTPRoute.Rules {
-					got = append(got, told(t, rule))
+					got = append(got, reported(t, rule))
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -55,7 +55,7 @@ func TestRulesOfRoutes(t *testing.T) {
 	}
 }
 
-func told(t *testing.T, rule HTTPRule) string {
+func reported(t *testing.T, rule HTTPRule) string {
 	t.Helper()
 	if rule.Namespace != "shop" {
 		text, _ := json.Marshal(rule)

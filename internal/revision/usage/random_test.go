@@ -42,7 +42,7 @@ func TestRandomEvents(t *testing.T) {
 						}
 					}
 				}
-				if diff := cmp.Diff(differences(before, after), w.told.drain()); diff != "" {
+				if diff := cmp.Diff(differences(before, after), w.reported.drain()); diff != "" {
 					t.Fatalf("step %d, %s: told of:\n%s", step, what, diff)
 				}
 				before = after
@@ -61,19 +61,19 @@ type everyone map[role]map[string][]Reference
 
 // differences are "name" for other users, and "name at once" for a name that came into use or out of it.
 func differences(before, after everyone) []string {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, as := range []role{asRevision, asTag} {
 		for _, name := range names {
 			was, is := before[as][name], after[as][name]
 			if slices.EqualFunc(was, is, func(a, b Reference) bool { return a.String() == b.String() }) {
 				continue
 			}
-			told[name] = told[name] || (len(was) == 0) != (len(is) == 0)
+			reported[name] = reported[name] || (len(was) == 0) != (len(is) == 0)
 		}
 	}
 	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(told)) {
-		if told[name] {
+	for _, name := range slices.Sorted(maps.Keys(reported)) {
+		if reported[name] {
 			name += " at once"
 		}
 		lines = append(lines, name)
@@ -86,18 +86,18 @@ type world struct {
 	tracker  *Tracker
 	handlers map[string]toolscache.ResourceEventHandler
 	listener *subscription
-	told     *recorder
+	reported *recorder
 	objects  map[string]map[client.ObjectKey]client.Object
 }
 
 func newWorld() *world {
 	w := &world{
-		tracker: newTracker(),
-		told:    &recorder{},
-		objects: map[string]map[client.ObjectKey]client.Object{kindNamespace: {}, kindPod: {}, v1.IstioRevisionTagKind: {}},
+		tracker:  newTracker(),
+		reported: &recorder{},
+		objects:  map[string]map[client.ObjectKey]client.Object{kindNamespace: {}, kindPod: {}, v1.IstioRevisionTagKind: {}},
 	}
 	w.handlers = w.tracker.handlers()
-	w.listener = &subscription{queue: w.told, due: map[string]time.Time{}}
+	w.listener = &subscription{queue: w.reported, due: map[string]time.Time{}}
 	w.tracker.subscriptions[w.listener] = struct{}{}
 	return w
 }

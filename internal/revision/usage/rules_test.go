@@ -233,10 +233,10 @@ func TestRules(t *testing.T) {
 				l.observeTag(makeTag("prod", r.tag, r.status))
 			}
 			for _, name := range []string{"default", "prod", "r1"} {
-				if diff := cmp.Diff(orUnused(r.revisions[name]), told(l, name, asRevision)); diff != "" {
+				if diff := cmp.Diff(orUnused(r.revisions[name]), reported(l, name, asRevision)); diff != "" {
 					t.Errorf("revision %s:\n%s", name, diff)
 				}
-				if diff := cmp.Diff(orUnused(r.tags[name]), told(l, name, asTag)); diff != "" {
+				if diff := cmp.Diff(orUnused(r.tags[name]), reported(l, name, asTag)); diff != "" {
 					t.Errorf("tag %s:\n%s", name, diff)
 				}
 			}
@@ -251,8 +251,8 @@ func orUnused(text string) string {
 	return text
 }
 
-// told is what a user reads of a name: the condition, and in brackets the references' By.
-func told(l *index, name string, as role) string {
+// reported is what a user reads of a name: the condition, and in brackets the references' By.
+func reported(l *index, name string, as role) string {
 	condition := l.usage(name, as).Condition()
 	text := fmt.Sprintf("%s: %s", condition.Reason, condition.Message)
 	var by []string

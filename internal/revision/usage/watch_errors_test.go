@@ -25,10 +25,10 @@ func TestRefusals(t *testing.T) {
 		err error // nil is an event
 	}
 	cases := map[string]struct {
-		heard []heard
-		at    int
-		want  []string
-		told  int
+		heard    []heard
+		at       int
+		want     []string
+		reported int
 	}{
 		"nothing":                             {nil, 0, nil, 0},
 		"once":                                {[]heard{{0, pods}}, 30, nil, 0},
@@ -51,9 +51,9 @@ func TestRefusals(t *testing.T) {
 			tracker.SetWatchErrors(refusals)
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer queue.ShutDown()
-			told := 0
+			reported := 0
 			everyone := func(context.Context) []reconcile.Request {
-				told++
+				reported++
 				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "r1"}}}
 			}
 			if err := tracker.WatchErrorSource(everyone).Start(t.Context(), queue); err != nil {
@@ -71,8 +71,8 @@ func TestRefusals(t *testing.T) {
 			if diff := cmp.Diff(c.want, tracker.Revision("r1").Forbidden); diff != "" {
 				t.Error(diff)
 			}
-			if told != c.told || queue.Len() > 0 != (told > 0) {
-				t.Errorf("told %d times, want %d; %d requests wait", told, c.told, queue.Len())
+			if reported != c.reported || queue.Len() > 0 != (reported > 0) {
+				t.Errorf("told %d times, want %d; %d requests wait", reported, c.reported, queue.Len())
 			}
 		})
 	}

@@ -182,13 +182,13 @@ func (a *app) act() {
 		fresh := slices.DeleteFunc(slices.Clone(a.pods), func(p appPod) bool { return p.template != template })
 		stale := slices.IndexFunc(a.pods, func(p appPod) bool { return p.template != template })
 		// Old pods that are not ready go first: nobody misses them.
-		hopeless := slices.IndexFunc(a.pods, func(p appPod) bool { return p.template != template && a.ready([]appPod{p}) == 0 })
+		failing := slices.IndexFunc(a.pods, func(p appPod) bool { return p.template != template && a.ready([]appPod{p}) == 0 })
 		surplus := a.ready(a.pods) > a.desired() || len(fresh) >= a.desired() && a.ready(fresh) == len(fresh)
 		switch {
 		case len(fresh) > a.desired():
 			a.destroy(slices.IndexFunc(a.pods, func(p appPod) bool { return p.template == template }))
-		case hopeless >= 0:
-			a.destroy(hopeless)
+		case failing >= 0:
+			a.destroy(failing)
 		case stale >= 0 && surplus:
 			a.destroy(stale)
 		case len(fresh) < a.desired() && len(a.pods) <= a.desired():

@@ -64,9 +64,9 @@ type cluster struct {
 
 // scheduled is something that happens by itself later.
 type scheduled struct {
-	at   time.Time
-	told string
-	do   func()
+	at       time.Time
+	reported string
+	do       func()
 }
 
 func newCluster(t testing.TB) *cluster {
@@ -85,8 +85,8 @@ func newCluster(t testing.TB) *cluster {
 }
 
 // later lets something happen after a while.
-func (c *cluster) later(after time.Duration, told string, do func()) {
-	c.coming = append(c.coming, scheduled{c.now.Add(after), told, do})
+func (c *cluster) later(after time.Duration, reported string, do func()) {
+	c.coming = append(c.coming, scheduled{c.now.Add(after), reported, do})
 	slices.SortStableFunc(c.coming, func(a, b scheduled) int { return a.at.Compare(b.at) })
 }
 
@@ -308,11 +308,11 @@ func (s statusOfAPI) Apply(_ context.Context, configuration runtime.ApplyConfigu
 	a.tellStatus(status.WorkloadMigration, applied.Status.WorkloadMigration)
 	a.onStatus(applied.Status.WorkloadMigration)
 	status.WorkloadMigration = applied.Status.WorkloadMigration
-	told, now := migratedCondition(a.istio), migratedCondition(&applied)
+	reported, now := migratedCondition(a.istio), migratedCondition(&applied)
 	if now == nil {
 		meta.RemoveStatusCondition(&status.Conditions, string(v1.ConditionWorkloadsMigrated))
 	} else {
-		if told == nil || told.Reason != now.Reason || told.Message != now.Message || told.Status != now.Status {
+		if reported == nil || reported.Reason != now.Reason || reported.Message != now.Message || reported.Status != now.Status {
 			a.tell("         %s: %s", now.Reason, now.Message)
 		}
 		meta.SetStatusCondition(&status.Conditions, *now)

@@ -99,8 +99,8 @@ func TestConditionTime(t *testing.T) {
 	o := observed(namespace("shop", rev(target)), deploy("shop/cart", runs(old, 2)))
 	d := decide(o, at(60))
 	for name, tc := range map[string]struct {
-		told *metav1.Condition
-		want int
+		reported *metav1.Condition
+		want     int
 	}{
 		"the first time": {nil, 60},
 		"it was true":    {&metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(10))}, 60},
@@ -109,7 +109,7 @@ func TestConditionTime(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := timestampedCondition(o, d, tc.told, at(60)).LastTransitionTime; !got.Time.Equal(at(tc.want)) {
+			if got := timestampedCondition(o, d, tc.reported, at(60)).LastTransitionTime; !got.Time.Equal(at(tc.want)) {
 				t.Errorf("since %s", got.Sub(epoch))
 			}
 		})

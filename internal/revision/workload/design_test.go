@@ -66,7 +66,7 @@ func TestWorkloadDiscovery(t *testing.T) {
 				t.Errorf("Deployments (-want +got):\n%s", diff)
 			}
 			if len(plan.Steps) != len(tc.namespaces)+len(tc.deployments) {
-				t.Errorf("others are there, too: %v", told(plan))
+				t.Errorf("others are there, too: %v", reported(plan))
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func TestUnreadableWish(t *testing.T) {
 		`Failed restart Deployment shop/cart from "default-v1-24-0", InvalidAnnotation: annotation sailoperator.io/migration-batch of Deployment shop/cart is "first", and should be a whole number such as 3`,
 		`Pending restart Deployment shop/pay from "default-v1-24-0", OnOldRevision: its pods still run the old revision`,
 	}
-	if diff := cmp.Diff(want, told(d.Plan)); diff != "" {
+	if diff := cmp.Diff(want, reported(d.Plan)); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 	if len(d.Start) != 1 || d.Start[0].Object.Name != "pay" || len(d.endedMoves) > 0 {

@@ -136,24 +136,24 @@ func (d dice) deploy(c *cluster) {
 func (d dice) meddle(c *cluster) {
 	apps := c.sorted()
 	migration := c.istio.Spec.UpdateStrategy.WorkloadMigration
-	told := func(format string, args ...any) { c.tell("* "+format, args...) }
+	reported := func(format string, args ...any) { c.tell("* "+format, args...) }
 	switch action := d.IntN(14); {
 	case action == 0:
-		told("pause")
+		reported("pause")
 		c.change(annotate(fairlead.AnnotationPaused, "true"))
 	case action == 1:
-		told("resume")
+		reported("resume")
 		c.change(func(i *v1.Istio) { delete(i.Annotations, fairlead.AnnotationPaused) })
 	case action == 2:
 		version := d.pick("v1.24.0", "v1.26.0", "v1.27.0")
-		told("version %s", version)
+		reported("version %s", version)
 		c.asks("default-" + strings.ReplaceAll(version, ".", "-"))
 		c.upgrade(version)
 	case action == 3:
-		told("retry")
+		reported("retry")
 		c.retry()
 	case action == 4:
-		told("off or on")
+		reported("off or on")
 		c.change(func(*v1.Istio) {
 			if migration.Strategy == "" {
 				migration.Strategy = v1.WorkloadMigrationStrategyBatched
@@ -162,10 +162,10 @@ func (d dice) meddle(c *cluster) {
 			}
 		})
 	case action == 5:
-		told("batches of another size")
+		reported("batches of another size")
 		c.change(func(*v1.Istio) { migration.Batched.BatchSize = ptr.To(int32(1 + d.IntN(4))) })
 	case action == 6:
-		told("a bound, or none")
+		reported("a bound, or none")
 		c.change(func(*v1.Istio) {
 			migration.Batched.MaxVersion = nil
 			if d.chance(50) {
@@ -173,7 +173,7 @@ func (d dice) meddle(c *cluster) {
 			}
 		})
 	case action == 7:
-		told("a policy, or none")
+		reported("a policy, or none")
 		frozen := d.IntN(10)
 		c.refuses = func(object client.Object) error {
 			if !strings.HasSuffix(object.GetName(), fmt.Sprint(frozen)) {
@@ -186,23 +186,23 @@ func (d dice) meddle(c *cluster) {
 	case len(apps) == 0:
 	case action == 10:
 		gone := apps[d.IntN(len(apps))]
-		told("%s is deleted", gone.key())
+		reported("%s is deleted", gone.key())
 		gone.remove()
 	default:
 		a := apps[d.IntN(len(apps))]
 		a.edit(func(deployment *appsv1.Deployment) {
 			switch d.IntN(4) {
 			case 0:
-				told("%s is scaled", a.key())
+				reported("%s is scaled", a.key())
 				deployment.Spec.Replicas = ptr.To(int32(d.IntN(4)))
 			case 1:
-				told("%s is rolled out", a.key())
+				reported("%s is rolled out", a.key())
 				deployment.Spec.Template.Annotations = map[string]string{"image": fmt.Sprint(d.Int())}
 			case 2:
-				told("%s is to be skipped", a.key())
+				reported("%s is to be skipped", a.key())
 				deployment.Annotations[v1.AnnotationSkipMigration] = "true"
 			default:
-				told("%s gets another priority", a.key())
+				reported("%s gets another priority", a.key())
 				deployment.Annotations[v1.AnnotationMigrationBatch] = fmt.Sprint(d.IntN(3))
 			}
 		})

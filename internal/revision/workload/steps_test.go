@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// told is a plan with a line for each step: its state, what is done to what, from where, and why.
-func told(plan passage.Plan) []string {
+// reported is a plan with a line for each step: its state, what is done to what, from where, and why.
+func reported(plan passage.Plan) []string {
 	var lines []string
 	for _, s := range plan.Steps {
 		lines = append(lines, fmt.Sprintf("%s %s %s from %q, %s", s.State, s.Action, s.Object, s.From, s.Reason))
@@ -307,7 +307,7 @@ func TestWhoMoves(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, told(Plan(observed(tc.parts...), epoch))); diff != "" {
+			if diff := cmp.Diff(tc.want, reported(Plan(observed(tc.parts...), epoch))); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
@@ -366,7 +366,7 @@ func TestMovedBySomebodyElse(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, told(Plan(observed(tc.parts...), at(60)))); diff != "" {
+			if diff := cmp.Diff(tc.want, reported(Plan(observed(tc.parts...), at(60)))); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})

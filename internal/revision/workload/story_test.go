@@ -50,7 +50,9 @@ func (c *cluster) shop(names string) {
 }
 
 // on is something that people do, so many seconds after the beginning.
-func (c *cluster) on(second int, told string, do func()) { c.later(at(second).Sub(c.now), told, do) }
+func (c *cluster) on(second int, reported string, do func()) {
+	c.later(at(second).Sub(c.now), reported, do)
+}
 
 func (c *cluster) upgradeOn(second int, version string) {
 	c.on(second, "spec.version: "+version, func() { c.upgrade(version) })

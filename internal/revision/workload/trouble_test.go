@@ -29,15 +29,15 @@ func frozen(name string) func(client.Object) error {
 
 // TestGoingBackAfterRefusal ends: what was refused is in nobody's plan any more.
 func TestGoingBackAfterRefusal(t *testing.T) {
-	told := story{setup: func(c *cluster) {
+	reported := story{setup: func(c *cluster) {
 		c.settings(3, "0s")
 		c.shop("a b")
 		c.refuses = frozen("shop/b")
 		c.upgradeOn(0, "v1.26.0")
 		c.upgradeOn(120, "v1.24.0")
 	}}.play(t)
-	if !strings.Contains(told, "Completed, 2 of 2 migrated") && !strings.Contains(told, "Completed, 1 of 1 migrated") {
-		t.Errorf("it does not end:\n%s", told)
+	if !strings.Contains(reported, "Completed, 2 of 2 migrated") && !strings.Contains(reported, "Completed, 1 of 1 migrated") {
+		t.Errorf("it does not end:\n%s", reported)
 	}
 }
 
@@ -170,8 +170,8 @@ func TestScalingWhatIsRefused(t *testing.T) {
 	c.run(func() bool { return true }, 0)
 }
 
-// TestEveryRefusalIsTold on the workload itself, however many there are.
-func TestEveryRefusalIsTold(t *testing.T) {
+// TestEveryRefusalIsReported on the workload itself, however many there are.
+func TestEveryRefusalIsReported(t *testing.T) {
 	events := map[string]bool{}
 	c := newCluster(t)
 	c.settings(20, "0s")
@@ -237,8 +237,8 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	}
 }
 
-// TestRecallOfManyNamespaces although the status has no room for all of them.
-func TestRecallOfManyNamespaces(t *testing.T) {
+// TestRestoreFailuresOfManyNamespaces although the status has no room for all of them.
+func TestRestoreFailuresOfManyNamespaces(t *testing.T) {
 	var parts []part
 	for i := range 11 {
 		parts = append(parts, namespace(fmt.Sprintf("n%02d", i), rev(old)), deploy(fmt.Sprintf("n%02d/a", i), runs(old, 2)))

@@ -152,7 +152,7 @@ func TestCommands(t *testing.T) {
 		s.enter(t, 3, "plan pp adopted-member1 -n NS", "2 to update, 2 unchanged. 2 pods of 1 workload restart.", "Held: the policy is paused", "2 restart",
 			"~ spec.template.spec.containers[cart].image: cart:1 -> cart:2",
 			"Deployment NS/pay in member1: annotations change the generation, and no pod restarts + metadata.annotations.team: blue")
-		var told struct {
+		var reported struct {
 			Adoption struct {
 				Totals  struct{ PodsThatRestart, WorkloadsThatRestart int }
 				Objects []struct {
@@ -162,10 +162,10 @@ func TestCommands(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(s.enter(t, 3, "plan pp adopted-member1 -n NS -o json").Stdout), &told); err != nil {
+		if err := json.Unmarshal([]byte(s.enter(t, 3, "plan pp adopted-member1 -n NS -o json").Stdout), &reported); err != nil {
 			t.Fatal(err)
 		}
-		if a := told.Adoption; a.Totals.PodsThatRestart != 2 || a.Totals.WorkloadsThatRestart != 1 || len(a.Objects) != 4 || a.Objects[1].Action != "update" || !a.Objects[1].Restarts {
+		if a := reported.Adoption; a.Totals.PodsThatRestart != 2 || a.Totals.WorkloadsThatRestart != 1 || len(a.Objects) != 4 || a.Objects[1].Action != "update" || !a.Objects[1].Restarts {
 			t.Errorf("it says %+v", a)
 		}
 		s.enter(t, 0, "resume pp adopted-member1 -n NS")

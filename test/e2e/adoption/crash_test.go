@@ -46,9 +46,9 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}, faults.Kills()...)
 }
 
-// belongings are a ServiceAccount and a ConfigMap, which are not the same on the hub and in the member, and a Service, which
+// ownedObjects are a ServiceAccount and a ConfigMap, which are not the same on the hub and in the member, and a Service, which
 // is. No controller of the member writes to any of them.
-func belongings(version string) []client.Object {
+func ownedObjects(version string) []client.Object {
 	named := metav1.ObjectMeta{Namespace: crashNamespace, Name: "cart"}
 	return []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: named, AutomountServiceAccountToken: ptr.To(version == "2")},
@@ -73,12 +73,12 @@ func crashPolicy() *policyv1alpha1.PropagationPolicy {
 // tell is one telling of the story.
 func (f *fragile) tell(t testing.TB) faults.World {
 	t.Helper()
-	for _, object := range belongings("1") {
+	for _, object := range ownedObjects("1") {
 		if err := f.member.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, object := range append(belongings("2"), crashPolicy()) {
+	for _, object := range append(ownedObjects("2"), crashPolicy()) {
 		if err := f.hub.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func (f *fragile) forget(t testing.TB) {
 	ctx := context.Background()
 	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	var errs []error
-	for _, object := range append(belongings("2"), crashPolicy()) {
+	for _, object := range append(ownedObjects("2"), crashPolicy()) {
 		errs = append(errs, client.IgnoreNotFound(f.hub.Delete(ctx, object)))
 	}
 	var bindings workv1alpha2.ResourceBindingList
@@ -197,7 +197,7 @@ func (f *fragile) forget(t testing.TB) {
 		errs = append(errs, client.IgnoreNotFound(f.hub.Patch(ctx, w, free)), client.IgnoreNotFound(f.hub.Delete(ctx, w)))
 	}
 	errs = append(errs, f.hub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("karmada-es-"+member1), client.HasLabels{"fairlead.dev/undo"}))
-	for _, object := range belongings("1") {
+	for _, object := range ownedObjects("1") {
 		errs = append(errs, client.IgnoreNotFound(f.member.Delete(ctx, object)))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -52,7 +52,7 @@ spec:
 	unknown := fmt.Sprintf("Widget %s/it in cluster member1: the cluster has no kind Widget in %s/v1: install its CRD in the cluster", s.namespace, group)
 	s.trouble(t, member1, binding, "everything", failed, unknown)
 	s.says(t, binding, failed, "applied in 0 of 2 clusters")
-	s.told(t, binding, member2,
+	s.reported(t, binding, member2,
 		fmt.Sprintf(`Widget %s/it in cluster member2: widgets.%s "it" is forbidden: User "system:serviceaccount:fairlead-member:hub-`, s.namespace, group),
 		fmt.Sprintf(`cannot get resource "widgets" in API group %q in the namespace %q: `, group, s.namespace),
 		fmt.Sprintf(`add the rule {apiGroups: [%q], resources: [widgets], verbs: [get, list, watch, create, update, patch, delete]} `, group),
@@ -71,8 +71,8 @@ spec:
 	s.says(t, binding, applied, "applied in all 2 clusters")
 }
 
-// told waits until a binding says this of a member.
-func (s *stage) told(t testing.TB, binding, member string, fragments ...string) {
+// reported waits until a binding says this of a member.
+func (s *stage) reported(t testing.TB, binding, member string, fragments ...string) {
 	t.Helper()
 	b := &workv1alpha2.ResourceBinding{}
 	b.Name = binding

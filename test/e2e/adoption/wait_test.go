@@ -183,7 +183,7 @@ func (s *stage) trouble(t testing.TB, member, binding, policy, reason string, fr
 	if at < 0 || b.Status.AggregatedStatus[at].Applied {
 		t.Fatalf("of %s, the binding says %+v", member, b.Status.AggregatedStatus)
 	}
-	s.told(t, binding, member, fragments...)
+	s.reported(t, binding, member, fragments...)
 	s.tells(t, policy, ofWork, fragments...)
 }
 

@@ -33,7 +33,7 @@ type writes struct {
 func (s *stage) recordWrites(t testing.TB, where *site) *writes {
 	t.Helper()
 	w := &writes{hubs: map[string]int{}}
-	server := httptest.NewTLSServer(http.HandlerFunc(w.admit))
+	server := httptest.NewTLSServer(http.HandlerFunc(w.decide))
 	t.Cleanup(server.Close)
 	hook := &registrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
@@ -76,7 +76,7 @@ func (s *stage) recordWrites(t testing.TB, where *site) *writes {
 	return w
 }
 
-func (w *writes) admit(response http.ResponseWriter, request *http.Request) {
+func (w *writes) decide(response http.ResponseWriter, request *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil || review.Request == nil {
 		http.Error(response, fmt.Sprint("no review: ", err), http.StatusBadRequest)

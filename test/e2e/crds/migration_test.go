@@ -136,14 +136,14 @@ func TestMigrateInPages(t *testing.T) {
 	h := newHub(t)
 	boats := h.fresh("boats")
 	h.upgraded(boats, fleet(7)...)
-	var told []string
+	var reported []string
 	m := crds.MigrateOptions{PageSize: 3, Progress: func(m crds.Migration) {
-		told = append(told, fmt.Sprintf("%d+%d %t", m.Rewritten, m.Remaining, m.Done))
+		reported = append(reported, fmt.Sprintf("%d+%d %t", m.Rewritten, m.Remaining, m.Done))
 	}}
 	if _, err := h.migrate(h.cfg, boats, m); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"3+4 false", "6+1 false", "7+0 false", "7+0 true"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"3+4 false", "6+1 false", "7+0 false", "7+0 true"}, reported); diff != "" {
 		t.Error(diff)
 	}
 	h.stores(boats, "v2")

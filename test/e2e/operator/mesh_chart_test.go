@@ -96,7 +96,7 @@ func TestChartMesh(t *testing.T) {
 					t.Errorf("%s %s is for proxies that are not served", object.GetKind(), object.GetName())
 				}
 			}
-			if told := strings.Contains(r.Notes, "fairlead-mesh.fairlead-system.svc"); told != (len(c.volumes) > 0) {
+			if reported := strings.Contains(r.Notes, "fairlead-mesh.fairlead-system.svc"); reported != (len(c.volumes) > 0) {
 				t.Errorf("notes: %s", r.Notes)
 			}
 		})

@@ -279,7 +279,7 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			return isGone(ctx, i, &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: "default-v1-31-0"}})
 		}},
 		{"see an event", func(ctx context.Context) error {
-			return eventTold(ctx, i, istio, "RevisionCreated")
+			return eventReported(ctx, i, istio, "RevisionCreated")
 		}},
 		{"create an Istio in a namespace that does not exist", func(ctx context.Context) error {
 			return client.IgnoreAlreadyExists(i.Create(ctx, nowhere))
@@ -338,13 +338,13 @@ func (s storyStep) take(t testing.TB, operator *process, line *recorder) error {
 		return s.try(ctx)
 	})
 	if no := line.made(refused); len(no) > 0 {
-		told := wait.Try(t.Context(), func(context.Context) error {
+		reported := wait.Try(t.Context(), func(context.Context) error {
 			if !strings.Contains(operator.Log.Since(0), "forbidden") {
 				return errors.New("the operator's log does not tell")
 			}
 			return nil
 		})
-		return errors.Join(fmt.Errorf("the operator was refused: %v", no[0]), told)
+		return errors.Join(fmt.Errorf("the operator was refused: %v", no[0]), reported)
 	}
 	if ended {
 		return fmt.Errorf("the operator ended with %d", operator.ExitCode())

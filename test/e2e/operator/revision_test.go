@@ -58,7 +58,7 @@ func TestRevisionBased(t *testing.T) {
 	if owner := revision.ManagedFields[0]; owner.Manager != "fairlead/revision" || owner.Operation != "Apply" {
 		t.Errorf("the revision was written by %s (%s)", owner.Manager, owner.Operation)
 	}
-	wait.Until(t, func(ctx context.Context) error { return eventTold(ctx, w, istio, "RevisionCreated") })
+	wait.Until(t, func(ctx context.Context) error { return eventReported(ctx, w, istio, "RevisionCreated") })
 
 	change(t, w, name, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
 	istio = reported(t, w, name, "NamespaceNotFound")
@@ -73,7 +73,7 @@ func TestRevisionBased(t *testing.T) {
 	}
 }
 
-func eventTold(ctx context.Context, c client.Reader, istio *v1.Istio, reason string) error {
+func eventReported(ctx context.Context, c client.Reader, istio *v1.Istio, reason string) error {
 	var events eventsv1.EventList
 	if err := c.List(ctx, &events, client.InNamespace("default")); err != nil {
 		return err

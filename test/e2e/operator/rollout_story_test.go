@@ -51,11 +51,11 @@ func (i *installation) storeEnvironment(t testing.TB) {
 		err := i.DeleteAllOf(ctx, &v1alpha2.Materialize{}, client.InNamespace(i.namespace))
 		return errors.Join(err, client.IgnoreAlreadyExists(i.Create(ctx, i.environment())))
 	})
-	i.removeBelongings(t)
+	i.removeOwnedObjects(t)
 }
 
-// removeBelongings does what the garbage collector would.
-func (i *installation) removeBelongings(t testing.TB) {
+// removeOwnedObjects does what the garbage collector would.
+func (i *installation) removeOwnedObjects(t testing.TB) {
 	t.Helper()
 	for _, kind := range []schema.GroupVersionKind{
 		appsv1.SchemeGroupVersion.WithKind("StatefulSet"),

@@ -85,7 +85,7 @@ func nothingToDo(t *testing.T, w *world, config *rest.Config) {
 	waiting.says(t, v1alpha2.ReasonReadyToPromote)
 	late.says(t, v1alpha2.ReasonRolloutTimeout)
 	wait.Until(t, func(context.Context) error {
-		for name := range late.belongings(t) {
+		for name := range late.ownedObjects(t) {
 			if strings.HasSuffix(name, "-2") {
 				return fmt.Errorf("%s is still there", name)
 			}

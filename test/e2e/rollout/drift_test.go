@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// belongings are all objects of an environment, by kind and name without what all names begin with.
-func (e *environment) belongings(t testing.TB) map[string]*unstructured.Unstructured {
+// ownedObjects are all objects of an environment, by kind and name without what all names begin with.
+func (e *environment) ownedObjects(t testing.TB) map[string]*unstructured.Unstructured {
 	t.Helper()
 	all := map[string]*unstructured.Unstructured{}
 	prefix := "mz" + e.now(t).Status.ResourceID + "-"
@@ -59,7 +59,7 @@ func TestDriftDoesNotRollOut(t *testing.T) {
 }
 
 func (e *environment) edited(t *testing.T) {
-	before := e.belongings(t)
+	before := e.ownedObjects(t)
 	change := func(name string, object client.Object, patch string) {
 		t.Helper()
 		object.SetNamespace(e.namespace)
@@ -74,7 +74,7 @@ func (e *environment) edited(t *testing.T) {
 	change("RoleBinding environmentd", &rbacv1.RoleBinding{}, `{"subjects":[]}`)
 	change("StatefulSet environmentd-1", &appsv1.StatefulSet{}, `{"spec":{"replicas":0}}`)
 	wait.Until(t, func(ctx context.Context) error {
-		after := e.belongings(t)
+		after := e.ownedObjects(t)
 		for name, path := range map[string][]string{
 			"Service environmentd":       {"spec", "selector"},
 			"Deployment balancerd":       {"spec", "replicas"},
@@ -93,7 +93,7 @@ func (e *environment) edited(t *testing.T) {
 		}
 		return nil
 	})
-	if diff := cmp.Diff(uids(before), uids(e.belongings(t))); diff != "" {
+	if diff := cmp.Diff(uids(before), uids(e.ownedObjects(t))); diff != "" {
 		t.Errorf("something was made anew: %s", diff)
 	}
 	e.serves(t, 1, "v1")
@@ -102,7 +102,7 @@ func (e *environment) edited(t *testing.T) {
 func (e *environment) deleted(t *testing.T) {
 	var before map[string]*unstructured.Unstructured
 	wait.Until(t, func(context.Context) error {
-		if before = e.belongings(t); len(before) != 12 {
+		if before = e.ownedObjects(t); len(before) != 12 {
 			return fmt.Errorf("there are %d objects: %v", len(before), uids(before))
 		}
 		return nil
@@ -114,7 +114,7 @@ func (e *environment) deleted(t *testing.T) {
 		}
 	}
 	wait.Until(t, func(ctx context.Context) error {
-		after := e.belongings(t)
+		after := e.ownedObjects(t)
 		for name, object := range before {
 			now := after[name]
 			if now == nil || now.GetUID() == object.GetUID() {
@@ -133,7 +133,7 @@ func (e *environment) deleted(t *testing.T) {
 }
 
 func (e *environment) gone(t *testing.T) {
-	all := e.belongings(t)
+	all := e.ownedObjects(t)
 	if err := e.Delete(t.Context(), e.materialize()); err != nil {
 		t.Fatal(err)
 	}

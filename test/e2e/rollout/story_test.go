@@ -59,11 +59,11 @@ func (e *environment) apply(t testing.TB, path string) {
 func TestStoryRollout(t *testing.T) {
 	t.Parallel()
 	e := theWorld(t).namespaced(t, "production")
-	expect := func(code int, told string, verb string, args ...string) {
+	expect := func(code int, reported string, verb string, args ...string) {
 		t.Helper()
 		result := e.command(t, verb, args...)
-		if result.Code != code || !strings.Contains(result.Stdout+result.Stderr, told) {
-			t.Errorf("%s ended with %d, want %d and %q:\n%s%s", verb, result.Code, code, told, result.Stdout, result.Stderr)
+		if result.Code != code || !strings.Contains(result.Stdout+result.Stderr, reported) {
+			t.Errorf("%s ended with %d, want %d and %q:\n%s%s", verb, result.Code, code, reported, result.Stdout, result.Stderr)
 		}
 	}
 

@@ -111,9 +111,9 @@ func TestSeveralStreams(t *testing.T) {
 func TestOnChange(t *testing.T) {
 	store := NewStoreWithTiming(brisk())
 	store.Set(cart, config(1, "a"))
-	told := make(chan model.Connection, 1000)
+	reported := make(chan model.Connection, 1000)
 	store.OnChange(func(id model.ProxyID) {
-		told <- store.Connection(id)
+		reported <- store.Connection(id)
 		store.Set(id, config(1, "a"))
 	})
 	m := proxyOf(t, serve(t, Options{Store: store}, nil), false)
@@ -122,7 +122,7 @@ func TestOnChange(t *testing.T) {
 		deadline := time.After(wait.Deadline())
 		for {
 			select {
-			case c := <-told:
+			case c := <-reported:
 				if is(c) {
 					return
 				}

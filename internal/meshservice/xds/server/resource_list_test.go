@@ -13,11 +13,11 @@ func FuzzLists(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, []byte{2, 130, 4})
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		mine, theirs := listOf(a), listOf(b)
-		var without, strangers list
+		var without, added list
 		for _, r := range mine {
 			other := theirs.find(r.Name)
 			if other == nil {
-				strangers = append(strangers, r)
+				added = append(added, r)
 			}
 			if other == nil || other.Version != r.Version {
 				without = append(without, r)
@@ -26,14 +26,14 @@ func FuzzLists(f *testing.F) {
 		if got := mine.changedFrom(theirs); !got.equals(without) {
 			t.Errorf("[%s] without [%s] is [%s]", mine, theirs, got)
 		}
-		if got := mine.missingIn(theirs); !got.equals(strangers) {
+		if got := mine.missingIn(theirs); !got.equals(added) {
 			t.Errorf("of [%s] strangers to [%s] are [%s]", mine, theirs, got)
 		}
 		union := mine.union(theirs.missingIn(mine))
 		if !slices.IsSortedFunc(union, byName) || len(union.missingIn(mine)) != len(theirs.missingIn(mine)) || len(mine.changedFrom(union)) > 0 {
 			t.Errorf("[%s] with [%s] is [%s]", mine, theirs, union)
 		}
-		if got := mine.filter(func(name string) bool { return theirs.find(name) == nil }); !got.equals(strangers) {
+		if got := mine.filter(func(name string) bool { return theirs.find(name) == nil }); !got.equals(added) {
 			t.Errorf("of [%s] not in [%s] are [%s]", mine, theirs, got)
 		}
 	})

@@ -9,9 +9,9 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// spareClosedStreams is how many closed streams are remembered beyond the most that were open at once: a process loses all
+// extraClosedStreams is how many closed streams are remembered beyond the most that were open at once: a process loses all
 // of its streams together, and resumed ones may close again before they have subscribed.
-const spareClosedStreams = 8
+const extraClosedStreams = 8
 
 // closedStream is what a proxyless client had, by type, when its stream closed, with the version that it sends when it
 // resumes.
@@ -48,7 +48,7 @@ func (p *closedStream) resourcesAt(t resource.Type, version string) (list, bool)
 func (p *proxy) rememberClosed(l *streamState) {
 	if one, worth := l.closedStream(); worth {
 		p.closedStreams = append(p.closedStreams, one)
-		p.closedStreams = slices.Delete(p.closedStreams, 0, max(0, len(p.closedStreams)-p.maxSessions-spareClosedStreams))
+		p.closedStreams = slices.Delete(p.closedStreams, 0, max(0, len(p.closedStreams)-p.maxSessions-extraClosedStreams))
 	}
 }
 

@@ -233,7 +233,7 @@ func TestReturn(t *testing.T) {
 	})
 	t.Run("few are remembered of one that has few", func(t *testing.T) {
 		s := returning(to, slices.Repeat([]*play{client(from, tag, tag)}, 100)...)
-		if got := len(s.proxy.closedStreams); got != spareClosedStreams {
+		if got := len(s.proxy.closedStreams); got != extraClosedStreams {
 			t.Errorf("%d are", got)
 		}
 	})

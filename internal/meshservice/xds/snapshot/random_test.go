@@ -207,7 +207,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 				fresh.Flush()
 				compare(t, e, fresh)
 				now := configsOf(e)
-				told(t, before, now, changed)
+				reported(t, before, now, changed)
 				before = now
 			}
 			for _, obj := range there {
@@ -271,8 +271,8 @@ func sizes(m *mesh) []int {
 	return append(all, reached, extras)
 }
 
-// told checks that those were named whose config is another, and nobody else.
-func told(t *testing.T, before, after map[model.ProxyID]*resource.Config, changed []model.ProxyID) {
+// reported checks that those were named whose config is another, and nobody else.
+func reported(t *testing.T, before, after map[model.ProxyID]*resource.Config, changed []model.ProxyID) {
 	t.Helper()
 	want := map[model.ProxyID]bool{}
 	for id, config := range after {

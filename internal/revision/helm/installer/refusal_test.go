@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 )
 
-func TestHeed(t *testing.T) {
+func TestClassifyError(t *testing.T) {
 	spec := &release.Spec{
 		Name: "a-istiod", Namespace: "mesh", ChartVersion: "v1.24.0",
 		Chart: &charts.Chart{Chart: &chart.Chart{Metadata: &chart.Metadata{Name: "istiod", Version: "1.24.0"}}},
@@ -27,7 +27,7 @@ func TestHeed(t *testing.T) {
 	state := func(status, fingerprint string) release.State {
 		return release.State{Exists: true, Status: status, Fingerprint: fingerprint}
 	}
-	told := func(reason v1.Reason, generation int64) []metav1.Condition {
+	reported := func(reason v1.Reason, generation int64) []metav1.Condition {
 		return []metav1.Condition{{
 			Type: string(v1.ConditionReconciled), Status: metav1.ConditionFalse,
 			Reason: string(reason), Message: "it was refused", ObservedGeneration: generation,
@@ -36,27 +36,27 @@ func TestHeed(t *testing.T) {
 	same := spec.Fingerprint()
 	attempted := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
-		release Release
-		told    []metav1.Condition
-		want    string
-		later   time.Duration
+		release  Release
+		reported []metav1.Condition
+		want     string
+		later    time.Duration
 	}{
-		"refused some time ago":          {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "it was refused", RefusedRetryInterval - 1},
-		"refused, but that is long ago":  {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "", RefusedRetryInterval},
-		"refused before":                 {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 2), "it was refused", 0},
-		"the record is not final yet":    {Release{Wanted: spec, State: state("pending-upgrade", same)}, told(v1.ReasonRefused, 2), "it was refused", 0},
+		"refused some time ago":          {Release{Wanted: spec, State: state("failed", same)}, reported(v1.ReasonRefused, 2), "it was refused", RefusedRetryInterval - 1},
+		"refused, but that is long ago":  {Release{Wanted: spec, State: state("failed", same)}, reported(v1.ReasonRefused, 2), "", RefusedRetryInterval},
+		"refused before":                 {Release{Wanted: spec, State: state("failed", same)}, reported(v1.ReasonRefused, 2), "it was refused", 0},
+		"the record is not final yet":    {Release{Wanted: spec, State: state("pending-upgrade", same)}, reported(v1.ReasonRefused, 2), "it was refused", 0},
 		"nothing told":                   {Release{Wanted: spec, State: state("failed", same)}, nil, "", 0},
-		"failed for another reason":      {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonReconcileError, 2), "", 0},
-		"the spec has changed":           {Release{Wanted: spec, State: state("failed", same)}, told(v1.ReasonRefused, 1), "", 0},
-		"the chart has changed":          {Release{Wanted: spec, State: state("failed", "other")}, told(v1.ReasonRefused, 2), "", 0},
-		"another release was refused":    {Release{Wanted: spec, State: state("deployed", same)}, told(v1.ReasonRefused, 2), "", 0},
-		"what it should be is not known": {Release{State: state("failed", same)}, told(v1.ReasonRefused, 2), "", 0},
-		"it cannot be rendered by now":   {Release{Wanted: spec, State: state("failed", same), Err: errors.New("no")}, told(v1.ReasonRefused, 2), "no", 0},
+		"failed for another reason":      {Release{Wanted: spec, State: state("failed", same)}, reported(v1.ReasonReconcileError, 2), "", 0},
+		"the spec has changed":           {Release{Wanted: spec, State: state("failed", same)}, reported(v1.ReasonRefused, 1), "", 0},
+		"the chart has changed":          {Release{Wanted: spec, State: state("failed", "other")}, reported(v1.ReasonRefused, 2), "", 0},
+		"another release was refused":    {Release{Wanted: spec, State: state("deployed", same)}, reported(v1.ReasonRefused, 2), "", 0},
+		"what it should be is not known": {Release{State: state("failed", same)}, reported(v1.ReasonRefused, 2), "", 0},
+		"it cannot be rendered by now":   {Release{Wanted: spec, State: state("failed", same), Err: errors.New("no")}, reported(v1.ReasonRefused, 2), "no", 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.release.Attempted = attempted
-			c.release.SkipRefused(c.told, 2, attempted.Add(c.later))
+			c.release.SkipRefused(c.reported, 2, attempted.Add(c.later))
 			if got := fmt.Sprint(c.release.Err); got != c.want && (c.release.Err != nil || c.want != "") {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

@@ -17,7 +17,7 @@ func TestNewTrouble(t *testing.T) {
 	missing := status("False", v1.ReasonVersionNotFound, "spec.version is empty")
 	cases := map[string]struct {
 		before, after []metav1.Condition
-		told          bool
+		reported      bool
 	}{
 		"first seen":                 {nil, missing, true},
 		"said before":                {missing, missing, false},
@@ -30,8 +30,8 @@ func TestNewTrouble(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := newFailure(c.before, c.after); (got != nil) != c.told {
-				t.Errorf("got %+v, want it told: %t", got, c.told)
+			if got := newFailure(c.before, c.after); (got != nil) != c.reported {
+				t.Errorf("got %+v, want it told: %t", got, c.reported)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func TestCrashOnKubernetes(t *testing.T) {
 				}
 				return nil
 			})
-			return w.telling(t, func(ctx context.Context) error {
+			return w.outcome(t, func(ctx context.Context) error {
 				return w.settled(ctx, w.namespace, map[string]kumav1alpha1.DataplaneProxies{
 					"cart": {Total: 2, Healthy: 2}, "each-cart-0-817bccf4": {Total: 1, Healthy: 1}, "each-cart-1-c9dcca93": {Total: 1, Healthy: 1},
 				})
@@ -64,15 +64,15 @@ func TestCrashInUniversal(t *testing.T) {
 			old := desired.UniversalService("old", "old", w.mesh, []kumav1alpha1.Port{{Port: 80}}, w.options.ZoneInfo)
 			desired.RecordLabels(old)
 			w.create(t, old, w.dataplane("backend-1", "backend", 8080), w.dataplane("backend-2", "backend", 9090))
-			return w.telling(t, func(ctx context.Context) error {
+			return w.outcome(t, func(ctx context.Context) error {
 				return w.settled(ctx, w.options.SystemNamespace, map[string]kumav1alpha1.DataplaneProxies{"backend": {Total: 2, Healthy: 2}})
 			})
 		},
 	}, faults.Kills()...)
 }
 
-// telling is one telling of a story that ends when it has settled.
-func (w *world) telling(t testing.TB, settled func(context.Context) error) faults.World {
+// outcome is one telling of a story that ends when it has settled.
+func (w *world) outcome(t testing.TB, settled func(context.Context) error) faults.World {
 	return faults.World{
 		Run:     func(ctx context.Context, config *rest.Config) error { return run(ctx, config, w.options) },
 		Settled: settled, Invariant: w.addressesStay(),

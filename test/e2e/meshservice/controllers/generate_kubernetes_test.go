@@ -137,7 +137,7 @@ func TestForeignMeshService(t *testing.T) {
 	}
 	w.create(t, w.kubeService("cart"), theirs)
 	w.start(t)
-	if note := w.told(t, w.namespace, "Service", "cart", kumav1alpha1.ReasonUnmanaged); !strings.Contains(note, "delete the MeshService") {
+	if note := w.reported(t, w.namespace, "Service", "cart", kumav1alpha1.ReasonUnmanaged); !strings.Contains(note, "delete the MeshService") {
 		t.Errorf("it was told %q", note)
 	}
 	w.meshSays(t, kumav1alpha1.ModeEverywhere, kumav1alpha1.ConditionGenerated, kumav1alpha1.ReasonUnmanaged)

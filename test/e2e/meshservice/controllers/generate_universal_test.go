@@ -198,7 +198,7 @@ func TestHostnames(t *testing.T) {
 		}
 		return harness.CheckCondition(s.Status.Conditions, kumav1alpha1.ConditionAddressed, "", kumav1alpha1.ReasonHostnameCollision)
 	})
-	w.told(t, w.namespace, "HostnameGenerator", "all", generate.ReasonIgnored)
+	w.reported(t, w.namespace, "HostnameGenerator", "all", generate.ReasonIgnored)
 	if err := w.Delete(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestHostnames(t *testing.T) {
 	})
 	w.service(t, system, "b-cart", has("north.cart.local"))
 	w.edit(t, generator, func(o client.Object) { o.(*kumav1alpha1.HostnameGenerator).Spec.Template = "{{ .Zone" })
-	w.told(t, system, "HostnameGenerator", "all", kumav1alpha1.ReasonBadTemplate)
+	w.reported(t, system, "HostnameGenerator", "all", kumav1alpha1.ReasonBadTemplate)
 	w.service(t, system, "b-cart", func(s *kumav1alpha1.MeshService) error {
 		return harness.CheckCondition(s.Status.Conditions, kumav1alpha1.ConditionAddressed, "", kumav1alpha1.ReasonBadTemplate)
 	})
@@ -269,7 +269,7 @@ func TestVIPConflict(t *testing.T) {
 type connections struct {
 	mu        sync.Mutex
 	connected map[model.ProxyID]bool
-	told      func(model.ProxyID)
+	reported  func(model.ProxyID)
 }
 
 func (c *connections) Connection(id model.ProxyID) model.Connection {
@@ -278,19 +278,19 @@ func (c *connections) Connection(id model.ProxyID) model.Connection {
 	return model.Connection{Connected: c.connected[id]}
 }
 
-func (c *connections) OnChange(told func(model.ProxyID)) {
+func (c *connections) OnChange(reported func(model.ProxyID)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told = told
+	c.reported = reported
 }
 
 func (c *connections) set(id model.ProxyID, connected bool) {
 	c.mu.Lock()
 	c.connected[id] = connected
-	told := c.told
+	reported := c.reported
 	c.mu.Unlock()
-	if told != nil {
-		told(id)
+	if reported != nil {
+		reported(id)
 	}
 }
 

@@ -247,8 +247,8 @@ func (w *world) meshSays(t testing.TB, mode kumav1alpha1.Mode, kind, reason stri
 	})
 }
 
-// told waits for an event about an object.
-func (w *world) told(t testing.TB, namespace, kind, name, reason string) string {
+// reported waits for an event about an object.
+func (w *world) reported(t testing.TB, namespace, kind, name, reason string) string {
 	t.Helper()
 	note := ""
 	wait.Until(t, func(ctx context.Context) error {

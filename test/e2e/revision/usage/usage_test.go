@@ -140,7 +140,7 @@ func TestCacheHoldsOnlyWhatIsRead(t *testing.T) {
 // A controller hears of names that come into use or out of it, and reads from the tracker who uses them.
 func TestControllerIsEnqueued(t *testing.T) {
 	s := newWorld(t)
-	told := make(chan reconcile.Request, 100)
+	reported := make(chan reconcile.Request, 100)
 	mgr, err := ctrl.NewManager(s.Config(), ctrl.Options{
 		Scheme:     s.Scheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
@@ -160,7 +160,7 @@ func TestControllerIsEnqueued(t *testing.T) {
 			if !tracker.HasSynced() {
 				t.Error("started before all was known")
 			}
-			told <- request
+			reported <- request
 			return reconcile.Result{}, nil
 		}))
 	if err != nil {
@@ -180,7 +180,7 @@ func TestControllerIsEnqueued(t *testing.T) {
 		t.Helper()
 		for late := time.After(wait.Deadline()); ; {
 			select {
-			case request := <-told:
+			case request := <-reported:
 				if request.Name == tag {
 					return
 				}

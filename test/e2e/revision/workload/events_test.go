@@ -46,8 +46,8 @@ func (h istios) states(t testing.TB) []v1.WorkloadMigrationState {
 	return slices.Compact(states)
 }
 
-// told waits for an event about an object, with a reason and a note.
-func (m *mesh) told(t testing.TB, about client.Object, reason, note string) eventsv1.Event {
+// reported waits for an event about an object, with a reason and a note.
+func (m *mesh) reported(t testing.TB, about client.Object, reason, note string) eventsv1.Event {
 	t.Helper()
 	var found eventsv1.Event
 	wait.Until(t, func(ctx context.Context) error {

@@ -89,9 +89,9 @@ func TestReadinessCheckingAndStatusReporting(t *testing.T) {
 			if diff := cmp.Diff(want, reasons); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			m.told(t, never.d, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 3s")
-			m.told(t, stuck.d, "MigrationFailed", "moving to "+m.to+" failed: Deployment failed to reach ready state: 0/1 replicas ready")
-			m.told(t, m.istio, "MigrationFailed", "3 of 5 workloads run on "+m.to+", 2 failed")
+			m.reported(t, never.d, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 3s")
+			m.reported(t, stuck.d, "MigrationFailed", "moving to "+m.to+" failed: Deployment failed to reach ready state: 0/1 replicas ready")
+			m.reported(t, m.istio, "MigrationFailed", "3 of 5 workloads run on "+m.to+", 2 failed")
 		})
 	})
 
@@ -115,7 +115,7 @@ func TestReadinessCheckingAndStatusReporting(t *testing.T) {
 			if second.MigratedWorkloads != 1 || second.FailedWorkloads != 0 || second.TotalWorkloads != 5 {
 				t.Errorf("in the second batch it was said %+v", second)
 			}
-			var told []int32
+			var reported []int32
 			for _, r := range reports {
 				b, ended := r.Batched, r.MigratedWorkloads+r.FailedWorkloads
 				if b == nil || b.CurrentBatch == 0 {
@@ -124,10 +124,10 @@ func TestReadinessCheckingAndStatusReporting(t *testing.T) {
 				if b.TotalBatches != 5 || ended < b.CurrentBatch-1 || ended > b.CurrentBatch {
 					t.Errorf("in batch %d of %d it was said that %d have ended", b.CurrentBatch, b.TotalBatches, ended)
 				}
-				told = append(told, b.CurrentBatch)
+				reported = append(reported, b.CurrentBatch)
 			}
-			if !slices.IsSorted(told) {
-				t.Errorf("the batches were told of in the order %v", told)
+			if !slices.IsSorted(reported) {
+				t.Errorf("the batches were told of in the order %v", reported)
 			}
 		})
 		t.Run("Status shows Failed when any workload fails", func(t *testing.T) {

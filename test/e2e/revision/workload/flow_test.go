@@ -96,8 +96,8 @@ func TestBasicMigrationFlow(t *testing.T) {
 		if got := condition(m.istio, v1.ConditionWorkloadsMigrated); got.Status != metav1.ConditionTrue || got.Reason != string(v1.ReasonMigrated) {
 			t.Errorf("it says %+v", got)
 		}
-		m.told(t, m.istio, "MigrationStarted", "moving workloads to "+m.to)
-		m.told(t, m.istio, "MigrationCompleted", "4 of 4 workloads run on "+m.to)
+		m.reported(t, m.istio, "MigrationStarted", "moving workloads to "+m.to)
+		m.reported(t, m.istio, "MigrationCompleted", "4 of 4 workloads run on "+m.to)
 	})
 }
 

@@ -115,7 +115,7 @@ func TestChangesDuringMigration(t *testing.T) {
 		if got := c.held(t, v1.ReasonPaused); got != want {
 			t.Errorf("it says %q, want %q", got, want)
 		}
-		c.told(t, c.istio, "Paused", want)
+		c.reported(t, c.istio, "Paused", want)
 		c.standsStill(t, c.started(t))
 		if status := c.istio.Status.WorkloadMigration; status.State != v1.WorkloadMigrationStateInProgress {
 			t.Errorf("while paused, the status is %+v", status)
@@ -235,7 +235,7 @@ func TestLabelRevertedByOthers(t *testing.T) {
 	}
 	m.runs(t, other, m.to)
 	m.runs(t, reverted, m.from)
-	m.told(t, reverted.d, "MigrationFailed", "moving to "+m.to+" failed: "+want)
+	m.reported(t, reverted.d, "MigrationFailed", "moving to "+m.to+" failed: "+want)
 
 	t.Log("the operator looks again, and leaves it alone")
 	m.set(t, grace(time.Minute))

@@ -242,8 +242,8 @@ func TestStoryFailureRecovery(t *testing.T) {
 		}
 	})
 	t.Run("Verify Events emitted for failure", func(t *testing.T) {
-		ofWorkload := m.told(t, sick.d, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 2s")
-		ofIstio := m.told(t, m.istio, "MigrationFailed", "5 of 6 workloads run on "+m.to+", 1 failed")
+		ofWorkload := m.reported(t, sick.d, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 2s")
+		ofIstio := m.reported(t, m.istio, "MigrationFailed", "5 of 6 workloads run on "+m.to+", 1 failed")
 		for _, event := range []string{ofWorkload.Type, ofIstio.Type} {
 			if event != corev1.EventTypeWarning {
 				t.Errorf("an event is of type %s", event)

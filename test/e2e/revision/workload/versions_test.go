@@ -57,7 +57,7 @@ func TestVersionBoundaries(t *testing.T) {
 		if got := m.held(t, v1.ReasonMaxVersionExceeded); got != want {
 			t.Errorf("it says %q, want %q", got, want)
 		}
-		m.told(t, m.istio, "MaxVersionExceeded", want)
+		m.reported(t, m.istio, "MaxVersionExceeded", want)
 		m.untouched(t, b)
 	}
 	t.Run("Migration skipped when version > maxVersion", func(t *testing.T) {

@@ -74,7 +74,7 @@ func (e *environment) patch(t testing.TB, version, patch string) {
 // condition is what Fairlead says, if it has said anything yet.
 func condition(m *v1alpha2.Materialize) metav1.Condition {
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha2.ConditionUpToDate)
-	if c == nil || c.Message == toldBefore {
+	if c == nil || c.Message == reportedBefore {
 		return metav1.Condition{}
 	}
 	return *c

@@ -31,8 +31,8 @@ const (
 	thirdRequest  = "f3b1c2d4-9c8e-4d57-b7a6-1e2f3a4b5c6d"
 )
 
-// toldBefore is what the other operator said of every environment.
-const toldBefore = "told by another operator"
+// reportedBefore is what the other operator said of every environment.
+const reportedBefore = "told by another operator"
 
 // inheritedGeneration is the label by which the other operator told generations apart.
 const inheritedGeneration = "environmentd.example.org/generation"
@@ -148,7 +148,7 @@ func (l legacy) status(m *v1alpha1.Materialize) v1alpha1.MaterializeStatus {
 		status.LastCompletedRolloutEnvironmentdImageRef = imageOf(l.images[l.active])
 	}
 	c := metav1.Condition{
-		Type: v1alpha2.ConditionUpToDate, Status: metav1.ConditionUnknown, Reason: string(l.reason), Message: toldBefore,
+		Type: v1alpha2.ConditionUpToDate, Status: metav1.ConditionUnknown, Reason: string(l.reason), Message: reportedBefore,
 		ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
 	}
 	if l.reason == v1alpha2.ReasonApplied {

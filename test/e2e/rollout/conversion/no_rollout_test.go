@@ -23,10 +23,10 @@ import (
 // run, and nobody asks for a rollout.
 func TestNoUnrequestedRollout(t *testing.T) {
 	w := theWorld(t)
-	all := map[string]*calm{}
+	all := map[string]*unchanged{}
 	for name, apply := range ways {
-		all["v1alpha1, applied "+name] = newCalm(t, w.inheritedAs(t, "never by accident, applied "+name), older, apply)
-		all["v1alpha2, applied "+name] = newCalm(t, w.deployed(t, apply, written(newer).withRole()), newer, apply)
+		all["v1alpha1, applied "+name] = newUnchanged(t, w.inheritedAs(t, "never by accident, applied "+name), older, apply)
+		all["v1alpha2, applied "+name] = newUnchanged(t, w.deployed(t, apply, written(newer).withRole()), newer, apply)
 	}
 	for _, accident := range []struct {
 		name   string
@@ -57,8 +57,8 @@ func TestNoUnrequestedRollout(t *testing.T) {
 	}
 }
 
-// calm is an environment to which nothing may happen.
-type calm struct {
+// unchanged is an environment to which nothing may happen.
+type unchanged struct {
 	*environment
 	version string
 	apply   way
@@ -66,9 +66,9 @@ type calm struct {
 	story   []string
 }
 
-func newCalm(t *testing.T, e *environment, version string, apply way) *calm {
+func newUnchanged(t *testing.T, e *environment, version string, apply way) *unchanged {
 	t.Helper()
-	c := &calm{environment: e, version: version, apply: apply, status: e.serves(t, 1, "v1").Status, story: e.history()}
+	c := &unchanged{environment: e, version: version, apply: apply, status: e.serves(t, 1, "v1").Status, story: e.history()}
 	if version == newer {
 		running, err := e.running(t.Context())
 		if err != nil {
@@ -82,7 +82,7 @@ func newCalm(t *testing.T, e *environment, version string, apply way) *calm {
 }
 
 // check waits until the operator has looked, and then looks whether anything has happened.
-func (c *calm) check(t *testing.T) {
+func (c *unchanged) check(t *testing.T) {
 	t.Helper()
 	m := c.lookedAt(t)
 	want, got := c.status, m.Status
@@ -100,7 +100,7 @@ func (c *calm) check(t *testing.T) {
 }
 
 // lookedAt gives the operator something to do that is no rollout, and waits until that is done.
-func (c *calm) lookedAt(t *testing.T) *v1alpha2.Materialize {
+func (c *unchanged) lookedAt(t *testing.T) *v1alpha2.Materialize {
 	t.Helper()
 	replicas := 1 - ptr.Deref(c.now(t).Spec.ConsoleReplicas, 0)
 	c.patch(t, newer, fmt.Sprintf(`{"spec":{"consoleReplicas":%d}}`, replicas))
@@ -118,7 +118,7 @@ func (c *calm) lookedAt(t *testing.T) *v1alpha2.Materialize {
 }
 
 // changeExcluded changes what needs no rollout, through both versions.
-func (c *calm) changeExcluded(t *testing.T) {
+func (c *unchanged) changeExcluded(t *testing.T) {
 	for _, version := range []string{older, newer} {
 		c.patch(t, version, `{"spec":{"balancerdReplicas":0,"forcePromote":"nothing",
 			"consoleResourceRequirements":{"limits":{"memory":"1Gi"}},"balancerdResourceRequirements":{"limits":{"memory":"1Gi"}}}}`)
@@ -129,7 +129,7 @@ func (c *calm) changeExcluded(t *testing.T) {
 }
 
 // reapply says the same in either version, in every way, by several field managers, in full and in part.
-func (c *calm) reapply(t *testing.T) {
+func (c *unchanged) reapply(t *testing.T) {
 	part := manifest{newer, map[string]any{"rolloutStrategy": "WaitUntilReady", "rolloutRequestTimeout": "1440m"}}
 	in := func(version string) manifest { return written(version).withRole() }
 	for _, step := range []struct {

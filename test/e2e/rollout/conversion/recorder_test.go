@@ -74,7 +74,7 @@ func startRecorder(ctx context.Context, c client.WithWatch) (*recorder, error) {
 }
 
 // lookOf is what matters of an object, and how that is told.
-func lookOf(object client.Object) (look, told string) {
+func lookOf(object client.Object) (look, reported string) {
 	switch o := object.(type) {
 	case *appsv1.StatefulSet:
 		if generation, of := after(o.Name, "-environmentd-"); of {
@@ -103,8 +103,8 @@ func (w *recorder) see(e watch.Event) {
 	if !ok {
 		return
 	}
-	look, told := lookOf(object)
-	if told == "" {
+	look, reported := lookOf(object)
+	if reported == "" {
 		return
 	}
 	w.mu.Lock()
@@ -114,17 +114,17 @@ func (w *recorder) see(e watch.Event) {
 	set, isSet := object.(*appsv1.StatefulSet)
 	switch {
 	case e.Type == watch.Deleted && isSet:
-		told = strings.TrimSuffix(told, "made") + "gone"
+		reported = strings.TrimSuffix(reported, "made") + "gone"
 	case e.Type == watch.Deleted, known && before == look, isSet && !set.DeletionTimestamp.IsZero():
 		return
 	case isSet && known:
-		told = strings.TrimSuffix(told, "made") + "changed"
+		reported = strings.TrimSuffix(reported, "made") + "changed"
 	}
 	revision, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return
 	}
-	w.seen[object.GetNamespace()] = append(w.seen[object.GetNamespace()], event{revision, told})
+	w.seen[object.GetNamespace()] = append(w.seen[object.GetNamespace()], event{revision, reported})
 }
 
 // history of an environment since Fairlead came, or since it was made.
@@ -133,11 +133,11 @@ func (e *environment) history() []string {
 	defer e.recorder.mu.Unlock()
 	all := slices.Clone(e.recorder.seen[e.namespace])
 	slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.revision, b.revision) })
-	told := []string{}
+	reported := []string{}
 	for _, one := range all {
-		told = append(told, one.text)
+		reported = append(reported, one.text)
 	}
-	return told
+	return reported
 }
 
 // tells waits until this is the whole history.

@@ -14,15 +14,15 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// census has the pods of the mesh that are to stay, by Deployment, with the revisions that they run. It follows their
+// counts has the pods of the mesh that are to stay, by Deployment, with the revisions that they run. It follows their
 // metadata, as the operator does.
-type census struct {
+type counts struct {
 	mu        sync.Mutex
 	revisions map[types.NamespacedName]map[string]string
 	stop      func()
 }
 
-func countPods(b *testing.B, config *rest.Config, changed func()) *census {
+func countPods(b *testing.B, config *rest.Config, changed func()) *counts {
 	b.Helper()
 	all, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -39,7 +39,7 @@ func countPods(b *testing.B, config *rest.Config, changed func()) *census {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := &census{revisions: map[types.NamespacedName]map[string]string{}, stop: events.Stop}
+	c := &counts{revisions: map[types.NamespacedName]map[string]string{}, stop: events.Stop}
 	for i := range list.Items {
 		c.enter(&list.Items[i], false)
 	}
@@ -54,7 +54,7 @@ func countPods(b *testing.B, config *rest.Config, changed func()) *census {
 	return c
 }
 
-func (c *census) enter(pod *metav1.PartialObjectMetadata, gone bool) {
+func (c *counts) enter(pod *metav1.PartialObjectMetadata, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[workloadLabel]}
@@ -69,7 +69,7 @@ func (c *census) enter(pod *metav1.PartialObjectMetadata, gone bool) {
 }
 
 // run tells whether all pods of a Deployment, as many as it has replicas, run a revision.
-func (c *census) run(deployment types.NamespacedName, revision string) bool {
+func (c *counts) run(deployment types.NamespacedName, revision string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, runs := range c.revisions[deployment] {
