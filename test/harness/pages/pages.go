@@ -131,7 +131,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{12,}\b`), "HASH"},
 	{regexp.MustCompile(`\bmz[0-9a-z]{10}\b`), "mzID"},
 	{regexp.MustCompile(`-[0-9a-z]{7,10}-[0-9a-z]{5}\b`), "-POD"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ?`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s|m|h|d)(\d+(\.\d+)?(s|m|h))*\b`), "DURATION"},
 	{regexp.MustCompile(`\b10\.\d+\.\d+\.\d+\b`), "IP"},
