@@ -143,6 +143,16 @@ func (s *APIServer) Remove(key string) {
 	delete(s.objects, key)
 }
 
+// Object is what there is under a key, nil if there is nothing.
+func (s *APIServer) Object(key string) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[key] == nil {
+		return nil
+	}
+	return s.objects[key].DeepCopy()
+}
+
 // Keys are the objects that there are: "plural/name", or "plural/namespace/name".
 func (s *APIServer) Keys() []string {
 	s.mu.Lock()

@@ -228,6 +228,7 @@ func TestEnsureNamespace(t *testing.T) {
 		}, false, "the namespace is still being deleted: see its status for what is left, and run the command again"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := adoptiontest.NewAPIServer(t)
 			if c.have != nil {
 				s.Put(t, c.have)
