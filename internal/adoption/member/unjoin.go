@@ -80,7 +80,7 @@ func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cl
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, annotation, "true")
 		}
 	}
-	if err := hub.Patch(ctx, c, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); err != nil {
+	if err := hub.Patch(ctx, c, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("annotate Cluster %s: %w", c.Name, err)
 	}
 	if err := hub.Delete(ctx, c); client.IgnoreNotFound(err) != nil {

@@ -74,6 +74,18 @@ func TestUnjoin(t *testing.T) {
 			prepare: func(_ *testing.T, hub, _ *adoptiontest.APIServer) { hub.Remove("secrets/karmada-cluster/west") },
 			left:    accountLeft, inMember: memberOfJoined,
 		},
+		"while another client deletes the Cluster": {
+			prepare: func(_ *testing.T, hub, _ *adoptiontest.APIServer) {
+				operator := hub.Fail
+				hub.Fail = func(r *http.Request) error {
+					if r.Method == http.MethodPatch {
+						hub.Remove("clusters/west")
+					}
+					return operator(r)
+				}
+			},
+			left: rolesLeft, inMember: without(serviceAccount),
+		},
 		"again, after it was interrupted when the Cluster was gone": {
 			prepare: func(_ *testing.T, hub, _ *adoptiontest.APIServer) { hub.Remove("clusters/west") },
 			left:    accountLeft, inMember: memberOfJoined,
