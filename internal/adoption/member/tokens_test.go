@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,9 +10,14 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
@@ -40,6 +46,70 @@ func TestRenewal(t *testing.T) {
 	}
 	if isRenewalDue(&corev1.Secret{}, issued) {
 		t.Error("a token of unknown age is renewed")
+	}
+}
+
+// A token is renewed for the account that it is of; one that cannot be renewed stays, and the cluster stays ready.
+func TestRenewToken(t *testing.T) {
+	due, early := adoptiontest.TokensFrom.Add(TokenLifetime*2/3), adoptiontest.TokensFrom.Add(TokenLifetime/2)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, account, errors.New("no"))
+	for name, c := range map[string]struct {
+		now      time.Time
+		secret   func(*corev1.Secret)
+		inMember error
+		// rejoined has another client write the Secret before the operator does.
+		rejoined           bool
+		requested, renewed bool
+	}{
+		"not due":                             {now: early},
+		"due":                                 {now: due, requested: true, renewed: true},
+		"of a user, who has named no account": {now: due, secret: func(s *corev1.Secret) { delete(s.Annotations, model.AnnotationAccount) }},
+		"issued at an unknown time":           {now: due, secret: func(s *corev1.Secret) { s.Annotations[model.AnnotationIssued] = "yesterday" }},
+		"expires at an unknown time":          {now: due, secret: func(s *corev1.Secret) { delete(s.Annotations, model.AnnotationExpires) }},
+		"of an account that is gone":          {now: due, secret: func(s *corev1.Secret) { s.Annotations[model.AnnotationAccount] = "hub-former" }, requested: true},
+		"the cluster refuses":                 {now: due, inMember: forbidden, requested: true},
+		"the cluster has joined meanwhile":    {now: due, rejoined: true, requested: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOperator(t)
+			o.now = func() time.Time { return c.now }
+			secret := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
+			if c.secret != nil {
+				c.secret(secret)
+			}
+			secret.Data[secretToken] = []byte("former")
+			o.hub.Put(t, secret)
+			o.member.Fail = failAt(http.MethodPost, "/token", c.inMember)
+			want := "former"
+			if c.rejoined {
+				want = "of the join"
+				o.hub.Fail = func(r *http.Request) error {
+					if r.Method == http.MethodPut {
+						secret.Data[secretToken] = []byte(want)
+						o.hub.Put(t, secret)
+					}
+					return nil
+				}
+			}
+			if result := o.reconcile(t); result.RequeueAfter != checkInterval {
+				t.Errorf("checked again after %s", result.RequeueAfter)
+			}
+			requests := o.member.Requests(false)
+			if (len(requests) == 1) != c.requested || c.requested && !strings.HasSuffix(requests[0], "/token") {
+				t.Errorf("requested: %v", requests)
+			}
+			now := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
+			if c.renewed {
+				if isRenewalDue(now, c.now) || !strings.HasPrefix(string(now.Data[secretToken]), "token-") || string(now.Data[secretAuthority]) != string(o.member.Authority()) {
+					t.Errorf("the Secret has %v, %v", now.Annotations, now.Data)
+				}
+			} else if got := string(now.Data[secretToken]); got != want {
+				t.Errorf("the token is %s", got)
+			}
+			if !meta.IsStatusConditionTrue(o.cluster(t).Status.Conditions, clusterv1alpha1.ConditionReady) {
+				t.Error("the cluster is not ready, though its token is accepted")
+			}
+		})
 	}
 }
 
