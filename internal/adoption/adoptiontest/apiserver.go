@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -86,7 +87,9 @@ func NewAPIServer(t testing.TB, objects ...client.Object) *APIServer {
 		t.Fatal(err)
 	}
 	s.Put(t, objects...)
-	s.Server = httptest.NewTLSServer(s)
+	s.Server = httptest.NewUnstartedServer(s)
+	s.Server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
