@@ -285,6 +285,8 @@ func TestReconcileUnknown(t *testing.T) {
 		"clusters cannot be listed":                    {"/clusters", refused, true},
 		"dependencies cannot be listed":                {"/namespaces/shop/resourcebindings", refused, true},
 		"a dependency cannot be read":                  {"/configmaps/it", refused, true},
+		"the kind of the dependency cannot be read":    {"/configmaps", refused, false},
+		"the kind of the dependency may not be read":   {"/configmaps", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
 		"the binding of the dependency cannot be read": {"/resourcebindings/it-configmap", refused, true},
 	} {
 		t.Run(name, func(t *testing.T) {

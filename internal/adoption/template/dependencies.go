@@ -14,10 +14,11 @@ import (
 func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, restore bool) error {
 	wanted := map[client.ObjectKey]bool{}
 	for _, key := range needed {
+		wanted[key.Binding()] = true
 		if err := d.Kinds.watchKind(ctx, key.Kind); err != nil {
+			// Whether the dependency exists is unknown: its binding, if any, stays.
 			continue
 		}
-		wanted[key.Binding()] = true
 		if err := d.addDependency(ctx, by, key); err != nil {
 			return err
 		}
