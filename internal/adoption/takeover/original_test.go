@@ -1,6 +1,7 @@
 package takeover
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,13 +45,24 @@ func TestOriginal(t *testing.T) {
 			"PersistentVolumeClaim v1\nmetadata: {annotations: {pv.kubernetes.io/bind-completed: 'yes'}}\nspec: {storageClassName: fast, volumeName: pvc-1}",
 			"PersistentVolumeClaim v1\nspec: {storageClassName: fast}",
 		},
+		"the claim of a volume": {
+			"PersistentVolume v1\nspec: {storageClassName: fast, claimRef: {namespace: shop, name: data, uid: u}}", "PersistentVolume v1\nspec: {storageClassName: fast}",
+		},
 		"the tokens of a ServiceAccount": {
 			"ServiceAccount v1\nsecrets: [{name: token}]\nimagePullSecrets: [{name: pull}]", "ServiceAccount v1\nimagePullSecrets: [{name: pull}]",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(adoptiontest.Object(t, c.want).Object, cleanObject(adoptiontest.Object(t, c.live)).Object); diff != "" {
+			live := adoptiontest.Object(t, c.live)
+			clean := cleanObject(live)
+			if diff := cmp.Diff(adoptiontest.Object(t, c.want).Object, clean.Object); diff != "" {
 				t.Error(diff)
+			}
+			if diff := cmp.Diff(clean.Object, cleanObject(clean).Object); diff != "" {
+				t.Errorf("cleaned once more: %s", diff)
+			}
+			if diff := cmp.Diff(adoptiontest.Object(t, c.live).Object, live.Object); diff != "" {
+				t.Errorf("the live object is changed: %s", diff)
 			}
 		})
 	}
@@ -68,9 +80,12 @@ func TestUnadoptable(t *testing.T) {
 		"owned and not controlled": {
 			"ConfigMap v1\nmetadata: {ownerReferences: [{kind: Deployment, name: cart}]}", "",
 		},
-		"a token":          {"Secret v1\ntype: kubernetes.io/service-account-token", "token of a ServiceAccount"},
-		"a release":        {"Secret v1\ntype: helm.sh/release.v1", "release record of Helm"},
-		"a Secret of ours": {"Secret v1\ntype: Opaque", ""},
+		"a token":                            {"Secret v1\ntype: kubernetes.io/service-account-token", "token of a ServiceAccount"},
+		"a bootstrap token":                  {"Secret v1\ntype: bootstrap.kubernetes.io/token", "bootstrap token of the cluster"},
+		"a custom resource that is named so": {"Secret vault.example.com/v1\ntype: helm.sh/release.v1", ""},
+		"managed, and being deleted":         {"Deployment apps/v1\n" + strings.Replace(mark, "{labels", "{deletionTimestamp: '2026-01-01T00:00:00Z', labels", 1) + "x}}", "the object is being deleted"},
+		"a release":                          {"Secret v1\ntype: helm.sh/release.v1", "release record of Helm"},
+		"a Secret of ours":                   {"Secret v1\ntype: Opaque", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := skipReason(adoptiontest.Object(t, c.live), "h"); got != c.want {
