@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 )
@@ -64,7 +65,12 @@ func sanitizeName(name string, parts ...string) string {
 	if clean != name {
 		clean = strings.Trim(clean, "-.") + "-" + Digest(parts...)
 	}
-	return ShortenName(clean, parts...)
+	valid := ShortenName(clean, parts...)
+	if len(validation.IsDNS1123Subdomain(valid)) > 0 {
+		// Between dots, a name has to begin and end with a letter or a digit; that of a role may do otherwise.
+		valid = ShortenName(strings.Trim(strings.ReplaceAll(clean, ".", "-"), "-")+"-"+Digest(parts...), parts...)
+	}
+	return valid
 }
 
 func ShortenName(name string, parts ...string) string {
@@ -72,7 +78,7 @@ func ShortenName(name string, parts ...string) string {
 		return name
 	}
 	end := "-" + Digest(parts...)
-	return name[:maxNameLength-len(end)] + end
+	return strings.TrimRight(name[:maxNameLength-len(end)], ".") + end
 }
 
 func Digest(parts ...string) string {
