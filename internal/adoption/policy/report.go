@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,8 +59,9 @@ func Count(policy *Policy, bindings []*model.Binding) Counts {
 
 // Condition is the condition Ready of a policy.
 func (t Counts) Condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
-	for i, err := range p.SelectorErrors() {
-		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, err)
+	if invalid := p.SelectorErrors(); len(invalid) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(invalid)))
+		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", first, invalid[first])
 	}
 	if err := p.PlacementError(); err != nil {
 		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidPlacement, "%v", err)
