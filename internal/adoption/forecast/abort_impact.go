@@ -3,11 +3,14 @@ package forecast
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
@@ -30,9 +33,9 @@ func AbortImpactOf(ctx context.Context, reader client.Reader, policy *policy.Pol
 	for _, b := range all {
 		taken[b.Path()] = model.ClaimOf(b) == policy.Key()
 	}
-	meant := map[string]bool{}
+	bindings := map[string]*model.Binding{}
 	for _, b := range all {
-		meant[string(b.GetUID())] = taken[b.Path()] || model.ClaimOf(b) == (model.PolicyKey{}) && model.IsRequiredBy(b, taken)
+		bindings[string(b.GetUID())] = b
 	}
 	var works workv1alpha1.WorkList
 	if err := reader.List(ctx, &works); err != nil {
@@ -49,7 +52,9 @@ func AbortImpactOf(ctx context.Context, reader client.Reader, policy *policy.Pol
 	impact, clusters := AbortImpact{}, map[string]bool{}
 	for i := range works.Items {
 		w := &works.Items[i]
-		if !meant[w.Labels[model.LabelBinding]] || len(w.Status.ManifestStatuses) == 0 {
+		b := bindings[w.Labels[model.LabelBinding]]
+		cluster, _ := model.ClusterOf(w.Namespace)
+		if b == nil || !isReleased(b, cluster, taken) || len(w.Status.ManifestStatuses) == 0 {
 			continue
 		}
 		impact.Objects++
@@ -60,4 +65,17 @@ func AbortImpactOf(ctx context.Context, reader client.Reader, policy *policy.Pol
 	}
 	impact.Clusters = len(clusters)
 	return impact, nil
+}
+
+// isReleased tells whether an abort releases the object of a binding in a cluster: the policy takes the template, or no other
+// resource that goes to the cluster requires it.
+func isReleased(b *model.Binding, cluster string, taken map[string]bool) bool {
+	if taken[b.Path()] {
+		return true
+	}
+	stays := slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {
+		goesThere := slices.ContainsFunc(by.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+		return goesThere && !taken[strings.TrimPrefix(by.Namespace+"/"+by.Name, "/")]
+	})
+	return !stays && model.ClaimOf(b) == (model.PolicyKey{}) && model.IsRequiredBy(b, taken)
 }

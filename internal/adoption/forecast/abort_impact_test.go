@@ -1,0 +1,93 @@
+package forecast
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+)
+
+// What `fairlead abort` asks users to confirm is what the operator releases.
+func TestAbortImpact(t *testing.T) {
+	p, q := model.PolicyKey{Namespace: "shop", Name: "p"}, model.PolicyKey{Namespace: "shop", Name: "q"}
+	bound := func(name string, by model.PolicyKey, requiredBy ...workv1alpha2.BindingSnapshot) client.Object {
+		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: name})
+		b.SetUID(types.UID(name))
+		model.Claim(b, by)
+		b.Spec.RequiredBy = requiredBy
+		return b.Object
+	}
+	in := func(name string, clusters ...string) workv1alpha2.BindingSnapshot {
+		s := workv1alpha2.BindingSnapshot{Namespace: "shop", Name: name}
+		for _, c := range clusters {
+			s.Clusters = append(s.Clusters, workv1alpha2.TargetCluster{Name: c})
+		}
+		return s
+	}
+	work := func(binding, cluster string) *workv1alpha1.Work {
+		return &workv1alpha1.Work{
+			ObjectMeta: metav1.ObjectMeta{Namespace: model.ExecutionNamespace(cluster), Name: binding, Labels: map[string]string{model.LabelBinding: binding}},
+			Status:     workv1alpha1.WorkStatus{ManifestStatuses: []workv1alpha1.ManifestStatus{{}}},
+		}
+	}
+	original := func(w *workv1alpha1.Work) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: model.OriginalName(w), Labels: map[string]string{model.LabelRestore: "true"}}}
+	}
+	unwritten := work("cart", "west")
+	unwritten.Status = workv1alpha1.WorkStatus{}
+	for name, c := range map[string]struct {
+		objects []client.Object
+		want    AbortImpact
+	}{
+		"nothing is taken":         {nil, AbortImpact{}},
+		"in two clusters":          {[]client.Object{bound("cart", p), work("cart", "east"), work("cart", "west")}, AbortImpact{Objects: 2, Clusters: 2}},
+		"two in one cluster":       {[]client.Object{bound("cart", p), bound("pay", p), work("cart", "west"), work("pay", "west")}, AbortImpact{Objects: 2, Clusters: 1}},
+		"changed by its takeover":  {[]client.Object{bound("cart", p), work("cart", "east"), work("cart", "west"), original(work("cart", "west"))}, AbortImpact{Objects: 2, Clusters: 2, Changed: 1}},
+		"not written yet":          {[]client.Object{bound("cart", p), unwritten}, AbortImpact{}},
+		"of another policy":        {[]client.Object{bound("pay", q), work("pay", "west"), original(work("pay", "west"))}, AbortImpact{}},
+		"a Work without a binding": {[]client.Object{bound("cart", p), work("gone", "west"), work("", "west")}, AbortImpact{}},
+		"with a dependency": {
+			[]client.Object{bound("cart", p), bound("settings", model.PolicyKey{}, in("cart", "west")), work("cart", "west"), work("settings", "west")},
+			AbortImpact{Objects: 2, Clusters: 1},
+		},
+		"a dependency that another policy takes": {
+			[]client.Object{bound("cart", p), bound("settings", q, in("cart", "west")), work("cart", "west"), work("settings", "west")},
+			AbortImpact{Objects: 1, Clusters: 1},
+		},
+		"a dependency that another resource requires too": {
+			[]client.Object{
+				bound("cart", p), bound("pay", q), bound("settings", model.PolicyKey{}, in("cart", "west"), in("pay", "west")),
+				work("cart", "west"), work("settings", "west"), original(work("settings", "west")),
+			},
+			AbortImpact{Objects: 1, Clusters: 1},
+		},
+		"a dependency that another resource requires in another cluster": {
+			[]client.Object{
+				bound("cart", p), bound("pay", q), bound("settings", model.PolicyKey{}, in("cart", "east", "west"), in("pay", "east")),
+				work("settings", "east"), work("settings", "west"),
+			},
+			AbortImpact{Objects: 1, Clusters: 1},
+		},
+		"a dependency that two resources of the policy require": {
+			[]client.Object{
+				bound("cart", p), bound("pay", p), bound("settings", model.PolicyKey{}, in("cart", "west"), in("pay", "west")), work("settings", "west"),
+			},
+			AbortImpact{Objects: 1, Clusters: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := AbortImpactOf(t.Context(), adoptiontest.NewAPI(t, nil, c.objects...), &policy.Policy{Namespace: "shop", Name: "p"})
+			if got != c.want || err != nil {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
