@@ -76,7 +76,7 @@ func (w world) expectSet(when string, want ...string) {
 	w.Helper()
 	w.store.set = nil
 	w.flush()
-	if !slices.Equal(w.store.set, want) {
+	if slices.Sort(w.store.set); !slices.Equal(w.store.set, want) {
 		w.Errorf("%s: %v are set, want %v", when, w.store.set, want)
 	}
 }
