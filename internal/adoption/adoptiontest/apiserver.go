@@ -230,6 +230,14 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
+// UntilClosed waits until the client has given up a request, and fails the request then.
+func UntilClosed(r *http.Request) error {
+	// A server notices that a client is gone once it has read what the client sent.
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+	return r.Context().Err()
+}
+
 func (s *APIServer) record(r *http.Request, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

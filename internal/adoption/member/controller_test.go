@@ -335,6 +335,24 @@ func TestReconcileLeaving(t *testing.T) {
 	}
 }
 
+// A Cluster that has left, and that the finalizer of another controller keeps, gets no finalizer again: an API server refuses that.
+func TestReconcileLeft(t *testing.T) {
+	o := newOperator(t)
+	c := o.cluster(t)
+	c.Finalizers = []string{"example.com/inventory"}
+	o.hub.Put(t, c)
+	if err := o.client.Delete(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	o.hub.Requests(true)
+	if result := o.reconcile(t); result != (ctrl.Result{}) || o.members.Get("west") != nil {
+		t.Errorf("%v, connected: %t", result, o.members.Get("west") != nil)
+	}
+	if diff := cmp.Diff([]string{"PATCH clusters/west/status"}, o.hub.Requests(false)); diff != "" {
+		t.Errorf("written (-want +got)\n%s", diff)
+	}
+}
+
 // A request that the hub refuses is an error, names the object and is tried again; what comes after it is not done.
 func TestReconcileErrors(t *testing.T) {
 	refused := apierrors.NewInternalError(errors.New("no leader"))

@@ -124,6 +124,7 @@ func TestJoinAgain(t *testing.T) {
 	token := read(t, hub, "karmada-cluster/west", &corev1.Secret{}).Data["token"]
 	c := read(t, hub, "west", &clusterv1alpha1.Cluster{})
 	c.Labels, c.Spec.APIEndpoint = map[string]string{"region": "eu"}, "https://former.example.com"
+	c.Finalizers = append(c.Finalizers, "example.com/inventory")
 	hub.Put(t, c)
 	aggregated := read(t, member, model.MemberRole, &rbacv1.ClusterRole{})
 	aggregated.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}}
@@ -136,8 +137,8 @@ func TestJoinAgain(t *testing.T) {
 	if now := read(t, hub, "karmada-cluster/west", &corev1.Secret{}).Data["token"]; string(now) == string(token) {
 		t.Errorf("the token is still %s", now)
 	}
-	if now := read(t, hub, "west", &clusterv1alpha1.Cluster{}); now.Labels["region"] != "eu" || now.UID != c.UID {
-		t.Errorf("the Cluster has labels %v", now.Labels)
+	if now := read(t, hub, "west", &clusterv1alpha1.Cluster{}); now.Labels["region"] != "eu" || now.UID != c.UID || len(now.Finalizers) != 2 {
+		t.Errorf("the Cluster has labels %v, finalizers %v", now.Labels, now.Finalizers)
 	}
 	if now := read(t, member, model.MemberRole, &rbacv1.ClusterRole{}); len(now.Rules) != 1 {
 		t.Errorf("the rules that the cluster has aggregated are overwritten: %v", now.Rules)
@@ -200,29 +201,28 @@ func TestEnsureNamespace(t *testing.T) {
 	for name, c := range map[string]struct {
 		have *corev1.Namespace
 		// meanwhile is called before each request, with their number.
-		meanwhile func(s *adoptiontest.APIServer, n int, interrupt func()) error
+		meanwhile func(s *adoptiontest.APIServer, n int, interrupt func() error) error
 		created   bool
 		want      string
 	}{
 		"there is none":       {nil, nil, true, ""},
 		"there is one":        {existing, nil, false, ""},
-		"creation is refused": {nil, func(*adoptiontest.APIServer, int, func()) error { return refused }, false, "forbidden"},
-		"the former one goes while it is waited for": {deleting, func(s *adoptiontest.APIServer, n int, _ func()) error {
+		"creation is refused": {nil, func(*adoptiontest.APIServer, int, func() error) error { return refused }, false, "forbidden"},
+		"the former one goes while it is waited for": {deleting, func(s *adoptiontest.APIServer, n int, _ func() error) error {
 			if n == 3 {
 				s.Remove("namespaces/karmada-es-west")
 			}
 			return nil
 		}, true, ""},
-		"the former one goes before it is read": {deleting, func(s *adoptiontest.APIServer, n int, _ func()) error {
+		"the former one goes before it is read": {deleting, func(s *adoptiontest.APIServer, n int, _ func() error) error {
 			if n == 2 {
 				s.Remove("namespaces/karmada-es-west")
 			}
 			return nil
 		}, true, ""},
-		"the former one stays": {deleting, func(_ *adoptiontest.APIServer, n int, interrupt func()) error {
+		"the former one stays": {deleting, func(_ *adoptiontest.APIServer, n int, interrupt func() error) error {
 			if n == 3 {
-				interrupt()
-				return errors.New("interrupted")
+				return interrupt()
 			}
 			return nil
 		}, false, "the namespace is still being deleted: see its status for what is left, and run the command again"},
@@ -238,12 +238,15 @@ func TestEnsureNamespace(t *testing.T) {
 			if err := hub.List(t.Context(), &corev1.NamespaceList{}); err != nil {
 				t.Fatal(err)
 			}
-			ctx, interrupt := context.WithCancel(t.Context())
-			defer interrupt()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			requests := 0
-			s.Fail = func(*http.Request) error {
+			s.Fail = func(r *http.Request) error {
 				if requests++; c.meanwhile != nil {
-					return c.meanwhile(s, requests, interrupt)
+					return c.meanwhile(s, requests, func() error {
+						cancel()
+						return adoptiontest.UntilClosed(r)
+					})
 				}
 				return nil
 			}

@@ -322,7 +322,7 @@ func TestWriteCancelled(t *testing.T) {
 			hub.Fail = func(r *http.Request) error {
 				if c.before && r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments") {
 					interrupt()
-					return errors.New("interrupted")
+					return adoptiontest.UntilClosed(r)
 				}
 				return nil
 			}
@@ -381,6 +381,12 @@ func TestObjects(t *testing.T) {
 	if _, err := write(t, hub, d); err != nil {
 		t.Fatal(err)
 	}
+	p := &policyv1alpha1.PropagationPolicy{}
+	if err := hub.Client(t).Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "adopted-west"}, p); err != nil {
+		t.Fatal(err)
+	}
+	p.Status.ObservedGeneration = 1
+	hub.Put(t, p)
 	d = draft(t, hub, takeover())
 	all, err = d.Objects()
 	if err != nil || namesOf(all) != "PropagationPolicy shop/adopted-west" {

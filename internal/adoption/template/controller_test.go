@@ -343,7 +343,10 @@ func TestAddDependency(t *testing.T) {
 		"bound, and that binding is being deleted": {func(t *testing.T, h *hub) {
 			h.reconcile(t)
 			h.change(t, dependency, func(b *model.Binding) { b.SetDeletionTimestamp(&metav1.Time{Time: adoptiontest.TokensFrom}) })
-		}, nil},
+			h.setPolicy(t, func(p *policyv1alpha1.PropagationPolicy) {
+				p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+			})
+		}, []string{"PUT resourcebindings/shop/it-deployment"}},
 		"bound by a policy": {func(t *testing.T, h *hub) {
 			h.reconcile(t)
 			h.change(t, dependency, func(b *model.Binding) {
