@@ -28,5 +28,5 @@ func (v Values) DeepCopyInto(out *Values) {
 	*out = v.DeepCopy()
 }
 
-// DeepCopy copies the values.
+// DeepCopy copies the values, which have the types that JSON decodes to: it panics for others, such as int.
 func (v Values) DeepCopy() Values { return runtime.DeepCopyJSON(v) }
