@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/adoption/template"
 	"github.com/fairlead/fairlead/internal/adoption/work"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // reconcileTemplate does what the controller of templates does.
@@ -32,12 +33,12 @@ func (w *world) reconcileTemplate(key model.TemplateKey) {
 	d := template.Decide(o)
 	switch d.Action {
 	case model.ActionDelete:
-		w.applyDependencies(have, nil, false)
+		w.applyDependencies(have, nil, model.ActionOrphan)
 		w.deleteBinding(have, "")
 	case model.ActionRestore:
 		w.restoreOriginals(have)
 	case model.ActionOrphan:
-		w.applyDependencies(have, nil, false)
+		w.applyDependencies(have, nil, model.ActionOrphan)
 		released := have.Copy()
 		model.Claim(released, model.PolicyKey{})
 		w.writeBinding(have, released)
@@ -69,10 +70,10 @@ func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy
 	if p.Spec.PropagateDeps {
 		needed = manifest.Dependencies(object)
 	}
-	w.applyDependencies(bound, needed, false)
+	w.applyDependencies(bound, needed, model.ActionOrphan)
 }
 
-func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey, restore bool) {
+func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey, release passage.Action) {
 	wanted := map[client.ObjectKey]bool{}
 	for _, key := range needed {
 		name := client.ObjectKey{Namespace: key.Namespace, Name: model.BindingName(key.Kind, key.Name)}
@@ -92,10 +93,10 @@ func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey,
 		if wanted[key] || dependency.GetDeletionTimestamp() != nil || !model.IsRequiredBy(dependency, map[string]bool{by.Path(): true}) {
 			continue
 		}
-		switch want := template.WithoutDependents(dependency, by); {
+		switch want := template.WithoutDependent(dependency, by, release); {
 		case model.IsTaken(want):
 			w.writeBinding(dependency, want)
-		case restore:
+		case release == model.ActionRestore:
 			w.restoreOriginals(dependency)
 		default:
 			w.deleteBinding(dependency, model.AnnotationReleased)
@@ -104,7 +105,7 @@ func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey,
 }
 
 func (w *world) restoreOriginals(have *model.Binding) {
-	w.applyDependencies(have, nil, true)
+	w.applyDependencies(have, nil, model.ActionRestore)
 	w.deleteBinding(have, model.AnnotationRestore)
 }
 

@@ -33,8 +33,16 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 	return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no policy takes the template")
 }
 
-// addDeletion plans to delete a Work, which says what becomes of its object.
-func (d *Decision) addDeletion(have *workv1alpha1.Work, p deletionPolicy, why passage.Reason) {
+// addDeletion plans to delete a Work, which says what becomes of its object: by the given policy or, in a cluster that the template
+// went to only because another one required it, by what the binding has recorded.
+func (d *Decision) addDeletion(b *model.Binding, have *workv1alpha1.Work, p deletionPolicy, why passage.Reason) {
+	cluster, _ := model.ClusterOf(have.Namespace)
+	switch model.ReleasedClusters(b)[cluster] {
+	case model.ActionRestore:
+		p, why = deletionPolicy{model.AnnotationRestore, true}, passage.Because(ReasonRestored, "the policy of the resource that required the template in cluster %s is aborted", cluster)
+	case model.ActionOrphan:
+		p, why = deletionPolicy{"", true}, passage.Because(ReasonReleased, "no resource that goes to cluster %s requires the template any more", cluster)
+	}
 	work := have.DeepCopy()
 	if p.annotation != "" {
 		metav1.SetMetaDataAnnotation(&work.ObjectMeta, p.annotation, "true")

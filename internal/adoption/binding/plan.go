@@ -56,7 +56,7 @@ func Decide(o Observed) Decision {
 	case o.Binding.GetDeletionTimestamp() != nil:
 		policy, why := deletionPolicyOf(o)
 		for _, work := range sortedWorks(o.Works) {
-			d.addDeletion(work, policy, why)
+			d.addDeletion(o.Binding, work, policy, why)
 		}
 	case o.Template != nil && model.IsTaken(o.Binding):
 		d.addTargets(o)
@@ -103,7 +103,7 @@ func (d *Decision) addTargets(o Observed) {
 	}
 	for _, work := range sortedWorks(unplaced) {
 		cluster, _ := model.ClusterOf(work.Namespace)
-		d.addDeletion(work, deletionPolicy{preserve: isPreserved(o.Binding, work)},
+		d.addDeletion(o.Binding, work, deletionPolicy{preserve: isPreserved(o.Binding, work)},
 			passage.Because(ReasonNotPlaced, "the placement no longer selects cluster %s", cluster))
 	}
 }

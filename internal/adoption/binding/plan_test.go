@@ -14,6 +14,7 @@ import (
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 var deletionTime = metav1.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -39,6 +40,10 @@ func TestPlan(t *testing.T) {
 		return func(o *Observed) {
 			o.Binding.SetAnnotations(model.MergeKeys(o.Binding.GetAnnotations(), nil, map[string]string{key: "true"}))
 		}
+	}
+	unplaced := func(o *Observed) { o.Binding.Spec.Clusters = nil }
+	released := func(action passage.Action) func(*Observed) {
+		return func(o *Observed) { model.RecordReleased(o.Binding, []workv1alpha2.TargetCluster{{Name: "west"}}, action) }
 	}
 	unclaimed := func(o *Observed) { model.Claim(o.Binding, model.PolicyKey{}) }
 	for name, c := range map[string]struct {
@@ -79,6 +84,13 @@ func TestPlan(t *testing.T) {
 		}}, "delete west Released", "", true},
 		"aborted":                {[]func(*Observed){deleted, annotated(model.AnnotationRestore)}, "delete west Undone", model.AnnotationRestore, false},
 		"no longer required":     {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
+		"no longer required in a cluster": {[]func(*Observed){unplaced, released(model.ActionOrphan)}, "delete west Released", "", true},
+		"the policy of what required it in a cluster is aborted": {
+			[]func(*Observed){unplaced, released(model.ActionRestore)}, "delete west Undone", model.AnnotationRestore, true,
+		},
+		"the same, and deleted since": {
+			[]func(*Observed){unplaced, released(model.ActionRestore), deleted, annotated(model.AnnotationReleased)}, "delete west Undone", model.AnnotationRestore, true,
+		},
 		"deleted, without Works": {[]func(*Observed){deleted, func(o *Observed) { o.Works = nil }}, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func AbortImpactOf(ctx context.Context, reader client.Reader, policy *policy.Pol
 }
 
 // isReleased tells whether an abort releases the object of a binding in a cluster: the policy takes the template, or no other
-// resource that goes to the cluster requires it.
+// policy places it there and no other resource that goes there requires it.
 func isReleased(b *model.Binding, cluster string, taken map[string]bool) bool {
 	if taken[b.Path()] {
 		return true
@@ -77,5 +77,6 @@ func isReleased(b *model.Binding, cluster string, taken map[string]bool) bool {
 		goesThere := slices.ContainsFunc(by.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
 		return goesThere && !taken[strings.TrimPrefix(by.Namespace+"/"+by.Name, "/")]
 	})
-	return !stays && model.ClaimOf(b) == (model.PolicyKey{}) && model.IsRequiredBy(b, taken)
+	placed := slices.ContainsFunc(b.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	return !stays && !placed && model.IsRequiredBy(b, taken)
 }

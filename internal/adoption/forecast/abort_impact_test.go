@@ -25,6 +25,10 @@ func TestAbortImpact(t *testing.T) {
 		b.Spec.RequiredBy = requiredBy
 		return b.Object
 	}
+	placed := func(binding client.Object, cluster string) client.Object {
+		model.AsBinding(binding).Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster}}
+		return binding
+	}
 	in := func(name string, clusters ...string) workv1alpha2.BindingSnapshot {
 		s := workv1alpha2.BindingSnapshot{Namespace: "shop", Name: name}
 		for _, c := range clusters {
@@ -59,7 +63,11 @@ func TestAbortImpact(t *testing.T) {
 			AbortImpact{Objects: 2, Clusters: 1},
 		},
 		"a dependency that another policy takes": {
-			[]client.Object{bound("cart", p), bound("settings", q, in("cart", "west")), work("cart", "west"), work("settings", "west")},
+			[]client.Object{bound("cart", p), placed(bound("settings", q, in("cart", "west")), "west"), work("cart", "west"), work("settings", "west")},
+			AbortImpact{Objects: 1, Clusters: 1},
+		},
+		"a dependency that another policy takes to another cluster": {
+			[]client.Object{bound("cart", p), placed(bound("settings", q, in("cart", "west")), "east"), work("settings", "east"), work("settings", "west")},
 			AbortImpact{Objects: 1, Clusters: 1},
 		},
 		"a dependency that another resource requires too": {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
@@ -19,7 +20,11 @@ import (
 // releaseBinding releases the dependencies of a template. Then its binding is deleted, to restore the originals of its objects with
 // the annotation for that; or only the claim of the policy is removed, and the objects stay in their clusters.
 func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding, action passage.Action) error {
-	if err := d.applyDependencies(ctx, have, nil, action == model.ActionRestore); err != nil {
+	release := model.ActionOrphan
+	if action == model.ActionRestore {
+		release = model.ActionRestore
+	}
+	if _, err := d.applyDependencies(ctx, have, nil, release); err != nil {
 		return err
 	}
 	switch action {
@@ -46,39 +51,43 @@ func (d *Reconciler) deleteAnnotated(ctx context.Context, have *model.Binding, a
 }
 
 // applyClaimed writes the bindings of a template that a policy takes, and of its dependencies.
-func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t model.Template, uid types.UID, policy *policy.Policy, have *model.Binding) error {
+func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t model.Template, uid types.UID, p *policy.Policy, have *model.Binding) (reconcile.Result, error) {
 	var clusters clusterv1alpha1.ClusterList
 	if err := d.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list Clusters: %w", err)
+		return reconcile.Result{}, fmt.Errorf("list Clusters: %w", err)
 	}
-	divided := policy.Spec.Placement.Divides()
+	divided := p.Spec.Placement.Divides()
 	var template *unstructured.Unstructured
-	if divided || policy.Spec.PropagateDeps {
+	if divided || p.Spec.PropagateDeps {
 		template = &unstructured.Unstructured{}
 		template.SetGroupVersionKind(key.Kind)
 		if err := d.templates.Get(ctx, key.ObjectKey, template); err != nil {
-			return client.IgnoreNotFound(err)
+			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
 	replicas := int32(-1)
 	if divided {
 		replicas = manifest.Replicas(template)
 	}
-	bound, err := d.applyBinding(ctx, t, uid, policy, MembersOf(clusters.Items), replicas, have)
+	bound, err := d.applyBinding(ctx, t, uid, p, MembersOf(clusters.Items), replicas, have)
 	if err != nil {
-		return err
+		return reconcile.Result{}, err
 	}
 	var needed []model.TemplateKey
-	if policy.Spec.PropagateDeps {
+	if p.Spec.PropagateDeps {
 		needed = manifest.Dependencies(template)
 	}
-	if err := d.applyDependencies(ctx, bound, needed, false); err != nil {
-		return err
+	unknown, err := d.applyDependencies(ctx, bound, needed, model.ActionOrphan)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	if have != nil && have.GetResourceVersion() == bound.GetResourceVersion() {
 		d.enqueueBinding(client.ObjectKeyFromObject(bound.Object))
 	}
-	return nil
+	if unknown {
+		return reconcile.Result{RequeueAfter: policy.KindRetryInterval}, nil
+	}
+	return reconcile.Result{}, nil
 }
 
 // applyBinding writes the binding of a resource, if it says anything new.

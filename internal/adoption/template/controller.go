@@ -167,7 +167,7 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 	case model.ActionKeep:
 		d.enqueueBinding(client.ObjectKeyFromObject(have.Object))
 	case model.ActionApply:
-		return reconcile.Result{}, d.applyClaimed(ctx, key, o.Template, metadata.UID, decision.Policy, have)
+		return d.applyClaimed(ctx, key, o.Template, metadata.UID, decision.Policy, have)
 	}
 	return reconcile.Result{}, nil
 }

@@ -8,34 +8,37 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// applyDependencies has the needed templates go to the clusters of by, and releases those that by no longer needs.
-func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, restore bool) error {
+// applyDependencies has the needed templates go to the clusters of by, and releases those that by no longer needs. It has to be
+// called again if it is unknown of a needed template whether it exists.
+func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, release passage.Action) (unknown bool, err error) {
 	wanted := map[client.ObjectKey]bool{}
 	for _, key := range needed {
 		wanted[key.Binding()] = true
 		if err := d.Kinds.watchKind(ctx, key.Kind); err != nil {
-			// Whether the dependency exists is unknown: its binding, if any, stays.
+			// Its binding, if any, stays.
+			unknown = true
 			continue
 		}
 		if err := d.addDependency(ctx, by, key); err != nil {
-			return err
+			return unknown, err
 		}
 	}
 	dependency, err := model.ListDependencies(ctx, d.client, by)
 	if err != nil {
-		return err
+		return unknown, err
 	}
 	for _, b := range dependency {
 		if wanted[client.ObjectKeyFromObject(b.Object)] {
 			continue
 		}
-		if err := d.removeDependency(ctx, by, b.Copy(), restore); err != nil {
-			return err
+		if err := d.removeDependency(ctx, by, b.Copy(), release); err != nil {
+			return unknown, err
 		}
 	}
-	return nil
+	return unknown, nil
 }
 
 // addDependency has a template go where another one requires it. One that is not on the hub has to be in the clusters already.
@@ -73,16 +76,17 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 	return d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner))
 }
 
-// removeDependency removes the clusters of by from the binding of a template that by no longer requires.
-func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model.Binding, restore bool) error {
+// removeDependency removes the clusters of by from the binding of a template that by no longer requires. The objects there are
+// orphaned or restored.
+func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model.Binding, release passage.Action) error {
 	if dependency.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	want := WithoutDependents(dependency, by)
+	want := WithoutDependent(dependency, by, release)
 	switch {
 	case model.IsTaken(want):
 		return client.IgnoreNotFound(d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)))
-	case restore:
+	case release == model.ActionRestore:
 		return d.releaseBinding(ctx, dependency, model.ActionRestore)
 	}
 	return d.deleteAnnotated(ctx, dependency, model.AnnotationReleased)

@@ -93,6 +93,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	if want.Spec.ConflictResolution == "" {
 		want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
 	}
+	model.RecordReleased(want, nil, "")
 	return want, nil
 }
 
@@ -110,7 +111,8 @@ func NewDependency(t model.Template, uid types.UID) *model.Binding {
 // taken over only if all that require it are, and nothing is written as long as one of those is suspended. Find returns the
 // bindings of templates that required it before, nil for one that is gone.
 func WithDependents(dependency *model.Binding, find func(types.NamespacedName) *model.Binding, by ...*model.Binding) *model.Binding {
-	want := WithoutDependents(dependency, by...)
+	want := dependency.Copy()
+	removeDependents(want, by...)
 	others := slices.Clone(want.Spec.RequiredBy)
 	for _, b := range by {
 		snapshot := workv1alpha2.BindingSnapshot{Namespace: b.GetNamespace(), Name: b.GetName()}
@@ -122,6 +124,7 @@ func WithDependents(dependency *model.Binding, find func(types.NamespacedName) *
 	slices.SortFunc(want.Spec.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	model.RecordReleased(want, model.Targets(dependency), model.ActionOrphan)
 	if model.ClaimOf(dependency) != (model.PolicyKey{}) {
 		return want
 	}
@@ -143,15 +146,21 @@ func WithDependents(dependency *model.Binding, find func(types.NamespacedName) *
 	return want
 }
 
-// WithoutDependents is the binding of a dependency that the given templates no longer require.
-func WithoutDependents(dependency *model.Binding, by ...*model.Binding) *model.Binding {
+// WithoutDependent is the binding of a dependency that a template no longer requires. The action is what becomes of its object in
+// clusters that only this template went to.
+func WithoutDependent(dependency, by *model.Binding, action passage.Action) *model.Binding {
+	want := dependency.Copy()
+	removeDependents(want, by)
+	model.RecordReleased(want, model.Targets(dependency), action)
+	return want
+}
+
+func removeDependents(dependency *model.Binding, by ...*model.Binding) {
 	removed := map[types.NamespacedName]bool{}
 	for _, b := range by {
 		removed[types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}] = true
 	}
-	want := dependency.Copy()
-	want.Spec.RequiredBy = slices.DeleteFunc(want.Spec.RequiredBy, func(s workv1alpha2.BindingSnapshot) bool {
+	dependency.Spec.RequiredBy = slices.DeleteFunc(dependency.Spec.RequiredBy, func(s workv1alpha2.BindingSnapshot) bool {
 		return removed[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
 	})
-	return want
 }

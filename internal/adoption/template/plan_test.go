@@ -3,6 +3,7 @@ package template
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,30 +198,74 @@ func TestWithDependents(t *testing.T) {
 	}
 }
 
-func TestWithoutDependents(t *testing.T) {
+// targets are clusters, separated by spaces.
+func targets(names string) []workv1alpha2.TargetCluster {
+	var all []workv1alpha2.TargetCluster
+	for name := range strings.FieldsSeq(names) {
+		all = append(all, workv1alpha2.TargetCluster{Name: name})
+	}
+	return all
+}
+
+// Where a dependency goes no longer, the binding says what becomes of its object: also if another policy takes it to other clusters
+// and would have it deleted.
+func TestWithoutDependent(t *testing.T) {
 	by := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "pay"})
 	for name, c := range map[string]struct {
-		requiredBy []string
-		claimed    bool
+		requiredBy map[string]string
+		claimed    string
 		taken      bool
+		released   string
 	}{
-		"the last that required it":         {[]string{"pay"}, false, false},
-		"one of two":                        {[]string{"cart", "pay"}, false, true},
-		"the last, and a policy takes it":   {[]string{"pay"}, true, true},
-		"required by others, never by this": {[]string{"cart"}, false, true},
+		"the last that required it":                      {map[string]string{"pay": "west"}, "", false, `{"west":"restore"}`},
+		"one of two, in the same cluster":                {map[string]string{"cart": "west", "pay": "west"}, "", true, ""},
+		"one of two, in a cluster more":                  {map[string]string{"cart": "west", "pay": "east west"}, "", true, `{"east":"restore"}`},
+		"the last, and a policy takes it":                {map[string]string{"pay": "west"}, "west", true, ""},
+		"the last, and a policy takes it, but elsewhere": {map[string]string{"pay": "west"}, "east", true, `{"west":"restore"}`},
+		"required by others, never by this":              {map[string]string{"cart": "west"}, "", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dependency := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "settings"})
-			for _, r := range c.requiredBy {
-				dependency.Spec.RequiredBy = append(dependency.Spec.RequiredBy, workv1alpha2.BindingSnapshot{Namespace: "shop", Name: r})
+			for r, clusters := range c.requiredBy {
+				dependency.Spec.RequiredBy = append(dependency.Spec.RequiredBy, workv1alpha2.BindingSnapshot{Namespace: "shop", Name: r, Clusters: targets(clusters)})
 			}
-			if c.claimed {
+			if c.claimed != "" {
 				model.Claim(dependency, model.PolicyKey{Namespace: "shop", Name: "p"})
+				dependency.Spec.Clusters = targets(c.claimed)
 			}
-			got := WithoutDependents(dependency, by)
+			got := WithoutDependent(dependency, by, model.ActionRestore)
 			if model.IsTaken(got) != c.taken || model.IsRequiredBy(got, map[string]bool{"shop/pay": true}) || len(dependency.Spec.RequiredBy) != len(c.requiredBy) {
 				t.Errorf("required by %v, before by %v", got.Spec.RequiredBy, dependency.Spec.RequiredBy)
 			}
+			if released := got.GetAnnotations()[model.AnnotationReleasedClusters]; released != c.released {
+				t.Errorf("released %s", released)
+			}
 		})
+	}
+}
+
+// A cluster that a dependency goes to again is released no longer, whoever takes it there.
+func TestReleasedNoLonger(t *testing.T) {
+	template := model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+	released := NewDependency(template, "u")
+	model.RecordReleased(released, targets("east west"), model.ActionRestore)
+	required := WithDependents(released, nil, func() *model.Binding {
+		by := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "by"})
+		by.Spec.Clusters = targets("west")
+		return by
+	}())
+	p := &policy.Policy{Namespace: "shop", Name: "p"}
+	claimed, err := DesiredBinding(template, "u", p, []policy.Member{{Name: "west"}}, -1, released)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]*model.Binding{"required": required, "claimed": claimed} {
+		if got := b.GetAnnotations()[model.AnnotationReleasedClusters]; got != `{"east":"restore"}` {
+			t.Errorf("%s: released %s", name, got)
+		}
+	}
+	shrunk := WithDependents(required, nil, model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "by"}))
+	if got := shrunk.GetAnnotations()[model.AnnotationReleasedClusters]; got != `{"east":"restore","west":"orphan"}` {
+		t.Errorf("where it is no longer required: released %s", got)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 func propagateDependencies(p *policyv1alpha1.PropagationSpec) { p.PropagateDeps = true }
@@ -48,6 +50,46 @@ func TestPropagateDependencies(t *testing.T) {
 			s.until(t, m, now, func() error { return isClean(now) })
 		}
 	})
+}
+
+// Of a dependency that two policies bring, the aborted one restores the originals in clusters that it alone brought it to. Where the
+// other goes too, the dependency stays taken over.
+func TestAbortSharedDependency(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	requiring := func(name string, clusters ...string) (*appsv1.Deployment, *policyv1alpha1.PropagationPolicy) {
+		d := deployment(name)
+		d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+		}}}
+		p := policy("apps/v1", "Deployment", propagateDependencies, overwrite)
+		p.Name, p.Spec.ResourceSelectors[0].Name, p.Spec.Placement = name, name, to(clusters...)
+		return d, p
+	}
+	cart, everywhere := requiring("cart", member1, member2)
+	pay, one := requiring("pay", member1)
+	for _, m := range s.members {
+		s.create(t, m, configMap("settings", "a", "mine"))
+	}
+	s.create(t, s.hub, configMap("settings", "a", "hub"), cart, pay, everywhere, one)
+	now := configMap("settings")
+	for _, m := range s.members {
+		s.until(t, m, now, has(now, "a", "hub"))
+	}
+	s.says(t, "settings-configmap", applied)
+	if r := harness.RunCommand(t, s.hub.Cluster, "abort", "pp", "cart", "-n", s.namespace, "--yes"); r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	s.until(t, s.members[member2], now, func() error { return isClean(now) })
+	if now.Data["a"] != "mine" {
+		t.Errorf("it has %v in the cluster that only the aborted policy went to", now.Data)
+	}
+	s.released(t, "cart-deployment")
+	s.says(t, "settings-configmap", applied)
+	s.read(t, s.members[member1], now)
+	if now.Data["a"] != "hub" || !isMarked(now) {
+		t.Errorf("it has %v, and labels %v, where the other policy goes", now.Data, now.Labels)
+	}
 }
 
 // Where an autoscaler of a member decides on the replicas, the hub does not.
