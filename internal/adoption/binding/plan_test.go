@@ -43,7 +43,9 @@ func TestPlan(t *testing.T) {
 	}
 	unplaced := func(o *Observed) { o.Binding.Spec.Clusters = nil }
 	released := func(action passage.Action) func(*Observed) {
-		return func(o *Observed) { model.RecordReleased(o.Binding, []workv1alpha2.TargetCluster{{Name: "west"}}, action) }
+		return func(o *Observed) {
+			model.RecordReleased(o.Binding, []workv1alpha2.TargetCluster{{Name: "west"}}, action)
+		}
 	}
 	unclaimed := func(o *Observed) { model.Claim(o.Binding, model.PolicyKey{}) }
 	for name, c := range map[string]struct {
@@ -82,8 +84,8 @@ func TestPlan(t *testing.T) {
 		"deleted, preserved": {[]func(*Observed){deleted, func(o *Observed) {
 			o.Template, o.Binding.Spec.PreserveResourcesOnDeletion = nil, ptr.To(true)
 		}}, "delete west Released", "", true},
-		"aborted":                {[]func(*Observed){deleted, annotated(model.AnnotationRestore)}, "delete west Undone", model.AnnotationRestore, false},
-		"no longer required":     {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
+		"aborted":                         {[]func(*Observed){deleted, annotated(model.AnnotationRestore)}, "delete west Undone", model.AnnotationRestore, false},
+		"no longer required":              {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
 		"no longer required in a cluster": {[]func(*Observed){unplaced, released(model.ActionOrphan)}, "delete west Released", "", true},
 		"the policy of what required it in a cluster is aborted": {
 			[]func(*Observed){unplaced, released(model.ActionRestore)}, "delete west Undone", model.AnnotationRestore, true,

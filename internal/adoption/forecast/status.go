@@ -5,13 +5,13 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/binding"
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -91,6 +91,27 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 	return plan, nil
 }
 
+// IsReported tells whether the operator has reported on a policy: on its latest spec and, when the plan is complete, that it is. The
+// operator writes the statuses of bindings first, and that of their policy then.
+func IsReported(p *policy.Policy, plan passage.Plan) bool {
+	if p.Status.ObservedGeneration != p.Generation {
+		return false
+	}
+	if p.Hold() != nil && !p.Aborted || !slices.ContainsFunc(plan.Steps, func(s passage.Step) bool { return s.State == passage.Done }) ||
+		slices.ContainsFunc(plan.Steps, func(s passage.Step) bool { return s.State != passage.Done }) {
+		return true
+	}
+	ready := meta.FindStatusCondition(p.Status.Conditions, policyv1alpha1.ConditionReady)
+	switch {
+	case ready == nil:
+		return false
+	case p.Aborted:
+		return passage.Code(ready.Reason) == model.ReasonAborted
+	}
+	// The operator may be unable to read a kind that the user of a command can read.
+	return ready.Status == metav1.ConditionTrue || passage.Code(ready.Reason) == model.ReasonNotFollowed
+}
+
 func compareObjects(a, b passage.Object) int {
 	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
@@ -126,13 +147,14 @@ func selectorSteps(policy *policy.Policy) []passage.Step {
 	return all
 }
 
+var notReported = passage.Because(model.ReasonApplying, "not yet reported by the operator")
+
 // stepsOf a resource are one for each cluster that it goes to. Down are the clusters that cannot be reached.
 func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool) []passage.Step {
 	template := t.Object()
 	if b == nil || b.GetDeletionTimestamp() != nil || b.Status.ObservedGeneration < b.GetGeneration() {
-		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Running, Reason: passage.Because(model.ReasonApplying, "not yet reported by the operator")}}
+		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Running, Reason: notReported}}
 	}
-	whole := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionFullyApplied)
 	if len(model.Targets(b)) == 0 {
 		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")}}
 	}
@@ -142,22 +164,21 @@ func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool
 		step.Object.Cluster = target.Name
 		i := slices.IndexFunc(b.Status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == target.Name })
 		if i >= 0 {
-			step.State, step.Reason = statusOf(b.Status.AggregatedStatus[i], whole, down[target.Name], held)
+			step.State, step.Reason = statusOf(b.Status.AggregatedStatus[i], down[target.Name], held)
 		}
 		all = append(all, step)
 	}
 	return all
 }
 
-// statusOf an object in one cluster.
-func statusOf(item workv1alpha2.AggregatedStatusItem, whole *metav1.Condition, down, held bool) (passage.State, passage.Reason) {
+// statusOf an object in one cluster. An earlier version of the operator has written items without a reason.
+func statusOf(item workv1alpha2.AggregatedStatusItem, down, held bool) (passage.State, passage.Reason) {
 	code, message := passage.Code(item.Reason), item.AppliedMessage
-	if code == "" {
-		code = legacyReason(item, whole)
-	}
 	switch {
 	case item.Applied:
 		return passage.Done, passage.Because(model.ReasonApplied, "%s", item.Health)
+	case code == "":
+		return passage.Running, notReported
 	case code == model.ReasonApplying:
 		return passage.Running, passage.Because(code, "%s", message)
 	case down:
@@ -168,16 +189,4 @@ func statusOf(item workv1alpha2.AggregatedStatusItem, whole *metav1.Condition, d
 		return passage.Failed, passage.Because(code, "%s", message)
 	}
 	return passage.Failed, passage.Because(model.ReasonNotApplied, "%s", message)
-}
-
-// legacyReason is that of a status from before items had one of their own: only the condition had it, and quoted the first
-// message. The operator writes the reason with the next status.
-func legacyReason(item workv1alpha2.AggregatedStatusItem, whole *metav1.Condition) passage.Code {
-	switch {
-	case item.AppliedMessage == "cluster "+item.ClusterName+" has yet to be written to":
-		return model.ReasonApplying
-	case whole != nil && strings.Contains(whole.Message, item.AppliedMessage):
-		return passage.Code(whole.Reason)
-	}
-	return model.ReasonNotApplied
 }

@@ -15,24 +15,20 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-func TestStandingOfAResource(t *testing.T) {
+func TestStepsOfResource(t *testing.T) {
 	cart := model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
-	bound := func(observed int64, message string, items ...workv1alpha2.AggregatedStatusItem) *model.Binding {
+	bound := func(observed int64, items ...workv1alpha2.AggregatedStatusItem) *model.Binding {
 		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 		b.SetGeneration(2)
 		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
 		b.Status.ObservedGeneration, b.Status.AggregatedStatus = observed, items
-		b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.ConditionFullyApplied, Reason: string(model.ReasonConflict), Message: message}}
 		return b
 	}
 	reasoned := func(reason passage.Code, message string) workv1alpha2.AggregatedStatusItem {
 		return workv1alpha2.AggregatedStatusItem{ClusterName: "west", Reason: string(reason), AppliedMessage: message}
 	}
-	// Without a reason of its own, as it was written before there was one.
-	west := func(applied bool, message string) workv1alpha2.AggregatedStatusItem {
-		return workv1alpha2.AggregatedStatusItem{ClusterName: "west", Applied: applied, AppliedMessage: message, Health: workv1alpha2.ResourceHealthy}
-	}
-	nowhere := bound(2, "")
+	appliedItem := workv1alpha2.AggregatedStatusItem{ClusterName: "west", Applied: true, Health: workv1alpha2.ResourceHealthy}
+	nowhere := bound(2)
 	nowhere.Spec.Clusters = nil
 	for name, c := range map[string]struct {
 		binding    *model.Binding
@@ -42,18 +38,16 @@ func TestStandingOfAResource(t *testing.T) {
 		cluster    string
 	}{
 		"no binding yet":                     {nil, false, false, passage.Running, model.ReasonApplying, ""},
-		"a binding that is not reported yet": {bound(1, "", west(true, "")), false, false, passage.Running, model.ReasonApplying, ""},
+		"a binding that is not reported yet": {bound(1, appliedItem), false, false, passage.Running, model.ReasonApplying, ""},
 		"goes nowhere":                       {nowhere, false, false, passage.Failed, model.ReasonNoCluster, ""},
-		"not written yet":                    {bound(2, "", reasoned(model.ReasonApplying, "not yet")), false, false, passage.Running, model.ReasonApplying, "west"},
-		"not written yet, before":            {bound(2, "", west(false, "cluster west has yet to be written to")), false, false, passage.Running, model.ReasonApplying, "west"},
-		"the second of two conflicts":        {bound(2, "applied in 0 of 2 clusters; it is there in east", reasoned(model.ReasonConflict, "it is there in west")), false, false, passage.Failed, model.ReasonConflict, "west"},
-		"refused":                            {bound(2, "", reasoned(model.ReasonFailed, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
-		"nothing is said of the cluster":     {bound(2, ""), false, false, passage.Running, model.ReasonApplying, "west"},
-		"applied":                            {bound(2, "", west(true, "")), false, false, passage.Done, model.ReasonApplied, "west"},
-		"a conflict":                         {bound(2, "applied in 0 of 1 clusters; it is there", west(false, "it is there")), false, false, passage.Failed, model.ReasonConflict, "west"},
-		"a failure beside another one":       {bound(2, "applied in 0 of 1 clusters; it is there", west(false, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
-		"a cluster that cannot be reached":   {bound(2, "", west(false, "it waits")), true, false, passage.Running, model.ReasonUnreachable, "west"},
-		"suspended":                          {bound(2, "", west(false, "nothing is written")), false, true, passage.Pending, model.ReasonSuspended, "west"},
+		"not written yet":                    {bound(2, reasoned(model.ReasonApplying, "not yet")), false, false, passage.Running, model.ReasonApplying, "west"},
+		"of an earlier version, no reason":   {bound(2, reasoned("", "it is there")), false, false, passage.Running, model.ReasonApplying, "west"},
+		"a conflict":                         {bound(2, reasoned(model.ReasonConflict, "it is there")), false, false, passage.Failed, model.ReasonConflict, "west"},
+		"refused":                            {bound(2, reasoned(model.ReasonFailed, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
+		"nothing is said of the cluster":     {bound(2), false, false, passage.Running, model.ReasonApplying, "west"},
+		"applied":                            {bound(2, appliedItem), false, false, passage.Done, model.ReasonApplied, "west"},
+		"a cluster that cannot be reached":   {bound(2, reasoned(model.ReasonFailed, "it waits")), true, false, passage.Running, model.ReasonUnreachable, "west"},
+		"suspended":                          {bound(2, reasoned(model.ReasonSuspended, "nothing is written")), false, true, passage.Pending, model.ReasonSuspended, "west"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := stepsOf(cart, c.binding, map[string]bool{"west": c.down}, c.held)
@@ -67,7 +61,7 @@ func TestStandingOfAResource(t *testing.T) {
 	}
 }
 
-func TestRetreat(t *testing.T) {
+func TestAbortSteps(t *testing.T) {
 	p := &policy.Policy{Namespace: "shop", Name: "p", Aborted: true}
 	of := func(name string, claimant *policy.Policy) *model.Binding {
 		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: name + "-deployment"})
@@ -96,6 +90,45 @@ func TestRetreat(t *testing.T) {
 			}
 			if !slices.Equal(states, c.states) || steps[0].Object.String() != c.first {
 				t.Errorf("got %+v", steps)
+			}
+		})
+	}
+}
+
+// A policy is not called completed before its own status says so.
+func TestIsReported(t *testing.T) {
+	done, running := passage.Step{State: passage.Done}, passage.Step{State: passage.Running}
+	for name, c := range map[string]struct {
+		ready   metav1.ConditionStatus
+		reason  passage.Code
+		steps   []passage.Step
+		aborted bool
+		paused  bool
+		want    bool
+	}{
+		"complete, and the policy says so":       {metav1.ConditionTrue, model.ReasonAllApplied, []passage.Step{done}, false, false, true},
+		"complete, and the policy does not yet":  {metav1.ConditionUnknown, model.ReasonNothingMatched, []passage.Step{done, done}, false, false, false},
+		"complete, and the policy says nothing":  {"", "", []passage.Step{done}, false, false, false},
+		"complete after a conflict":              {metav1.ConditionFalse, model.ReasonConflict, []passage.Step{done}, false, false, false},
+		"but for a kind that is not readable":    {metav1.ConditionFalse, model.ReasonNotFollowed, []passage.Step{done}, false, false, true},
+		"not complete":                           {metav1.ConditionUnknown, model.ReasonApplying, []passage.Step{done, running}, false, false, true},
+		"nothing is selected":                    {metav1.ConditionUnknown, model.ReasonNothingMatched, nil, false, false, true},
+		"paused when all was applied":            {metav1.ConditionUnknown, model.ReasonPaused, []passage.Step{done}, false, true, true},
+		"aborted":                                {metav1.ConditionFalse, model.ReasonAborted, []passage.Step{done}, true, false, true},
+		"aborted, and the policy does not yet":   {metav1.ConditionFalse, model.ReasonAborting, []passage.Step{done}, true, false, false},
+		"aborted, and still says it was applied": {metav1.ConditionTrue, model.ReasonAllApplied, []passage.Step{done}, true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &policy.Policy{Namespace: "shop", Name: "p", Generation: 2, Aborted: c.aborted, Paused: c.paused, Status: &policyv1alpha1.PropagationStatus{ObservedGeneration: 2}}
+			if c.ready != "" {
+				p.Status.Conditions = []metav1.Condition{{Type: policyv1alpha1.ConditionReady, Status: c.ready, Reason: string(c.reason)}}
+			}
+			plan := passage.Plan{Steps: c.steps}
+			if got := IsReported(p, plan); got != c.want {
+				t.Errorf("got %t", got)
+			}
+			if p.Generation = 3; IsReported(p, plan) {
+				t.Error("reported on an earlier spec")
 			}
 		})
 	}
