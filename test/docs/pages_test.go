@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 var walks = map[string][]string{
 	"adoption":           {"quick-start"},
 	"meshservice":        {"quick-start"},
-	"revisions":          {"quick-start"},
+	"revisions":          {"quick-start", "concepts", "how-to"},
 	"rollouts":           {"quick-start", "steps", "v1alpha1"},
 	"workload-migration": {"quick-start"},
 }
