@@ -4,6 +4,8 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,10 @@ type API struct {
 	Writes []string
 	// On, if set, sees every request for an object before it is served. It may fail the request, or change the object as admission does.
 	On func(verb string, object client.Object) error
+	// OnList, if set, sees the kind of the objects of every list before it is served, and may fail the list.
+	OnList func(kind string) error
+
+	mu sync.Mutex
 }
 
 // NewAPI has the given objects, and the indexes that configure adds.
@@ -53,6 +59,19 @@ func NewAPI(t testing.TB, configure func(*fake.ClientBuilder), objects ...client
 			object.SetNamespace(key.Namespace)
 			object.SetName(key.Name)
 			return api.serve("get", object, func() error { return c.Get(ctx, key, object, options...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if api.OnList == nil {
+				return c.List(ctx, list, options...)
+			}
+			kind, err := c.GroupVersionKindFor(list)
+			if err == nil {
+				err = api.OnList(strings.TrimSuffix(kind.Kind, "List"))
+			}
+			if err != nil {
+				return err
+			}
+			return c.List(ctx, list, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			verb := verbOf("create", (&client.CreateOptions{}).ApplyOptions(options).DryRun)
@@ -92,21 +111,23 @@ func (a *API) serve(verb string, object client.Object, request func() error) err
 	}
 	err := request()
 	if err == nil && verb != "get" {
-		a.Writes = append(a.Writes, verb+describe(object))
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.Writes = append(a.Writes, Describe(verb, object))
 	}
 	return err
 }
 
-// describe is the kind and the name of an object, with a space before; empty for a status, which is not an object of its own.
-func describe(object client.Object) string {
+// Describe is the verb, the kind and the name; the verb alone for a status, which is not an object of its own.
+func Describe(verb string, object client.Object) string {
 	if object.GetName() == "" {
-		return ""
+		return verb
 	}
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {
 		kind = reflect.TypeOf(object).Elem().Name()
 	}
-	return " " + kind + " " + object.GetName()
+	return verb + " " + kind + " " + object.GetName()
 }
 
 // Exists tells whether the server has an object of that kind and name, and reads it.

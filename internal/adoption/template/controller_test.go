@@ -4,18 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -53,98 +57,151 @@ func (c *syncedCache) GetInformer(context.Context, client.Object, ...cache.Infor
 
 // hub is an API server, and the controller of templates on it.
 type hub struct {
-	*adoptiontest.APIServer
-	*Reconciler
-	cache    *syncedCache
-	enqueued []client.ObjectKey
-	watched  []string
+	*adoptiontest.API
+	reconciler *Reconciler
+	cache      *syncedCache
+	enqueued   []client.ObjectKey
+	watched    []string
 }
 
-const (
-	cart    = "Deployment apps/v1\nspec: {replicas: 3, template: {spec: {containers: [{name: cart, envFrom: [{configMapRef: {name: it}}]}]}}}"
-	binding = "resourcebindings/shop/it-deployment"
-	// dependency is the binding of the ConfigMap that cart requires.
-	dependency = "resourcebindings/shop/it-configmap"
-)
+const cart = "Deployment apps/v1\nspec: {replicas: 3, template: {spec: {containers: [{name: cart, envFrom: [{configMapRef: {name: it}}]}]}}}"
 
-var cartKey = model.TemplateKey{Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, ObjectKey: client.ObjectKey{Namespace: "shop", Name: "it"}}
+var (
+	deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	configMaps  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	cartKey     = model.TemplateKey{Kind: deployments, ObjectKey: client.ObjectKey{Namespace: "shop", Name: "it"}}
+	binding     = cartKey.Binding()
+	// dependency is the binding of the ConfigMap that cart requires.
+	dependency = client.ObjectKey{Namespace: "shop", Name: "it-configmap"}
+	deleted    = &metav1.Time{Time: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
+)
 
 // newHub has a Deployment, the ConfigMap that it requires, a policy that takes the Deployment with its dependencies, and two
 // clusters, of which one is leaving.
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	leaving := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
-		Name: "leaving", Finalizers: []string{model.FinalizerCluster}, DeletionTimestamp: &metav1.Time{Time: adoptiontest.TokensFrom},
-	}}
-	s := adoptiontest.NewAPIServer(t, adoptiontest.Object(t, cart), adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), leaving,
+	leaving := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "leaving", Finalizers: []string{model.FinalizerCluster}, DeletionTimestamp: deleted}}
+	h := &hub{API: adoptiontest.NewAPI(t, func(b *fake.ClientBuilder) {
+		for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
+			b.WithIndex(kind, model.IndexRequiredBy, model.RequiredByIndexValues).WithIndex(kind, model.IndexPolicy, model.PolicyIndexValues)
+		}
+	}, adoptiontest.Object(t, cart), adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), leaving,
 		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}},
 		&policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: policyv1alpha1.PropagationSpec{
 			PropagateDeps: true, ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
-		}})
-	s.Index = map[string]func(client.Object) []string{model.IndexRequiredBy: model.RequiredByIndexValues, model.IndexPolicy: model.PolicyIndexValues}
-	h := &hub{APIServer: s}
-	h.restart(t)
+		}})}
+	h.restart()
 	return h
 }
 
 // restart forgets what the controller has in memory.
-func (h *hub) restart(t *testing.T) {
-	t.Helper()
-	c := h.Client(t)
-	h.cache = &syncedCache{reader: c}
-	h.Reconciler = &Reconciler{
-		client: c, metadata: h.cache, templates: c, enqueueBinding: func(key client.ObjectKey) { h.enqueued = append(h.enqueued, key) },
-		Kinds: &watchedKinds{mapper: c.RESTMapper(), reader: c, watch: func(kind schema.GroupVersionKind) { h.watched = append(h.watched, kind.Kind) }},
+func (h *hub) restart() {
+	h.cache = &syncedCache{reader: h}
+	h.reconciler = &Reconciler{
+		client: h, metadata: h.cache, templates: h, enqueueBinding: func(key client.ObjectKey) { h.enqueued = append(h.enqueued, key) },
+		Kinds: &watchedKinds{mapper: installed(deployments, configMaps), reader: h, watch: func(kind schema.GroupVersionKind) { h.watched = append(h.watched, kind.Kind) }},
+	}
+}
+
+// installed are the kinds that a hub has.
+func installed(kinds ...schema.GroupVersionKind) meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range kinds {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
+	return mapper
+}
+
+// fail fails one request: "get Deployment it", or "list Deployment".
+func (h *hub) fail(request string, err error) {
+	h.On = func(verb string, object client.Object) error {
+		if adoptiontest.Describe(verb, object) == request {
+			return err
+		}
+		return nil
+	}
+	h.OnList = func(kind string) error {
+		if "list "+kind == request {
+			return err
+		}
+		return nil
 	}
 }
 
 // reconcile reconciles the Deployment, and returns what was written.
 func (h *hub) reconcile(t *testing.T) []string {
 	t.Helper()
-	h.Requests(true)
-	if _, err := h.Reconcile(t.Context(), cartKey); err != nil {
+	h.Writes = nil
+	if _, err := h.reconciler.Reconcile(t.Context(), cartKey); err != nil {
 		t.Fatal(err)
 	}
-	return h.Requests(false)
+	return h.Writes
 }
 
-func (h *hub) read(t *testing.T, key string) *model.Binding {
+func (h *hub) read(t *testing.T, key client.ObjectKey) *model.Binding {
 	t.Helper()
-	parts := strings.Split(key, "/")
-	b, err := model.GetBinding(t.Context(), h.client, client.ObjectKey{Namespace: parts[1], Name: parts[2]})
-	if err != nil {
-		t.Fatal(err)
+	b, err := model.GetBinding(t.Context(), h, key)
+	if err != nil || b == nil {
+		t.Fatalf("binding %s: %v", key, err)
 	}
 	return b
 }
 
-func (h *hub) change(t *testing.T, key string, change func(*model.Binding)) {
+// put creates an object, or replaces the one of that name.
+func (h *hub) put(t *testing.T, object client.Object) {
+	t.Helper()
+	have := object.DeepCopyObject().(client.Object)
+	write := func() error { return h.Create(t.Context(), object) }
+	if h.Exists(t, have) {
+		object.SetResourceVersion(have.GetResourceVersion())
+		write = func() error { return h.Update(t.Context(), object) }
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *hub) remove(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := h.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *hub) change(t *testing.T, key client.ObjectKey, change func(*model.Binding)) {
 	t.Helper()
 	b := h.read(t, key)
 	change(b)
-	h.Put(t, b.Object)
+	h.put(t, b.Object)
+}
+
+func (h *hub) policy(t *testing.T) *policyv1alpha1.PropagationPolicy {
+	t.Helper()
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
+	if !h.Exists(t, p) {
+		t.Fatal("the policy is gone")
+	}
+	return p
 }
 
 func (h *hub) setPolicy(t *testing.T, change func(*policyv1alpha1.PropagationPolicy)) {
 	t.Helper()
-	p := &policyv1alpha1.PropagationPolicy{}
-	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "p"}, p); err != nil {
-		t.Fatal(err)
-	}
+	p := h.policy(t)
 	change(p)
-	h.Put(t, p)
+	h.put(t, p)
 }
 
 // state is what bindings are deleted, for what, and who takes or requires them.
 func (h *hub) state(t *testing.T) string {
 	t.Helper()
+	bindings, err := model.ListBindings(t.Context(), h, "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all []string
-	for _, key := range h.Keys() {
-		if strings.HasPrefix(key, "resourcebindings/") {
-			b := h.read(t, key)
-			all = append(all, fmt.Sprintf("%s deleted=%t restore=%s released=%s claim=%s requiredBy=%d", b.GetName(), b.GetDeletionTimestamp() != nil,
-				b.GetAnnotations()[model.AnnotationRestore], b.GetAnnotations()[model.AnnotationReleased], model.ClaimOf(b), len(b.Spec.RequiredBy)))
-		}
+	for _, b := range bindings {
+		all = append(all, fmt.Sprintf("%s deleted=%t restore=%s released=%s claim=%s requiredBy=%d", b.GetName(), b.GetDeletionTimestamp() != nil,
+			b.GetAnnotations()[model.AnnotationRestore], b.GetAnnotations()[model.AnnotationReleased], model.ClaimOf(b), len(b.Spec.RequiredBy)))
 	}
 	return strings.Join(all, "\n")
 }
@@ -153,7 +210,7 @@ func (h *hub) state(t *testing.T) string {
 // of bindings is told, because the content of the template may have changed.
 func TestReconcileWritesOnce(t *testing.T) {
 	h := newHub(t)
-	if diff := cmp.Diff([]string{"POST resourcebindings/shop", "POST resourcebindings/shop"}, h.reconcile(t)); diff != "" || len(h.enqueued) > 0 {
+	if diff := cmp.Diff([]string{"create ResourceBinding it-deployment", "create ResourceBinding it-configmap"}, h.reconcile(t)); diff != "" || len(h.enqueued) > 0 {
 		t.Errorf("enqueued %v, written (-want +got)\n%s", h.enqueued, diff)
 	}
 	clusters := []workv1alpha2.TargetCluster{{Name: "west"}}
@@ -163,8 +220,8 @@ func TestReconcileWritesOnce(t *testing.T) {
 	if got := model.Targets(h.read(t, dependency)); !cmp.Equal(got, clusters) {
 		t.Errorf("the ConfigMap goes to %v", got)
 	}
-	h.restart(t)
-	if written := h.reconcile(t); len(written) > 0 || !slices.Equal(h.enqueued, []client.ObjectKey{cartKey.Binding()}) {
+	h.restart()
+	if written := h.reconcile(t); len(written) > 0 || !slices.Equal(h.enqueued, []client.ObjectKey{binding}) {
 		t.Errorf("enqueued %v, written %v", h.enqueued, written)
 	}
 }
@@ -176,8 +233,8 @@ func TestReconcileDivided(t *testing.T) {
 		p.Spec.PropagateDeps = false
 		p.Spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaScheduling{ReplicaSchedulingType: policyv1alpha1.ReplicasDivided}
 	})
-	h.Fail = func(r *http.Request) error {
-		if strings.HasSuffix(r.URL.Path, "/deployments/it") && !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+	h.On = func(verb string, object client.Object) error {
+		if _, whole := object.(*unstructured.Unstructured); whole && verb == "get" {
 			return apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, "it")
 		}
 		return nil
@@ -185,7 +242,7 @@ func TestReconcileDivided(t *testing.T) {
 	if written := h.reconcile(t); len(written) > 0 {
 		t.Errorf("written for a template that is gone: %v", written)
 	}
-	h.Fail = nil
+	h.On = nil
 	h.reconcile(t)
 	if got := h.read(t, binding).Spec; got.Replicas != 3 || !cmp.Equal(got.Clusters, []workv1alpha2.TargetCluster{{Name: "west", Replicas: 3}}) {
 		t.Errorf("%d replicas, in %v", got.Replicas, got.Clusters)
@@ -201,7 +258,7 @@ func TestReleaseInterruptedAtEveryWrite(t *testing.T) {
 		writes  int
 	}{
 		"the template is deleted": {
-			func(_ *testing.T, h *hub) { h.Remove("deployments/shop/it") },
+			func(t *testing.T, h *hub) { h.remove(t, adoptiontest.Object(t, cart)) },
 			"it-configmap deleted=true restore= released=true " + none + "requiredBy=1\nit-deployment deleted=true restore= released= claim=shop/p requiredBy=0", 3,
 		},
 		"the policy is aborted": {
@@ -213,7 +270,7 @@ func TestReleaseInterruptedAtEveryWrite(t *testing.T) {
 			"it-configmap deleted=true restore=true released= " + none + "requiredBy=1\nit-deployment deleted=true restore=true released= claim=shop/p requiredBy=0", 4,
 		},
 		"the policy is deleted": {
-			func(_ *testing.T, h *hub) { h.Remove("propagationpolicies/shop/p") },
+			func(t *testing.T, h *hub) { h.remove(t, h.policy(t)) },
 			"it-configmap deleted=true restore= released=true " + none + "requiredBy=1\nit-deployment deleted=false restore= released= " + none + "requiredBy=0", 3,
 		},
 		"dependencies are no longer propagated": {
@@ -240,8 +297,8 @@ func TestReleaseInterruptedAtEveryWrite(t *testing.T) {
 				h.reconcile(t)
 				c.release(t, h)
 				done := 0
-				h.Fail = func(r *http.Request) error {
-					if r.Method == http.MethodGet {
+				h.On = func(verb string, _ client.Object) error {
+					if verb == "get" {
 						return nil
 					}
 					if done == kill {
@@ -250,12 +307,12 @@ func TestReleaseInterruptedAtEveryWrite(t *testing.T) {
 					done++
 					return nil
 				}
-				_, err := h.Reconcile(t.Context(), cartKey)
+				_, err := h.reconciler.Reconcile(t.Context(), cartKey)
 				if (err == nil) != (kill == c.writes) || done != kill {
 					t.Errorf("killed at write %d, %d done: %v", kill, done, err)
 				}
-				h.Fail = nil
-				h.restart(t)
+				h.On = nil
+				h.restart()
 				h.reconcile(t)
 				if diff := cmp.Diff(c.want, h.state(t)); diff != "" {
 					t.Errorf("killed at write %d (-want +got)\n%s", kill, diff)
@@ -271,47 +328,43 @@ func TestReleaseInterruptedAtEveryWrite(t *testing.T) {
 // As long as the hub does not say whether a template exists, or which policies there are, nothing is released.
 func TestReconcileUnknown(t *testing.T) {
 	refused := apierrors.NewInternalError(errors.New("no leader"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 	for name, c := range map[string]struct {
-		path   string
-		err    error
-		failed bool
+		request string
+		err     error
+		failed  bool
 	}{
-		"the binding cannot be read":                   {"/resourcebindings/it-deployment", refused, true},
-		"the kind may not be read":                     {"/deployments", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
-		"the kind cannot be read":                      {"/deployments", refused, false},
-		"the metadata cannot be read":                  {"/deployments/it", refused, true},
-		"policies cannot be listed":                    {"/propagationpolicies", refused, true},
-		"policies of the cluster cannot be listed":     {"/clusterpropagationpolicies", refused, true},
-		"clusters cannot be listed":                    {"/clusters", refused, true},
-		"dependencies cannot be listed":                {"/namespaces/shop/resourcebindings", refused, true},
-		"a dependency cannot be read":                  {"/configmaps/it", refused, true},
-		"the kind of the dependency cannot be read":    {"/configmaps", refused, false},
-		"the kind of the dependency may not be read":   {"/configmaps", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
-		"the binding of the dependency cannot be read": {"/resourcebindings/it-configmap", refused, true},
+		"the binding cannot be read":                   {"get ResourceBinding it-deployment", refused, true},
+		"the kind may not be read":                     {"list Deployment", forbidden, false},
+		"the kind cannot be read":                      {"list Deployment", refused, false},
+		"the template cannot be read":                  {"get Deployment it", refused, true},
+		"policies cannot be listed":                    {"list PropagationPolicy", refused, true},
+		"policies of the cluster cannot be listed":     {"list ClusterPropagationPolicy", refused, true},
+		"clusters cannot be listed":                    {"list Cluster", refused, true},
+		"dependencies cannot be listed":                {"list ResourceBinding", refused, true},
+		"a dependency cannot be read":                  {"get ConfigMap it", refused, true},
+		"the kind of the dependency cannot be read":    {"list ConfigMap", refused, false},
+		"the kind of the dependency may not be read":   {"list ConfigMap", forbidden, false},
+		"the binding of the dependency cannot be read": {"get ResourceBinding it-configmap", refused, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
 			h.reconcile(t)
 			before := h.state(t)
-			h.restart(t)
-			h.Fail = func(r *http.Request) error {
-				if strings.HasSuffix(r.URL.Path, c.path) {
-					return c.err
-				}
-				return nil
-			}
-			h.Requests(true)
-			result, err := h.Reconcile(t.Context(), cartKey)
+			h.restart()
+			h.Writes = nil
+			h.fail(c.request, c.err)
+			result, err := h.reconciler.Reconcile(t.Context(), cartKey)
 			if (err != nil) != c.failed {
 				t.Errorf("got %v", err)
 			}
-			if c.path == "/deployments" && result.RequeueAfter != policy.KindRetryInterval {
+			if c.request == "list Deployment" && result.RequeueAfter != policy.KindRetryInterval {
 				t.Errorf("tried again after %s", result.RequeueAfter)
 			}
-			if written := h.Requests(false); len(written) > 0 {
-				t.Errorf("written: %v", written)
+			if len(h.Writes) > 0 {
+				t.Errorf("written: %v", h.Writes)
 			}
-			h.Fail = nil
+			h.On, h.OnList = nil, nil
 			if diff := cmp.Diff(before, h.state(t)); diff != "" {
 				t.Error(diff)
 			}
@@ -321,51 +374,51 @@ func TestReconcileUnknown(t *testing.T) {
 
 // A dependency goes along if the hub has it to give.
 func TestAddDependency(t *testing.T) {
-	const bound = "POST resourcebindings/shop"
+	const template, required = "ResourceBinding it-deployment", "ResourceBinding it-configmap"
 	for name, c := range map[string]struct {
 		change func(t *testing.T, h *hub)
 		want   []string
 	}{
-		"on the hub":     {func(*testing.T, *hub) {}, []string{bound, bound}},
-		"not on the hub": {func(_ *testing.T, h *hub) { h.Remove("configmaps/shop/it") }, []string{bound}},
+		"on the hub":     {func(*testing.T, *hub) {}, []string{"create " + template, "create " + required}},
+		"not on the hub": {func(t *testing.T, h *hub) { h.remove(t, adoptiontest.Object(t, "ConfigMap v1")) }, []string{"create " + template}},
 		"being deleted on the hub": {func(t *testing.T, h *hub) {
 			o := adoptiontest.Object(t, "ConfigMap v1")
 			o.SetFinalizers([]string{"f"})
-			o.SetDeletionTimestamp(&metav1.Time{Time: adoptiontest.TokensFrom})
-			h.Put(t, o)
-		}, []string{bound}},
+			h.put(t, o)
+			h.remove(t, o)
+		}, []string{"create " + template}},
 		"local to each cluster": {func(t *testing.T, h *hub) {
-			h.Put(t, adoptiontest.Object(t, strings.Replace(cart, "name: it", "name: kube-root-ca.crt", 1)))
+			h.put(t, adoptiontest.Object(t, strings.Replace(cart, "name: it", "name: kube-root-ca.crt", 1)))
 			o := adoptiontest.Object(t, "ConfigMap v1")
 			o.SetName("kube-root-ca.crt")
-			h.Put(t, o)
-		}, []string{bound}},
+			h.put(t, o)
+		}, []string{"create " + template}},
 		"bound, and that binding is being deleted": {func(t *testing.T, h *hub) {
 			h.reconcile(t)
-			h.change(t, dependency, func(b *model.Binding) { b.SetDeletionTimestamp(&metav1.Time{Time: adoptiontest.TokensFrom}) })
+			h.remove(t, h.read(t, dependency).Object)
 			h.setPolicy(t, func(p *policyv1alpha1.PropagationPolicy) {
 				p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 			})
-		}, []string{"PUT resourcebindings/shop/it-deployment"}},
+		}, []string{"update " + template}},
 		"bound by a policy": {func(t *testing.T, h *hub) {
 			h.reconcile(t)
 			h.change(t, dependency, func(b *model.Binding) {
 				model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "other"})
 				b.Spec.RequiredBy = nil
 			})
-		}, []string{"PUT resourcebindings/shop/it-configmap"}},
+		}, []string{"update " + required}},
 		"bound, and the conflict resolution changes": {func(t *testing.T, h *hub) {
 			h.reconcile(t)
 			h.setPolicy(t, func(p *policyv1alpha1.PropagationPolicy) {
 				p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 			})
-		}, []string{"PUT resourcebindings/shop/it-deployment", "PUT resourcebindings/shop/it-configmap"}},
+		}, []string{"update " + template, "update " + required}},
 		"bound, and the policy is suspended": {func(t *testing.T, h *hub) {
 			h.reconcile(t)
 			h.setPolicy(t, func(p *policyv1alpha1.PropagationPolicy) {
 				p.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 			})
-		}, []string{"PUT resourcebindings/shop/it-deployment", "PUT resourcebindings/shop/it-configmap"}},
+		}, []string{"update " + template, "update " + required}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)

@@ -2,7 +2,6 @@ package template
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -24,12 +23,10 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
-var deleted = &metav1.Time{Time: adoptiontest.TokensFrom}
-
 // A kind that cannot be watched is reported with what to do, and is tried again.
 func TestWatchKind(t *testing.T) {
 	for name, c := range map[string]struct {
-		without bool
+		missing bool
 		err     error
 		want    string
 	}{
@@ -43,23 +40,21 @@ func TestWatchKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
-			h.Without = map[string]bool{"Deployment": c.without}
-			h.Fail = func(r *http.Request) error {
-				if strings.HasSuffix(r.URL.Path, "/deployments") {
-					return c.err
-				}
-				return nil
+			kinds := h.reconciler.Kinds
+			mapper := kinds.mapper
+			if c.missing {
+				kinds.mapper = installed(configMaps)
 			}
-			err := h.Kinds.watchKind(t.Context(), cartKey.Kind)
+			h.fail("list Deployment", c.err)
+			err := kinds.watchKind(t.Context(), cartKey.Kind)
 			if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
 				t.Errorf("got %v", err)
 			}
-			if version := h.Version(t.Context(), cartKey); (version == "") != (c.want != "") {
+			if version := h.reconciler.Version(t.Context(), cartKey); (version == "") != (c.want != "") {
 				t.Errorf("resourceVersion %q", version)
 			}
-			h.Fail, h.Without = nil, nil
-			h.Kinds.mapper = h.Client(t).RESTMapper()
-			if err := h.Kinds.watchKind(t.Context(), cartKey.Kind); err != nil || !slices.Equal(h.watched, []string{"Deployment"}) {
+			h.OnList, kinds.mapper = nil, mapper
+			if err := kinds.watchKind(t.Context(), cartKey.Kind); err != nil || !slices.Equal(h.watched, []string{"Deployment"}) {
 				t.Errorf("the next time: %v, watched %v", err, h.watched)
 			}
 		})
@@ -69,7 +64,6 @@ func TestWatchKind(t *testing.T) {
 // A kind is watched once, however many policies select it at the same time; and of several kinds, the first that fails is reported.
 func TestErrorFor(t *testing.T) {
 	h := newHub(t)
-	h.Without = map[string]bool{"Service": true, "Secret": true}
 	selecting := func(kinds ...string) *policy.Policy {
 		p := &policy.Policy{Namespace: "shop", Name: "p"}
 		for _, kind := range kinds {
@@ -81,7 +75,7 @@ func TestErrorFor(t *testing.T) {
 	var policies sync.WaitGroup
 	for range 8 {
 		policies.Go(func() {
-			if err := h.Kinds.ErrorFor(t.Context(), selecting("apps/v1 Deployment", "apps/v1 Deployment")); err != nil {
+			if err := h.reconciler.Kinds.ErrorFor(t.Context(), selecting("apps/v1 Deployment", "apps/v1 Deployment")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -90,7 +84,7 @@ func TestErrorFor(t *testing.T) {
 	if !slices.Equal(h.watched, []string{"Deployment"}) {
 		t.Errorf("watched: %v", h.watched)
 	}
-	err := h.Kinds.ErrorFor(t.Context(), selecting("v1 ConfigMap", "v1 Service", "v1 Secret"))
+	err := h.reconciler.Kinds.ErrorFor(t.Context(), selecting("v1 ConfigMap", "v1 Service", "v1 Secret"))
 	if err == nil || !strings.HasPrefix(err.Error(), "the hub has no kind Service in v1") || !slices.Equal(h.watched, []string{"Deployment", "ConfigMap"}) {
 		t.Errorf("%v, watched: %v", err, h.watched)
 	}
@@ -104,28 +98,24 @@ func TestTemplatesOf(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 	for name, c := range map[string]struct {
 		unsynced bool
-		fail     string
+		request  string
 		want     string
 	}{
 		"all is known":                     {false, "", "Service former, Deployment it"},
 		"the kind has yet to be received":  {true, "", "Service former"},
-		"the kind may not be read":         {false, "/deployments", "Service former"},
-		"what it has taken cannot be read": {false, "/resourcebindings", ""},
+		"the kind may not be read":         {false, "list Deployment", "Service former"},
+		"what it has taken cannot be read": {false, "list ResourceBinding", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
 			elsewhere := adoptiontest.Object(t, cart)
 			elsewhere.SetNamespace("pay")
-			h.Put(t, claimed.Object, elsewhere)
+			h.put(t, claimed.Copy().Object)
+			h.put(t, elsewhere)
 			h.cache.unsynced = c.unsynced
-			h.Fail = func(r *http.Request) error {
-				if c.fail != "" && strings.HasSuffix(r.URL.Path, c.fail) {
-					return forbidden
-				}
-				return nil
-			}
+			h.fail(c.request, forbidden)
 			var names []string
-			for _, key := range h.allTemplates(t.Context(), nil) {
+			for _, key := range h.reconciler.allTemplates(t.Context(), nil) {
 				names = append(names, key.Kind.Kind+" "+key.Name)
 			}
 			if got := strings.Join(names, ", "); got != c.want {
