@@ -46,16 +46,26 @@ type Takeover struct {
 
 // Draft reads the cluster and the hub, and writes nothing.
 func (a Takeover) Draft(ctx context.Context, hub client.Client) (Draft, error) {
-	id, err := model.HubID(ctx, hub)
-	if err != nil {
-		return Draft{}, err
-	}
 	m, err := member.ConnectByName(ctx, hub, a.Cluster)
 	if err != nil {
 		return Draft{}, err
 	}
 	defer m.Stop()
-	found, err := a.findObjects(ctx, m)
+	discover, err := discovery.NewDiscoveryClientForConfig(m.Config)
+	if err != nil {
+		return Draft{}, fmt.Errorf("connect to cluster %s: %w", m.Name, err)
+	}
+	cached := memory.NewMemCacheClient(discover)
+	return a.draftFrom(ctx, hub, m, restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil))
+}
+
+// draftFrom drafts from a cluster that is connected, and whose kinds the mapper knows.
+func (a Takeover) draftFrom(ctx context.Context, hub client.Reader, m *member.Client, mapper meta.RESTMapper) (Draft, error) {
+	id, err := model.HubID(ctx, hub)
+	if err != nil {
+		return Draft{}, err
+	}
+	found, err := a.findObjects(ctx, m, mapper)
 	if err != nil {
 		return Draft{}, err
 	}
@@ -77,13 +87,7 @@ func (a Takeover) Draft(ctx context.Context, hub client.Client) (Draft, error) {
 }
 
 // findObjects lists the selected objects and their dependencies.
-func (a Takeover) findObjects(ctx context.Context, m *member.Client) ([]*unstructured.Unstructured, error) {
-	discover, err := discovery.NewDiscoveryClientForConfig(m.Config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", m.Name, err)
-	}
-	cached := memory.NewMemCacheClient(discover)
-	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
+func (a Takeover) findObjects(ctx context.Context, m *member.Client, mapper meta.RESTMapper) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	seen := map[model.TemplateKey]bool{}
 	add := func(o *unstructured.Unstructured) {

@@ -3,7 +3,6 @@ package takeover
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -19,25 +18,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
+	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 const cart = "Deployment apps/v1\nmetadata: {labels: {app: cart}}\nspec: {template: {spec: {containers: [{name: cart, envFrom: [{configMapRef: {name: it}}]}]}}}"
 
-// newHub is a hub that a cluster has joined as west. The cluster runs a Deployment, with the ConfigMap that it requires.
-func newHub(t *testing.T, objects ...client.Object) (hub, member *adoptiontest.APIServer) {
+// stage is a hub, and a cluster that has joined as west.
+type stage struct{ hub, west *adoptiontest.API }
+
+// newStage has a Deployment in the cluster, with the ConfigMap that it requires, and a Service.
+func newStage(t *testing.T) *stage {
 	t.Helper()
-	member = adoptiontest.NewAPIServer(t, adoptiontest.Object(t, cart), adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), adoptiontest.Object(t, "Service v1"))
-	hub = adoptiontest.NewAPIServer(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: model.SecretNamespace, Name: "west"}, Data: map[string][]byte{"caBundle": member.Authority()}},
-		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: clusterv1alpha1.ClusterSpec{
-			APIEndpoint: member.URL, SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: model.SecretNamespace, Name: "west"},
-		}})
-	hub.Put(t, objects...)
-	return hub, member
+	return &stage{
+		hub:  adoptiontest.NewAPI(t, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "hub"}}),
+		west: adoptiontest.NewAPI(t, nil, adoptiontest.Object(t, cart), adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), adoptiontest.Object(t, "Service v1")),
+	}
 }
 
 // takeover is of the Deployments of a namespace.
@@ -58,13 +56,69 @@ func takeover(changes ...func(*Takeover)) Takeover {
 	return a
 }
 
-func draft(t *testing.T, hub *adoptiontest.APIServer, a Takeover) Draft {
+func kinds(names ...string) func(*Takeover) { return func(a *Takeover) { a.Kinds = names } }
+
+func withDependencies(a *Takeover) { a.WithDependencies = true }
+
+func (s *stage) tryDraft(t *testing.T, a Takeover) (Draft, error) {
 	t.Helper()
-	d, err := a.Draft(t.Context(), hub.Client(t))
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return a.draftFrom(t.Context(), s.hub, &member.Client{Name: "west", API: s.west}, mapper)
+}
+
+func (s *stage) draft(t *testing.T, changes ...func(*Takeover)) Draft {
+	t.Helper()
+	d, err := s.tryDraft(t, takeover(changes...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func (s *stage) write(t *testing.T, d Draft) (Copied, error) {
+	t.Helper()
+	return d.Write(t.Context(), s.hub, func(int) {})
+}
+
+// policy is the one that the hub has, nil if it has none.
+func (s *stage) policy(t *testing.T) *policyv1alpha1.PropagationPolicy {
+	t.Helper()
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "adopted-west"}}
+	if !s.hub.Exists(t, p) {
+		return nil
+	}
+	return p
+}
+
+// create creates an object on the hub, as another client does.
+func (s *stage) create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := s.hub.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failing fails some requests: "get Deployment it", or "create Service it".
+func failing(err error, requests ...string) func(string, client.Object) error {
+	return func(verb string, object client.Object) error {
+		if slices.Contains(requests, adoptiontest.Describe(verb, object)) {
+			return err
+		}
+		return nil
+	}
+}
+
+func listFailing(err error, kind string) func(string) error {
+	return func(listed string) error {
+		if listed == kind {
+			return err
+		}
+		return nil
+	}
 }
 
 func namesOf(objects []*unstructured.Unstructured) string {
@@ -75,11 +129,6 @@ func namesOf(objects []*unstructured.Unstructured) string {
 	return strings.Join(names, ", ")
 }
 
-func write(t *testing.T, hub *adoptiontest.APIServer, d Draft) (Copied, error) {
-	t.Helper()
-	return d.Write(t.Context(), hub.Client(t), func(int) {})
-}
-
 // A takeover finds each object once, and only what is asked for.
 func TestDraftSelects(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -87,9 +136,9 @@ func TestDraftSelects(t *testing.T) {
 		want   string
 	}{
 		"a kind":                    {func(*Takeover) {}, "Deployment shop/it"},
-		"a kind twice":              {func(a *Takeover) { a.Kinds = []string{"deployments", "deployment"} }, "Deployment shop/it"},
-		"two kinds, in their order": {func(a *Takeover) { a.Kinds = []string{"services", "deployments"} }, "Service shop/it, Deployment shop/it"},
-		"with dependencies":         {func(a *Takeover) { a.WithDependencies = true }, "Deployment shop/it, ConfigMap shop/it"},
+		"a kind twice":              {kinds("deployments", "deployment"), "Deployment shop/it"},
+		"two kinds, in their order": {kinds("services", "deployments"), "Service shop/it, Deployment shop/it"},
+		"with dependencies":         {withDependencies, "Deployment shop/it, ConfigMap shop/it"},
 		"with a dependency that is selected itself": {func(a *Takeover) { a.WithDependencies, a.Kinds = true, []string{"configmaps", "deployments"} }, "ConfigMap shop/it, Deployment shop/it"},
 		"by label": {func(a *Takeover) {
 			a.Selector, a.Kinds = labels.SelectorFromSet(labels.Set{"app": "cart"}), []string{"services", "deployments"}
@@ -97,16 +146,16 @@ func TestDraftSelects(t *testing.T) {
 		"another namespace": {func(a *Takeover) { a.Namespace = "pay" }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, member := newHub(t)
-			d := draft(t, hub, takeover(c.change))
+			s := newStage(t)
+			d := s.draft(t, c.change)
 			if got := namesOf(d.Templates); got != c.want {
 				t.Errorf("got %s", got)
 			}
 			if (d.Policy != nil) != (c.want != "") || d.Complete() || d.NewNamespace != (c.want != "") {
 				t.Errorf("policy %v, complete %t, new namespace %t", d.Policy, d.Complete(), d.NewNamespace)
 			}
-			if written := append(hub.Requests(false), member.Requests(false)...); len(written) > 0 {
-				t.Errorf("a draft has written %v", written)
+			if len(s.hub.Writes)+len(s.west.Writes) > 0 {
+				t.Errorf("a draft has written %v, %v", s.hub.Writes, s.west.Writes)
 			}
 		})
 	}
@@ -117,51 +166,51 @@ func TestDraftFails(t *testing.T) {
 	policyOf := func(cluster string) client.Object {
 		return &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "adopted-west", Labels: map[string]string{LabelAdoptedFrom: cluster}}}
 	}
+	missing := func(kind string) error {
+		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: kind}, SearchedVersions: []string{"v1"}}
+	}
+	hub := func(request string, err error) func(*stage) {
+		return func(s *stage) { s.hub.On = failing(err, request) }
+	}
 	for name, c := range map[string]struct {
-		change          func(*Takeover)
-		have            client.Object
-		without         string
-		onHub, inMember string
-		want            string
+		change func(*Takeover)
+		have   client.Object
+		fails  func(*stage)
+		want   string
 	}{
-		"a cluster that has not joined":    {change: func(a *Takeover) { a.Cluster = "east" }, want: "no cluster east has joined the hub"},
-		"a kind that the cluster has not":  {change: func(a *Takeover) { a.Kinds = []string{"wheels"} }, want: `cluster west has no kind "wheels": `},
-		"a kind in no namespace":           {change: func(a *Takeover) { a.Kinds = []string{"namespaces"} }, want: "namespaces are cluster-scoped: only namespaced resources can be adopted"},
-		"a kind that the hub has not":      {without: "Deployment", want: "the hub has no kind Deployment in apps/v1: install its CRD on the hub, or name other kinds with --kind"},
-		"a hub without CRDs":               {without: "PropagationPolicy", want: "the hub has no PropagationPolicies: install its CRDs with `fairlead crds install`"},
+		"a kind that the cluster has not":  {change: kinds("wheels"), want: `cluster west has no kind "wheels": `},
+		"a kind in no namespace":           {change: kinds("namespaces"), want: "namespaces are cluster-scoped: only namespaced resources can be adopted"},
+		"a kind that the hub has not":      {fails: func(s *stage) { s.hub.OnList = listFailing(missing("Deployment"), "Deployment") }, want: "the hub has no kind Deployment in apps/v1: install its CRD on the hub, or name other kinds with --kind"},
+		"a hub without CRDs":               {fails: hub("get PropagationPolicy adopted-west", missing("PropagationPolicy")), want: "the hub has no PropagationPolicies: install its CRDs with `fairlead crds install`"},
 		"a policy of a user":               {have: policyOf(""), want: "PropagationPolicy shop/adopted-west exists already, and was not created for resources adopted from cluster west: give another name with --policy"},
 		"a policy for another cluster":     {have: policyOf("east"), want: "PropagationPolicy shop/adopted-west exists already"},
-		"the hub has no ID to read":        {onHub: "/namespaces/kube-system", want: "get the ID of the hub: "},
-		"the hub does not let it list":     {onHub: "/deployments", want: "list Deployment on the hub: "},
-		"the policy may not be read":       {onHub: "/propagationpolicies/adopted-west", want: "get PropagationPolicy shop/adopted-west: "},
-		"the namespace may not be read":    {onHub: "/namespaces/shop", want: "forbidden"},
-		"the cluster does not let it list": {inMember: "/deployments", want: "list deployments in cluster west: "},
-		"a dependency may not be read":     {change: func(a *Takeover) { a.WithDependencies = true }, inMember: "/configmaps/it", want: "get ConfigMap shop/it in cluster west: "},
+		"the hub has no ID to read":        {fails: hub("get Namespace kube-system", forbidden), want: "get the ID of the hub: "},
+		"the hub does not let it list":     {fails: func(s *stage) { s.hub.OnList = listFailing(forbidden, "Deployment") }, want: "list Deployment on the hub: "},
+		"the policy may not be read":       {fails: hub("get PropagationPolicy adopted-west", forbidden), want: "get PropagationPolicy shop/adopted-west: "},
+		"the namespace may not be read":    {fails: hub("get Namespace shop", forbidden), want: "forbidden"},
+		"the cluster does not let it list": {fails: func(s *stage) { s.west.OnList = listFailing(forbidden, "Deployment") }, want: "list deployments in cluster west: "},
+		"a dependency may not be read":     {change: withDependencies, fails: func(s *stage) { s.west.On = failing(forbidden, "get ConfigMap it") }, want: "get ConfigMap shop/it in cluster west: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, member := newHub(t)
+			s := newStage(t)
 			if c.have != nil {
-				hub.Put(t, c.have)
+				s.create(t, c.have)
 			}
-			hub.Without = map[string]bool{c.without: true}
-			failing := func(path string) func(*http.Request) error {
-				return func(r *http.Request) error {
-					if path != "" && strings.HasSuffix(r.URL.Path, path) {
-						return forbidden
-					}
-					return nil
-				}
+			if c.fails != nil {
+				c.fails(s)
 			}
-			hub.Fail, member.Fail = failing(c.onHub), failing(c.inMember)
-			change := c.change
-			if change == nil {
-				change = func(*Takeover) {}
+			a := takeover()
+			if c.change != nil {
+				c.change(&a)
 			}
-			d, err := takeover(change).Draft(t.Context(), hub.Client(t))
+			d, err := s.tryDraft(t, a)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(c.want, "forbidden") && len(d.Templates) > 0 {
 				t.Errorf("%d templates, %v", len(d.Templates), err)
 			}
 		})
+	}
+	if _, err := takeover().Draft(t.Context(), newStage(t).hub); err == nil || !strings.HasPrefix(err.Error(), "no cluster west has joined the hub: ") {
+		t.Errorf("of a cluster that has not joined: %v", err)
 	}
 }
 
@@ -170,43 +219,38 @@ func TestDraftFails(t *testing.T) {
 func TestWriteInterruptedAtEveryWrite(t *testing.T) {
 	const writes = 4
 	for kill := range writes + 1 {
-		hub, _ := newHub(t)
-		a := takeover(func(a *Takeover) { a.WithDependencies = true })
-		d := draft(t, hub, a)
+		s := newStage(t)
+		d := s.draft(t, withDependencies)
 		// Templates are created side by side.
 		var mu sync.Mutex
 		var done []string
-		hub.Fail = func(r *http.Request) error {
-			if r.Method == http.MethodGet {
-				return nil
-			}
+		s.hub.On = func(verb string, object client.Object) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if len(done) >= kill {
 				return errors.New("killed")
 			}
-			done = append(done, r.URL.Path)
+			done = append(done, adoptiontest.Describe(verb, object))
 			return nil
 		}
-		_, err := write(t, hub, d)
+		_, err := s.write(t, d)
 		if (err == nil) != (kill == writes) {
 			t.Errorf("killed at write %d: %v", kill, err)
 		}
-		if kill == writes && (len(done) != writes || !strings.HasSuffix(done[0], "/namespaces") || !strings.HasSuffix(done[writes-1], "/propagationpolicies")) {
+		if kill == writes && (len(done) != writes || done[0] != "create Namespace shop" || done[writes-1] != "create PropagationPolicy adopted-west") {
 			t.Errorf("undisturbed: %v", done)
 		}
-		hub.Fail = nil
-		if d = draft(t, hub, a); !d.Complete() {
-			if _, err := write(t, hub, d); err != nil {
+		s.hub.On = nil
+		if d = s.draft(t, withDependencies); !d.Complete() {
+			if _, err := s.write(t, d); err != nil {
 				t.Errorf("killed at write %d, and again: %v", kill, err)
 			}
 		}
-		if d = draft(t, hub, a); !d.Complete() || len(d.Present) != 2 || len(d.Skipped) > 0 || d.NewNamespace {
+		if d = s.draft(t, withDependencies); !d.Complete() || len(d.Present) != 2 || len(d.Skipped) > 0 || d.NewNamespace {
 			t.Errorf("killed at write %d, it leaves %s, %v", kill, namesOf(d.Templates), d.Skipped)
 		}
-		p := &policyv1alpha1.PropagationPolicy{}
-		if err := hub.Client(t).Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "adopted-west"}, p); err != nil || len(p.Spec.ResourceSelectors) != 2 {
-			t.Errorf("killed at write %d, the policy selects %v: %v", kill, p.Spec.ResourceSelectors, err)
+		if p := s.policy(t); p == nil || len(p.Spec.ResourceSelectors) != 2 {
+			t.Errorf("killed at write %d, the policy is %v", kill, p)
 		}
 	}
 }
@@ -215,7 +259,9 @@ func TestWriteInterruptedAtEveryWrite(t *testing.T) {
 func TestWrite(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "it", nil)
 	for name, c := range map[string]struct {
-		meanwhile func(t *testing.T, hub *adoptiontest.APIServer, r *http.Request) error
+		// meanwhile is what another client creates after the draft.
+		meanwhile client.Object
+		refuses   []string
 		copied    Copied
 		refused   []string
 		policy    bool
@@ -223,71 +269,35 @@ func TestWrite(t *testing.T) {
 	}{
 		"accepted": {copied: Copied{Written: 2}, policy: true},
 		"another client has created one meanwhile": {
-			meanwhile: func(t *testing.T, hub *adoptiontest.APIServer, r *http.Request) error {
-				if strings.HasSuffix(r.URL.Path, "/services") {
-					hub.Put(t, adoptiontest.Object(t, "Service v1"))
-				}
-				return nil
-			},
-			copied: Copied{Written: 1, Overtaken: 1}, policy: true,
+			meanwhile: adoptiontest.Object(t, "Service v1"), copied: Copied{Written: 1, Overtaken: 1}, policy: true,
 		},
 		"another client has created the namespace meanwhile": {
-			meanwhile: func(t *testing.T, hub *adoptiontest.APIServer, r *http.Request) error {
-				if strings.HasSuffix(r.URL.Path, "/namespaces") {
-					hub.Put(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
-				}
-				return nil
-			},
-			copied: Copied{Written: 2}, policy: true,
-		},
-		"one is refused": {
-			meanwhile: func(_ *testing.T, _ *adoptiontest.APIServer, r *http.Request) error {
-				if strings.HasSuffix(r.URL.Path, "/deployments") {
-					return invalid
-				}
-				return nil
-			},
-			copied: Copied{Written: 1}, refused: []string{"Deployment shop/it"}, policy: true,
-		},
-		"all are refused": {
-			meanwhile: func(_ *testing.T, _ *adoptiontest.APIServer, r *http.Request) error {
-				if strings.Contains(r.URL.Path, "/shop/") {
-					return invalid
-				}
-				return nil
-			},
-			refused: []string{"Deployment shop/it", "Service shop/it"},
-			want:    "the hub accepted none of the templates, so there is nothing for the policy to take",
-		},
-		"the namespace is refused": {
-			meanwhile: func(_ *testing.T, _ *adoptiontest.APIServer, r *http.Request) error {
-				if strings.HasSuffix(r.URL.Path, "/namespaces") {
-					return invalid
-				}
-				return nil
-			},
-			want: "create namespace shop on the hub: ",
+			meanwhile: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, copied: Copied{Written: 2}, policy: true,
 		},
 		"another client has created the policy meanwhile": {
-			meanwhile: func(t *testing.T, hub *adoptiontest.APIServer, r *http.Request) error {
-				if strings.HasSuffix(r.URL.Path, "/propagationpolicies") {
-					hub.Put(t, &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "adopted-west"}})
-				}
-				return nil
-			},
-			copied: Copied{Written: 2}, policy: true, want: "the templates are on the hub: run the command again",
+			meanwhile: &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "adopted-west"}},
+			copied:    Copied{Written: 2}, policy: true, want: "the templates are on the hub: run the command again",
+		},
+		"one is refused": {
+			refuses: []string{"create Deployment it"}, copied: Copied{Written: 1}, refused: []string{"Deployment shop/it"}, policy: true,
+		},
+		"all are refused": {
+			refuses: []string{"create Deployment it", "create Service it"}, refused: []string{"Deployment shop/it", "Service shop/it"},
+			want: "the hub accepted none of the templates, so there is nothing for the policy to take",
+		},
+		"the namespace is refused": {refuses: []string{"create Namespace shop"}, want: "create namespace shop on the hub: "},
+		"the policy is refused": {
+			refuses: []string{"create PropagationPolicy adopted-west"}, copied: Copied{Written: 2}, want: "the templates are on the hub: run the command again",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, _ := newHub(t)
-			d := draft(t, hub, takeover(func(a *Takeover) { a.Kinds = []string{"services", "deployments"} }))
-			hub.Fail = func(r *http.Request) error {
-				if c.meanwhile == nil || r.Method == http.MethodGet {
-					return nil
-				}
-				return c.meanwhile(t, hub, r)
+			s := newStage(t)
+			d := s.draft(t, kinds("services", "deployments"))
+			if c.meanwhile != nil {
+				s.create(t, c.meanwhile)
 			}
-			got, err := write(t, hub, d)
+			s.hub.On = failing(invalid, c.refuses...)
+			got, err := s.write(t, d)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
@@ -298,8 +308,8 @@ func TestWrite(t *testing.T) {
 			if got.Written != c.copied.Written || got.Overtaken != c.copied.Overtaken || !slices.Equal(refused, c.refused) {
 				t.Errorf("written %d, overtaken %d, refused %v", got.Written, got.Overtaken, refused)
 			}
-			if slices.Contains(hub.Keys(), "propagationpolicies/shop/adopted-west") != c.policy {
-				t.Errorf("the hub has %v", hub.Keys())
+			if (s.policy(t) != nil) != c.policy {
+				t.Errorf("written: %v", s.hub.Writes)
 			}
 		})
 	}
@@ -315,22 +325,22 @@ func TestWriteCancelled(t *testing.T) {
 		"after the template is written":  {false, "interrupted after 1 of 1 templates, before the policy was written: run the command again: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, _ := newHub(t)
-			d := draft(t, hub, takeover())
+			s := newStage(t)
+			d := s.draft(t)
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
-			hub.Fail = func(r *http.Request) error {
-				if c.before && r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments") {
+			s.hub.On = func(verb string, object client.Object) error {
+				if c.before && adoptiontest.Describe(verb, object) == "create Deployment it" {
 					interrupt()
-					return adoptiontest.UntilClosed(r)
+					return ctx.Err()
 				}
 				return nil
 			}
-			got, err := d.Write(ctx, hub.Client(t), func(int) { interrupt() })
+			got, err := d.Write(ctx, s.hub, func(int) { interrupt() })
 			if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), c.want) || len(got.Refused) > 0 {
 				t.Errorf("refused %v, %v", got.Refused, err)
 			}
-			if slices.Contains(hub.Keys(), "propagationpolicies/shop/adopted-west") {
+			if slices.Contains(s.hub.Writes, "create PropagationPolicy adopted-west") {
 				t.Error("the policy is written")
 			}
 		})
@@ -339,25 +349,20 @@ func TestWriteCancelled(t *testing.T) {
 
 // A policy that is there already gets the further kinds, and keeps what a user has changed in it; not if it changed since it was read.
 func TestWriteExtendsPolicy(t *testing.T) {
-	hub, _ := newHub(t)
-	if _, err := write(t, hub, draft(t, hub, takeover())); err != nil {
+	s := newStage(t)
+	if _, err := s.write(t, s.draft(t)); err != nil {
 		t.Fatal(err)
 	}
-	key := client.ObjectKey{Namespace: "shop", Name: "adopted-west"}
-	p := &policyv1alpha1.PropagationPolicy{}
-	if err := hub.Client(t).Get(t.Context(), key, p); err != nil {
-		t.Fatal(err)
-	}
+	p := s.policy(t)
 	p.Spec.ConflictResolution, p.Spec.PropagateDeps = policyv1alpha1.ConflictAbort, true
-	hub.Put(t, p)
-	more := draft(t, hub, takeover(func(a *Takeover) { a.Kinds = []string{"deployments", "services"} }))
-	stale := more
-	if _, err := write(t, hub, more); err != nil {
+	if err := s.hub.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if err := hub.Client(t).Get(t.Context(), key, p); err != nil {
+	more := s.draft(t, kinds("deployments", "services"))
+	if _, err := s.write(t, more); err != nil {
 		t.Fatal(err)
 	}
+	p = s.policy(t)
 	var selected []string
 	for _, s := range p.Spec.ResourceSelectors {
 		selected = append(selected, s.Kind)
@@ -365,29 +370,28 @@ func TestWriteExtendsPolicy(t *testing.T) {
 	if diff := cmp.Diff([]string{"Deployment", "Service"}, selected); diff != "" || p.Spec.ConflictResolution != policyv1alpha1.ConflictAbort || !p.Spec.PropagateDeps {
 		t.Errorf("%+v (-want +got)\n%s", p.Spec, diff)
 	}
-	if _, err := write(t, hub, stale); !apierrors.IsConflict(err) {
+	if _, err := s.write(t, more); !apierrors.IsConflict(err) {
 		t.Errorf("a draft of an earlier policy: %v", err)
 	}
 }
 
 // What a draft prints can be applied as it is: the namespace first, the policy last, and nothing that only a server sets.
 func TestObjects(t *testing.T) {
-	hub, _ := newHub(t)
-	d := draft(t, hub, takeover())
+	s := newStage(t)
+	d := s.draft(t)
 	all, err := d.Objects()
 	if err != nil || namesOf(all) != "Namespace shop, Deployment shop/it, PropagationPolicy shop/adopted-west" {
 		t.Fatalf("%s, %v", namesOf(all), err)
 	}
-	if _, err := write(t, hub, d); err != nil {
+	if _, err := s.write(t, d); err != nil {
 		t.Fatal(err)
 	}
-	p := &policyv1alpha1.PropagationPolicy{}
-	if err := hub.Client(t).Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "adopted-west"}, p); err != nil {
-		t.Fatal(err)
-	}
+	p := s.policy(t)
 	p.Status.ObservedGeneration = 1
-	hub.Put(t, p)
-	d = draft(t, hub, takeover())
+	if err := s.hub.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	d = s.draft(t)
 	all, err = d.Objects()
 	if err != nil || namesOf(all) != "PropagationPolicy shop/adopted-west" {
 		t.Fatalf("of what is there already: %s, %v", namesOf(all), err)
