@@ -29,8 +29,8 @@ type API struct {
 	Writes []string
 	// On, if set, sees every request for an object before it is served. It may fail the request, or change the object as admission does.
 	On func(verb string, object client.Object) error
-	// OnList, if set, sees the kind of the objects of every list before it is served, and may fail the list.
-	OnList func(kind string) error
+	// OnList, if set, sees every list before it is served, with the kind of its items, and may fail it.
+	OnList func(kind, namespace string) error
 
 	mu sync.Mutex
 }
@@ -61,15 +61,14 @@ func NewAPI(t testing.TB, configure func(*fake.ClientBuilder), objects ...client
 			return api.serve("get", object, func() error { return c.Get(ctx, key, object, options...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if api.OnList == nil {
-				return c.List(ctx, list, options...)
-			}
-			kind, err := c.GroupVersionKindFor(list)
-			if err == nil {
-				err = api.OnList(strings.TrimSuffix(kind.Kind, "List"))
-			}
-			if err != nil {
-				return err
+			if api.OnList != nil {
+				kind, err := c.GroupVersionKindFor(list)
+				if err == nil {
+					err = api.OnList(strings.TrimSuffix(kind.Kind, "List"), (&client.ListOptions{}).ApplyOptions(options).Namespace)
+				}
+				if err != nil {
+					return err
+				}
 			}
 			return c.List(ctx, list, options...)
 		},
@@ -113,21 +112,24 @@ func (a *API) serve(verb string, object client.Object, request func() error) err
 	if err == nil && verb != "get" {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.Writes = append(a.Writes, Describe(verb, object))
+		a.Writes = append(a.Writes, verb+describe(object))
 	}
 	return err
 }
 
-// Describe is the verb, the kind and the name; the verb alone for a status, which is not an object of its own.
-func Describe(verb string, object client.Object) string {
+// Describe is a request for an object as it is written in Writes.
+func Describe(verb string, object client.Object) string { return verb + describe(object) }
+
+// describe is the kind and the name of an object, with a space before; empty for a status, which is not an object of its own.
+func describe(object client.Object) string {
 	if object.GetName() == "" {
-		return verb
+		return ""
 	}
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {
 		kind = reflect.TypeOf(object).Elem().Name()
 	}
-	return verb + " " + kind + " " + object.GetName()
+	return " " + kind + " " + object.GetName()
 }
 
 // Exists tells whether the server has an object of that kind and name, and reads it.

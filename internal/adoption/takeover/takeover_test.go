@@ -112,8 +112,8 @@ func failing(err error, requests ...string) func(string, client.Object) error {
 	}
 }
 
-func listFailing(err error, kind string) func(string) error {
-	return func(listed string) error {
+func listFailing(err error, kind string) func(string, string) error {
+	return func(listed, _ string) error {
 		if listed == kind {
 			return err
 		}

@@ -120,7 +120,7 @@ func (h *hub) fail(request string, err error) {
 		}
 		return nil
 	}
-	h.OnList = func(kind string) error {
+	h.OnList = func(kind, _ string) error {
 		if "list "+kind == request {
 			return err
 		}
