@@ -23,17 +23,7 @@ func TestKindUnknownOrForbiddenInMembers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	group := s.namespace + ".example.com"
-	crd := fmt.Sprintf(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.%[1]s}
-spec:
-  group: %[1]s
-  scope: Namespaced
-  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`, group)
+	crd := widgetCRD(group)
 	for _, where := range []*site{s.hub, s.members[member2]} {
 		s.kubectlApply(t, where, crd)
 	}
@@ -60,15 +50,35 @@ spec:
 	)
 	s.kubectlApply(t, s.members[member1], crd)
 	for _, m := range s.members {
-		rule := &rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{"fairlead.dev/aggregate-to-member": "true"}},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}}},
-		}
-		if err := m.Create(t.Context(), rule); err != nil {
-			t.Fatal(err)
-		}
+		s.letHubManage(t, m, group)
 	}
 	s.says(t, binding, applied, "applied in all 2 clusters")
+}
+
+func widgetCRD(group string) string {
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, group)
+}
+
+// letHubManage lets the hub manage the widgets of a member.
+func (s *stage) letHubManage(t testing.TB, m *site, group string) {
+	t.Helper()
+	rule := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{"fairlead.dev/aggregate-to-member": "true"}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}}},
+	}
+	if err := m.Create(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // reported waits until a binding says this of a member.
@@ -114,7 +124,20 @@ func (s *stage) grant(t *testing.T, group string) {
 func TestMemberRefusesByAdmission(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	m := s.members[member1]
+	s.requireTeam(t, s.members[member1])
+	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap"))
+	s.trouble(t, member1, "it-configmap", "everything", failed,
+		"ConfigMap "+s.namespace+"/it in cluster member1: ", "ValidatingAdmissionPolicy '"+s.namespace+"'", "say which team it is of")
+	t.Run("until the template is as it should be", func(t *testing.T) {
+		template := configMap("it")
+		s.change(t, s.hub, template, func() { template.Labels = map[string]string{"team": "x"} })
+		s.says(t, "it-configmap", applied)
+	})
+}
+
+// requireTeam has a cluster refuse ConfigMaps of the test's namespace that have no label team.
+func (s *stage) requireTeam(t testing.TB, where *site) {
+	t.Helper()
 	rule := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
@@ -133,25 +156,17 @@ func TestMemberRefusesByAdmission(t *testing.T) {
 		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: s.namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}
 	for _, o := range []client.Object{rule, binding} {
-		if err := m.Create(t.Context(), o); err != nil {
+		if err := where.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wait.Until(t, func(ctx context.Context) error {
 		probe := configMap("probe")
 		probe.Namespace = s.namespace
-		if err := m.Create(ctx, probe, client.DryRunAll); err == nil {
+		if err := where.Create(ctx, probe, client.DryRunAll); err == nil {
 			return errors.New("nothing is refused yet")
 		}
 		return nil
-	})
-	s.create(t, s.hub, configMap("it"), policy("v1", "ConfigMap"))
-	s.trouble(t, member1, "it-configmap", "everything", failed,
-		"ConfigMap "+s.namespace+"/it in cluster member1: ", "ValidatingAdmissionPolicy '"+s.namespace+"'", "say which team it is of")
-	t.Run("until the template is as it should be", func(t *testing.T) {
-		template := configMap("it")
-		s.change(t, s.hub, template, func() { template.Labels = map[string]string{"team": "x"} })
-		s.says(t, "it-configmap", applied)
 	})
 }
 
