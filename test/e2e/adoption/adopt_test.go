@@ -27,15 +27,19 @@ func labelled(object client.Object, key, value string) client.Object {
 	return object
 }
 
-// selectedKinds are the kinds that a policy selects, in its order.
-func (s *stage) selectedKinds(t testing.TB, p *policyv1alpha1.PropagationPolicy) []string {
+// selects checks the kinds that the policy of adopt selects, in its order.
+func (s *stage) selects(t testing.TB, want ...string) *policyv1alpha1.PropagationPolicy {
 	t.Helper()
+	p := policyOn("adopted-member1", policyv1alpha1.Placement{})
 	s.read(t, s.hub, p)
 	var kinds []string
 	for _, selector := range p.Spec.ResourceSelectors {
 		kinds = append(kinds, selector.Kind)
 	}
-	return kinds
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Errorf("the policy selects (-want +got)\n%s", diff)
+	}
+	return p
 }
 
 // Adopt takes what it is asked for, once each; asked for more, it extends its policy; and what cannot be adopted it refuses, with
@@ -46,20 +50,17 @@ func TestAdopt(t *testing.T) {
 	west := s.members[member1]
 	port := corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}
 	s.create(t, west, labelled(configMap("cart"), "app", "cart"), configMap("pay"), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "cart"}, Spec: port})
-	adopted := policyOn("adopted-member1", to(member1))
 
 	t.Run("a kind by two names, and a label", func(t *testing.T) {
 		s.enter(t, 0, "adopt --cluster member1 -n NS --kind cm,configmaps -l app=cart --yes", "1 template written, 0 on the hub before")
 		s.says(t, "cart-configmap", applied)
-		if diff := cmp.Diff([]string{"ConfigMap"}, s.selectedKinds(t, adopted)); diff != "" {
-			t.Error(diff)
-		}
+		s.selects(t, "ConfigMap")
 	})
 	t.Run("a further kind extends the policy, which keeps what a user has changed", func(t *testing.T) {
-		s.changePolicy(t, adopted, preserve)
+		s.changePolicy(t, s.selects(t, "ConfigMap"), preserve)
 		s.enter(t, 0, "adopt --cluster member1 -n NS --kind services,configmaps -l app!=pay --yes", "2 templates written, 1 on the hub before")
-		if diff := cmp.Diff([]string{"ConfigMap", "Service"}, s.selectedKinds(t, adopted)); diff != "" || adopted.Spec.PreserveResourcesOnDeletion == nil {
-			t.Errorf("%+v (-want +got)\n%s", adopted.Spec, diff)
+		if p := s.selects(t, "ConfigMap", "Service"); p.Spec.PreserveResourcesOnDeletion == nil {
+			t.Errorf("the policy says %+v", p.Spec)
 		}
 		for _, binding := range []string{"cart-service", "pay-configmap"} {
 			s.says(t, binding, applied)
@@ -79,7 +80,9 @@ func TestAdopt(t *testing.T) {
 		s.letHubManage(t, west, group)
 		widget := parse(t, "{apiVersion: "+group+"/v1, kind: Widget, metadata: {name: it}}")
 		widget.SetNamespace(s.namespace)
-		wait.Until(t, func(ctx context.Context) error { return client.IgnoreAlreadyExists(west.Create(ctx, widget.DeepCopy())) })
+		wait.Until(t, func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(west.Create(ctx, widget.DeepCopy()))
+		})
 		// The cluster takes a while to let the hub list a new kind.
 		wait.Until(t, func(context.Context) error {
 			r := harness.RunCommand(t, s.hub.Cluster, "adopt", "--cluster", member1, "-n", s.namespace, "--kind", "widgets."+group, "--yes")
