@@ -347,20 +347,28 @@ func TestWriteCancelled(t *testing.T) {
 	}
 }
 
-// A policy that is there already gets the further kinds, and keeps what a user has changed in it; not if it changed since it was read.
+// A policy that is there already gets the further kinds, and keeps what a user changes in it while templates are written.
 func TestWriteExtendsPolicy(t *testing.T) {
 	s := newStage(t)
 	if _, err := s.write(t, s.draft(t)); err != nil {
 		t.Fatal(err)
 	}
+	more := s.draft(t, kinds("deployments", "services"))
 	p := s.policy(t)
 	p.Spec.ConflictResolution, p.Spec.PropagateDeps = policyv1alpha1.ConflictAbort, true
 	if err := s.hub.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	more := s.draft(t, kinds("deployments", "services"))
-	if _, err := s.write(t, more); err != nil {
-		t.Fatal(err)
+	conflicts := 0
+	s.hub.On = func(verb string, object client.Object) error {
+		if conflicts == 0 && adoptiontest.Describe(verb, object) == "update PropagationPolicy adopted-west" {
+			conflicts++
+			return apierrors.NewConflict(schema.GroupResource{Resource: "propagationpolicies"}, object.GetName(), errors.New("its status has changed"))
+		}
+		return nil
+	}
+	if _, err := s.write(t, more); err != nil || conflicts != 1 {
+		t.Fatalf("%d conflicts, %v", conflicts, err)
 	}
 	p = s.policy(t)
 	var selected []string
@@ -370,8 +378,21 @@ func TestWriteExtendsPolicy(t *testing.T) {
 	if diff := cmp.Diff([]string{"Deployment", "Service"}, selected); diff != "" || p.Spec.ConflictResolution != policyv1alpha1.ConflictAbort || !p.Spec.PropagateDeps {
 		t.Errorf("%+v (-want +got)\n%s", p.Spec, diff)
 	}
-	if _, err := s.write(t, more); !apierrors.IsConflict(err) {
-		t.Errorf("a draft of an earlier policy: %v", err)
+	s.hub.Writes = nil
+	if _, err := s.write(t, more); err != nil || len(s.hub.Writes) > 0 {
+		t.Errorf("written once more: %v, %v", s.hub.Writes, err)
+	}
+	if err := s.hub.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.write(t, more); !apierrors.IsNotFound(err) {
+		t.Errorf("to a policy that a user has deleted: %v", err)
+	}
+	replaced := more.Policy.DeepCopy()
+	replaced.ResourceVersion, replaced.UID = "", "another"
+	s.create(t, replaced)
+	if _, err := s.write(t, more); err == nil || !strings.Contains(err.Error(), "another client has replaced the policy") {
+		t.Errorf("to a policy that is another one: %v", err)
 	}
 }
 

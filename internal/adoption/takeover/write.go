@@ -14,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -51,17 +53,33 @@ func (d Draft) Write(ctx context.Context, hub client.Client, progress func(done 
 	if c.Written+c.Overtaken+len(d.Present) == 0 {
 		return c, errors.New("the hub accepted none of the templates, so there is nothing for the policy to take")
 	}
-	policy := d.Policy.DeepCopy()
-	var err error
-	if policy.ResourceVersion == "" {
-		err = hub.Create(ctx, policy, client.FieldOwner(model.FieldOwner))
-	} else {
-		err = hub.Update(ctx, policy, client.FieldOwner(model.FieldOwner))
-	}
-	if err != nil {
-		return c, fmt.Errorf("write PropagationPolicy %s/%s: %w; the templates are on the hub: run the command again", policy.Namespace, policy.Name, err)
+	if err := d.writePolicy(ctx, hub); err != nil {
+		return c, fmt.Errorf("write PropagationPolicy %s/%s: %w; the templates are on the hub: run the command again", d.Policy.Namespace, d.Policy.Name, err)
 	}
 	return c, nil
+}
+
+// writePolicy creates the policy, or adds to the existing one as it is by now: its status changes as soon as the operator takes the
+// first templates.
+func (d Draft) writePolicy(ctx context.Context, hub client.Client) error {
+	if d.Policy.ResourceVersion == "" {
+		return hub.Create(ctx, d.Policy.DeepCopy(), client.FieldOwner(model.FieldOwner))
+	}
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		have := &policyv1alpha1.PropagationPolicy{}
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(d.Policy), have); err != nil {
+			return err
+		}
+		if have.UID != d.Policy.UID {
+			return errors.New("another client has replaced the policy")
+		}
+		before := len(have.Spec.ResourceSelectors)
+		have.Spec.ResourceSelectors = d.selectors(d.Policy.Labels[LabelAdoptedFrom], have.Spec.ResourceSelectors)
+		if before == len(have.Spec.ResourceSelectors) {
+			return nil
+		}
+		return hub.Update(ctx, have, client.FieldOwner(model.FieldOwner))
+	})
 }
 
 func (d Draft) copyTemplates(ctx context.Context, hub client.Client, progress func(done int)) Copied {
