@@ -358,7 +358,7 @@ func TestReconcileUnknown(t *testing.T) {
 			if (err != nil) != c.failed {
 				t.Errorf("got %v", err)
 			}
-			if c.request == "list Deployment" && result.RequeueAfter != policy.KindRetryInterval {
+			if !c.failed && result.RequeueAfter != policy.KindRetryInterval {
 				t.Errorf("tried again after %s", result.RequeueAfter)
 			}
 			if len(h.Writes) > 0 {
