@@ -61,12 +61,13 @@ func Unjoin(ctx context.Context, hub client.Client, hubID, name string, how Unjo
 	} else if left, err = deleteRBAC(ctx, member, account, how.Member != nil); err != nil {
 		return "", err
 	}
-	if err := hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: model.SecretNamespace, Name: name}}); client.IgnoreNotFound(err) != nil {
-		return left, fmt.Errorf("delete Secret %s: %w", key, err)
-	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: model.ExecutionNamespace(name)}}
 	if err := hub.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
 		return left, fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
+	}
+	// The Secret goes last: as long as it is there, an interrupted command finds what is left to do.
+	if err := hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: model.SecretNamespace, Name: name}}); client.IgnoreNotFound(err) != nil {
+		return left, fmt.Errorf("delete Secret %s: %w", key, err)
 	}
 	return left, nil
 }
