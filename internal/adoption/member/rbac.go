@@ -113,7 +113,7 @@ func deleteRBAC(ctx context.Context, config *rest.Config, account string, admini
 		}
 		return rest, nil
 	}
-	if err := deleteObjects(ctx, member, binding, serviceAccount); err != nil {
+	if err := deleteObjects(ctx, member, accountObjects(account)...); err != nil {
 		return "", err
 	}
 	var others rbacv1.ClusterRoleBindingList

@@ -60,16 +60,15 @@ func TestUnjoin(t *testing.T) {
 		},
 		"as an administrator": {
 			administrator: true,
-			// The server does not delete what is in a namespace.
-			inMember: []string{"namespaces/kube-system", "rolebindings/fairlead-member/" + account, "roles/fairlead-member/" + account},
+			inMember:      []string{"namespaces/kube-system"},
 		},
 		"as an administrator, while another hub uses the roles": {
 			administrator: true,
 			prepare:       func(t *testing.T, _, member *adoptiontest.APIServer) { member.Put(t, otherHub) },
-			inMember:      append([]string{"clusterrolebindings/fairlead-member-hub-other"}, without(binding, serviceAccount)...),
+			inMember:      append([]string{"clusterrolebindings/fairlead-member-hub-other"}, without(binding, serviceAccount, "rolebindings/fairlead-member/"+account, "roles/fairlead-member/"+account)...),
 		},
 		"abandoned":                     {options: UnjoinOptions{Abandon: true}, left: accountLeft, inMember: memberOfJoined},
-		"abandoned by an administrator": {administrator: true, options: UnjoinOptions{Abandon: true}, inMember: []string{"namespaces/kube-system", "rolebindings/fairlead-member/" + account, "roles/fairlead-member/" + account}},
+		"abandoned by an administrator": {administrator: true, options: UnjoinOptions{Abandon: true}, inMember: []string{"namespaces/kube-system"}},
 		"without its Secret": {
 			prepare: func(_ *testing.T, hub, _ *adoptiontest.APIServer) { hub.Remove("secrets/karmada-cluster/west") },
 			left:    accountLeft, inMember: memberOfJoined,
